@@ -1,0 +1,37 @@
+"""Options that libraries define, registered with the defaults that fit this service.
+
+Defaults are set on the given object only, so that another service in the same process
+keeps its own.
+"""
+
+from types import ModuleType
+
+from oslo_config import cfg
+from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_policy import opts as policy_opts
+
+from placement.conf import base
+
+profiler_opts: ModuleType | None
+try:
+    from osprofiler import opts as profiler_opts
+except ImportError:
+    profiler_opts = None
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options of oslo.policy, oslo.middleware and, if installed, osprofiler.
+
+    `[keystone_authtoken]` is registered by keystonemiddleware when its filter is made.
+    """
+    policy_opts._register(conf)
+    conf.set_default('policy_file', base.POLICY_FILE, group='oslo_policy')
+
+    conf.register_opts(cors.OPTS, group='cors')
+    for name, value in base.CORS_DEFAULTS.items():
+        conf.set_default(name, value, group='cors')
+
+    conf.register_opts(http_proxy_to_wsgi.OPTS, group='oslo_middleware')
+
+    if profiler_opts is not None:
+        profiler_opts.set_defaults(conf)
