@@ -24,7 +24,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
     `[keystone_authtoken]` is registered by keystonemiddleware when its filter is made.
     """
-    policy_opts._register(conf)
+    # Without defaults to set this only registers.
+    policy_opts.set_defaults(conf)
     conf.set_default('policy_file', base.POLICY_FILE, group='oslo_policy')
 
     conf.register_opts(cors.OPTS, group='cors')

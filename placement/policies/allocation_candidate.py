@@ -1,0 +1,19 @@
+"""Rules of allocation candidates."""
+
+from oslo_policy import policy
+
+from placement.policies import base
+
+LIST = 'placement:allocation_candidates:list'
+
+
+def list_rules() -> list[policy.RuleDefault]:
+    """Give the rules of allocation candidates."""
+    return [
+        base.rule(
+            LIST,
+            base.ADMIN_OR_SERVICE_API,
+            'List allocation candidates.',
+            ('GET', '/allocation_candidates'),
+        ),
+    ]
