@@ -160,6 +160,21 @@ class InventoryMissingForUpdate(BadInput):
         )
 
 
+class AmbiguousKeys(BadInput):
+    """Several keys of a body are one record to the database, which ignores letter case."""
+
+    def __init__(self, key: str):
+        self.key = key
+        super().__init__(f'The request names {key} more than once, in different spellings.')
+
+
+class UnstorableValue(BadInput):
+    """A value that no column can hold, by length, range or character set."""
+
+    def __init__(self) -> None:
+        super().__init__('The request has a value that the database cannot hold.')
+
+
 # Conflicts --------------------------------------------------------------------
 
 
@@ -279,12 +294,6 @@ class ResourceClassInUse(Conflict):
         super().__init__(f'Resource class {name} is in use in inventory.')
 
 
-class ResourceClassIdsExhausted(Conflict):
-    def __init__(self, name: str):
-        self.name = name
-        super().__init__(f'No id could be found for resource class {name}. Please try again.')
-
-
 class TraitInUse(Conflict):
     def __init__(self, name: str):
         self.name = name
@@ -313,3 +322,7 @@ class OutcomeUnknown(ServiceUnavailable):
             'The connection to the database was lost while the change was being committed: '
             'it may or may not have been made. Please look before trying again.'
         )
+
+
+class UnsuitableDatabase(PlacementException):
+    """The database server is set up in a way that this service cannot work with."""

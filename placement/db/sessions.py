@@ -1,0 +1,90 @@
+"""What every connection of this service is set to, engine by engine.
+
+MySQL, MariaDB and PostgreSQL: READ COMMITTED, so that a fact that is read after a lock is the
+newest. SQLite: WAL, a long busy timeout, and writers that hold the write lock from their first
+statement (a transaction that begins as a reader cannot become a writer under rivals). Galera:
+causal reads, because a node runs behind its peers.
+"""
+
+import logging
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event, pool
+
+from placement import exception
+
+LOG = logging.getLogger(__name__)
+
+# Execution options of a connection that is going to write.
+WRITER = {'placement_writer': True}
+_SQLITE_BUSY_MILLISECONDS = 30_000
+# oslo.db leaves BEGIN to whoever finds this key on the connection.
+_BEGUN = 'in_transaction'
+_MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
+
+_causality: dict[str, int | None] = {'wsrep_sync_wait': None}
+
+
+def set_causality(wsrep_sync_wait: int | None) -> None:
+    """Remember `[placement_database] mysql_wsrep_sync_wait`; None: causal reads where wsrep is on."""
+    _causality['wsrep_sync_wait'] = wsrep_sync_wait
+
+
+def prepare(engine: sa.Engine) -> None:
+    """Set up all connections that `engine` makes from now on."""
+    if engine.dialect.name == 'mysql':
+        event.listen(engine, 'connect', _set_up_mysql)
+    elif engine.dialect.name == 'postgresql':
+        event.listen(engine, 'connect', _set_up_postgresql)
+    elif engine.dialect.name == 'sqlite':
+        event.listen(engine, 'connect', _set_up_sqlite)
+        event.listen(engine, 'begin', _begin_sqlite_writer, insert=True)
+    if not isinstance(engine.pool, pool.StaticPool):
+        # Connections that were made before know nothing of this.
+        engine.dispose()
+
+
+def begin_consistent(conn: sa.Connection) -> None:
+    """Begin a reading transaction whose statements all see one state.
+
+    A reader of SQLite sees one state by itself: that of its first statement.
+    """
+    if conn.dialect.name != 'sqlite':
+        conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
+def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
+    cursor = dbapi_connection.cursor()
+    cursor.execute(_MYSQL_FACTS)
+    facts = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
+    if facts.get('log_bin') == 'ON' and facts.get('binlog_format') == 'STATEMENT':
+        raise exception.UnsuitableDatabase(
+            'The database server writes its binary log with binlog_format=STATEMENT, which does '
+            'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
+        )
+    cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    if facts.get('wsrep_on') == 'ON' and _causality['wsrep_sync_wait'] is None:
+        cursor.execute('SET SESSION wsrep_sync_wait = 1')
+    cursor.close()
+
+
+def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
+    cursor = dbapi_connection.cursor()
+    cursor.execute('SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    cursor.close()
+    dbapi_connection.commit()
+
+
+def _set_up_sqlite(dbapi_connection: Any, record: Any) -> None:
+    dbapi_connection.execute(f'PRAGMA busy_timeout = {_SQLITE_BUSY_MILLISECONDS}')
+    dbapi_connection.execute('PRAGMA journal_mode = WAL')
+
+
+def _begin_sqlite_writer(conn: sa.Connection) -> None:
+    if not conn.get_execution_options().get('placement_writer'):
+        return
+    if _BEGUN in conn.info:
+        return
+    conn.exec_driver_sql('BEGIN IMMEDIATE')
+    conn.info[_BEGUN] = True

@@ -1,0 +1,173 @@
+"""The way to the database: engine, transactions, isolation, and running again.
+
+A request that reads uses one `reader()`. A request that writes is one function given to
+`write()`: a single transaction which is run again *as a whole* when nobody is at fault (a
+deadlock, a duplicate key, a lost swap, a connection that broke before COMMIT was sent), and
+ends in `exception.ServiceUnavailable` when the database cannot answer. What the engines say
+when something breaks is told apart in `db/failures.py`.
+"""
+
+import contextlib
+import logging
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_db.sqlalchemy import enginefacade
+from sqlalchemy import pool
+
+from placement import exception
+from placement.db import failures, sessions
+
+LOG = logging.getLogger(__name__)
+
+# How long a writing request is run again before it gives up, in seconds.
+DEADLINE = 30.0
+_LONGEST_PAUSE = 0.5
+
+placement_context_manager = enginefacade.transaction_context()
+
+T = TypeVar('T')
+Work = Callable[[sa.Connection], T]
+
+
+class _Configurator:
+    """Configures the process's database once; `reset()` makes it possible once more."""
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def __call__(self, conf: cfg.ConfigOpts) -> None:
+        """Configure the database of this process from `[placement_database]` of `conf`."""
+        if self._done:
+            LOG.warning('The placement database is configured already; nothing was changed.')
+            return
+        self._done = True
+        options = dict(conf.placement_database)
+        options.pop('sync_on_startup')
+        sessions.set_causality(options['mysql_wsrep_sync_wait'])
+        placement_context_manager.configure(**options)
+
+    def reset(self) -> None:
+        self._done = False
+
+
+configure = _Configurator()
+
+_prepared: 'weakref.WeakSet[sa.Engine]' = weakref.WeakSet()
+_prepare_lock = threading.Lock()
+# A database in memory is one connection for all threads: they take turns.
+_one_connection = threading.RLock()
+
+
+def get_placement_engine() -> sa.Engine:
+    """The engine of this process, with the session rules of this service on its connections."""
+    engine = placement_context_manager.writer.get_engine()
+    if engine not in _prepared:
+        with _prepare_lock:
+            if engine not in _prepared:
+                sessions.prepare(engine)
+                _prepared.add(engine)
+    return engine
+
+
+@contextlib.contextmanager
+def _turn(engine: sa.Engine) -> Iterator[None]:
+    if not isinstance(engine.pool, pool.StaticPool):
+        yield
+        return
+    with _one_connection:
+        yield
+
+
+@contextlib.contextmanager
+def _connected(**options: Any) -> Iterator[sa.Connection]:
+    engine = get_placement_engine()
+    with _turn(engine), engine.connect() as conn:
+        if options:
+            conn = conn.execution_options(**options)
+        yield conn
+
+
+@contextlib.contextmanager
+def reader(consistent: bool = False) -> Iterator[sa.Connection]:
+    """A connection in a transaction that only reads.
+
+    :param consistent: let all statements see one state of the database (REPEATABLE READ);
+        without it each statement sees what is committed when it starts
+    :raises exception.DatabaseUnavailable: the database cannot answer
+    :raises exception.UnstorableValue: a value that no row can hold was asked for
+    """
+    try:
+        with _connected() as conn:
+            if consistent:
+                sessions.begin_consistent(conn)
+            yield conn
+    except exception.PlacementException:
+        raise
+    except Exception as exc:
+        raise _translated(exc) from exc
+
+
+def write(work: Work[T], least_attempts: int = 1) -> T:
+    """Run `work(connection)` in one writing transaction and commit it.
+
+    :param work: reads, decides and writes; it is called again from the start, on a fresh
+        transaction, as long as nobody is at fault, so it must not change anything but the database
+    :param least_attempts: how often it is tried at least, however long that takes
+    :returns: what `work` returned in the attempt that was committed
+    :raises exception.LostSwap: rivals were faster until the deadline
+    :raises exception.DatabaseUnavailable: the database cannot answer
+    :raises exception.OutcomeUnknown: the connection broke while COMMIT was under way
+    :raises exception.UnstorableValue: a value does not fit its column
+    """
+    deadline = time.monotonic() + DEADLINE
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return _attempt(work)
+        except exception.LostSwap:
+            if attempt >= least_attempts and time.monotonic() >= deadline:
+                raise
+        except exception.PlacementException:
+            raise
+        except Exception as exc:
+            if not failures.is_transient(exc):
+                raise _translated(exc) from exc
+            if attempt >= least_attempts and time.monotonic() >= deadline:
+                raise exception.DatabaseUnavailable() from exc
+            LOG.debug('Attempt %d of a transaction failed and is made again: %s', attempt, exc)
+        time.sleep(_pause(attempt))
+
+
+def _attempt(work: Work[T]) -> T:
+    with _connected(**sessions.WRITER) as conn:
+        with conn.begin() as transaction:
+            result = work(conn)
+            try:
+                transaction.commit()
+            except Exception as exc:
+                if failures.is_connection_lost(exc):
+                    raise exception.OutcomeUnknown() from exc
+                raise
+        return result
+
+
+def _pause(attempt: int) -> float:
+    """Seconds to wait before the next attempt: random, so that rivals part."""
+    return random.uniform(0, min(_LONGEST_PAUSE, 0.005 * 2**attempt))
+
+
+def _translated(exc: Exception) -> Exception:
+    if failures.is_bad_value(exc):
+        return exception.UnstorableValue()
+    if failures.is_unavailable(exc):
+        LOG.warning('The database cannot answer: %s', failures.summary(exc))
+        return exception.DatabaseUnavailable()
+    return exc
