@@ -29,7 +29,8 @@ def prepare(purpose: str, *arguments: str) -> Path:
     :param arguments: what pip is to install, for example ``-e .[serve]``
     """
     if sys.version_info < OLDEST:
-        sys.exit('Placement needs Python %d.%d or newer, this is %s' % (*OLDEST, sys.version))
+        oldest = '.'.join(str(part) for part in OLDEST)
+        sys.exit(f'Placement needs Python {oldest} or newer, this is {sys.version}')
     python = VENV / 'bin' / 'python'
     stamp = VENV / f'installed-{purpose}'
     wanted = _fingerprint(arguments)

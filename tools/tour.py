@@ -47,7 +47,7 @@ class Service:
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()
         except urllib.error.URLError as error:
-            sys.exit(f'No answer from {self._url}: {error.reason}. Is python3 tools/serve.py running?')
+            sys.exit(f'{self._url}: {error.reason}. Is python3 tools/serve.py running?')
         answer = json.loads(text) if text else None
         print(f'< {status}')
         _show(answer, '< ')
