@@ -175,6 +175,23 @@ class UnstorableValue(BadInput):
         super().__init__('The request has a value that the database cannot hold.')
 
 
+class BadQuery(BadInput):
+    """Parameters that do not go together; the sentence says which."""
+
+    def __init__(self, sentence: str, code: str = errors.UNDEFINED_CODE):
+        self.code = code
+        super().__init__(sentence)
+
+
+class BadQueryValue(BadQuery):
+    """A value of the query string that cannot be read."""
+
+    def __init__(self, parameter: str, value: str, reason: str, code: str = errors.UNDEFINED_CODE):
+        self.parameter = parameter
+        self.value = value
+        super().__init__(f"Invalid value '{value}' for '{parameter}': {reason}.", code)
+
+
 # Conflicts --------------------------------------------------------------------
 
 

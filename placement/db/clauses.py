@@ -1,0 +1,138 @@
+"""Clauses that statements about providers have in common. Nothing here executes anything.
+
+The clauses about a provider take the column (or expression) that holds its id, and are
+written as correlated EXISTS: every database here answers them with a few index look-ups
+for each row that it considers, and sums up the usage of no other provider.
+"""
+
+from collections.abc import Collection
+
+import sqlalchemy as sa
+from sqlalchemy.ext import compiler
+from sqlalchemy.sql import elements, functions
+
+from placement.db.sqlalchemy import models
+
+# What an inventory can hold at most: `max_unit` is an INTEGER column.
+MAX_AMOUNT = 2**31 - 1
+
+
+def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
+    """The sum of the allocations of the provider and class of the `inventory` row."""
+    allocations = models.allocations.alias()
+    return (
+        sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+        .where(
+            allocations.c.resource_provider_id == inventory.c.resource_provider_id,
+            allocations.c.resource_class_id == inventory.c.resource_class_id,
+        )
+        .correlate(inventory)
+        .scalar_subquery()
+    )
+
+
+def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
+    """What the `inventory` row offers, not truncated."""
+    return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
+
+
+def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+    """Whether the `inventory` row hands out pieces of `amount`, however much is in use."""
+    if amount > MAX_AMOUNT:  # also spares the driver a number that it cannot send
+        return sa.false()
+    return sa.and_(
+        inventory.c.min_unit <= amount,
+        inventory.c.max_unit >= amount,
+        sa.literal(amount, sa.Integer) % inventory.c.step_size == 0,
+    )
+
+
+def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+    """Whether the `inventory` row has `amount` to give, beside what is in use."""
+    if amount > MAX_AMOUNT:
+        return sa.false()
+    # The sum is asked for only where an empty provider would do.
+    return sa.and_(
+        allows(inventory, amount),
+        capacity(inventory) >= amount,
+        capacity(inventory) >= used(inventory) + amount,
+    )
+
+
+def fits(provider_id: sa.ColumnElement[int], class_id: int, amount: int) -> elements.ColumnElement:
+    """Whether the provider has `amount` of a class to give."""
+    inventory = models.inventories.alias()
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(inventory)
+        .where(
+            inventory.c.resource_provider_id == provider_id,
+            inventory.c.resource_class_id == class_id,
+            can_serve(inventory, amount),
+        )
+        .exists()
+    )
+
+
+def has_any_trait(
+    provider_id: sa.ColumnElement[int], trait_ids: Collection[int]
+) -> elements.ColumnElement:
+    """Whether the provider has one of the traits at least."""
+    link = models.resource_provider_traits.alias()
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(link)
+        .where(link.c.resource_provider_id == provider_id, link.c.trait_id.in_(sorted(trait_ids)))
+        .exists()
+    )
+
+
+def in_any_aggregate(
+    provider_id: sa.ColumnElement[int], aggregate_ids: Collection[int]
+) -> elements.ColumnElement:
+    """Whether the provider itself is a member of one of the aggregates at least."""
+    link = models.resource_provider_aggregates.alias()
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(link)
+        .where(
+            link.c.resource_provider_id == provider_id,
+            link.c.aggregate_id.in_(sorted(aggregate_ids)),
+        )
+        .exists()
+    )
+
+
+class json_array(functions.GenericFunction[str]):
+    """Values of one row as the text of a JSON array."""
+
+    inherit_cache = True
+    type = sa.Text()
+
+
+class json_list(functions.GenericFunction[str]):
+    """Values of one column of many rows as the text of a JSON array, in no particular order."""
+
+    inherit_cache = True
+    type = sa.Text()
+
+
+@compiler.compiles(json_array, 'postgresql')
+def _json_array_postgresql(element, compiler, **kw) -> str:
+    return f'json_build_array({compiler.process(element.clauses, **kw)})'
+
+
+@compiler.compiles(json_list, 'postgresql')
+def _json_list_postgresql(element, compiler, **kw) -> str:
+    # As text: the drivers would turn JSON into Python lists by themselves.
+    return f'CAST(json_agg({compiler.process(element.clauses, **kw)}) AS TEXT)'
+
+
+@compiler.compiles(json_list, 'mysql', 'mariadb')
+def _json_list_mysql(element, compiler, **kw) -> str:
+    return f'json_arrayagg({compiler.process(element.clauses, **kw)})'
+
+
+@compiler.compiles(json_list, 'sqlite')
+def _json_list_sqlite(element, compiler, **kw) -> str:
+    return f'json_group_array({compiler.process(element.clauses, **kw)})'

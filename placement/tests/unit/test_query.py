@@ -1,0 +1,111 @@
+"""The grammar of query values."""
+
+from oslotest import base
+
+from placement import exception
+from placement import query
+
+A = '0a8aa2a4-1f8b-4f9c-9b1a-0d0b8f7d0c01'
+B = '0A8AA2A41F8B4F9C9B1A0D0B8F7D0C02'
+
+
+class ParseResourcesTest(base.BaseTestCase):
+    def test_items(self):
+        self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, query.parse_resources('VCPU:2,DISK_GB:10'))
+
+    def test_last_of_a_class_counts(self):
+        self.assertEqual({'VCPU': 2}, query.parse_resources('VCPU:9,VCPU:2'))
+
+    def test_integer_syntax(self):
+        for text, amount in (('1_0', 10), ('+1', 1), (' 1 ', 1), ('007', 7)):
+            self.assertEqual({'VCPU': amount}, query.parse_resources(f'VCPU:{text}'))
+
+    def test_class_names_are_literal(self):
+        self.assertEqual({' VCPU': 1}, query.parse_resources(' VCPU:1'))
+
+    def test_huge_amounts_are_amounts(self):
+        self.assertEqual({'VCPU': 10**30}, query.parse_resources('VCPU:1' + '0' * 30))
+
+    def test_refused(self):
+        for value in (
+            '', ',', 'VCPU', 'VCPU:', 'VCPU:1,', 'VCPU:1:2', 'VCPU:0', 'VCPU:-1', 'VCPU:1.0',
+            'VCPU:x', 'VCPU:' + '1' * 5000,
+        ):  # fmt: skip
+            self.assertRaises(exception.BadQueryValue, query.parse_resources, value)
+
+    def test_the_sentence_names_the_item(self):
+        error = self.assertRaises(
+            exception.BadQueryValue, query.parse_resources, 'VCPU:1,DISK_GB:many'
+        )
+        self.assertIn('DISK_GB:many', str(error))
+
+
+class ParseRequiredTest(base.BaseTestCase):
+    def test_names(self):
+        required, forbidden = query.parse_required(
+            'A, B ,!C,!!D,! !E'.replace('! !', '!!!'), True, True
+        )
+        self.assertEqual((frozenset('A'), frozenset('B')), required)
+        self.assertEqual(frozenset('CDE'), forbidden)
+
+    def test_any_of(self):
+        required, forbidden = query.parse_required('in:A, B', True, True)
+        self.assertEqual((frozenset('AB'),), required)
+        self.assertEqual(frozenset(), forbidden)
+
+    def test_in_elsewhere_is_part_of_a_name(self):
+        required, forbidden = query.parse_required('A,in:B,!in:C', True, True)
+        self.assertEqual((frozenset('A'), frozenset(('in:B',))), required)
+        self.assertEqual(frozenset(('in:C',)), forbidden)
+
+    def test_repeated_names_count_once(self):
+        self.assertEqual(((frozenset('A'),), frozenset()), query.parse_required('A,A', True, True))
+
+    def test_refused(self):
+        for value, forbidden, any_of in (
+            ('', True, True),
+            ('A,', True, True),
+            ('A, ,B', True, True),
+            ('!', True, True),
+            ('A,!!', True, True),
+            ('in:', True, True),
+            ('in:A,', True, True),
+            ('in:A,!B', True, True),
+            ('!A', False, False),
+            ('in:A', True, False),
+        ):
+            self.assertRaises(
+                exception.BadQueryValue, query.parse_required, value, forbidden, any_of
+            )
+
+
+class ParseMemberOfTest(base.BaseTestCase):
+    def test_forms(self):
+        required, forbidden = query.parse_member_of([A, f'in:{A},{B}', f'!{B}', f'!in:{A}'], True)
+        self.assertEqual((frozenset((A,)), frozenset((A, B))), required)
+        self.assertEqual(frozenset((A, B)), forbidden)
+
+    def test_refused(self):
+        for values in (
+            [''], ['in:'], [f'{A},{B}'], [f'!{A},{B}'], [f'in:{A},'], [f' {A}'], [f'in:{A}, {B}'],
+            [f'!!{A}'], ['x'], [f'in:!{A}'], [A, 'x'],
+        ):  # fmt: skip
+            self.assertRaises(exception.BadQueryValue, query.parse_member_of, values, True)
+
+    def test_old_microversions(self):
+        self.assertRaises(exception.BadQueryValue, query.parse_member_of, [f'!{A}'], False)
+        self.assertRaises(
+            exception.BadQueryValue, query.parse_member_of, [A, B], False, allow_many=False
+        )
+
+
+class ParseInTreeTest(base.BaseTestCase):
+    def test_blanks_are_trimmed(self):
+        self.assertEqual(A, query.parse_in_tree(f' {A}\t'))
+
+    def test_text_is_kept(self):
+        self.assertEqual(B, query.parse_in_tree(B))
+
+    def test_refused(self):
+        for value in ('', ' ', 'x', f'{A},{A}'):
+            self.assertRaises(exception.BadQueryValue, query.parse_in_tree, value)
