@@ -146,7 +146,7 @@ def _last_run() -> Counter[str]:
     stream = subprocess.run(('stestr', 'last', '--subunit'), capture_output=True).stdout
     tally: Counter[str] = Counter()
 
-    def count(test: dict[str, Any]) -> None:
+    def count(test: Any) -> None:
         if test['status'] == 'exists':
             return
         if test['status'] == 'skip':
