@@ -4,8 +4,8 @@ The tables are those of the release that this service can replace on a running
 database, to the letter: no table, column or index more, none fewer.
 """
 
-import sqlalchemy as sa
 from oslo_utils import timeutils
+import sqlalchemy as sa
 from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Unicode, UniqueConstraint
 
 metadata = sa.MetaData()

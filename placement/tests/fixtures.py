@@ -1,0 +1,80 @@
+"""A database for a test."""
+
+import contextlib
+import os
+from typing import Any
+
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+from oslo_db.sqlalchemy import enginefacade, test_fixtures
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.db.sqlalchemy import models
+from placement.objects import sync
+from placement.tests import servers
+
+
+class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
+    """All tables, with the standard traits and classes, in the database that is configured.
+
+    The tables are made from the model, without migrations. The database becomes that of the
+    service until the fixture is cleaned up, which drops it again.
+
+    :param conf_fixture: configuration to read `[placement_database]` from
+    :param set_config: register the option `connection` if need be and, where it has no value,
+        set it to a database in memory
+    """
+
+    def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False):
+        self._lease: servers.Lease | None = None
+        if set_config:
+            self._set_connection(conf_fixture)
+        super().__init__(url=conf_fixture.conf.placement_database.connection)
+        # Dropping and making tables is slow on a server; rows are quickly deleted.
+        self._DROP_SCHEMA_PER_TEST = self._lease is None
+        db_api.configure.reset()
+        db_api.configure(conf_fixture.conf)
+
+    def _set_connection(self, conf_fixture: config_fixture.Config) -> None:
+        # A duplicate is the real option, with all its attributes.
+        with contextlib.suppress(cfg.DuplicateOptError):
+            conf_fixture.register_opt(cfg.StrOpt('connection'), group='placement_database')
+        if conf_fixture.conf.placement_database.connection is not None:
+            return
+        url = 'sqlite://'
+        if servers.ADMIN_URL in os.environ:
+            self._lease = servers.lease()
+            url = self._lease.url
+        conf_fixture.config(connection=url, group='placement_database')
+
+    def _setUp(self) -> None:
+        sync.reset()
+        self.addCleanup(sync.reset)
+        if self._lease is not None:
+            self.addCleanup(self._lease.give_back)
+        # Cleanups run backwards: the tables are dropped before the connections are.
+        self.addCleanup(self._dispose)
+        super()._setUp()
+        self._engine = db_api.get_placement_engine()
+        sync.sync_traits()
+        sync.sync_resource_classes()
+
+    def _dispose(self) -> None:
+        if (engine := getattr(self, '_engine', None)) is not None:
+            engine.dispose()
+
+    def get_enginefacade(self) -> Any:
+        return db_api.placement_context_manager
+
+    def generate_schema_create_all(self, engine: sa.Engine) -> None:
+        models.metadata.create_all(engine)
+
+    def setup_for_reset(self, engine: sa.Engine, facade: enginefacade._TransactionFactory) -> None:
+        """Delete what a test that was killed may have left."""
+        self.reset_schema_data(engine, facade)
+
+    def reset_schema_data(
+        self, engine: sa.Engine, facade: enginefacade._TransactionFactory
+    ) -> None:
+        servers.delete_all_rows(engine)

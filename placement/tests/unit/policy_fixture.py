@@ -1,0 +1,41 @@
+"""The policy of a test."""
+
+from collections.abc import Mapping
+import copy
+
+import fixtures
+from oslo_config import fixture as config_fixture
+from oslo_policy import policy as oslo_policy
+
+from placement import policies, policy
+
+
+class PolicyFixture(fixtures.Fixture):
+    """A fresh enforcer with the default rules, and an operator's file that need not exist."""
+
+    def __init__(self, conf_fixture: config_fixture.Config):
+        super().__init__()
+        self.conf_fixture = conf_fixture
+
+    def setUp(self) -> None:
+        super().setUp()
+        state_path = self.conf_fixture.conf.state_path
+        self.conf_fixture.config(
+            group='oslo_policy', policy_file=f'{state_path}/etc/placement/policy.yaml'
+        )
+        policy.reset()
+        self.addCleanup(policy.reset)
+        policy.init(
+            self.conf_fixture.conf,
+            suppress_deprecation_warnings=True,
+            rules=copy.deepcopy(policies.list_rules()),
+        )
+
+    @staticmethod
+    def set_rules(rules: Mapping[str, str], overwrite: bool = True) -> None:
+        """Enforce other rules from now on.
+
+        :param rules: check strings by the names of rules
+        :param overwrite: forget the rules before; without it they stay beside the new ones
+        """
+        policy.set_rules(oslo_policy.Rules.from_dict(dict(rules)), overwrite=overwrite)
