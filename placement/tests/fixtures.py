@@ -3,16 +3,24 @@
 import contextlib
 import os
 from typing import Any
+from unittest import mock
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
-from oslo_db.sqlalchemy import enginefacade, test_fixtures
+from oslo_db.sqlalchemy import provision, test_fixtures
 import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.objects import sync
 from placement.tests import servers
+
+
+class _KeptSchema(provision.SchemaResource):
+    """Keeps the tables for the next test: on a server, making and dropping them is slow."""
+
+    def clean(self, resource: provision.Schema) -> None:
+        servers.delete_all_rows(resource.database.engine)
 
 
 class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
@@ -31,8 +39,6 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         if set_config:
             self._set_connection(conf_fixture)
         super().__init__(url=conf_fixture.conf.placement_database.connection)
-        # Dropping and making tables is slow on a server; rows are quickly deleted.
-        self._DROP_SCHEMA_PER_TEST = self._lease is None
         db_api.configure.reset()
         db_api.configure(conf_fixture.conf)
 
@@ -67,14 +73,19 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
     def get_enginefacade(self) -> Any:
         return db_api.placement_context_manager
 
+    def _generate_database_resource(self, _enginefacade: Any) -> provision.DatabaseResource:
+        # oslo.db first tries a server of its own choice at localhost, whatever the URL is.
+        backends = provision.Backend.backends_by_database_type
+        backend = provision.Backend(self.driver, self.url) if self.url else backends['sqlite']
+        with mock.patch.dict(backends, {self.driver: backend}):
+            return super()._generate_database_resource(_enginefacade)
+
+    def _generate_schema_resource(
+        self, database_resource: provision.DatabaseResource
+    ) -> provision.SchemaResource:
+        if self._lease is None:
+            return super()._generate_schema_resource(database_resource)
+        return _KeptSchema(database_resource, self.generate_schema_create_all)
+
     def generate_schema_create_all(self, engine: sa.Engine) -> None:
         models.metadata.create_all(engine)
-
-    def setup_for_reset(self, engine: sa.Engine, facade: enginefacade._TransactionFactory) -> None:
-        """Delete what a test that was killed may have left."""
-        self.reset_schema_data(engine, facade)
-
-    def reset_schema_data(
-        self, engine: sa.Engine, facade: enginefacade._TransactionFactory
-    ) -> None:
-        servers.delete_all_rows(engine)
