@@ -160,6 +160,24 @@ class InventoryMissingForUpdate(BadInput):
         )
 
 
+class ResourceProviderNameMissing(BadInput):
+    def __init__(self, uuid: str):
+        self.uuid = uuid
+        super().__init__(f'Resource provider {uuid} needs a name that is not empty.')
+
+
+class InvalidConsumerUuid(BadInput):
+    def __init__(self, text: str):
+        super().__init__(f"Malformed consumer_uuid: '{text}' is not a 'uuid'.")
+
+
+class InvalidName(BadInput):
+    """A name in a path that no custom trait or resource class can have."""
+
+    def __init__(self, reason: str):
+        super().__init__(f'Invalid name: {reason}')
+
+
 class AmbiguousKeys(BadInput):
     """Several keys of a body are one record to the database, which ignores letter case."""
 

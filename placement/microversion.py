@@ -4,9 +4,9 @@ A client asks for a version with the header ``OpenStack-API-Version: placement X
 never compares with bare numbers: it asks ``version >= microversion.CONSUMER_GENERATION``.
 """
 
-import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+import functools
 from http import HTTPStatus
 from typing import Any, Generic, NamedTuple, TypeVar
 

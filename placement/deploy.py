@@ -1,0 +1,64 @@
+"""Puts the application together, and does what has to be done at start."""
+
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+from oslo_middleware import cors, http_proxy_to_wsgi
+
+from placement import auth, fault_wrap, handler, negotiation, policy, requestlog, util
+from placement.db.sqlalchemy import migration
+from placement.objects import sync
+
+try:
+    from osprofiler import initializer as profiler_initializer
+    from osprofiler import web as profiler
+except ImportError:
+    profiler = None
+
+LOG = logging.getLogger(__name__)
+
+
+def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> util.Application:
+    """The complete WSGI application of a parsed configuration.
+
+    The database must be configured (`db_api.configure`). It is brought up to date first.
+
+    :param project_name: accepted for the sake of embedders; it changes nothing
+    """
+    policy.init(config)
+    update_database(config)
+    return _build(config)
+
+
+def update_database(conf: cfg.ConfigOpts) -> None:
+    """The work on the database that comes before the first request.
+
+    Migrates the schema when `[placement_database] sync_on_startup` says so, then adds the
+    standard traits and resource classes that are missing.
+    """
+    if conf.placement_database.sync_on_startup:
+        migration.upgrade('head')
+    sync.sync_traits()
+    sync.sync_resource_classes()
+
+
+def _build(conf: cfg.ConfigOpts) -> util.Application:
+    """The layers, from the innermost to the one that a request meets first."""
+    application: Any = handler.PlacementHandler()
+    application = negotiation.MicroversionMiddleware(application)
+    application = fault_wrap.FaultWrapper(application)
+    application = auth.ContextMiddleware(application, conf)
+    if conf.api.auth_strategy == 'noauth2':
+        application = auth.NoAuthMiddleware(application)
+    else:
+        application = auth.KeystoneMiddleware(application, conf)
+    if conf.cors.allowed_origin:
+        application = cors.CORS(application, conf)
+    application = requestlog.RequestLog(application)
+    if conf.oslo_middleware.enable_proxy_headers_parsing:
+        application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
+    if profiler is not None and conf.profiler.enabled:
+        profiler_initializer.init_from_conf(conf, {}, 'placement', 'placement', '')
+        application = profiler.WsgiMiddleware(application)
+    return application

@@ -1,0 +1,142 @@
+"""Handlers of the inventories of a resource provider."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+import webob
+
+from placement import microversion, util, wsgi_wrapper
+from placement.handlers import body
+from placement.objects import inventory
+from placement.objects.inventory import Record
+from placement.policies import inventory as policies
+from placement.schemas import inventory as schemas
+
+_GENERATION = 'resource_provider_generation'
+_DEFAULTS = asdict(Record(total=0))
+
+
+@wsgi_wrapper.PlacementWsgify
+@util.check_accept(util.JSON)
+def get_inventories(req: webob.Request) -> webob.Response:
+    """GET /resource_providers/{uuid}/inventories."""
+    context = util.context(req)
+    context.can(policies.LIST)
+    provider, stocks = inventory.list_by_provider(context, util.path_item(req, 'uuid'))
+    document = {
+        _GENERATION: provider.generation,
+        'inventories': {stock.resource_class: asdict(stock.record) for stock in stocks},
+    }
+    return util.json_reply(req, document, last_modified=util.newest(stocks))
+
+
+@wsgi_wrapper.PlacementWsgify
+@util.require_content(util.JSON)
+def create_inventory(req: webob.Request) -> webob.Response:
+    """POST /resource_providers/{uuid}/inventories: add one class."""
+    context = util.context(req)
+    context.can(policies.CREATE)
+    uuid = util.path_item(req, 'uuid')
+    data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
+    name = data['resource_class']
+    generation = inventory.create(context, uuid, name, record(data), _may_reserve_all(req))
+    return util.json_reply(
+        req,
+        {_GENERATION: generation, **_echo(data)},
+        status=HTTPStatus.CREATED,
+        location=f'/resource_providers/{uuid}/inventories/{name}',
+    )
+
+
+@wsgi_wrapper.PlacementWsgify
+@util.require_content(util.JSON)
+def set_inventories(req: webob.Request) -> webob.Response:
+    """PUT /resource_providers/{uuid}/inventories: replace all."""
+    context = util.context(req)
+    context.can(policies.UPDATE)
+    uuid = util.path_item(req, 'uuid')
+    data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
+    given, wanted = replacement(data)
+    generation = inventory.replace(context, uuid, given, wanted, _may_reserve_all(req))
+    document = {
+        _GENERATION: generation,
+        'inventories': {name: _echo(one) for name, one in data['inventories'].items()},
+    }
+    return util.json_reply(req, document)
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.DELETE_INVENTORIES, status=HTTPStatus.METHOD_NOT_ALLOWED)
+def delete_inventories(req: webob.Request) -> webob.Response:
+    """DELETE /resource_providers/{uuid}/inventories."""
+    context = util.context(req)
+    context.can(policies.DELETE)
+    inventory.delete_all(context, util.path_item(req, 'uuid'))
+    return util.empty_reply(req)
+
+
+@wsgi_wrapper.PlacementWsgify
+@util.check_accept(util.JSON)
+def get_inventory(req: webob.Request) -> webob.Response:
+    """GET /resource_providers/{uuid}/inventories/{resource_class}."""
+    context = util.context(req)
+    context.can(policies.SHOW)
+    provider, stock = inventory.get(
+        context, util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
+    )
+    document = {_GENERATION: provider.generation, **asdict(stock.record)}
+    return util.json_reply(req, document, last_modified=util.newest([stock]))
+
+
+@wsgi_wrapper.PlacementWsgify
+@util.require_content(util.JSON)
+def update_inventory(req: webob.Request) -> webob.Response:
+    """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
+    context = util.context(req)
+    context.can(policies.UPDATE)
+    uuid = util.path_item(req, 'uuid')
+    data = body.about_provider(req, uuid, schemas.PUT_INVENTORY)
+    generation = inventory.update(
+        context,
+        uuid,
+        int(data[_GENERATION]),
+        util.path_item(req, 'resource_class'),
+        record(data),
+        _may_reserve_all(req),
+    )
+    return util.json_reply(req, {_GENERATION: generation, **_echo(data)})
+
+
+@wsgi_wrapper.PlacementWsgify
+def delete_inventory(req: webob.Request) -> webob.Response:
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}."""
+    context = util.context(req)
+    context.can(policies.DELETE)
+    inventory.delete(context, util.path_item(req, 'uuid'), util.path_item(req, 'resource_class'))
+    return util.empty_reply(req)
+
+
+def record(data: Mapping[str, Any]) -> Record:
+    """The inventory that a valid body describes; what it leaves out has its default."""
+    values = {key: data[key] for key in _DEFAULTS if key in data}
+    ratio = float(values.pop('allocation_ratio', _DEFAULTS['allocation_ratio']))
+    # JSON has one kind of number: 2.0 is an integer as well.
+    amounts = {key: int(value) for key, value in values.items()}
+    return Record(**amounts, allocation_ratio=ratio)
+
+
+def replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Record]]:
+    """The generation and the inventories, by class, of a valid body that replaces all."""
+    records = {name: record(one) for name, one in data['inventories'].items()}
+    return int(data[_GENERATION]), records
+
+
+def _echo(data: Mapping[str, Any]) -> dict[str, Any]:
+    """An inventory as the client wrote it, with the defaults for what it left out."""
+    return {key: data.get(key, default) for key, default in _DEFAULTS.items()}
+
+
+def _may_reserve_all(req: webob.Request) -> bool:
+    return util.version(req) >= microversion.RESERVED_MAY_EQUAL_TOTAL

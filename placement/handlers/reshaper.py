@@ -1,0 +1,27 @@
+"""Handler of POST /reshaper."""
+
+import webob
+
+from placement import microversion, util, wsgi_wrapper
+from placement.handlers.allocation import claim_maker
+from placement.handlers.inventory import replacement
+from placement.objects import reshaper
+from placement.policies import reshaper as policies
+from placement.schemas import reshaper as schemas
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESHAPER)
+@util.require_content(util.JSON)
+def reshape(req: webob.Request) -> webob.Response:
+    """POST /reshaper: move inventories and the allocations on them in one step."""
+    context, version = util.context(req), util.version(req)
+    context.can(policies.RESHAPE)
+    data = util.extract_json(req, schemas.POST.pick(version))
+    to_claim = claim_maker(context, version)
+    reshaper.reshape(
+        context,
+        {uuid: replacement(one) for uuid, one in data['inventories'].items()},
+        [to_claim(consumer, one) for consumer, one in data['allocations'].items()],
+    )
+    return util.empty_reply(req)

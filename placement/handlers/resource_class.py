@@ -1,0 +1,94 @@
+"""Handlers of /resource_classes."""
+
+from http import HTTPStatus
+
+import webob
+
+from placement import exception, microversion, util, validation, wsgi_wrapper
+from placement.objects import resource_class
+from placement.policies import resource_class as policies
+from placement.schemas import resource_class as schemas
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESOURCE_CLASSES)
+@util.check_accept(util.JSON)
+def list_resource_classes(req: webob.Request) -> webob.Response:
+    """GET /resource_classes: all of them."""
+    context = util.context(req)
+    context.can(policies.LIST)
+    classes = resource_class.find(context)
+    prefix = util.mount_prefix(req)
+    document = {'resource_classes': [_shown(one.name, prefix) for one in classes]}
+    return util.json_reply(req, document, last_modified=util.newest(classes))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESOURCE_CLASSES)
+@util.require_content(util.JSON)
+def create_resource_class(req: webob.Request) -> webob.Response:
+    """POST /resource_classes."""
+    context = util.context(req)
+    context.can(policies.CREATE)
+    name = util.extract_json(req, schemas.BODY)['name']
+    resource_class.create(context, name)
+    return util.empty_reply(req, HTTPStatus.CREATED, _path(name))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESOURCE_CLASSES)
+@util.check_accept(util.JSON)
+def get_resource_class(req: webob.Request) -> webob.Response:
+    """GET /resource_classes/{name}."""
+    context = util.context(req)
+    context.can(policies.SHOW)
+    found = resource_class.get(context, util.path_item(req, 'name'))
+    document = _shown(found.name, util.mount_prefix(req))
+    return util.json_reply(req, document, last_modified=util.newest([found]))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(
+    microversion.RESOURCE_CLASSES, microversion.RESOURCE_CLASS_PUT_CREATES.before()
+)
+@util.require_content(util.JSON)
+def update_resource_class(req: webob.Request) -> webob.Response:
+    """PUT /resource_classes/{name}: give the class another name."""
+    context = util.context(req)
+    context.can(policies.UPDATE)
+    name = util.extract_json(req, schemas.BODY)['name']
+    resource_class.rename(context, util.path_item(req, 'name'), name)
+    return util.json_reply(req, _shown(name, util.mount_prefix(req)))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESOURCE_CLASS_PUT_CREATES)
+def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
+    """PUT /resource_classes/{name}: make sure that there is such a class."""
+    context = util.context(req)
+    context.can(policies.UPDATE)
+    name = util.path_item(req, 'name')
+    problem = validation.problem(schemas.NAME, name)
+    if problem:
+        raise exception.InvalidName(problem)
+    created = resource_class.ensure(context, name)
+    status = HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT
+    return util.empty_reply(req, status, _path(name))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.RESOURCE_CLASSES)
+def delete_resource_class(req: webob.Request) -> webob.Response:
+    """DELETE /resource_classes/{name}."""
+    context = util.context(req)
+    context.can(policies.DELETE)
+    resource_class.delete(context, util.path_item(req, 'name'))
+    return util.empty_reply(req)
+
+
+def _path(name: str) -> str:
+    return f'/resource_classes/{name}'
+
+
+def _shown(name: str, prefix: str) -> dict[str, object]:
+    return {'name': name, 'links': [{'rel': 'self', 'href': prefix + _path(name)}]}

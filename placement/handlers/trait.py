@@ -1,0 +1,123 @@
+"""Handlers of /traits and of the traits of a resource provider."""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import webob
+
+from placement import exception, microversion, util, validation, wsgi_wrapper
+from placement.objects import trait
+from placement.policies import trait as policies
+from placement.schemas import trait as schemas
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+@util.check_accept(util.JSON)
+def list_traits(req: webob.Request) -> webob.Response:
+    """GET /traits: all, or those of certain names, or those that are (not) in use."""
+    context = util.context(req)
+    context.can(policies.LIST)
+    asked = util.validate_query(util.query_items(req.environ), schemas.QUERY)
+    traits = trait.find(context, **_filters(asked))
+    return util.json_reply(req, {'traits': _names(traits)}, last_modified=util.newest(traits))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+def get_trait(req: webob.Request) -> webob.Response:
+    """GET /traits/{name}: whether there is such a trait."""
+    context = util.context(req)
+    context.can(policies.SHOW)
+    found = trait.get(context, util.path_item(req, 'name'))
+    return util.empty_reply(req, last_modified=util.newest([found]))
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+def put_trait(req: webob.Request) -> webob.Response:
+    """PUT /traits/{name}: make sure that there is such a trait."""
+    context = util.context(req)
+    context.can(policies.UPDATE)
+    name = util.path_item(req, 'name')
+    problem = validation.problem(schemas.NAME, name)
+    if problem:
+        raise exception.InvalidName(problem)
+    there, created = trait.ensure(context, name)
+    return util.empty_reply(
+        req,
+        HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
+        location=f'/traits/{name}',
+        last_modified=util.newest([there]),
+    )
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+def delete_trait(req: webob.Request) -> webob.Response:
+    """DELETE /traits/{name}."""
+    context = util.context(req)
+    context.can(policies.DELETE)
+    trait.delete(context, util.path_item(req, 'name'))
+    return util.empty_reply(req)
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+@util.check_accept(util.JSON)
+def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
+    """GET /resource_providers/{uuid}/traits."""
+    context = util.context(req)
+    context.can(policies.PROVIDER_LIST)
+    provider, traits = trait.list_by_provider(context, util.path_item(req, 'uuid'))
+    return _of_provider(req, provider.generation, traits)
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+@util.require_content(util.JSON)
+def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
+    """PUT /resource_providers/{uuid}/traits: replace the set."""
+    context = util.context(req)
+    context.can(policies.PROVIDER_UPDATE)
+    data = util.extract_json(req, schemas.PUT_TRAITS)
+    generation, traits = trait.replace_on_provider(
+        context,
+        util.path_item(req, 'uuid'),
+        int(data['resource_provider_generation']),
+        data['traits'],
+    )
+    return _of_provider(req, generation, traits)
+
+
+@wsgi_wrapper.PlacementWsgify
+@microversion.version_handler(microversion.TRAITS)
+def delete_traits_for_resource_provider(req: webob.Request) -> webob.Response:
+    """DELETE /resource_providers/{uuid}/traits."""
+    context = util.context(req)
+    context.can(policies.PROVIDER_DELETE)
+    trait.clear_on_provider(context, util.path_item(req, 'uuid'))
+    return util.empty_reply(req)
+
+
+def _filters(asked: dict[str, str]) -> dict[str, Any]:
+    """What to look for, from a valid query. Operators that are not known filter nothing."""
+    filters: dict[str, Any] = {}
+    operator, _, operand = asked.get('name', '').partition(':')
+    if operator == 'in':
+        filters['names'] = operand.split(',')
+    elif operator == 'startswith':
+        filters['prefix'] = operand
+    if 'associated' in asked:
+        filters['associated'] = asked['associated'].lower() == 'true'
+    return filters
+
+
+def _names(traits: Iterable[trait.Trait]) -> list[str]:
+    return [one.name for one in traits]
+
+
+def _of_provider(req: webob.Request, generation: int, traits: list[trait.Trait]) -> webob.Response:
+    document = {'traits': _names(traits), 'resource_provider_generation': generation}
+    return util.json_reply(req, document, last_modified=util.newest(traits))

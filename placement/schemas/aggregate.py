@@ -1,0 +1,27 @@
+"""Schemas of the aggregates of a resource provider."""
+
+from placement import microversion
+from placement.microversion import Ladder
+from placement.schemas import common
+
+_AGGREGATES = {
+    'type': 'array',
+    # Any form of a uuid, stored as it was sent: it must fit the column.
+    'items': {**common.UUID, 'maxLength': 36},
+    'uniqueItems': True,
+}
+
+PUT = Ladder(
+    {
+        microversion.AGGREGATES: _AGGREGATES,
+        microversion.AGGREGATE_GENERATION: {
+            'type': 'object',
+            'properties': {
+                'aggregates': _AGGREGATES,
+                'resource_provider_generation': common.GENERATION,
+            },
+            'required': ['aggregates', 'resource_provider_generation'],
+            'additionalProperties': False,
+        },
+    }
+)

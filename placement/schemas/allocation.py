@@ -1,0 +1,131 @@
+"""Schemas of PUT and POST /allocations."""
+
+from typing import Any
+
+from placement import microversion
+from placement.microversion import Ladder
+from placement.schemas import common
+
+Schema = dict[str, Any]
+
+_RESOURCES = {
+    'type': 'object',
+    'minProperties': 1,
+    'patternProperties': {
+        common.RESOURCE_CLASS_NAME: {'type': 'integer', 'minimum': 1},
+    },
+    'additionalProperties': False,
+}
+
+_BY_PROVIDER = {
+    'type': 'object',
+    'patternProperties': {
+        common.UUID_KEY: {
+            'type': 'object',
+            'properties': {
+                # As GET shows it. It is not compared with anything.
+                'generation': common.GENERATION,
+                'resources': _RESOURCES,
+            },
+            'required': ['resources'],
+            'additionalProperties': False,
+        },
+    },
+    'additionalProperties': False,
+}
+
+# Request groups to the providers that serve them, as candidates show them: their shape is
+# checked, nothing is done with them. The group without a suffix is not looked at.
+_MAPPINGS = {
+    'type': 'object',
+    'minProperties': 1,
+    'patternProperties': {
+        '[a-zA-Z0-9_-]': {'type': 'array', 'minItems': 1, 'items': common.UUID},
+    },
+}
+
+_CONSUMER_TYPE = {**common.IDENTIFIER, 'pattern': r'^[A-Z0-9_]+\Z'}
+
+
+def _extended(schema: Schema, properties: Schema, required: bool = True) -> Schema:
+    """A schema of an object with further properties, required ones unless told otherwise."""
+    return {
+        **schema,
+        'properties': {**schema['properties'], **properties},
+        'required': [*schema['required'], *(properties if required else ())],
+    }
+
+
+def _keyed_by_consumer(schema: Schema) -> Schema:
+    """The schema of an object from consumers to what PUT takes for one of them."""
+    return {
+        'type': 'object',
+        'minProperties': 1,
+        'patternProperties': {common.UUID_KEY: schema},
+        'additionalProperties': False,
+    }
+
+
+_OWNER = {'project_id': common.IDENTIFIER, 'user_id': common.IDENTIFIER}
+
+_V1_0: Schema = {
+    'type': 'object',
+    'properties': {
+        'allocations': {
+            'type': 'array',
+            'minItems': 1,
+            'items': {
+                'type': 'object',
+                'properties': {
+                    'resource_provider': {
+                        'type': 'object',
+                        'properties': {'uuid': common.UUID},
+                        'required': ['uuid'],
+                        'additionalProperties': False,
+                    },
+                    'resources': _RESOURCES,
+                },
+                'required': ['resource_provider', 'resources'],
+                'additionalProperties': False,
+            },
+        },
+    },
+    'required': ['allocations'],
+    'additionalProperties': False,
+}
+_V1_8 = _extended(_V1_0, _OWNER)
+
+# From 1.12 on by provider. PUT could not clear a consumer until 1.28, POST always could.
+_V1_13: Schema = {
+    'type': 'object',
+    'properties': {'allocations': _BY_PROVIDER, **_OWNER},
+    'required': ['allocations', 'project_id', 'user_id'],
+    'additionalProperties': False,
+}
+_V1_12 = {
+    **_V1_13,
+    'properties': {**_V1_13['properties'], 'allocations': {**_BY_PROVIDER, 'minProperties': 1}},
+}
+_V1_28 = _extended(_V1_13, {'consumer_generation': {'type': ['integer', 'null']}})
+_V1_34 = _extended(_V1_28, {'mappings': _MAPPINGS}, required=False)
+_V1_38 = _extended(_V1_34, {'consumer_type': _CONSUMER_TYPE})
+
+PUT = Ladder(
+    {
+        microversion.MIN_VERSION: _V1_0,
+        microversion.ALLOCATION_OWNER: _V1_8,
+        microversion.ALLOCATIONS_BY_PROVIDER: _V1_12,
+        microversion.CONSUMER_GENERATION: _V1_28,
+        microversion.MAPPINGS: _V1_34,
+        microversion.CONSUMER_TYPES: _V1_38,
+    }
+)
+
+POST = Ladder(
+    {
+        microversion.POST_ALLOCATIONS: _keyed_by_consumer(_V1_13),
+        microversion.CONSUMER_GENERATION: _keyed_by_consumer(_V1_28),
+        microversion.MAPPINGS: _keyed_by_consumer(_V1_34),
+        microversion.CONSUMER_TYPES: _keyed_by_consumer(_V1_38),
+    }
+)

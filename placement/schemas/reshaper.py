@@ -1,0 +1,37 @@
+"""Schemas of POST /reshaper."""
+
+from typing import Any
+
+from placement import microversion
+from placement.microversion import Ladder
+from placement.schemas import allocation, common, inventory
+
+
+def _schema(version: microversion.Version) -> dict[str, Any]:
+    return {
+        'type': 'object',
+        'properties': {
+            'inventories': {
+                'type': 'object',
+                'minProperties': 1,
+                'patternProperties': {common.UUID_KEY: inventory.PUT_INVENTORIES},
+                'additionalProperties': False,
+            },
+            # What POST /allocations takes, or nothing.
+            'allocations': {**allocation.POST.pick(version), 'minProperties': 0},
+        },
+        'required': ['inventories', 'allocations'],
+        'additionalProperties': False,
+    }
+
+
+POST = Ladder(
+    {
+        since: _schema(since)
+        for since in (
+            microversion.RESHAPER,
+            microversion.MAPPINGS,
+            microversion.CONSUMER_TYPES,
+        )
+    }
+)

@@ -1,0 +1,26 @@
+"""Schemas of /traits and of the traits of a resource provider."""
+
+from placement.schemas import common
+
+# For PUT /traits/{name}.
+NAME = {'type': 'string', 'pattern': common.CUSTOM_NAME, 'maxLength': 255}
+
+PUT_TRAITS = {
+    'type': 'object',
+    'properties': {
+        'traits': {'type': 'array', 'items': common.IDENTIFIER},
+        'resource_provider_generation': common.GENERATION,
+    },
+    'required': ['traits', 'resource_provider_generation'],
+    'additionalProperties': False,
+}
+
+QUERY = {
+    'type': 'object',
+    'properties': {
+        # An operator, a colon, and what it applies to.
+        'name': {'type': 'string', 'pattern': ':'},
+        'associated': {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'},
+    },
+    'additionalProperties': False,
+}

@@ -1,0 +1,25 @@
+"""Schemas of GET /usages."""
+
+from placement import microversion
+from placement.microversion import Ladder
+from placement.schemas import common
+
+_V1_9 = {
+    'type': 'object',
+    'properties': {'project_id': common.IDENTIFIER, 'user_id': common.IDENTIFIER},
+    'required': ['project_id'],
+    'additionalProperties': False,
+}
+_V1_38 = {
+    **_V1_9,
+    'properties': {
+        **_V1_9['properties'],
+        'consumer_type': {
+            **common.IDENTIFIER,
+            # The name of a type, or one of two words.
+            'pattern': r'^[A-Z0-9_]+\Z|^all|^unknown\Z',
+        },
+    },
+}
+
+QUERY = Ladder({microversion.USAGES: _V1_9, microversion.CONSUMER_TYPES: _V1_38})
