@@ -7,18 +7,18 @@ ends in `exception.ServiceUnavailable` when the database cannot answer. What the
 when something breaks is told apart in `db/failures.py`.
 """
 
+from collections.abc import Callable, Iterator
 import contextlib
 import logging
 import random
 import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+import weakref
 
-import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_db.sqlalchemy import enginefacade
+import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception
@@ -148,14 +148,13 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
 
 def _attempt(work: Work[T]) -> T:
     with _connected(**sessions.WRITER) as conn:
-        with conn.begin() as transaction:
-            result = work(conn)
-            try:
-                transaction.commit()
-            except Exception as exc:
-                if failures.is_connection_lost(exc):
-                    raise exception.OutcomeUnknown() from exc
-                raise
+        result = work(conn)
+        try:
+            conn.commit()
+        except Exception as exc:
+            if failures.is_connection_lost(exc):
+                raise exception.OutcomeUnknown() from exc
+            raise
         return result
 
 

@@ -91,9 +91,7 @@ class UnknownResourceClasses(BadInput):
 
     def __init__(self, names: Iterable[str]):
         self.names = sorted(names)
-        super().__init__(
-            f'Unknown resource class: No such resource class {", ".join(self.names)}.'
-        )
+        super().__init__(f'Unknown resource class: No such resource class {", ".join(self.names)}.')
 
 
 class UnknownTraits(BadInput):
@@ -155,9 +153,7 @@ class InventoryMissingForUpdate(BadInput):
     def __init__(self, resource_class: str, provider_uuid: str):
         self.resource_class = resource_class
         self.provider_uuid = provider_uuid
-        super().__init__(
-            f'No inventory of class {resource_class} to update on {provider_uuid}.'
-        )
+        super().__init__(f'No inventory of class {resource_class} to update on {provider_uuid}.')
 
 
 class ResourceProviderNameMissing(BadInput):
@@ -272,8 +268,7 @@ class CannotDeleteParentProvider(Conflict):
     def __init__(self, uuid: str):
         self.uuid = uuid
         super().__init__(
-            f'Unable to delete resource provider {uuid}: it has child providers, '
-            'delete them first.'
+            f'Unable to delete resource provider {uuid}: it has child providers, delete them first.'
         )
 
 

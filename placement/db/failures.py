@@ -5,17 +5,19 @@ Three questions: is it *transient* (nobody's fault, run the transaction again), 
 those of the MySQL and MariaDB error lists, the five-character codes those of SQLSTATE.
 """
 
-import sqlalchemy as sa
 from oslo_db import exception as db_exc
+import sqlalchemy as sa
 
-_MYSQL_TRANSIENT = frozenset({
-    1020,  # record has changed since last read
-    1205,  # lock wait timeout
-    1213,  # deadlock, or a transaction that lost certification
-    1180,  # error during commit: certification, under another number
-    1317,  # interrupted to let another node's transaction through
-    1412,  # table definition has changed
-})
+_MYSQL_TRANSIENT = frozenset(
+    {
+        1020,  # record has changed since last read
+        1205,  # lock wait timeout
+        1213,  # deadlock, or a transaction that lost certification
+        1180,  # error during commit: certification, under another number
+        1317,  # interrupted to let another node's transaction through
+        1412,  # table definition has changed
+    }
+)
 _MYSQL_UNAVAILABLE = frozenset({
     3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, in the words of various layers
     1040, 1203,  # too many connections

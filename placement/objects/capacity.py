@@ -1,0 +1,103 @@
+"""What an inventory can hold, and whether claims fit. Pure: no database, no HTTP."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from placement import exception
+
+MAX_INT = 2147483647
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One inventory as clients write it: amounts in units of the resource class."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = MAX_INT
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> float:
+        """The exact capacity, a real number; clients are shown it truncated."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A record with what is used of it by all consumers together."""
+
+    resource_class_id: int
+    record: Record
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one consumer asks of one provider and class."""
+
+    provider_id: int
+    provider_uuid: str
+    resource_class: str
+    amount: int
+
+
+# A provider's id and the name of a resource class.
+Spot = tuple[int, str]
+
+
+def allows_reservation(record: Record, may_reserve_all: bool) -> bool:
+    """Whether a record leaves the capacity that a microversion wants.
+
+    :param may_reserve_all: from microversion 1.26 on nothing needs to be left
+    """
+    left = int(record.capacity)
+    return left >= 0 if may_reserve_all else left > 0
+
+
+def judge(
+    demands: Iterable[Demand],
+    holdings: Mapping[Spot, Holding],
+    released: Mapping[Spot, int],
+) -> None:
+    """Decide whether all demands together can be granted.
+
+    A provider that holds more than its capacity already may be written again with the same
+    or less.
+
+    :param demands: the new amounts of all consumers of the request
+    :param holdings: the inventories, with their usage before the request
+    :param released: what the consumers of the request held before, and give back
+    :raises exception.InvalidAllocation: the first demand that cannot be granted
+    """
+    wanted: dict[Spot, int] = {}
+    for demand in demands:
+        spot = demand.provider_id, demand.resource_class
+        holding = holdings.get(spot)
+        if holding is None:
+            raise _refusal(demand, 'does not exist.')
+        _judge_unit(demand, holding.record)
+        wanted[spot] = wanted.get(spot, 0) + demand.amount
+        before = holding.used
+        after = before - released.get(spot, 0) + wanted[spot]
+        if after > holding.record.capacity and after > before:
+            raise _refusal(
+                demand,
+                f'has no room: {after} would be used of a capacity of '
+                f'{int(holding.record.capacity)}.',
+            )
+
+
+def _judge_unit(demand: Demand, record: Record) -> None:
+    if demand.amount < record.min_unit:
+        raise _refusal(demand, f'is not given in amounts below its min_unit {record.min_unit}.')
+    if demand.amount > record.max_unit:
+        raise _refusal(demand, f'is not given in amounts above its max_unit {record.max_unit}.')
+    if demand.amount % record.step_size:
+        raise _refusal(demand, f'is given in multiples of its step_size {record.step_size}.')
+
+
+def _refusal(demand: Demand, reason: str) -> exception.InvalidAllocation:
+    return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, reason)

@@ -1,0 +1,75 @@
+"""Compare-and-swap of generations, and touching rows that have none to raise.
+
+A lost swap means that a rival committed between reading and writing: the transaction is rolled
+back and run again. On one server the row locks make every swap succeed; on a multi-master
+cluster the swapped row is what certification compares, which is why a write that raises no
+generation touches the row instead.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from oslo_utils import timeutils
+import sqlalchemy as sa
+
+from placement import exception
+from placement.db.sqlalchemy import models
+
+
+def raise_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
+    """Raise the generation of providers.
+
+    :param seen: the generation that was read, by provider id
+    :param by: how much to raise it
+    :raises exception.LostSwap: one of them has another generation by now
+    """
+    _swap(conn, models.resource_providers, seen, by, {})
+
+
+def raise_consumers(
+    conn: sa.Connection, seen: Mapping[int, int], values: Mapping[str, Any] | None = None
+) -> None:
+    """Raise the generation of consumers by one, and set `values` on the same rows.
+
+    :param seen: the generation that was read, by consumer id
+    :raises exception.LostSwap: one of them has another generation by now
+    """
+    _swap(conn, models.consumers, seen, 1, values or {})
+
+
+def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int:
+    """Change rows in nothing but `updated_at`, so that a rival's certification meets them.
+
+    :returns: how many of them there are
+    """
+    if not row_ids:
+        return 0
+    result = conn.execute(
+        sa.update(table).where(table.c.id.in_(row_ids)).values(updated_at=timeutils.utcnow())
+    )
+    return int(result.rowcount)
+
+
+def _swap(
+    conn: sa.Connection,
+    table: sa.Table,
+    seen: Mapping[int, int],
+    by: int,
+    values: Mapping[str, Any],
+) -> None:
+    if not seen:
+        return
+    by_generation: dict[int, list[int]] = {}
+    for row_id, generation in seen.items():
+        by_generation.setdefault(generation, []).append(row_id)
+    as_seen = [
+        sa.and_(table.c.id.in_(row_ids), table.c.generation == generation)
+        for generation, row_ids in by_generation.items()
+    ]
+    result = conn.execute(
+        sa.update(table)
+        .where(sa.or_(*as_seen))
+        .values(generation=table.c.generation + by, **values)
+    )
+    if result.rowcount != len(seen):
+        raise exception.LostSwap('The generation of a row that this request changes')

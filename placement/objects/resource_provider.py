@@ -1,0 +1,333 @@
+"""Resource providers: reading, creating, renaming, moving and deleting them.
+
+A provider whose `root_provider_id` is NULL comes from an old release whose online data
+migrations were never run; it is invisible here.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+import datetime
+import enum
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from placement import db_api, exception
+from placement.db.sqlalchemy import models
+from placement.objects import generation, keys, tree
+
+if TYPE_CHECKING:
+    from placement.context import RequestContext
+
+_PROVIDERS = models.resource_providers
+_ROOT = models.resource_providers.alias('root')
+_PARENT = models.resource_providers.alias('parent')
+
+COLUMNS = (
+    _PROVIDERS.c.id,
+    _PROVIDERS.c.uuid,
+    _PROVIDERS.c.name,
+    _PROVIDERS.c.generation,
+    _PROVIDERS.c.root_provider_id.label('root_id'),
+    _PROVIDERS.c.parent_provider_id.label('parent_id'),
+    _ROOT.c.uuid.label('root_uuid'),
+    _PARENT.c.uuid.label('parent_uuid'),
+    _PROVIDERS.c.updated_at,
+    _PROVIDERS.c.created_at,
+)
+SELECT = sa.select(*COLUMNS).select_from(
+    _PROVIDERS.join(_ROOT, _ROOT.c.id == _PROVIDERS.c.root_provider_id).outerjoin(
+        _PARENT, _PARENT.c.id == _PROVIDERS.c.parent_provider_id
+    )
+)
+_BY_UUID = SELECT.where(_PROVIDERS.c.uuid == sa.bindparam('uuid'))
+_LOCK = (
+    sa.select(
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.uuid,
+        _PROVIDERS.c.generation,
+        _PROVIDERS.c.root_provider_id.label('root_id'),
+        _PROVIDERS.c.parent_provider_id.label('parent_id'),
+    )
+    .where(
+        _PROVIDERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)),
+        _PROVIDERS.c.root_provider_id.is_not(None),
+    )
+    .order_by(_PROVIDERS.c.uuid)
+    .with_for_update()
+)
+
+
+class _Keep(enum.Enum):
+    """The parent that a body does not mention."""
+
+    PARENT = enum.auto()
+
+
+KEEP_PARENT = _Keep.PARENT
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider with the uuids of its root (itself, for a root) and its parent."""
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    root_id: int
+    parent_id: int | None
+    root_uuid: str
+    parent_uuid: str | None
+    updated_at: datetime.datetime | None
+    created_at: datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """What a writer needs of a provider whose row it has locked."""
+
+    id: int
+    uuid: str
+    generation: int
+    root_id: int
+    parent_id: int | None
+
+
+def get(ctx: 'RequestContext', uuid: str) -> Provider:
+    """One provider by uuid.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    with db_api.reader() as conn:
+        return read(conn, uuid)
+
+
+def read(conn: sa.Connection, uuid: str) -> Provider:
+    """One provider by uuid, in a transaction that is under way.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    row = conn.execute(_BY_UUID, {'uuid': uuid}).first()
+    if row is None:
+        raise exception.ResourceProviderNotFound(uuid)
+    return Provider(*row)
+
+
+def lock(conn: sa.Connection, uuids: Collection[str]) -> dict[str, Locked]:
+    """Lock the providers that exist, and give them by the uuid that was asked for."""
+    if not uuids:
+        return {}
+    keys.require_one_spelling(conn, uuids)
+    rows = conn.execute(_LOCK, {'uuids': sorted(uuids)}).all()
+    found = keys.match(conn, uuids, rows, 'uuid')
+    return {uuid: Locked(*row) for uuid, row in found.items()}
+
+
+def lock_one(conn: sa.Connection, uuid: str) -> Locked:
+    """Lock one provider.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    found = lock(conn, [uuid]).get(uuid)
+    if found is None:
+        raise exception.ResourceProviderNotFound(uuid)
+    return found
+
+
+def require_generation(provider: Locked, given: int) -> None:
+    """Check the generation that a client gave.
+
+    :raises exception.ResourceProviderGenerationConflict: the provider has another one
+    """
+    if provider.generation != given:
+        raise exception.ResourceProviderGenerationConflict(
+            provider.uuid, given, provider.generation
+        )
+
+
+def create(ctx: 'RequestContext', uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
+    """Create a provider, with generation 0, as a root or below a parent.
+
+    :raises exception.ResourceProviderExists: the uuid or the name is taken
+    :raises exception.UnknownParent:
+    :raises exception.ParentLoop: the parent is the provider itself
+    """
+    if parent_uuid == uuid:
+        raise exception.ParentLoop(uuid, uuid)
+
+    def work(conn: sa.Connection) -> Provider:
+        parent = None if parent_uuid is None else _hold_parent(conn, uuid, parent_uuid, None)
+        _require_free(conn, uuid, name)
+        values = {
+            'uuid': uuid,
+            'name': name,
+            'generation': 0,
+            'root_provider_id': parent.root_id if parent else None,
+            'parent_provider_id': parent.id if parent else None,
+        }
+        result = conn.execute(sa.insert(_PROVIDERS), values)
+        if parent is None:
+            new_id = result.inserted_primary_key[0]
+            conn.execute(
+                sa.update(_PROVIDERS)
+                .where(_PROVIDERS.c.id == new_id)
+                .values(root_provider_id=new_id)
+            )
+        else:
+            generation.touch(conn, _PROVIDERS, [parent.id])
+        return read(conn, uuid)
+
+    return db_api.write(work)
+
+
+def update(
+    ctx: 'RequestContext',
+    uuid: str,
+    name: str,
+    parent_uuid: 'str | None | _Keep' = KEEP_PARENT,
+    may_reparent: bool = False,
+) -> Provider:
+    """Rename a provider, and move it with its subtree when a parent is given.
+
+    :param parent_uuid: the new parent, None to make it a root, or KEEP_PARENT
+    :param may_reparent: from microversion 1.37 on a provider may leave the parent that it has
+    :raises exception.ResourceProviderNotFound:
+    :raises exception.ResourceProviderExists: another provider has the name
+    :raises exception.UnknownParent:
+    :raises exception.ParentLoop: the parent is the provider or one of its descendants
+    :raises exception.ReparentingNotAllowed:
+    """
+
+    def work(conn: sa.Connection) -> Provider:
+        before = read(conn, uuid)
+        if _stays(before, parent_uuid):
+            lock_one(conn, uuid)
+        else:
+            assert not isinstance(parent_uuid, _Keep)
+            _move(conn, before, parent_uuid, may_reparent)
+        _require_free(conn, None, name, except_id=before.id)
+        conn.execute(sa.update(_PROVIDERS).where(_PROVIDERS.c.id == before.id).values(name=name))
+        return read(conn, uuid)
+
+    return db_api.write(work)
+
+
+def delete(ctx: 'RequestContext', uuid: str) -> None:
+    """Delete a provider with its inventories and its links to traits and aggregates.
+
+    :raises exception.ResourceProviderNotFound:
+    :raises exception.CannotDeleteParentProvider: it has children
+    :raises exception.ResourceProviderInUse: it has allocations
+    """
+
+    def work(conn: sa.Connection) -> None:
+        before = read(conn, uuid)
+        provider = _lock_in_tree(conn, before)
+        if _exists(conn, _PROVIDERS, _PROVIDERS.c.parent_provider_id == provider.id):
+            raise exception.CannotDeleteParentProvider(uuid)
+        held = models.allocations
+        if _exists(conn, held, held.c.resource_provider_id == provider.id):
+            raise exception.ResourceProviderInUse(uuid)
+        _erase(conn, provider.id)
+
+    db_api.write(work)
+
+
+def _erase(conn: sa.Connection, provider_id: int) -> None:
+    for table in (
+        models.inventories,
+        models.resource_provider_traits,
+        models.resource_provider_aggregates,
+    ):
+        conn.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
+    # A root refers to itself, which foreign keys would hold against its deletion.
+    here = _PROVIDERS.c.id == provider_id
+    conn.execute(sa.update(_PROVIDERS).where(here).values(root_provider_id=None))
+    conn.execute(sa.delete(_PROVIDERS).where(here))
+
+
+def _exists(conn: sa.Connection, table: sa.Table, clause: sa.ColumnElement[bool]) -> bool:
+    return conn.execute(sa.select(table.c.id).where(clause).limit(1)).first() is not None
+
+
+def _require_free(
+    conn: sa.Connection, uuid: str | None, name: str, except_id: int | None = None
+) -> None:
+    same = [_PROVIDERS.c.name == name]
+    if uuid is not None:
+        same.append(_PROVIDERS.c.uuid == uuid)
+    by_name = (_PROVIDERS.c.name == name).label('by_name')
+    rows = conn.execute(sa.select(_PROVIDERS.c.id, by_name).where(sa.or_(*same))).all()
+    taken = [row for row in rows if row.id != except_id]
+    # A client that is told that the name is taken does not look for a race about the uuid.
+    if any(row.by_name for row in taken):
+        raise exception.ResourceProviderExists('name', name)
+    if taken and uuid is not None:
+        raise exception.ResourceProviderExists('uuid', uuid)
+
+
+def _stays(provider: Provider, parent_uuid: 'str | None | _Keep') -> bool:
+    return parent_uuid is KEEP_PARENT or parent_uuid == provider.parent_uuid
+
+
+def _lock_in_tree(conn: sa.Connection, provider: Provider) -> Locked:
+    """Lock the root of a provider's tree, then the provider: roots come first in the order."""
+    locked = lock_one(conn, provider.root_uuid)
+    if provider.uuid != provider.root_uuid:
+        locked = lock_one(conn, provider.uuid)
+    if locked.root_id != provider.root_id:
+        raise exception.LostSwap(f'Resource provider {provider.uuid}')
+    return locked
+
+
+def _hold_parent(
+    conn: sa.Connection, uuid: str, parent_uuid: str, moving: Provider | None
+) -> Locked:
+    """Lock the trees that change, then the parent (and the provider that moves there)."""
+    try:
+        parent = read(conn, parent_uuid)
+    except exception.ResourceProviderNotFound:
+        raise exception.UnknownParent(parent_uuid) from None
+    lock(conn, {parent.root_uuid} | ({moving.root_uuid} if moving else set()))
+    locked = lock(conn, {parent_uuid} | ({uuid} if moving else set()))
+    now = locked.get(parent_uuid)
+    if now is None or now.root_id != parent.root_id:
+        raise exception.LostSwap(f'Resource provider {parent_uuid}')
+    if moving and (uuid not in locked or locked[uuid].root_id != moving.root_id):
+        raise exception.LostSwap(f'Resource provider {uuid}')
+    return now
+
+
+def _move(
+    conn: sa.Connection, provider: Provider, parent_uuid: str | None, may_reparent: bool
+) -> None:
+    if provider.parent_id is not None and not may_reparent:
+        raise exception.ReparentingNotAllowed(provider.uuid)
+    parent = None
+    if parent_uuid is None:
+        _lock_in_tree(conn, provider)
+    else:
+        parent = _hold_parent(conn, provider.uuid, parent_uuid, provider)
+    members = conn.execute(
+        sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
+            _PROVIDERS.c.root_provider_id == provider.root_id
+        )
+    ).tuples()
+    moving = tree.subtree(provider.id, dict(list(members)))
+    if parent is not None and parent.id in moving:
+        raise exception.ParentLoop(provider.uuid, parent.uuid)
+    root_id = parent.root_id if parent else provider.id
+    if root_id != provider.root_id:
+        conn.execute(
+            sa.update(_PROVIDERS)
+            .where(_PROVIDERS.c.id.in_(sorted(moving)))
+            .values(root_provider_id=root_id)
+        )
+    conn.execute(
+        sa.update(_PROVIDERS)
+        .where(_PROVIDERS.c.id == provider.id)
+        .values(parent_provider_id=parent.id if parent else None)
+    )
+    if parent is not None:
+        generation.touch(conn, _PROVIDERS, [parent.id])

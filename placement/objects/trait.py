@@ -1,0 +1,196 @@
+"""Traits: qualities of providers, and which provider has which."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import os_traits
+import sqlalchemy as sa
+
+from placement import db_api, exception
+from placement.db.sqlalchemy import models
+from placement.objects import generation, resource_provider
+from placement.objects.resource_provider import Locked, Provider
+
+if TYPE_CHECKING:
+    from placement.context import RequestContext
+
+_TRAITS = models.traits
+_LINKS = models.resource_provider_traits
+_COLUMNS = (_TRAITS.c.id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at)
+_OF_PROVIDER = (
+    sa.select(*_COLUMNS)
+    .join(_LINKS, _LINKS.c.trait_id == _TRAITS.c.id)
+    .where(_LINKS.c.resource_provider_id == sa.bindparam('provider_id'))
+    .order_by(_TRAITS.c.name)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """A trait as clients see it."""
+
+    name: str
+    updated_at: datetime.datetime | None
+    created_at: datetime.datetime | None
+
+
+def _trait(row: Any) -> Trait:
+    return Trait(row.name, row.updated_at, row.created_at)
+
+
+def find(
+    ctx: 'RequestContext',
+    names: Collection[str] | None = None,
+    prefix: str | None = None,
+    associated: bool | None = None,
+) -> list[Trait]:
+    """Traits, all or some.
+
+    :param names: only these; names that do not exist are ignored
+    :param prefix: only those whose name begins with this text, letter by letter
+    :param associated: only those that some provider has (True), or none has (False)
+    """
+    statement = sa.select(*_COLUMNS).order_by(_TRAITS.c.id)
+    if names is not None:
+        statement = statement.where(_TRAITS.c.name.in_(sorted(names)))
+    if prefix is not None:
+        statement = statement.where(_TRAITS.c.name.startswith(prefix, autoescape=True))
+    if associated is not None:
+        linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
+        statement = statement.where(linked if associated else ~linked)
+    with db_api.reader() as conn:
+        rows = conn.execute(statement).all()
+    # LIKE follows the collation, which may ignore letter case.
+    return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
+
+
+def get(ctx: 'RequestContext', name: str) -> Trait:
+    """One trait.
+
+    :raises exception.TraitNotFound:
+    """
+    with db_api.reader() as conn:
+        row = _row(conn, name)
+    if row is None:
+        raise exception.TraitNotFound(name)
+    return _trait(row)
+
+
+def ensure(ctx: 'RequestContext', name: str) -> tuple[Trait, bool]:
+    """Create a custom trait unless it is there.
+
+    :returns: the trait, and whether it was created
+    """
+
+    def work(conn: sa.Connection) -> tuple[Trait, bool]:
+        row = _row(conn, name)
+        if row is not None:
+            return _trait(row), False
+        conn.execute(sa.insert(_TRAITS), {'name': name})
+        return _trait(_row(conn, name)), True
+
+    return db_api.write(work)
+
+
+def delete(ctx: 'RequestContext', name: str) -> None:
+    """Delete a custom trait that no provider has.
+
+    :raises exception.TraitNotFound:
+    :raises exception.StandardTrait:
+    :raises exception.TraitInUse:
+    """
+
+    def work(conn: sa.Connection) -> None:
+        row = conn.execute(
+            sa.select(_TRAITS.c.id).where(_TRAITS.c.name == name).with_for_update()
+        ).first()
+        if row is None:
+            raise exception.TraitNotFound(name)
+        if not os_traits.is_custom(name):
+            raise exception.StandardTrait(name)
+        link = sa.select(_LINKS.c.trait_id).where(_LINKS.c.trait_id == row.id).limit(1)
+        if conn.execute(link).first() is not None:
+            raise exception.TraitInUse(name)
+        conn.execute(sa.delete(_TRAITS).where(_TRAITS.c.id == row.id))
+
+    db_api.write(work)
+
+
+def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, list[Trait]]:
+    """A provider and its traits.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    with db_api.reader() as conn:
+        provider = resource_provider.read(conn, uuid)
+        rows = conn.execute(_OF_PROVIDER, {'provider_id': provider.id}).all()
+    return provider, [_trait(row) for row in rows]
+
+
+def replace_on_provider(
+    ctx: 'RequestContext', uuid: str, given_generation: int, names: Collection[str]
+) -> tuple[int, list[Trait]]:
+    """Make `names` all the traits that a provider has.
+
+    :returns: the provider's generation, raised if the set changed, and its traits
+    :raises exception.ResourceProviderNotFound:
+    :raises exception.ResourceProviderGenerationConflict:
+    :raises exception.UnknownTraits: naming all that do not exist
+    """
+
+    def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
+        provider = resource_provider.lock_one(conn, uuid)
+        resource_provider.require_generation(provider, given_generation)
+        rows = (
+            conn.execute(
+                sa.select(*_COLUMNS)
+                .where(_TRAITS.c.name.in_(sorted(set(names))))
+                .order_by(_TRAITS.c.name)
+            ).all()
+            if names
+            else []
+        )
+        unknown = set(names) - {row.name for row in rows}
+        if unknown:
+            raise exception.UnknownTraits(unknown)
+        raised = _set_links(conn, provider, [row.id for row in rows])
+        return raised, [_trait(row) for row in rows]
+
+    return db_api.write(work)
+
+
+def clear_on_provider(ctx: 'RequestContext', uuid: str) -> None:
+    """Take all traits from a provider; its generation rises if it had some.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+
+    def work(conn: sa.Connection) -> None:
+        _set_links(conn, resource_provider.lock_one(conn, uuid), [])
+
+    db_api.write(work)
+
+
+def _row(conn: sa.Connection, name: str) -> Any:
+    return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
+
+
+def _set_links(conn: sa.Connection, provider: Locked, trait_ids: Sequence[int]) -> int:
+    """Link a provider to just these traits, and give its generation after that."""
+    here = _LINKS.c.resource_provider_id == provider.id
+    current = set(conn.execute(sa.select(_LINKS.c.trait_id).where(here)).scalars())
+    gone = sorted(current.difference(trait_ids))
+    new = sorted(set(trait_ids) - current)
+    if not gone and not new:
+        return provider.generation
+    if gone:
+        conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.trait_id.in_(gone)))
+    if new:
+        conn.execute(
+            sa.insert(_LINKS),
+            [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in new],
+        )
+    generation.raise_providers(conn, {provider.id: provider.generation})
+    return provider.generation + 1
