@@ -27,7 +27,7 @@ _causality: dict[str, int | None] = {'wsrep_sync_wait': None}
 
 
 def set_causality(wsrep_sync_wait: int | None) -> None:
-    """Remember `[placement_database] mysql_wsrep_sync_wait`; None: causal reads where wsrep is on."""
+    """Remember `mysql_wsrep_sync_wait`; None makes reads causal where the server says wsrep_on."""
     _causality['wsrep_sync_wait'] = wsrep_sync_wait
 
 

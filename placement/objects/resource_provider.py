@@ -185,7 +185,7 @@ def update(
     ctx: 'RequestContext',
     uuid: str,
     name: str,
-    parent_uuid: 'str | None | _Keep' = KEEP_PARENT,
+    parent_uuid: 'str | _Keep | None' = KEEP_PARENT,
     may_reparent: bool = False,
 ) -> Provider:
     """Rename a provider, and move it with its subtree when a parent is given.
@@ -267,7 +267,7 @@ def _require_free(
         raise exception.ResourceProviderExists('uuid', uuid)
 
 
-def _stays(provider: Provider, parent_uuid: 'str | None | _Keep') -> bool:
+def _stays(provider: Provider, parent_uuid: 'str | _Keep | None') -> bool:
     return parent_uuid is KEEP_PARENT or parent_uuid == provider.parent_uuid
 
 
