@@ -330,4 +330,5 @@ def _move(
         .values(parent_provider_id=parent.id if parent else None)
     )
     if parent is not None:
-        generation.touch(conn, _PROVIDERS, [parent.id])
+        # The root too: two moves within one tree may share no other row, and make a loop.
+        generation.touch(conn, _PROVIDERS, {parent.id, parent.root_id})
