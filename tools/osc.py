@@ -23,7 +23,7 @@ def main() -> int:
     options = parser.parse_args()
     suite = _fetch(options.release)
     tests = options.tests or ['osc_placement.tests.functional']
-    command = ['stestr', 'run', '--concurrency', options.concurrency, *tests]
+    command = [sys.executable, '-m', 'stestr', 'run', '--concurrency', options.concurrency, *tests]
     return subprocess.run(command, cwd=suite).returncode
 
 
