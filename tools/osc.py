@@ -22,8 +22,8 @@ def main() -> int:
     parser.add_argument('tests', nargs='*', help='regular expressions of the tests to run')
     options = parser.parse_args()
     suite = _fetch(options.release)
-    tests = options.tests or ['osc_placement.tests.functional']
-    command = [sys.executable, '-m', 'stestr', 'run', '--concurrency', options.concurrency, *tests]
+    stestr = (sys.executable, '-m', 'stestr', '--test-path', './osc_placement/tests/functional')
+    command = (*stestr, 'run', '--concurrency', options.concurrency, *options.tests)
     return subprocess.run(command, cwd=suite).returncode
 
 
@@ -35,7 +35,7 @@ def _fetch(release: str) -> Path:
     WORK.mkdir(exist_ok=True)
     requirement = f'osc-placement=={release}'
     _pip('download', '--no-deps', '--no-binary', ':all:', '--dest', str(WORK), requirement)
-    _pip('install', '--quiet', requirement)
+    _pip('install', '--quiet', requirement, 'python-openstackclient')
     archive = next(WORK.glob(f'osc[-_]placement-{release}.tar.gz'))
     with tarfile.open(archive) as source:
         source.extractall(WORK, filter='data')
