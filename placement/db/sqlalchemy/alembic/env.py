@@ -1,0 +1,12 @@
+"""What alembic runs to migrate: on the connection that `migration` hands over."""
+
+from alembic import context
+
+from placement.db.sqlalchemy import models
+
+context.configure(
+    connection=context.config.attributes['connection'],
+    target_metadata=models.metadata,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,20 @@
+"""Block on null root_provider_id"""
+
+from alembic import op
+import sqlalchemy as sa
+
+revision = '611cd6dffd7b'
+down_revision = 'b4ed3a175331'
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Refuse to go on while a provider has no root. The schema stays as it is."""
+    providers = sa.table('resource_providers', sa.column('id'), sa.column('root_provider_id'))
+    without_root = sa.select(providers.c.id).where(providers.c.root_provider_id.is_(None)).limit(1)
+    if op.get_bind().execute(without_root).first() is not None:
+        raise RuntimeError(
+            'There is at least one resource provider without a root provider. Run '
+            '`placement-manage db online_data_migrations`, then migrate again.'
+        )

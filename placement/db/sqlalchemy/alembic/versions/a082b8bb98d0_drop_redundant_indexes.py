@@ -1,0 +1,20 @@
+"""Drop redundant indexes for unique constraints"""
+
+from alembic import op
+
+revision = 'a082b8bb98d0'
+down_revision = '422ece571366'
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Drop the indexes that a unique constraint makes superfluous."""
+    for name, table in (
+        ('inventories_resource_provider_id_idx', 'inventories'),
+        ('inventories_resource_provider_resource_class_idx', 'inventories'),
+        ('ix_placement_aggregates_uuid', 'placement_aggregates'),
+        ('resource_providers_name_idx', 'resource_providers'),
+        ('resource_providers_uuid_idx', 'resource_providers'),
+    ):
+        op.drop_index(name, table_name=table)
