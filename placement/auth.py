@@ -5,20 +5,15 @@ headers. With noauth2, meant for tests only, the token *is* the identity.
 """
 
 from collections.abc import Iterable
+from http import HTTPStatus
 
 from keystonemiddleware import auth_token
-import orjson
 from oslo_config import cfg
 
 from placement import context, util
 
-_UNAUTHORIZED = orjson.dumps(
-    {
-        'message': 'This request needs a valid token in the header X-Auth-Token.',
-        'code': '401 Unauthorized',
-        'title': 'Unauthorized',
-    }
-)
+_DETAIL = 'This request needs a valid token in the header X-Auth-Token.'
+_DOCUMENT = {'message': _DETAIL, 'code': '401 Unauthorized', 'title': 'Unauthorized'}
 
 
 def _is_root(environ: util.Environ) -> bool:
@@ -26,12 +21,9 @@ def _is_root(environ: util.Environ) -> bool:
     return environ.get('PATH_INFO', '') in ('', '/')
 
 
-def _unauthorized(start_response: util.StartResponse) -> Iterable[bytes]:
-    start_response(
-        '401 Unauthorized',
-        [('Content-Type', util.JSON), ('Content-Length', str(len(_UNAUTHORIZED)))],
-    )
-    return [_UNAUTHORIZED]
+def _unauthorized(environ: util.Environ, start_response: util.StartResponse) -> Iterable[bytes]:
+    response = util.failure(environ, HTTPStatus.UNAUTHORIZED, _DETAIL, _DOCUMENT)
+    return response(environ, start_response)
 
 
 class NoAuthMiddleware:
@@ -50,7 +42,7 @@ class NoAuthMiddleware:
             return self.application(environ, start_response)
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if token is None:
-            return _unauthorized(start_response)
+            return _unauthorized(environ, start_response)
         user_id, _, project_id = token.partition(':')
         environ['HTTP_X_USER_ID'] = user_id
         if 'HTTP_X_ROLES' not in environ:
@@ -93,5 +85,5 @@ class ContextMiddleware:
         request_context = context.RequestContext.from_environ(environ, config=self.conf)
         environ[util.ENVIRON_CONTEXT] = request_context
         if request_context.user_id is None and not _is_root(environ):
-            return _unauthorized(start_response)
+            return _unauthorized(environ, start_response)
         return self.application(environ, start_response)

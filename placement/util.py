@@ -288,11 +288,9 @@ def mount_prefix(req: webob.Request) -> str:
 def absolute_url(environ: Environ, path: str) -> str:
     """A complete URL, in ASCII, for a path below the mount point."""
     scheme = environ['wsgi.url_scheme']
-    host = environ.get('HTTP_HOST')
-    if not host:
-        host, port = environ['SERVER_NAME'], environ['SERVER_PORT']
-        if (scheme, port) not in (('http', '80'), ('https', '443')):
-            host = f'{host}:{port}'
+    host = environ.get('HTTP_HOST') or f'{environ["SERVER_NAME"]}:{environ["SERVER_PORT"]}'
+    # Clients compare URLs as texts: the port that goes without saying is not said.
+    host = host.removesuffix({'http': ':80', 'https': ':443'}.get(scheme, ''))
     mount = quote(environ.get('SCRIPT_NAME', ''), encoding='latin-1')
     return f'{scheme}://{host}{mount}{quote(path)}'
 
@@ -317,26 +315,38 @@ def error_response(
     :param code: told from the microversion on that has codes
     :param more: further members of the JSON form
     """
-    title = HTTPStatus(status).phrase
-    content_type = _error_content_type(environ.get('HTTP_ACCEPT'))
+    error = {'status': status, 'title': HTTPStatus(status).phrase, 'detail': detail}
+    if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
+        error['code'] = code
+    if ENVIRON_REQUEST_ID in environ:
+        error['request_id'] = environ[ENVIRON_REQUEST_ID]
+    error.update(more or {})
+    return failure(environ, status, detail, {'errors': [error]}, headers)
+
+
+def failure(
+    environ: Environ,
+    status: int,
+    detail: str,
+    document: Mapping[str, Any],
+    headers: Iterable[tuple[str, str]] = (),
+) -> webob.Response:
+    """A reply that shows a document to those who want JSON, and to others a page or a text."""
+    content_type = _error_content_type(environ)
     if environ.get('REQUEST_METHOD') == 'HEAD':
         body = b''
     elif content_type == JSON:
-        error = {'status': status, 'title': title, 'detail': detail}
-        if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
-            error['code'] = code
-        if ENVIRON_REQUEST_ID in environ:
-            error['request_id'] = environ[ENVIRON_REQUEST_ID]
-        error.update(more or {})
-        body = orjson.dumps({'errors': [error]})
-    elif content_type == 'text/html':
-        heading = f'{status} {title}'
-        body = (
-            f'<html>\n <head><title>{heading}</title></head>\n'
-            f' <body>\n  <h1>{heading}</h1>\n  <p>{html.escape(detail)}</p>\n </body>\n</html>\n'
-        ).encode()
+        body = orjson.dumps(document)
     else:
-        body = f'{status} {title}\n\n{detail}\n'.encode()
+        heading = _STATUS_LINES[status]
+        text = f'{heading}\n\n{detail}\n'
+        if content_type == 'text/html':
+            text = (
+                f'<html>\n <head><title>{heading}</title></head>\n'
+                f' <body>\n  <h1>{heading}</h1>\n  <p>{html.escape(detail)}</p>\n </body>\n'
+                '</html>\n'
+            )
+        body = text.encode()
     charset = '' if content_type == JSON else '; charset=UTF-8'
     return webob.Response(
         body=body,
@@ -345,8 +355,13 @@ def error_response(
     )
 
 
-def _error_content_type(accept: str | None) -> str:
-    if not accept or accept == JSON or accept == '*/*':
+def _error_content_type(environ: Environ) -> str:
+    if environ.get('REQUEST_METHOD') == 'HEAD':
+        # No route has HEAD, and there is no body to be of any type: clients have always been
+        # told this one.
+        return 'text/html'
+    accept = environ.get('HTTP_ACCEPT')
+    if not accept or accept == JSON:
         return JSON
     acceptable = _acceptable(accept, ('text/html', JSON))
     return acceptable[0][0] if acceptable else 'text/plain'
