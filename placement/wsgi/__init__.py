@@ -1,0 +1,82 @@
+"""The service as a WSGI application.
+
+Servers load `placement.wsgi.api`, whose `application` is made when it is imported, or call
+`init_application` themselves.
+"""
+
+import logging as std_logging
+import os
+import pathlib
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from placement import conf, db_api, deploy, util, version
+
+CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
+PROFILER_DIR = 'OS_WSGI_PROFILER'
+
+LOG = logging.getLogger(__name__)
+
+
+def init_application() -> util.Application:
+    """Read the configuration, prepare logging and the database, and make the application.
+
+    :raises cfg.ConfigFilesNotFoundError: there is no placement.conf where the environment
+        variable `OS_PLACEMENT_CONFIG_DIR` says
+    :raises cfg.RequiredOptError: `[placement_database] connection` is not set
+    """
+    config = _read_configuration()
+    _set_up_logging(config)
+    db_api.configure(config)
+    application = deploy.loadapp(config)
+    if config.log_options:
+        config.log_opt_values(LOG, logging.DEBUG)
+    if profiles := os.environ.get(PROFILER_DIR):
+        application = _profiled(application, profiles)
+    return application
+
+
+def _read_configuration() -> cfg.ConfigOpts:
+    """Parse the configuration into an object of its own.
+
+    The process-wide object may belong to another service in the same process.
+    """
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    directory = os.environ.get(CONFIG_DIR, '').strip()
+    sources: dict[str, Any] = {}
+    if directory:
+        sources['default_config_files'] = [str(pathlib.Path(directory, 'placement.conf'))]
+        sources['default_config_dirs'] = []
+    config([], project='placement', version=version.version_string(), **sources)
+    return config
+
+
+def _set_up_logging(config: cfg.ConfigOpts) -> None:
+    levels = [*logging.get_default_log_levels(), 'routes=INFO']
+    config.set_default('default_log_levels', levels)
+    logging.setup(config, 'placement')
+    std_logging.captureWarnings(True)
+
+
+def _profiled(application: util.Application, directory: str) -> util.Application:
+    """Let each request write a profile, a file for cProfile's readers, into a directory."""
+    # Only installed where someone profiles.
+    from werkzeug.middleware import profiler
+
+    pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
+    return profiler.ProfilerMiddleware(
+        application,
+        stream=None,
+        profile_dir=directory,
+        filename_format=_profile_name,
+    )
+
+
+def _profile_name(environ: dict[str, Any]) -> str:
+    # A path may be longer than the name of a file may be.
+    path = environ['PATH_INFO'].strip('/').replace('/', '.')[:150] or 'root'
+    facts = environ['werkzeug.profiler']
+    return f'{environ["REQUEST_METHOD"]}.{path}.{facts["elapsed"]:.0f}ms.{facts["time"]:.6f}.prof'
