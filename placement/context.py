@@ -16,9 +16,9 @@ class RequestContext(context.RequestContext):
     their own.
     """
 
-    def __init__(self, *args: Any, config: cfg.ConfigOpts | None = None, **kwargs: Any):
+    def __init__(self, *args: Any, config: Any = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.config = config
+        self.config: cfg.ConfigOpts = config
 
     def can(self, action: str, target: Mapping[str, Any] | None = None, fatal: bool = True) -> bool:
         """Whether the caller may do something.

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 
@@ -61,7 +61,7 @@ class Setting:
         if done.returncode:
             raise ServerFailed(f'{command[0]} failed with {done.returncode}:\n{done.stdout}')
 
-    def identity(self) -> dict[str, str | list[str]]:
+    def identity(self) -> dict[str, Any]:
         """Arguments for subprocess that change the user."""
         if self.account is None:
             return {}
@@ -220,7 +220,7 @@ def wait_until_ready(process: subprocess.Popen, url: str, log: Path) -> None:
             time.sleep(0.1)
         else:
             return
-    raise ServerFailed(f'{process.args[0]} does not answer:\n{log.read_text(errors="replace")}')
+    raise ServerFailed(f'The server does not answer:\n{log.read_text(errors="replace")}')
 
 
 def stop(process: subprocess.Popen, engine: str) -> None:

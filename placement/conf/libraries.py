@@ -4,15 +4,12 @@ Defaults are set on the given object only, so that another service in the same p
 keeps its own.
 """
 
-from types import ModuleType
-
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
 from placement.conf import base
 
-profiler_opts: ModuleType | None
 try:
     from osprofiler import opts as profiler_opts
 except ImportError:

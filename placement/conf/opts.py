@@ -1,5 +1,6 @@
 """The entry point of the sample generator."""
 
+from collections.abc import Sequence
 import copy
 
 from oslo_config import cfg
@@ -12,11 +13,11 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
     The options are copies: the generator may change their defaults.
     """
-    groups = [
+    groups: list[tuple[str, Sequence[cfg.Opt]]] = [
         ('DEFAULT', paths.OPTS),
         ('api', api.OPTS),
         ('placement', placement.OPTS),
-        ('placement_database', database.OPTS + database.SYNC_OPTS),
+        ('placement_database', [*database.OPTS, *database.SYNC_OPTS]),
         ('workarounds', workarounds.OPTS),
     ]
-    return [(name, copy.deepcopy(options)) for name, options in groups]
+    return [(name, copy.deepcopy(list(options))) for name, options in groups]

@@ -10,7 +10,7 @@ import webob
 from placement import microversion, util, wsgi_wrapper
 from placement.handlers import body
 from placement.objects import inventory
-from placement.objects.inventory import Record
+from placement.objects.capacity import Record
 from placement.policies import inventory as policies
 from placement.schemas import inventory as schemas
 

@@ -61,7 +61,7 @@ def update_resource_class(req: webob.Request) -> webob.Response:
     return util.json_reply(req, _shown(name, util.mount_prefix(req)))
 
 
-@wsgi_wrapper.PlacementWsgify
+@wsgi_wrapper.PlacementWsgify  # type: ignore[no-redef]
 @microversion.version_handler(microversion.RESOURCE_CLASS_PUT_CREATES)
 def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
     """PUT /resource_classes/{name}: make sure that there is such a class."""

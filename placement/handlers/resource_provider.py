@@ -27,11 +27,16 @@ _LINKS = (
 class ProviderRow(Protocol):
     """What is shown of a provider."""
 
-    uuid: str
-    name: str
-    generation: int
-    parent_uuid: str | None
-    root_uuid: str
+    @property
+    def uuid(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def parent_uuid(self) -> str | None: ...
+    @property
+    def root_uuid(self) -> str: ...
 
 
 @wsgi_wrapper.PlacementWsgify

@@ -1,5 +1,8 @@
 """Handlers of usages: of a resource provider, and of a project."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import webob
 
 from placement import microversion, util, wsgi_wrapper
@@ -31,6 +34,7 @@ def get_total_usages(req: webob.Request) -> webob.Response:
     context.can(policies.TOTAL_USAGES, target)
     asked = util.validate_query(items, schemas.QUERY.pick(version))
     project_id, user_id = asked['project_id'], asked.get('user_id')
+    usages: Mapping[str, Any]
     if version < microversion.CONSUMER_TYPES:
         usages = usage.by_project(context, project_id, user_id)
     else:

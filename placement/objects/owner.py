@@ -22,7 +22,7 @@ _TABLES = {
 
 def _lookup(kind: int) -> sa.Select[Any]:
     table, name = _TABLES[kind]
-    wanted = sa.bindparam(f'names{kind}', expanding=True)
+    wanted: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
     return sa.select(
         sa.literal_column(str(kind)).label('kind'), table.c.id, name.label('name')
     ).where(name.in_(wanted))

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 import datetime
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -108,7 +108,7 @@ def read(conn: sa.Connection, uuid: str) -> Provider:
 
     :raises exception.ResourceProviderNotFound:
     """
-    row = conn.execute(_BY_UUID, {'uuid': uuid}).first()
+    row: Any = conn.execute(_BY_UUID, {'uuid': uuid}).first()
     if row is None:
         raise exception.ResourceProviderNotFound(uuid)
     return Provider(*row)
@@ -168,7 +168,7 @@ def create(ctx: 'RequestContext', uuid: str, name: str, parent_uuid: str | None 
         }
         result = conn.execute(sa.insert(_PROVIDERS), values)
         if parent is None:
-            new_id = result.inserted_primary_key[0]
+            new_id = result.inserted_primary_key[0]  # type: ignore[index]
             conn.execute(
                 sa.update(_PROVIDERS)
                 .where(_PROVIDERS.c.id == new_id)

@@ -1,5 +1,7 @@
 """Schemas of /resource_providers."""
 
+from typing import Any
+
 from placement import microversion
 from placement.microversion import Ladder
 from placement.schemas import common
@@ -7,7 +9,7 @@ from placement.schemas import common
 _NAME = {'type': 'string', 'maxLength': 200}
 _PARENT = {'type': ['string', 'null'], 'format': 'uuid'}
 
-_POST_V1_0 = {
+_POST_V1_0: dict[str, Any] = {
     'type': 'object',
     'properties': {'name': _NAME, 'uuid': common.UUID},
     'required': ['name'],

@@ -1,10 +1,12 @@
 """Schemas of GET /usages."""
 
+from typing import Any
+
 from placement import microversion
 from placement.microversion import Ladder
 from placement.schemas import common
 
-_V1_9 = {
+_V1_9: dict[str, Any] = {
     'type': 'object',
     'properties': {'project_id': common.IDENTIFIER, 'user_id': common.IDENTIFIER},
     'required': ['project_id'],

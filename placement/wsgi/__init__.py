@@ -71,7 +71,7 @@ def _profiled(application: util.Application, directory: str) -> util.Application
         application,
         stream=None,
         profile_dir=directory,
-        filename_format=_profile_name,
+        filename_format=_profile_name,  # type: ignore[arg-type]
     )
 
 
