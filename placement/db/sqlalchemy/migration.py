@@ -8,7 +8,6 @@ import pathlib
 import time
 
 from alembic import command, config, script
-from alembic.runtime import migration
 import sqlalchemy as sa
 
 from placement import db_api
@@ -18,6 +17,9 @@ from placement.db.sqlalchemy import models
 LOG = logging.getLogger(__name__)
 
 _INI = pathlib.Path(__file__).with_name('alembic.ini')
+
+# Alembic makes this table.
+_REVISION = sa.table('alembic_version', sa.column('version_num'))
 
 # How long a process waits for a rival on another node that has stopped making progress.
 _PATIENCE = 60.0
@@ -43,7 +45,9 @@ def upgrade(revision: str = 'head') -> None:
 def version() -> str | None:
     """Give the id of the revision of the database; None when it was never migrated."""
     with db_api.get_placement_engine().connect() as conn:
-        return migration.MigrationContext.configure(conn).get_current_revision()
+        if not sa.inspect(conn).has_table(_REVISION.name):
+            return None
+        return conn.scalar(sa.select(_REVISION.c.version_num))
 
 
 def stamp(version: str) -> None:
