@@ -24,10 +24,12 @@ OPTS = [
         help="""
 How the service finds out who is calling.
 
-Use `keystone` wherever anyone but you can reach the service. `noauth2` is for tests and
-for a first look: whoever can open a connection can do everything.
+Use `keystone` wherever anyone but you can reach the service.
+`noauth2` is for tests and for a first look: whoever can open a
+connection can do everything.
 
-Related options: all of `[keystone_authtoken]`, which are read only with `keystone`.
+Related options: all of `[keystone_authtoken]`, which are read only
+with `keystone`.
 """,
     ),
 ]

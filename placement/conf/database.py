@@ -13,7 +13,8 @@ GROUP = cfg.OptGroup(
     help="""
 The database in which the service keeps all its state.
 
-SQLite, MySQL, MariaDB (Galera clusters too) and PostgreSQL are supported.
+SQLite, MySQL, MariaDB (Galera clusters too) and PostgreSQL are
+supported.
 """,
 )
 
@@ -28,8 +29,8 @@ The SQLAlchemy URL of the database, for example
 `postgresql+psycopg://placement:SECRET@db.example.com/placement` or
 `sqlite:////var/lib/placement/placement.db`.
 
-The database has to exist. Its tables are made by `placement-manage db sync`, or at start
-with `sync_on_startup`.
+The database has to exist. Its tables are made by `placement-manage
+db sync`, or at start with `sync_on_startup`.
 """,
     ),
     cfg.StrOpt(
@@ -55,8 +56,9 @@ with `sync_on_startup`.
         help="""
 The SQL mode of every connection. Used with MySQL and MariaDB only.
 
-It overrides the mode of the server. Set it to no value to keep that one
-(`mysql_sql_mode=`). A mode that is not strict may cut values short.
+It overrides the mode of the server. Set it to no value to keep
+that one (`mysql_sql_mode=`). A mode that is not strict may cut
+values short.
 """,
     ),
     cfg.IntOpt(
@@ -64,14 +66,16 @@ It overrides the mode of the server. Set it to no value to keep that one
         min=0,
         max=15,
         help="""
-The value of `wsrep_sync_wait` of every connection: for which statements a node of a
-Galera cluster first waits until it has applied what other nodes committed. Used with
-Galera only.
+The value of `wsrep_sync_wait` of every connection: for which
+statements a node of a Galera cluster first waits until it has
+applied what other nodes committed. Used with Galera only.
 
-Unset, the service finds out whether the server is a node of a cluster (`wsrep_on`), and
-if it is makes every statement wait that reads or writes. That is what makes an answer
-include what another node has just acknowledged. A number is handed to the server as it
-is, whether it is a node or not; 0 gives faster reads that may be behind.
+Unset, the service finds out whether the server is a node of a
+cluster (`wsrep_on`), and if it is makes every statement wait that
+reads or writes. That is what makes an answer include what another
+node has just acknowledged. A number is handed to the server as it
+is, whether it is a node or not; 0 gives faster reads that may be
+behind.
 """,
     ),
     cfg.IntOpt(
@@ -128,10 +132,12 @@ SYNC_OPTS = [
         'sync_on_startup',
         default=False,
         help="""
-Whether a process that starts brings the database schema up to date.
+Whether a process that starts brings the database schema up to
+date.
 
-Any number of processes may start at the same time: one of them migrates, the others
-wait. Without it run `placement-manage db sync` before the service starts.
+Any number of processes may start at the same time: one of them
+migrates, the others wait. Without it run `placement-manage db
+sync` before the service starts.
 """,
     ),
 ]

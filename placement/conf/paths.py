@@ -25,8 +25,8 @@ There is no need to set it. It is the default of `state_path`.
         help="""
 The top directory for files that the service keeps.
 
-The service itself keeps all its state in the database; the option is used by its test
-fixtures.
+The service itself keeps all its state in the database; the option
+is used by its test fixtures.
 """,
     ),
 ]

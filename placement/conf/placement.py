@@ -15,26 +15,31 @@ OPTS = [
         'randomize_allocation_candidates',
         default=False,
         help="""
-Whether the allocation candidates of an answer come in random order.
+Whether the allocation candidates of an answer come in random
+order.
 
-Without it the order is the same for the same request and the same data, so a scheduler
-that asks for a limited number of candidates sees the same few providers again and again
-until they are full. With it the order is random, and with a limit so is the choice.
+Without it the order is the same for the same request and the same
+data, so a scheduler that asks for a limited number of candidates
+sees the same few providers again and again until they are full.
+With it the order is random, and with a limit so is the choice.
 """,
     ),
     cfg.IntOpt(
         'max_allocation_candidates',
         default=-1,
         help="""
-The largest number of allocation candidates that is worked out for one request.
+The largest number of allocation candidates that is worked out for
+one request.
 
-The number of candidates can grow exponentially with the number of request groups that
-can be served by many providers of one tree. Beyond this number no further candidates
-are looked for. -1 means no bound.
+The number of candidates can grow exponentially with the number of
+request groups that can be served by many providers of one tree.
+Beyond this number no further candidates are looked for. -1 means
+no bound.
 
-With a bound, look at `allocation_candidates_generation_strategy` too: it says which
-trees the candidates within the bound come from. A bound that is smaller than the `limit`
-a client sends shortens its answer.
+With a bound, look at `allocation_candidates_generation_strategy`
+too: it says which trees the candidates within the bound come from.
+A bound that is smaller than the `limit` a client sends shortens
+its answer.
 """,
     ),
     cfg.StrOpt(
@@ -45,11 +50,13 @@ a client sends shortens its answer.
             ('breadth-first', 'One candidate of each tree in turn.'),
         ],
         help="""
-The order in which candidates are taken from the provider trees that can serve a request.
+The order in which candidates are taken from the provider trees
+that can serve a request.
 
-It matters when `max_allocation_candidates` or the `limit` of a request cuts the list
-short. With `depth-first` a single tree with many candidates may fill the whole answer.
-With `breadth-first` the answer is spread over as many trees as possible, which gives a
+It matters when `max_allocation_candidates` or the `limit` of a
+request cuts the list short. With `depth-first` a single tree with
+many candidates may fill the whole answer. With `breadth-first` the
+answer is spread over as many trees as possible, which gives a
 scheduler a choice of hosts.
 """,
     ),
@@ -58,11 +65,13 @@ scheduler a choice of hosts.
         default=10000000,
         min=-1,
         help="""
-The largest number of steps that the search for candidates takes for one request.
+The largest number of steps that the search for candidates takes
+for one request.
 
-A request with many groups over trees with many similar providers can ask for a search
-that takes hours. The search counts its steps, and at this number the request is refused.
-Below it the answer is exact. The default is far beyond what ordinary requests need: it is
+A request with many groups over trees with many similar providers
+can ask for a search that takes hours. The search counts its steps,
+and at this number the request is refused. Below it the answer is
+exact. The default is far beyond what ordinary requests need: it is
 some tens of seconds of work. -1 means no bound.
 """,
     ),
@@ -71,10 +80,12 @@ some tens of seconds of work. -1 means no bound.
         default=10,
         min=0,
         help="""
-The least number of attempts for a claim that competes with others for the same provider.
+The least number of attempts for a claim that competes with others
+for the same provider.
 
-A claim that loses against another one is tried again as a whole, with growing pauses, for
-up to 30 seconds. This number of attempts is made even when they take longer than that.
+A claim that loses against another one is tried again as a whole,
+with growing pauses, for up to 30 seconds. This number of attempts
+is made even when they take longer than that.
 """,
     ),
     cfg.StrOpt(
@@ -83,9 +94,10 @@ up to 30 seconds. This number of attempts is made even when they take longer tha
         help="""
 The project of consumers that were recorded without one.
 
-Clients that use a microversion before 1.8 name neither project nor user in their claims.
-The same goes for allocations that very old releases left without a consumer record;
-`placement-manage db online_data_migrations` repairs those with this project.
+Clients that use a microversion before 1.8 name neither project nor
+user in their claims. The same goes for allocations that very old
+releases left without a consumer record; `placement-manage db
+online_data_migrations` repairs those with this project.
 """,
     ),
     cfg.StrOpt(

@@ -15,8 +15,9 @@ OPTS = [
         help="""
 Accepted, and without effect.
 
-In earlier releases it made the search for candidates faster where a host has many child
-providers of the same kind, such as PCI devices. The search always works that way now.
+In earlier releases it made the search for candidates faster where
+a host has many child providers of the same kind, such as PCI
+devices. The search always works that way now.
 """,
     ),
 ]
