@@ -71,11 +71,10 @@ statements a node of a Galera cluster first waits until it has
 applied what other nodes committed. Used with Galera only.
 
 Unset, the service finds out whether the server is a node of a
-cluster (`wsrep_on`), and if it is makes every statement wait that
-reads or writes. That is what makes an answer include what another
-node has just acknowledged. A number is handed to the server as it
-is, whether it is a node or not; 0 gives faster reads that may be
-behind.
+cluster (`wsrep_on`), and if it is lets every read wait (1). That is
+what makes an answer include what another node has just
+acknowledged. A number is handed to the server as it is, whether it
+is a node or not; 0 gives faster reads that may be behind.
 """,
     ),
     cfg.IntOpt(
