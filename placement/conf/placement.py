@@ -69,10 +69,11 @@ The largest number of steps that the search for candidates takes
 for one request.
 
 A request with many groups over trees with many similar providers
-can ask for a search that takes hours. The search counts its steps,
-and at this number the request is refused. Below it the answer is
-exact. The default is far beyond what ordinary requests need: it is
-some tens of seconds of work. -1 means no bound.
+can ask for a search that takes hours. The search counts its steps.
+At this number it ends, the answer is what was found so far, and a
+warning in the log says so. Below it the answer is exact. The default
+is far beyond what ordinary requests need: it is some seconds of
+work. -1 means no bound.
 """,
     ),
     cfg.IntOpt(

@@ -2,8 +2,7 @@
 
 from oslotest import base
 
-from placement import exception
-from placement import query
+from placement import exception, query
 
 A = '0a8aa2a4-1f8b-4f9c-9b1a-0d0b8f7d0c01'
 B = '0A8AA2A41F8B4F9C9B1A0D0B8F7D0C02'

@@ -1,0 +1,86 @@
+"""Which of all candidates are returned, and in which order.
+
+Pure functions over lazy streams, one stream of candidates for each anchor: what is not asked
+for is not searched.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+import itertools
+import random
+from typing import TypeVar
+
+from placement.candidates import model
+
+T = TypeVar('T')
+
+DEPTH_FIRST = 'depth-first'
+BREADTH_FIRST = 'breadth-first'
+
+
+def depth_first(streams: Iterable[Iterator[T]]) -> Iterator[T]:
+    """Exhaust one anchor before the next."""
+    return itertools.chain.from_iterable(streams)
+
+
+def breadth_first(streams: Iterable[Iterator[T]]) -> Iterator[T]:
+    """Take one candidate of each anchor in turn, and again, until all are exhausted."""
+    waiting: deque[Iterator[T]] = deque()
+    for stream in streams:
+        for first in stream:
+            yield first
+            waiting.append(stream)
+            break
+    while waiting:
+        stream = waiting.popleft()
+        for item in stream:
+            yield item
+            waiting.append(stream)
+            break
+
+
+STRATEGIES: dict[str, Callable[[Iterable[Iterator[T]]], Iterator[T]]] = {
+    DEPTH_FIRST: depth_first,
+    BREADTH_FIRST: breadth_first,
+}
+
+
+def unseen(
+    stream: Iterable[model.Chosen], sharing: Collection[int], seen: set[model.Chosen]
+) -> Iterator[model.Chosen]:
+    """Drop what other anchors gave already.
+
+    Only what sharing providers make up alone can be found around several anchors.
+
+    :param sharing: ids of the sharing providers in reach of the anchor
+    :param seen: what was found so far; it is added to
+    """
+    shared = frozenset(sharing)
+    for chosen in stream:
+        if shared.issuperset(chosen):
+            if chosen in seen:
+                continue
+            seen.add(chosen)
+        yield chosen
+
+
+def take(
+    candidates: Iterable[T],
+    cap: int | None,
+    keep: Callable[[T], bool] | None,
+    limit: int | None,
+    rng: random.Random | None,
+) -> list[T]:
+    """Collect what is to be returned.
+
+    :param cap: how many are looked at at all
+    :param keep: tells which of those an old client understands
+    :param limit: how many are returned
+    :param rng: shuffles what is returned
+    """
+    taken = itertools.islice(candidates, cap)
+    kept = itertools.islice(filter(keep, taken) if keep else taken, limit)
+    result = list(kept)
+    if rng:
+        rng.shuffle(result)
+    return result

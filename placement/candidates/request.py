@@ -1,0 +1,307 @@
+"""From the query string to a `Query`.
+
+`parse` makes all checks that need no database, in the order in which the first failure is
+reported; `bind` puts ids for names. A microversion is looked at here and nowhere after.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+import re
+from typing import Any
+
+from placement import errors, exception, microversion
+from placement import query as grammar
+from placement.candidates import model
+from placement.microversion import Version
+
+_NUMBER = '([1-9][0-9]*)?'
+_TEXT = '([a-zA-Z0-9_-]{1,64})?'
+_NO_SUFFIX = '()'
+
+# The keys that describe a group, and their suffix.
+_GROUP_KEYS: microversion.Ladder[re.Pattern[str]] = microversion.Ladder(
+    {
+        since: re.compile(f'({kinds}){suffix}')
+        for since, kinds, suffix in (
+            (microversion.ALLOCATION_CANDIDATES, 'resources', _NO_SUFFIX),
+            (microversion.CANDIDATES_REQUIRED, 'resources|required', _NO_SUFFIX),
+            (microversion.CANDIDATES_MEMBER_OF, 'resources|required|member_of', _NO_SUFFIX),
+            (microversion.GRANULAR_GROUPS, 'resources|required|member_of', _NUMBER),
+            (microversion.CANDIDATES_IN_TREE, 'resources|required|member_of|in_tree', _NUMBER),
+            (microversion.TEXT_SUFFIXES, 'resources|required|member_of|in_tree', _TEXT),
+        )
+    }
+)
+_OTHER_KEYS = {
+    'limit': microversion.CANDIDATES_LIMIT,
+    'group_policy': microversion.GRANULAR_GROUPS,
+    'root_required': microversion.ROOT_REQUIRED,
+    'same_subtree': microversion.SAME_SUBTREE,
+}
+_LIMIT = re.compile('[1-9][0-9]*')
+# No answer has more elements; also keeps int() from texts that it refuses.
+_LONGEST_LIMIT = 18
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def parse(pairs: Pairs, version: Version) -> model.Query[str]:
+    """Read and check a whole query.
+
+    :param pairs: its keys and values, in order
+    :raises exception.BadQuery: for the first thing that is wrong with it
+    """
+    values = defaultdict(list)
+    for key, value in pairs:
+        values[key].append(value)
+    _check_keys(values, version)
+    limit = _limit(values['limit'])
+    policy = _policy(values['group_policy'])
+    root_required, root_forbidden = _root_required(values['root_required'])
+    same_subtrees = tuple(_same_subtree(value) for value in values['same_subtree'])
+    groups = _groups(pairs, version)
+    _check_resourceless(groups, same_subtrees, version)
+    for group in groups:
+        _check_traits(group)
+    if policy is None and sum(1 for group in groups if group.suffix) > 1:
+        raise exception.BadQuery(
+            "'group_policy' is needed when there is more than one request group with a suffix."
+        )
+    return model.Query(
+        groups=groups,
+        isolate=policy == 'isolate',
+        root_required=root_required,
+        root_forbidden=root_forbidden,
+        same_subtrees=same_subtrees,
+        limit=limit,
+        nested=version >= microversion.NESTED_CANDIDATES,
+    )
+
+
+def _check_keys(values: Mapping[str, list[str]], version: Version) -> None:
+    groups = _GROUP_KEYS.pick(version)
+    for key in values:
+        since = _OTHER_KEYS.get(key)
+        if groups.fullmatch(key) or (since is not None and version >= since):
+            continue
+        raise exception.BadQuery(
+            f"Invalid query string parameters: '{key}' is not known in microversion {version}."
+        )
+    if 'resources' not in values and version < microversion.GRANULAR_GROUPS:
+        raise exception.BadQuery("'resources' is a required property of the query.")
+
+
+def _limit(values: list[str]) -> int | None:
+    for value in values:
+        if not _LIMIT.fullmatch(value):
+            raise exception.BadQueryValue('limit', value, 'it is not a positive integer')
+    return int(values[0][:_LONGEST_LIMIT]) if values else None
+
+
+def _policy(values: list[str]) -> str | None:
+    if not values:
+        return None
+    # Of a repeated policy the last is checked and the first is used.
+    if values[-1] not in ('none', 'isolate'):
+        raise exception.BadQueryValue('group_policy', values[-1], "it is 'none' or 'isolate'")
+    return values[0]
+
+
+def _root_required(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
+    if not values:
+        return frozenset(), frozenset()
+    if len(values) > 1:
+        raise exception.BadQuery(
+            "'root_required' can be given only once.", errors.QUERYPARAM_DUPLICATE_KEY
+        )
+    any_sets, forbidden = grammar.parse_required(values[0], allow_forbidden=True, allow_any=False)
+    required = frozenset().union(*any_sets)
+    if required & forbidden:
+        raise exception.BadQueryValue(
+            'root_required',
+            values[0],
+            f'required and forbidden at once: {", ".join(sorted(required & forbidden))}',
+            errors.QUERYPARAM_BAD_VALUE,
+        )
+    return required, forbidden
+
+
+def _same_subtree(value: str) -> frozenset[str]:
+    suffixes = frozenset(item.strip() for item in value.split(','))
+    if '' in suffixes:
+        raise exception.BadQueryValue(
+            'same_subtree', value, 'a suffix is empty', errors.QUERYPARAM_BAD_VALUE
+        )
+    return suffixes
+
+
+# Groups -----------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The values of one group, as they come."""
+
+    suffix: str
+    resources: dict[str, int] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+    member_of: list[str] = field(default_factory=list)
+    in_tree: str | None = None
+
+
+def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
+    """The groups in the order in which they first appear."""
+    pattern = _GROUP_KEYS.pick(version)
+    drafts: dict[str, _Draft] = {}
+    for key, value in pairs:
+        if match := pattern.fullmatch(key):
+            kind, suffix = match.group(1), match.group(2) or ''
+            _READERS[kind](drafts.setdefault(suffix, _Draft(suffix)), value)
+    return tuple(_group(draft, version) for draft in drafts.values())
+
+
+def _read_resources(draft: _Draft, value: str) -> None:
+    draft.resources = grammar.parse_resources(value)
+
+
+def _read_in_tree(draft: _Draft, value: str) -> None:
+    draft.in_tree = grammar.parse_in_tree(value)
+
+
+_READERS: dict[str, Callable[[_Draft, str], Any]] = {
+    'resources': _read_resources,
+    'in_tree': _read_in_tree,
+    'required': lambda draft, value: draft.required.append(value),
+    'member_of': lambda draft, value: draft.member_of.append(value),
+}
+
+
+def _group(draft: _Draft, version: Version) -> model.Group[str]:
+    required: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+    # Before it could be repeated only the last was looked at.
+    heeded = draft.required if version >= microversion.ANY_TRAITS else draft.required[-1:]
+    for value in heeded:
+        more_required, more_forbidden = grammar.parse_required(
+            value,
+            allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
+            allow_any=version >= microversion.ANY_TRAITS,
+        )
+        required += more_required
+        forbidden |= more_forbidden
+    member_of, forbidden_aggregates = grammar.parse_member_of(
+        draft.member_of,
+        allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
+        allow_many=version >= microversion.REPEATED_MEMBER_OF,
+    )
+    return model.Group(
+        suffix=draft.suffix,
+        amounts=tuple(draft.resources.items()),
+        required=required,
+        forbidden=forbidden,
+        member_of=member_of,
+        forbidden_aggregates=forbidden_aggregates,
+        in_tree=draft.in_tree,
+    )
+
+
+def _check_resourceless(
+    groups: Sequence[model.Group[str]], same_subtrees: Sequence[frozenset[str]], version: Version
+) -> None:
+    """Check that groups without resources are where they may be."""
+    resourceless = [group.suffix for group in groups if not group.amounts]
+    if version < microversion.SAME_SUBTREE:
+        if resourceless or not groups:
+            raise exception.BadQuery(
+                'All request groups must ask for resources'
+                + (f': resources{resourceless[0]} is missing.' if resourceless else '.')
+            )
+        return
+    if len(resourceless) == len(groups):
+        raise exception.BadQuery(
+            'At least one request group must ask for resources.',
+            errors.QUERYPARAM_MISSING_VALUE,
+        )
+    mentioned = frozenset().union(*same_subtrees)
+    if lost := [suffix for suffix in resourceless if suffix not in mentioned]:
+        raise exception.BadQuery(
+            'A request group without resources must be named by a same_subtree: '
+            f"'{lost[0]}' is not.",
+            errors.QUERYPARAM_BAD_VALUE,
+        )
+    if unknown := mentioned.difference(group.suffix for group in groups):
+        raise exception.BadQuery(
+            f'same_subtree names request groups that are not there: {", ".join(sorted(unknown))}.',
+            errors.QUERYPARAM_BAD_VALUE,
+        )
+
+
+def _check_traits(group: model.Group[str]) -> None:
+    for any_set in group.required:
+        if any_set <= group.forbidden:
+            raise exception.BadQuery(
+                f"'required{group.suffix}' requires and forbids the same traits: "
+                f'{", ".join(sorted(any_set))}.'
+            )
+
+
+# Names ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """What the database knows by the names of a query."""
+
+    classes: Mapping[str, int]
+    traits: Mapping[str, int]
+    aggregates: Mapping[str, int]
+    # The uuid of a provider -> the id of its root.
+    roots: Mapping[str, int]
+
+
+def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
+    """Put ids for the names.
+
+    Classes and traits have to exist. Aggregates that nobody ever was in have no members, and
+    a tree that does not exist has no providers: neither is an error.
+
+    :raises exception.UnknownTraits: and
+    :raises exception.UnknownResourceClasses: for the first unknown names, root_required first,
+        then group by group
+    """
+    root_required = _trait_ids(query.root_required, ids)
+    root_forbidden = _trait_ids(query.root_forbidden, ids)
+    return model.Query(
+        groups=tuple(_bind_group(group, ids) for group in query.groups),
+        isolate=query.isolate,
+        root_required=root_required,
+        root_forbidden=root_forbidden,
+        same_subtrees=query.same_subtrees,
+        limit=query.limit,
+        nested=query.nested,
+    )
+
+
+def _bind_group(group: model.Group[str], ids: Ids) -> model.Group[int]:
+    if unknown := [name for name, _ in group.amounts if name not in ids.classes]:
+        raise exception.UnknownResourceClasses(unknown)
+    return model.Group(
+        suffix=group.suffix,
+        amounts=tuple((ids.classes[name], amount) for name, amount in group.amounts),
+        required=tuple(_trait_ids(any_set, ids) for any_set in group.required),
+        forbidden=_trait_ids(group.forbidden, ids),
+        member_of=tuple(_aggregate_ids(any_set, ids) for any_set in group.member_of),
+        forbidden_aggregates=_aggregate_ids(group.forbidden_aggregates, ids),
+        in_tree=None if group.in_tree is None else ids.roots.get(group.in_tree, model.NOWHERE),
+    )
+
+
+def _trait_ids(names: frozenset[str], ids: Ids) -> frozenset[int]:
+    if unknown := names - ids.traits.keys():
+        raise exception.UnknownTraits(unknown)
+    return frozenset(ids.traits[name] for name in names)
+
+
+def _aggregate_ids(uuids: frozenset[str], ids: Ids) -> frozenset[int]:
+    return frozenset(ids.aggregates[uuid] for uuid in uuids if uuid in ids.aggregates)

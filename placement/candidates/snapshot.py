@@ -1,0 +1,287 @@
+"""What the database knows, read page by page: the only part of the search with a connection.
+
+A `Source` belongs to one request. It gives `Snapshot`s, which are immutable: a page of
+anchors with their trees and the sharing providers in reach. Sharing providers are read when
+the first tree in one of their aggregates turns up, and kept until the request ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+import random
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from placement.candidates import eligibility, model, request, statements
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A page: the anchors in the order in which they are to be tried."""
+
+    anchors: tuple[model.Anchor, ...]
+    # Whether pages follow.
+    more: bool
+
+
+class _Sets:
+    """Makes sets of ids from JSON text; equal text, which is common, gives the same set."""
+
+    def __init__(self) -> None:
+        self._made: dict[str | None, frozenset[int]] = {None: _NOTHING}
+
+    def __call__(self, text: str | None) -> frozenset[int]:
+        made = self._made.get(text)
+        if made is None:
+            made = self._made[text] = frozenset(orjson.loads(text or '[]'))
+        return made
+
+
+def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
+    """Providers from rows of `statements.facts`."""
+    sets = _Sets()
+    make, loads = model.Stock._make, orjson.loads
+    return [
+        model.Provider(
+            id_,
+            uuid,
+            root_id,
+            parent_id,
+            sets(traits),
+            sets(aggregates),
+            {record[0]: make(record) for record in loads(stock)} if stock else {},
+        )
+        for id_, uuid, root_id, parent_id, traits, aggregates, stock in rows
+    ]
+
+
+def lookup(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
+    """Ids for the names of a query, and the id of the sharing trait when anybody has it.
+
+    Raises what `request.bind` raises for names that do not exist.
+    """
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for kind, name, id_ in conn.execute(statements.lookup(query)):
+        found[kind][name] = id_
+    ids = request.Ids(
+        classes=found[statements.CLASS],
+        traits=found[statements.TRAIT],
+        aggregates=_as_asked(query.aggregates, found[statements.AGGREGATE]),
+        roots=_as_asked(query.trees, found[statements.TREE]),
+    )
+    return request.bind(query, ids), next(iter(found[statements.SHARING].values()), None)
+
+
+def _as_asked(uuids: Iterable[str], found: Mapping[str, int]) -> dict[str, int]:
+    """Ids by the uuids as they were asked for: a collation may have found another letter case."""
+    folded = {uuid.casefold(): id_ for uuid, id_ in found.items()}
+    ids = ((uuid, found.get(uuid, folded.get(uuid.casefold()))) for uuid in uuids)
+    return {uuid: id_ for uuid, id_ in ids if id_ is not None}
+
+
+def names(
+    conn: sa.Connection, class_ids: Collection[int], trait_ids: Collection[int]
+) -> tuple[dict[int, str], dict[int, str]]:
+    """The names of resource classes and of traits."""
+    found: dict[str, dict[int, str]] = {statements.CLASS: {}, statements.TRAIT: {}}
+    if class_ids or trait_ids:
+        for kind, name, id_ in conn.execute(statements.names(class_ids, trait_ids)):
+            found[kind][id_] = name
+    return found[statements.CLASS], found[statements.TRAIT]
+
+
+class Source:
+    """Pages of anchors for one query."""
+
+    def __init__(
+        self,
+        conn: sa.Connection,
+        query: model.Query[int],
+        sharing_id: int | None,
+        rng: random.Random | None = None,
+    ):
+        """:param rng: draws the tree to begin with; without it the oldest is the first"""
+        self._conn = conn
+        self._query = query
+        self._slots = model.slots_of(query)
+        self._sharing_id = sharing_id
+        self._lenders: dict[int, list[model.Provider]] = {}  # by aggregate
+        self._seen: set[int] = set()
+        self._lending: statements.Lending | None = None
+        self._with_aggregates = sharing_id is not None or bool(query.aggregates)
+        self._place_tests = statements.place_tests(query, self._reach())
+        self._strict = False
+        self._start(rng)
+
+    def _start(self, rng: random.Random | None) -> None:
+        # The parts of the row of all roots that are still to be read, as ids (after, before).
+        self._parts: list[tuple[int, int | None]] = [(0, None)]
+        # Drawn by position: after a gap in the ids no tree is likelier than another.
+        if rng and (count := self._conn.execute(statements.root_count()).scalar_one()):
+            at = statements.root_at(rng.randrange(count))
+            drawn = self._conn.execute(at).scalar_one()
+            self._parts = [(drawn - 1, None), (0, drawn)]
+
+    def _reach(self) -> dict[int, frozenset[int]]:
+        """Through which aggregates the trees that suffixed groups ask for lend."""
+        named = {
+            group.in_tree
+            for group in self._query.groups
+            if group.suffix and group.in_tree not in (None, model.NOWHERE)
+        }
+        if not named or self._sharing_id is None:
+            return {}
+        reach: dict[int, frozenset[int]] = defaultdict(frozenset)
+        for lender in providers_of(
+            self._conn.execute(statements.sharers(self._sharing_id, roots=named))
+        ):
+            reach[lender.root_id] |= lender.aggregates
+        return reach
+
+    def be_strict(self) -> Snapshot | None:
+        """Let the database skip trees that cannot serve the query; this costs more per tree.
+
+        :returns: anchors of candidates that sharing providers make up alone, if there can be
+            any: no page that follows looks for those
+        """
+        self._strict = True
+        if self._sharing_id is None:
+            return None
+        lenders = providers_of(self._conn.execute(statements.sharers(self._sharing_id)))
+        able = {slot: [p for p in lenders if eligibility.may_lend(p, slot)] for slot in self._slots}
+        self._lending = statements.Lending(
+            slots={slot: _aggregates_of(found) for slot, found in able.items()},
+            traits={
+                any_set: _aggregates_of(
+                    lender
+                    for slot, found in able.items()
+                    for lender in found
+                    if not slot.granular and any_set & lender.traits
+                )
+                for group in self._query.groups
+                if not group.suffix
+                for any_set in group.required
+            },
+        )
+        self._keep(lenders)
+        if not all(able.values()):
+            return None
+        return self._representatives(able)
+
+    def _representatives(
+        self, able: Mapping[model.Slot, Sequence[model.Provider]]
+    ) -> Snapshot | None:
+        """A page of trees among which every set of sharing providers that meet is met."""
+        assert self._lending is not None
+        aggregates = frozenset().union(*self._lending.slots.values())
+        if not aggregates:
+            return None
+        tests = statements.root_tests(self._query) + self._place_tests
+        everybody = {lender.id for found in able.values() for lender in found}
+        if len(able) == 1 or len(everybody) == 1:
+            rows = self._conn.execute(statements.first_members(aggregates, tests))
+            roots = {root for (root,) in rows if root is not None}
+        else:
+            meeting: dict[int, set[int]] = defaultdict(set)
+            for root, aggregate in self._conn.execute(statements.members(aggregates, tests)):
+                meeting[root].add(aggregate)
+            roots = set({frozenset(found): root for root, found in meeting.items()}.values())
+        roots -= self._seen
+        if not roots:
+            return None
+        rows = self._conn.execute(statements.trees(roots))
+        return Snapshot(self._anchors(providers_of(rows)), more=True)
+
+    def next_page(self, size: int) -> Snapshot:
+        """The next `size` anchors, or as many as are left."""
+        after, before = self._parts[0]
+        rows = self._conn.execute(
+            statements.page(self._tests(), after, before, size, self._with_aggregates)
+        )
+        providers = providers_of(rows)
+        roots = {provider.root_id for provider in providers}
+        if len(roots) < size:
+            self._parts.pop(0)
+        else:
+            self._parts[0] = (max(roots), before)
+        return Snapshot(self._anchors(providers), more=bool(self._parts))
+
+    def _tests(self) -> list[statements.Clause]:
+        tests = statements.root_tests(self._query) + self._place_tests
+        if self._strict:
+            tests += statements.trait_tests(self._query, self._lending)
+            tests += statements.slot_tests(self._slots, self._lending)
+        elif self._sharing_id is None:
+            tests += statements.trait_tests(self._query, None)
+            tests += statements.condition_tests(self._slots)
+        return tests
+
+    def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
+        trees: dict[int, list[model.Provider]] = defaultdict(list)
+        for provider in providers:
+            trees[provider.root_id].append(provider)
+        if self._sharing_id is not None:
+            self._find_lenders(providers)
+        anchors = []
+        for root_id in sorted(trees):
+            if root_id not in self._seen:
+                tree = trees[root_id]
+                root = tree[0] if len(tree) == 1 else _root_of(tree)
+                anchors.append(model.Anchor(root, tuple(tree), self._lenders_of(root_id, tree)))
+        self._seen.update(trees)
+        return tuple(anchors)
+
+    def _find_lenders(self, providers: Iterable[model.Provider]) -> None:
+        """Read the sharing providers in the aggregates that were not met before."""
+        unknown = _aggregates_of(providers) - self._lenders.keys()
+        if not unknown or self._strict:
+            return
+        assert self._sharing_id is not None
+        rows = self._conn.execute(statements.sharers(self._sharing_id, unknown))
+        self._keep(providers_of(rows), unknown)
+
+    def _keep(self, lenders: Iterable[model.Provider], asked: Iterable[int] | None = None) -> None:
+        """Remember sharing providers by aggregate; all of them, or those in `asked`."""
+        fresh: dict[int, list[model.Provider]] = {aggregate: [] for aggregate in asked or ()}
+        for lender in lenders:
+            for aggregate in lender.aggregates:
+                if asked is None:
+                    fresh.setdefault(aggregate, []).append(lender)
+                elif aggregate in fresh:
+                    fresh[aggregate].append(lender)
+        self._lenders.update(fresh)
+
+    def _lenders_of(
+        self, root_id: int, tree: Iterable[model.Provider]
+    ) -> tuple[model.Provider, ...]:
+        if not self._lenders:
+            return ()
+        found = {
+            lender.id: lender
+            for aggregate in _aggregates_of(tree)
+            for lender in self._lenders.get(aggregate, ())
+            if lender.root_id != root_id
+        }
+        return tuple(found[id_] for id_ in sorted(found))
+
+    def whole_trees(self, root_ids: Collection[int]) -> list[model.Provider]:
+        """All providers of these trees."""
+        return providers_of(self._conn.execute(statements.trees(root_ids))) if root_ids else []
+
+    def names(
+        self, class_ids: Collection[int], trait_ids: Collection[int]
+    ) -> tuple[dict[int, str], dict[int, str]]:
+        """The names of resource classes and of traits."""
+        return names(self._conn, class_ids, trait_ids)
+
+
+def _root_of(tree: Iterable[model.Provider]) -> model.Provider:
+    return next(provider for provider in tree if provider.id == provider.root_id)
+
+
+def _aggregates_of(providers: Iterable[model.Provider]) -> frozenset[int]:
+    return frozenset().union(*{provider.aggregates for provider in providers})

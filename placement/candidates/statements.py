@@ -1,0 +1,423 @@
+"""All SQL of the search. Functions make statements; only `snapshot` executes them.
+
+Two things shape them. A page of trees is one statement that finds its roots and reads them:
+for every provider one row, whose traits, aggregates and stock are JSON arrays made by the
+database, because rows cost more than bytes. And what tests a root is a correlated scalar
+subquery with LIMIT 1, which no database turns into a join over the whole cloud: the tests
+run root by root, in the order written, until the page is full.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import os_traits
+import sqlalchemy as sa
+from sqlalchemy.sql import elements
+
+from placement.candidates import model
+from placement.db import clauses
+from placement.db.sqlalchemy import models
+
+# Kinds of rows of `lookup` and `names`.
+CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
+
+# More tests of different slots than this for one root are not worth their time.
+MOST_SLOT_TESTS = 16
+# Single precision columns, as MySQL has for ratios, are this far off at most. The tests here
+# must not be stricter than the arithmetic that decides.
+_TOLERANCE = 1.000001
+
+_PROVIDERS = models.resource_providers
+_TRAITS = models.resource_provider_traits
+_AGGREGATES = models.resource_provider_aggregates
+
+# The name under which tests and pages speak of a root.
+_ROOT = _PROVIDERS.alias('root')
+
+Clause = elements.ColumnElement[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Lending:
+    """Through which aggregates the sharing providers of the cloud reach other trees."""
+
+    # Slot -> aggregates of the sharing providers that could serve it.
+    slots: Mapping[model.Slot, frozenset[int]]
+    # Any-set of traits of the unsuffixed group -> aggregates of those that have one.
+    traits: Mapping[frozenset[int], frozenset[int]]
+
+
+# Names ------------------------------------------------------------------------
+
+
+def lookup(query: model.Query[str]) -> sa.CompoundSelect[Any]:
+    """Ids of all names of the query, as rows (kind, name, id); SHARING when anybody shares."""
+    parts = [
+        _named(CLASS, models.resource_classes, models.resource_classes.c.name, query.classes),
+        _named(TRAIT, models.traits, models.traits.c.name, query.traits),
+        _named(
+            AGGREGATE,
+            models.placement_aggregates,
+            models.placement_aggregates.c.uuid,
+            query.aggregates,
+        ),
+        _named(TREE, _PROVIDERS, _PROVIDERS.c.uuid, query.trees, _PROVIDERS.c.root_provider_id),
+        sa.select(
+            sa.literal_column(f"'{SHARING}'"), models.traits.c.name, models.traits.c.id
+        ).where(
+            models.traits.c.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
+            sa.exists().where(_TRAITS.c.trait_id == models.traits.c.id),
+        ),
+    ]
+    return sa.union_all(*(part for part in parts if part is not None))
+
+
+def _named(
+    kind: str,
+    table: sa.Table,
+    column: sa.Column[str],
+    names: Collection[str],
+    wanted: sa.Column[int] | None = None,
+) -> sa.Select[Any] | None:
+    if not names:
+        return None
+    return sa.select(
+        sa.literal_column(f"'{kind}'"), column, table.c.id if wanted is None else wanted
+    ).where(column.in_(sorted(names)))
+
+
+def names(class_ids: Iterable[int], trait_ids: Iterable[int]) -> sa.CompoundSelect[Any]:
+    """Names for ids, as rows (kind, name, id)."""
+    return sa.union_all(
+        *(
+            sa.select(sa.literal_column(f"'{kind}'"), table.c.name, table.c.id).where(
+                table.c.id.in_(_listed(ids))
+            )
+            for kind, table, ids in (
+                (CLASS, models.resource_classes, class_ids),
+                (TRAIT, models.traits, trait_ids),
+            )
+        )
+    )
+
+
+def _listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
+    """Ids for an IN, written into the statement: drivers limit the number of parameters."""
+    return sa.bindparam(None, sorted(ids), sa.Integer, expanding=True, literal_execute=True)
+
+
+# Facts ------------------------------------------------------------------------
+
+
+def facts(source: sa.FromClause, with_aggregates: bool) -> sa.Select[Any]:
+    """The columns that `snapshot` makes a Provider of, for the providers of `source`.
+
+    What a provider has many of comes as the text of a JSON array.
+    """
+    inventory = models.inventories.alias()
+    record = clauses.json_array(
+        inventory.c.resource_class_id,
+        inventory.c.total,
+        inventory.c.reserved,
+        inventory.c.min_unit,
+        inventory.c.max_unit,
+        inventory.c.step_size,
+        clauses.json_number(inventory.c.allocation_ratio),
+        clauses.used(inventory),
+    )
+    return sa.select(
+        source.c.id,
+        source.c.uuid,
+        source.c.root_provider_id,
+        source.c.parent_provider_id,
+        _list_of(_TRAITS, lambda table: table.c.trait_id, source),
+        _list_of(_AGGREGATES, lambda table: table.c.aggregate_id, source)
+        if with_aggregates
+        else sa.null(),
+        sa.select(clauses.json_list(record))
+        .select_from(inventory)
+        .where(inventory.c.resource_provider_id == source.c.id)
+        .correlate(source)
+        .scalar_subquery(),
+    )
+
+
+def _list_of(
+    table: sa.Table, column: Callable[[sa.FromClause], sa.Column[int]], source: sa.FromClause
+) -> sa.ScalarSelect[str]:
+    rows = table.alias()
+    return (
+        sa.select(clauses.json_list(column(rows)))
+        .where(rows.c.resource_provider_id == source.c.id)
+        .correlate(source)
+        .scalar_subquery()
+    )
+
+
+def page(
+    tests: Iterable[Clause], after: int, before: int | None, size: int, with_aggregates: bool
+) -> sa.Select[Any]:
+    """Facts of the trees of the next `size` roots that pass the tests, in the order of roots."""
+    few = (
+        sa.select(_ROOT.c.id)
+        .where(_ROOT.c.parent_provider_id.is_(None), _ROOT.c.id > after, *tests)
+        .order_by(_ROOT.c.id)
+        .limit(size)
+    )
+    if before is not None:
+        few = few.where(_ROOT.c.id < before)
+    return _facts_of_roots(few.subquery('few'), with_aggregates)
+
+
+def trees(root_ids: Collection[int], tests: Iterable[Clause] = ()) -> sa.Select[Any]:
+    """Facts of the trees of these roots, as far as they pass the tests."""
+    few = sa.select(_ROOT.c.id).where(_ROOT.c.id.in_(_listed(root_ids)), *tests)
+    return _facts_of_roots(few.subquery('few'), with_aggregates=True)
+
+
+def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
+    provider = _PROVIDERS.alias('provider')
+    return facts(provider, with_aggregates).join_from(
+        few, provider, provider.c.root_provider_id == few.c.id
+    )
+
+
+def sharers(
+    sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
+) -> sa.Select[Any]:
+    """Facts of the sharing providers: all, those in aggregates, or those of some trees."""
+    provider = _PROVIDERS.alias('provider')
+    statement = facts(provider, with_aggregates=True).join_from(
+        _TRAITS, provider, provider.c.id == _TRAITS.c.resource_provider_id
+    )
+    statement = statement.where(_TRAITS.c.trait_id == sharing_id)
+    if roots:
+        statement = statement.where(provider.c.root_provider_id.in_(_listed(roots)))
+    if aggregate_ids is not None:
+        link = _AGGREGATES.alias()
+        statement = statement.where(
+            sa.exists().where(
+                link.c.resource_provider_id == provider.c.id,
+                link.c.aggregate_id.in_(_listed(aggregate_ids)),
+            )
+        )
+    return statement
+
+
+def root_at(position: int) -> sa.Select[Any]:
+    """The id of the root at a position in the order of ids."""
+    return (
+        sa.select(_PROVIDERS.c.id)
+        .where(_PROVIDERS.c.parent_provider_id.is_(None))
+        .order_by(_PROVIDERS.c.id)
+        .offset(position)
+        .limit(1)
+    )
+
+
+def root_count() -> sa.Select[Any]:
+    """How many trees there are."""
+    return sa.select(sa.func.count()).where(_PROVIDERS.c.parent_provider_id.is_(None))
+
+
+def members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
+    """Rows (root, aggregate): which trees have members in the aggregates."""
+    provider, link = _PROVIDERS.alias(), _AGGREGATES.alias()
+    return (
+        sa.select(_ROOT.c.id, link.c.aggregate_id)
+        .select_from(link)
+        .join(provider, provider.c.id == link.c.resource_provider_id)
+        .join(_ROOT, _ROOT.c.id == provider.c.root_provider_id)
+        .where(link.c.aggregate_id.in_(_listed(aggregate_ids)), *tests)
+        .distinct()
+    )
+
+
+def first_members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
+    """One tree with a member in it for each aggregate, if there is one, as rows (root,)."""
+    provider, link = _PROVIDERS.alias(), _AGGREGATES.alias()
+    aggregate = models.placement_aggregates
+    first = (
+        sa.select(_ROOT.c.id)
+        .select_from(link)
+        .join(provider, provider.c.id == link.c.resource_provider_id)
+        .join(_ROOT, _ROOT.c.id == provider.c.root_provider_id)
+        .where(link.c.aggregate_id == aggregate.c.id, *tests)
+        .limit(1)
+        .correlate(aggregate)
+        .scalar_subquery()
+    )
+    return sa.select(first).where(aggregate.c.id.in_(_listed(aggregate_ids)))
+
+
+# Tests of a root --------------------------------------------------------------
+#
+# Every test is necessary for a candidate around the root, none is sufficient: what passes is
+# looked at again, exactly.
+
+
+def root_tests(query: model.Query[int]) -> list[Clause]:
+    """Tests of what is asked of the root itself, and of nothing else in its tree."""
+    tests = [_some(_has_trait(_ROOT.c.id, (trait,))) for trait in sorted(query.root_required)]
+    if query.root_forbidden:
+        tests.append(_none(_has_trait(_ROOT.c.id, query.root_forbidden)))
+    for group in query.groups:
+        if not group.suffix and group.forbidden_aggregates:
+            tests.append(_none(_in_aggregate(_ROOT.c.id, group.forbidden_aggregates)))
+    return tests
+
+
+def place_tests(query: model.Query[int], reach: Mapping[int, Collection[int]]) -> list[Clause]:
+    """Tests of where the root may be, from the in_trees of the query.
+
+    :param reach: root named by a suffixed in_tree -> aggregates through which its tree lends
+    """
+    tests: list[Clause] = []
+    for group in query.groups:
+        if group.in_tree is None:
+            continue
+        lent = reach.get(group.in_tree, ()) if group.suffix else ()
+        here = _ROOT.c.id == group.in_tree
+        tests.append(sa.or_(here, _linked(lent)) if lent else here)
+    return tests
+
+
+def trait_tests(query: model.Query[int], lending: Lending | None) -> list[Clause]:
+    """Tests whether the traits that groups require are anywhere in the tree, or in reach."""
+    tests: list[Clause] = []
+    for group in query.groups:
+        if group.suffix:
+            continue  # tested with the slot
+        for any_set in group.required:
+            provider = _PROVIDERS.alias()
+            own = _some(_in_tree(provider).where(_has_trait(provider.c.id, any_set).exists()))
+            lent = lending.traits.get(any_set) if lending else None
+            tests.append(sa.or_(own, _linked(lent)) if lent else own)
+    return tests
+
+
+def slot_tests(slots: Collection[model.Slot], lending: Lending | None) -> list[Clause]:
+    """Tests whether each slot finds somebody to serve it, in the tree or in reach.
+
+    Where all slots could be lent, one has to be served by the tree itself: candidates of
+    sharing providers alone are looked for elsewhere, once and not for each tree.
+    """
+    different = list({(slot.amounts, _conditions(slot.group)): slot for slot in slots}.values())
+    # Large numbers run out first, as a rule: bytes before gigabytes before processors.
+    different.sort(key=lambda slot: -max((amount for _, amount in slot.amounts), default=0))
+    own = {slot: _some(_servers(slot)) for slot in different}
+    lent = {slot: lending.slots.get(slot) if lending else None for slot in different}
+    tests = [
+        sa.or_(own[slot], _linked(lent[slot])) if lent[slot] else own[slot]
+        for slot in sorted(different, key=lambda slot: bool(lent[slot]))
+    ]
+    if all(lent.values()):
+        tests.insert(0, sa.or_(*own.values()))
+    return tests[:MOST_SLOT_TESTS]
+
+
+def condition_tests(slots: Collection[model.Slot]) -> list[Clause]:
+    """Tests whether each slot finds somebody who has what it asks for beside resources.
+
+    For clouds in which nobody shares.
+    """
+    choosy = {
+        _conditions(slot.group): slot
+        for slot in slots
+        if slot.group.member_of or (slot.granular and slot.group.required)
+    }
+    tests = [_some(_servers(slot, with_stock=False)) for slot in choosy.values()]
+    return tests[:MOST_SLOT_TESTS]
+
+
+def _conditions(group: model.Group[int]) -> tuple[Any, ...]:
+    """What tells the servers of two groups apart."""
+    return (
+        bool(group.suffix),
+        group.required,
+        group.forbidden,
+        group.member_of,
+        group.forbidden_aggregates,
+        group.in_tree,
+    )
+
+
+def _servers(slot: model.Slot, with_stock: bool = True) -> sa.Select[Any]:
+    """Providers of the root's tree that could serve the slot."""
+    group, provider = slot.group, _PROVIDERS.alias()
+    statement = _in_tree(provider)
+    for class_id, amount in slot.amounts if with_stock else ():
+        inventory = models.inventories.alias()
+        statement = statement.join(
+            inventory, inventory.c.resource_provider_id == provider.c.id
+        ).where(
+            inventory.c.resource_class_id == class_id,
+            clauses.can_serve(inventory, amount, _TOLERANCE),
+        )
+    if group.suffix:
+        for any_set in group.required:
+            statement = statement.where(_has_trait(provider.c.id, any_set).exists())
+    if group.forbidden:
+        statement = statement.where(~_has_trait(provider.c.id, group.forbidden).exists())
+    if group.forbidden_aggregates:
+        banned = _in_aggregate(provider.c.id, group.forbidden_aggregates)
+        statement = statement.where(~banned.exists())
+    if group.member_of:
+        inside = _in_all(provider.c.id, group.member_of)
+        # An aggregate of the root spans its tree, but not for suffixed groups.
+        statement = statement.where(
+            inside if group.suffix else sa.or_(inside, _in_all(_ROOT.c.id, group.member_of))
+        )
+    return statement
+
+
+def _in_tree(provider: sa.Alias) -> sa.Select[Any]:
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(provider)
+        .where(provider.c.root_provider_id == _ROOT.c.id)
+        .correlate(_ROOT)
+    )
+
+
+def _linked(aggregate_ids: Collection[int]) -> Clause:
+    """Whether anybody of the root's tree is in one of the aggregates."""
+    provider, link = _PROVIDERS.alias(), _AGGREGATES.alias()
+    return _some(
+        _in_tree(provider)
+        .join(link, link.c.resource_provider_id == provider.c.id)
+        .where(link.c.aggregate_id.in_(_listed(aggregate_ids)))
+    )
+
+
+def _in_all(provider_id: sa.ColumnElement[int], sets: Iterable[frozenset[int]]) -> Clause:
+    return sa.and_(*(_in_aggregate(provider_id, any_set).exists() for any_set in sets))
+
+
+def _has_trait(provider_id: sa.ColumnElement[int], ids: Collection[int]) -> sa.Select[Any]:
+    link = _TRAITS.alias()
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(link)
+        .where(link.c.resource_provider_id == provider_id, link.c.trait_id.in_(_listed(ids)))
+        .correlate(provider_id.table)
+    )
+
+
+def _in_aggregate(provider_id: sa.ColumnElement[int], ids: Collection[int]) -> sa.Select[Any]:
+    link = _AGGREGATES.alias()
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(link)
+        .where(link.c.resource_provider_id == provider_id, link.c.aggregate_id.in_(_listed(ids)))
+        .correlate(provider_id.table)
+    )
+
+
+def _some(rows: sa.Select[Any]) -> Clause:
+    return rows.limit(1).scalar_subquery().is_not(None)
+
+
+def _none(rows: sa.Select[Any]) -> Clause:
+    return rows.limit(1).scalar_subquery().is_(None)
