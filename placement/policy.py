@@ -4,7 +4,7 @@ The rules and their defaults are in `placement.policies`. oslo.policy reads the 
 file over them and reads it again when it changes.
 """
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 import logging
 from typing import Any
 
@@ -96,10 +96,9 @@ def authorize(
     :raises policy.PolicyNotRegistered: there is no such rule
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
-    credentials: MutableMapping[str, Any] = context.to_policy_values()
     try:
         # With do_raise a scope that does not fit raises as well, and tells which fits.
-        return bool(_enforcer.authorize(action, target, credentials, do_raise=do_raise))
+        return bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)
         raise exception.PolicyNotAuthorized(action) from error

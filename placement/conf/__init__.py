@@ -24,3 +24,15 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     if 'log_config_append' not in conf:
         logging.register_options(conf)
     libraries.register_opts(conf)
+
+
+def validate(conf: cfg.ConfigOpts) -> None:
+    """Read every value of the service's own groups once.
+
+    oslo.config looks at a value when it is read, which may be in the middle of a request. A
+    wrong one should rather keep the service from starting.
+
+    :raises ValueError: a value is not of its option's type, or not among its choices
+    """
+    for group in (api, placement, database, workarounds):
+        dict(conf[group.GROUP.name])

@@ -26,6 +26,7 @@ def init_application() -> util.Application:
     :raises cfg.ConfigFilesNotFoundError: there is no placement.conf where the environment
         variable `OS_PLACEMENT_CONFIG_DIR` says
     :raises cfg.RequiredOptError: `[placement_database] connection` is not set
+    :raises ValueError: an option has a value that it cannot have
     """
     config = _read_configuration()
     _set_up_logging(config)
@@ -51,6 +52,7 @@ def _read_configuration() -> cfg.ConfigOpts:
         sources['default_config_files'] = [str(pathlib.Path(directory, 'placement.conf'))]
         sources['default_config_dirs'] = []
     config([], project='placement', version=version.version_string(), **sources)
+    conf.validate(config)
     return config
 
 

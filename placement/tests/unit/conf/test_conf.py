@@ -1,0 +1,174 @@
+"""Options: their defaults, and how they are registered."""
+
+import pathlib
+
+import fixtures
+from oslo_config import cfg
+from oslo_middleware import cors
+from oslotest import base
+
+from placement import conf
+from placement.conf import base as conf_base
+from placement.conf import opts
+
+CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
+
+
+class ConfTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.EnvironmentVariable(CONNECTION, 'sqlite://'))
+
+    def parse(self, text: str = '') -> cfg.ConfigOpts:
+        """Parse the text of a configuration file."""
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'placement.conf')
+        path.write_text(text)
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config([], default_config_files=[str(path)])
+        return config
+
+    def test_defaults(self):
+        config = self.parse()
+
+        self.assertEqual(
+            {
+                'auth_strategy': 'keystone',
+            },
+            dict(config.api),
+        )
+        self.assertEqual(
+            {
+                'randomize_allocation_candidates': False,
+                'max_allocation_candidates': -1,
+                'allocation_candidates_generation_strategy': 'depth-first',
+                'max_candidate_search_steps': 10000000,
+                'allocation_conflict_retry_count': 10,
+                'incomplete_consumer_project_id': '00000000-0000-0000-0000-000000000000',
+                'incomplete_consumer_user_id': '00000000-0000-0000-0000-000000000000',
+            },
+            dict(config.placement),
+        )
+        self.assertEqual(
+            {
+                'connection': 'sqlite://',
+                'connection_parameters': '',
+                'slave_connection': None,
+                'sqlite_synchronous': True,
+                'mysql_sql_mode': 'TRADITIONAL',
+                'mysql_wsrep_sync_wait': None,
+                'connection_recycle_time': 3600,
+                'max_pool_size': None,
+                'max_overflow': None,
+                'pool_timeout': None,
+                'max_retries': 10,
+                'retry_interval': 10,
+                'connection_debug': 0,
+                'connection_trace': False,
+                'sync_on_startup': False,
+            },
+            dict(config.placement_database),
+        )
+        self.assertIs(False, config.workarounds.optimize_for_wide_provider_trees)
+        self.assertIs(True, config.log_options)
+        self.assertIsNone(config.tempdir)
+        self.assertEqual(config.pybasedir, config.state_path)
+        self.assertTrue(pathlib.Path(config.pybasedir, 'placement', 'conf').is_dir())
+
+    def test_defaults_of_libraries(self):
+        config = self.parse()
+
+        self.assertEqual('policy.yaml', config.oslo_policy.policy_file)
+        self.assertIs(True, config.oslo_policy.enforce_new_defaults)
+        self.assertIs(False, config.oslo_middleware.enable_proxy_headers_parsing)
+        self.assertIsNone(config.cors.allowed_origin)
+        self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], config.cors.allow_methods)
+        self.assertIn('OpenStack-API-Version', config.cors.allow_headers)
+        self.assertIn('X-Subject-Token', config.cors.expose_headers)
+        self.assertIs(False, config.debug)
+
+    def test_libraries_keep_their_defaults_for_others(self):
+        self.parse()
+
+        other = cfg.ConfigOpts()
+        other.register_opts(cors.OPTS, group='cors')
+        other([], default_config_files=[])
+        self.assertIn('TRACE', other.cors.allow_methods)
+
+    def test_a_file_wins_over_the_defaults_for_libraries(self):
+        config = self.parse('[cors]\nallow_methods = GET\n[oslo_policy]\npolicy_file = mine.yaml\n')
+
+        self.assertEqual(['GET'], config.cors.allow_methods)
+        self.assertEqual('mine.yaml', config.oslo_policy.policy_file)
+
+    def test_registering_again_changes_nothing(self):
+        config = self.parse('[api]\nauth_strategy = noauth2\n')
+        conf.register_opts(config)
+
+        self.assertEqual('noauth2', config.api.auth_strategy)
+
+    def test_nothing_is_registered_on_the_global_object(self):
+        self.parse()
+
+        for group in ('api', 'placement', 'placement_database', 'cors', 'workarounds'):
+            self.assertNotIn(group, cfg.CONF)
+
+    def test_the_connection_is_required(self):
+        self.useFixture(fixtures.EnvironmentVariable(CONNECTION))
+
+        error = self.assertRaises(cfg.RequiredOptError, self.parse)
+        self.assertIn('connection', str(error))
+        self.assertIn('placement_database', str(error))
+
+    def test_the_environment_wins_over_a_file(self):
+        self.useFixture(fixtures.EnvironmentVariable('OS_API__AUTH_STRATEGY', 'noauth2'))
+
+        self.assertEqual(
+            'noauth2', self.parse('[api]\nauth_strategy = keystone\n').api.auth_strategy
+        )
+
+    def test_the_old_place_of_auth_strategy(self):
+        self.assertEqual(
+            'noauth2', self.parse('[DEFAULT]\nauth_strategy = noauth2\n').api.auth_strategy
+        )
+
+    def test_unknown_choices_fail(self):
+        for group, option in (
+            ('api', 'auth_strategy'),
+            ('placement', 'allocation_candidates_generation_strategy'),
+            ('placement_database', 'max_retries'),
+        ):
+            config = self.parse(f'[{group}]\n{option} = something\n')
+            error = self.assertRaises(ValueError, conf.validate, config)
+            self.assertIn(option, str(error))
+
+
+class SampleTest(base.BaseTestCase):
+    def test_groups_of_the_sample(self):
+        listed = dict(opts.list_opts())
+
+        self.assertEqual(
+            ['DEFAULT', 'api', 'placement', 'placement_database', 'workarounds'], list(listed)
+        )
+        self.assertEqual(
+            ['tempdir', 'pybasedir', 'state_path'], [option.name for option in listed['DEFAULT']]
+        )
+        self.assertEqual('<Path>', listed['DEFAULT'][1].sample_default)
+
+    def test_every_option_has_a_help_text(self):
+        for _, options in opts.list_opts():
+            for option in options:
+                self.assertGreater(len(option.help), 20, option.name)
+
+    def test_the_list_is_a_copy(self):
+        name, options = opts.list_opts()[1]
+        options[0].default = 'changed'
+
+        self.assertEqual('keystone', dict(opts.list_opts())[name][0].default)
+
+    def test_defaults_for_the_generator(self):
+        self.addCleanup(cors.set_defaults, **{o.name: o.default for o in cors.OPTS[1:]})
+        conf_base.set_lib_defaults()
+
+        defaults = {option.name: option.default for option in cors.OPTS}
+        self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], defaults['allow_methods'])

@@ -1,0 +1,210 @@
+"""Who may do what under the default policy, and how the enforcer lives."""
+
+import os
+import pathlib
+from typing import Any
+
+import fixtures
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+from oslo_context import context
+from oslo_policy import policy as oslo_policy
+from oslotest import base
+
+from placement import conf, exception, policies, policy
+from placement.tests.unit import policy_fixture
+
+PROJECT = 'the-project'
+RESHAPE = 'placement:reshaper:reshape'
+USAGES = 'placement:usages'
+# Rules that other rules are made of.
+PARTS = {
+    'admin_api',
+    'service_api',
+    'admin_or_service_api',
+    'project_reader_api',
+    'admin_or_project_reader_or_service_api',
+}
+ROUTES = {rule.name for rule in policies.list_rules()} - PARTS
+
+
+class PolicyTestCase(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.directory = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.policy_file = self.directory / 'policy.yaml'
+        policy.reset()
+        self.addCleanup(policy.reset)
+
+    def configure(self, **options: Any) -> cfg.ConfigOpts:
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config.set_override('connection', 'sqlite://', group='placement_database')
+        config.set_override('policy_file', str(self.policy_file), group='oslo_policy')
+        for name, value in options.items():
+            config.set_override(name, value, group='oslo_policy')
+        config([], default_config_files=[])
+        return config
+
+    def allowed(self, target_project: str = PROJECT, **who: Any) -> set[str]:
+        """Give the rules of routes that allow something to someone."""
+        caller = context.RequestContext(**{'user_id': 'user', 'project_id': PROJECT, **who})
+        target = {'project_id': target_project, 'user_id': 'user'}
+        return {rule for rule in ROUTES if policy.authorize(caller, rule, target, do_raise=False)}
+
+
+class DefaultsTest(PolicyTestCase):
+    def setUp(self):
+        super().setUp()
+        policy.init(self.configure())
+
+    def test_an_admin_may_do_everything_but_reshape(self):
+        self.assertEqual(ROUTES - {RESHAPE}, self.allowed(roles=['admin']))
+
+    def test_a_service_may_do_everything(self):
+        self.assertEqual(ROUTES, self.allowed(roles=['service']))
+
+    def test_a_reader_may_see_what_the_own_project_uses(self):
+        self.assertEqual({USAGES}, self.allowed(roles=['reader']))
+        self.assertEqual(set(), self.allowed(roles=['reader'], target_project='another'))
+
+    def test_a_member_may_do_nothing(self):
+        self.assertEqual(set(), self.allowed(roles=['member']))
+
+    def test_roles_are_matched_without_regard_to_case(self):
+        self.assertEqual(ROUTES - {RESHAPE}, self.allowed(roles=['Admin']))
+
+    def test_tokens_of_another_scope_fit_nowhere(self):
+        for roles in (['admin'], ['service']):
+            self.assertEqual(set(), self.allowed(roles=roles, system_scope='all'))
+            self.assertEqual(set(), self.allowed(roles=roles, project_id=None, domain_id='domain'))
+
+    def test_a_refusal_names_the_rule(self):
+        for who in ({'roles': ['member']}, {'roles': ['admin'], 'system_scope': 'all'}):
+            caller = context.RequestContext(user_id='user', project_id=PROJECT, **who)
+            error = self.assertRaises(
+                exception.PolicyNotAuthorized, policy.authorize, caller, USAGES, {}
+            )
+            self.assertIn(USAGES, str(error))
+
+    def test_an_unknown_rule_is_a_defect(self):
+        caller = context.RequestContext(roles=['admin'])
+        self.assertRaises(
+            oslo_policy.PolicyNotRegistered, policy.authorize, caller, 'placement:nothing', {}
+        )
+
+
+class LegacyDefaultsTest(PolicyTestCase):
+    def setUp(self):
+        super().setUp()
+        policy.init(self.configure(enforce_new_defaults=False))
+
+    def test_an_admin_may_do_everything(self):
+        self.assertEqual(ROUTES, self.allowed(roles=['admin']))
+
+    def test_everybody_else_as_before(self):
+        self.assertEqual(ROUTES, self.allowed(roles=['service']))
+        self.assertEqual({USAGES}, self.allowed(roles=['reader']))
+        self.assertEqual(set(), self.allowed(roles=['member']))
+
+
+class RulesTest(base.BaseTestCase):
+    def test_the_number_of_rules(self):
+        self.assertEqual(5, len(PARTS))
+        self.assertEqual(33, len(ROUTES))
+
+    def test_all_but_one_have_project_scope(self):
+        scopes = {rule.name: rule.scope_types for rule in policies.list_rules()}
+
+        self.assertIsNone(scopes.pop('project_reader_api'))
+        self.assertEqual([['project']], [list(s) for s in {tuple(s) for s in scopes.values()}])
+
+    def test_check_strings(self):
+        checks = {rule.name: rule.check_str for rule in policies.list_rules()}
+        for name, check in {
+            'admin_api': 'role:admin',
+            'service_api': 'role:service',
+            'admin_or_service_api': 'role:admin or role:service',
+            'project_reader_api': 'role:reader and project_id:%(project_id)s',
+            'admin_or_project_reader_or_service_api': (
+                'role:admin or rule:project_reader_api or role:service'
+            ),
+            USAGES: 'rule:admin_or_project_reader_or_service_api',
+            RESHAPE: 'rule:service_api',
+        }.items():
+            self.assertEqual(check, checks.pop(name))
+        self.assertEqual({'rule:admin_or_service_api'}, set(checks.values()))
+
+    def test_each_operation_has_one_rule(self):
+        operations = [
+            (operation['method'], operation['path'])
+            for rule in policies.list_rules()
+            if rule.name in ROUTES
+            for operation in rule.operations
+        ]
+        self.assertEqual(len(operations), len(set(operations)))
+        self.assertEqual(35, len(operations))
+
+
+class EnforcerTest(PolicyTestCase):
+    def test_init_works_once_until_reset(self):
+        self.policy_file.write_text('"placement:traits:list": "role:reader"\n')
+        policy.init(self.configure())
+        self.assertIn('placement:traits:list', self.allowed(roles=['reader']))
+
+        policy.init(self.configure(policy_file=str(self.directory / 'none.yaml')))
+        self.assertIn('placement:traits:list', self.allowed(roles=['reader']))
+
+        policy.reset()
+        policy.init(self.configure(policy_file=str(self.directory / 'none.yaml')))
+        self.assertNotIn('placement:traits:list', self.allowed(roles=['reader']))
+
+    def test_the_file_is_read_again_when_it_changes(self):
+        self.policy_file.write_text('{}\n')
+        policy.init(self.configure())
+        self.assertEqual(set(), self.allowed(roles=['member']))
+
+        self.policy_file.write_text('"placement:traits:show": "role:member"\n')
+        # Files are told apart by their time, in seconds.
+        stat = self.policy_file.stat()
+
+        os.utime(self.policy_file, (stat.st_atime, stat.st_mtime + 5))
+        self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
+
+    def test_rules_of_the_caller(self):
+        policy.init(self.configure(), rules=[oslo_policy.RuleDefault('placement:traits:list', '@')])
+        caller = context.RequestContext(roles=[])
+        self.assertTrue(policy.authorize(caller, 'placement:traits:list', {}))
+        self.assertRaises(
+            oslo_policy.PolicyNotRegistered, policy.authorize, caller, 'placement:traits:show', {}
+        )
+
+
+class PolicyFixtureTest(PolicyTestCase):
+    def setUp(self):
+        super().setUp()
+
+        self.conf_fixture = self.useFixture(config_fixture.Config(self.configure()))
+        self.conf_fixture.config(state_path=str(self.directory))
+
+    def test_the_operators_file_is_below_the_state_path(self):
+        path = self.directory / 'etc' / 'placement' / 'policy.yaml'
+        path.parent.mkdir(parents=True)
+        path.write_text('"placement:traits:show": "role:member"\n')
+        self.useFixture(policy_fixture.PolicyFixture(self.conf_fixture))
+
+        self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
+
+    def test_other_rules_instead_of_the_defaults(self):
+        rules = self.useFixture(policy_fixture.PolicyFixture(self.conf_fixture))
+        rules.set_rules({'placement:traits:show': 'role:member'})
+
+        self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
+        self.assertEqual(set(), self.allowed(roles=['service']))
+
+    def test_other_rules_beside_the_defaults(self):
+        rules = self.useFixture(policy_fixture.PolicyFixture(self.conf_fixture))
+        rules.set_rules({'placement:traits:show': 'role:member'}, overwrite=False)
+
+        self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
+        self.assertEqual(ROUTES - {'placement:traits:show'}, self.allowed(roles=['service']))
