@@ -40,7 +40,7 @@ def prepare(purpose: str, *arguments: str) -> Path:
         _say(f'Making a virtual environment in {VENV}')
         _run(sys.executable, '-m', 'venv', str(VENV))
     _say('Installing Placement and what it needs: about a minute the first time')
-    _run(str(python), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *arguments)
+    _run(str(python), '-m', 'pip', 'install', '-qq', '--disable-pip-version-check', *arguments)
     stamp.write_text(wanted)
     return python
 
