@@ -1,5 +1,6 @@
 """Usages: sums over allocations, by provider, project, user and consumer type. Never stored."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -28,12 +29,6 @@ _OF_PROVIDER = (
     .select_from(_STOCK.join(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id))
     .where(_STOCK.c.resource_provider_id == sa.bindparam('provider_id'))
 )
-_OWNED = (
-    _CONSUMERS.join(models.projects, models.projects.c.id == _CONSUMERS.c.project_id)
-    .join(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid)
-    .join(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
-)
-_USED = sa.func.sum(_HELD.c.used)
 
 
 def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, dict[str, int]]:
@@ -51,11 +46,12 @@ def by_project(
     ctx: 'RequestContext', project_id: str, user_id: str | None = None
 ) -> dict[str, int]:
     """What a project, or a user in it, uses of each class (microversion 1.9)."""
-    statement = _of_owner(
-        sa.select(_CLASSES.c.name, _USED).select_from(_OWNED), project_id, user_id
+    sums = _sums(_of_owner(project_id, user_id)).subquery()
+    statement = sa.select(_CLASSES.c.name, sums.c.used).join(
+        sums, sums.c.resource_class_id == _CLASSES.c.id
     )
     with db_api.reader() as conn:
-        rows = conn.execute(statement.group_by(_CLASSES.c.name)).all()
+        rows = conn.execute(statement).all()
     return {name: int(used) for name, used in rows}
 
 
@@ -71,40 +67,80 @@ def by_consumer_type(
         everything; None for a group of each type
     :returns: by type the amount by class, and under 'consumer_count' the number of consumers
     """
+    wanted = [*_of_owner(project_id, user_id), *_of_type(consumer_type)]
     whole = consumer_type == ALL_TYPES
-    label = sa.literal(ALL_TYPES) if whole else sa.func.coalesce(_TYPES.c.name, UNKNOWN_TYPE)
-    source = _OWNED.outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
-    statement = _of_owner(
-        sa.select(label.label('type'), _CLASSES.c.name, _CONSUMERS.c.id, _HELD.c.used).select_from(
-            source
-        ),
-        project_id,
-        user_id,
-    )
-    if consumer_type == UNKNOWN_TYPE:
-        statement = statement.where(_CONSUMERS.c.consumer_type_id.is_(None))
-    elif consumer_type is not None and not whole:
-        statement = statement.where(_TYPES.c.name == consumer_type)
-    held = statement.subquery()
-    sums = sa.select(held.c.type, held.c.name, sa.func.sum(held.c.used)).group_by(
-        held.c.type, held.c.name
-    )
-    counts = sa.select(
-        held.c.type, sa.literal(CONSUMER_COUNT), sa.func.count(sa.distinct(held.c.id))
-    ).group_by(held.c.type)
+    group = None if whole else _CONSUMERS.c.consumer_type_id
+    # The sums are made before names are joined to them: a few rows instead of all allocations.
+    sums = _sums(wanted, group).subquery()
+    counts = _counts(wanted, group).subquery()
     with db_api.reader() as conn:
-        rows = conn.execute(sa.union_all(sums, counts)).all()
+        rows = conn.execute(
+            sa.union_all(
+                sa.select(_type_name(sums, whole), _CLASSES.c.name, sums.c.used)
+                .select_from(sums)
+                .join(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
+                sa.select(_type_name(counts, whole), sa.literal(CONSUMER_COUNT), counts.c.number)
+                .select_from(counts)
+                .where(counts.c.number > 0),
+            )
+        ).all()
     usages: dict[str, dict[str, int]] = {}
-    for group, name, amount in rows:
-        usages.setdefault(group, {})[name] = int(amount)
+    for type_name, name, amount in rows:
+        usages.setdefault(type_name, {})[name] = int(amount)
     return usages
 
 
-def _of_owner(statement: sa.Select[Any], project_id: str, user_id: str | None) -> sa.Select[Any]:
-    statement = statement.where(models.projects.c.external_id == project_id)
-    if user_id is None:
-        return statement
-    users = models.users
-    return statement.where(
-        _CONSUMERS.c.user_id.in_(sa.select(users.c.id).where(users.c.external_id == user_id))
+def _sums(
+    wanted: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None = None
+) -> sa.Select[Any]:
+    keys = _keys(group)
+    return (
+        sa.select(_HELD.c.resource_class_id, *keys, sa.func.sum(_HELD.c.used).label('used'))
+        .select_from(_CONSUMERS.join(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid))
+        .where(*wanted)
+        .group_by(_HELD.c.resource_class_id, *keys)
     )
+
+
+def _counts(
+    wanted: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
+) -> sa.Select[Any]:
+    holds = sa.exists().where(_HELD.c.consumer_id == _CONSUMERS.c.uuid)
+    keys = _keys(group)
+    return (
+        sa.select(sa.func.count(_CONSUMERS.c.id).label('number'), *keys)
+        .where(*wanted, holds)
+        .group_by(*keys)
+    )
+
+
+def _keys(group: sa.Column[Any] | None) -> list[sa.ColumnElement[Any]]:
+    return [] if group is None else [group]
+
+
+def _type_name(groups: sa.Subquery, whole: bool) -> sa.ColumnElement[str]:
+    if whole:
+        return sa.literal(ALL_TYPES)
+    name = (
+        sa.select(_TYPES.c.name).where(_TYPES.c.id == groups.c.consumer_type_id).scalar_subquery()
+    )
+    return sa.func.coalesce(name, UNKNOWN_TYPE)
+
+
+def _of_owner(project_id: str, user_id: str | None) -> list[sa.ColumnElement[bool]]:
+    projects, users = models.projects, models.users
+    project = sa.select(projects.c.id).where(projects.c.external_id == project_id)
+    wanted = [_CONSUMERS.c.project_id == project.scalar_subquery()]
+    if user_id is not None:
+        user = sa.select(users.c.id).where(users.c.external_id == user_id)
+        wanted.append(_CONSUMERS.c.user_id == user.scalar_subquery())
+    return wanted
+
+
+def _of_type(consumer_type: str | None) -> list[sa.ColumnElement[bool]]:
+    if consumer_type in (None, ALL_TYPES):
+        return []
+    if consumer_type == UNKNOWN_TYPE:
+        return [_CONSUMERS.c.consumer_type_id.is_(None)]
+    type_id = sa.select(_TYPES.c.id).where(_TYPES.c.name == consumer_type)
+    return [_CONSUMERS.c.consumer_type_id == type_id.scalar_subquery()]
