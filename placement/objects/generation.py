@@ -7,6 +7,7 @@ generation touches the row instead.
 """
 
 from collections.abc import Collection, Mapping
+import datetime
 from typing import Any
 
 from oslo_utils import timeutils
@@ -40,13 +41,19 @@ def raise_consumers(
 def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int:
     """Change rows in nothing but `updated_at`, so that a rival's certification meets them.
 
+    MySQL keeps whole seconds, and does not write a row that an UPDATE leaves as it is: the node
+    of a cluster would have nothing to certify. A row that was touched in this second already
+    goes back by one.
+
     :returns: how many of them there are
     """
     if not row_ids:
         return 0
-    result = conn.execute(
-        sa.update(table).where(table.c.id.in_(row_ids)).values(updated_at=timeutils.utcnow())
+    now = timeutils.utcnow().replace(microsecond=0)
+    moment = sa.case(
+        (table.c.updated_at == now, now - datetime.timedelta(seconds=1)), else_=sa.literal(now)
     )
+    result = conn.execute(sa.update(table).where(table.c.id.in_(row_ids)).values(updated_at=moment))
     return int(result.rowcount)
 
 
