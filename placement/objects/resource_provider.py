@@ -157,7 +157,7 @@ def create(ctx: 'RequestContext', uuid: str, name: str, parent_uuid: str | None 
         raise exception.ParentLoop(uuid, uuid)
 
     def work(conn: sa.Connection) -> Provider:
-        parent = None if parent_uuid is None else _hold_parent(conn, uuid, parent_uuid, None)
+        parent = None if parent_uuid is None else _hold_parent(conn, parent_uuid, None)
         _require_free(conn, uuid, name)
         values = {
             'uuid': uuid,
@@ -202,7 +202,8 @@ def update(
     def work(conn: sa.Connection) -> Provider:
         before = read(conn, uuid)
         if _stays(before, parent_uuid):
-            lock_one(conn, uuid)
+            if lock_one(conn, uuid).parent_id != before.parent_id:
+                raise exception.LostSwap(f'Resource provider {uuid}')
         else:
             assert not isinstance(parent_uuid, _Keep)
             _move(conn, before, parent_uuid, may_reparent)
@@ -272,31 +273,33 @@ def _stays(provider: Provider, parent_uuid: 'str | _Keep | None') -> bool:
 
 
 def _lock_in_tree(conn: sa.Connection, provider: Provider) -> Locked:
-    """Lock the root of a provider's tree, then the provider: roots come first in the order."""
-    locked = lock_one(conn, provider.root_uuid)
-    if provider.uuid != provider.root_uuid:
-        locked = lock_one(conn, provider.uuid)
-    if locked.root_id != provider.root_id:
+    """Lock a provider and the root of its tree, at once: claims lock providers by uuid too.
+
+    :raises exception.LostSwap: it was deleted or moved to another tree meanwhile
+    """
+    locked = lock(conn, {provider.root_uuid, provider.uuid}).get(provider.uuid)
+    if locked is None or locked.root_id != provider.root_id:
         raise exception.LostSwap(f'Resource provider {provider.uuid}')
     return locked
 
 
-def _hold_parent(
-    conn: sa.Connection, uuid: str, parent_uuid: str, moving: Provider | None
-) -> Locked:
-    """Lock the trees that change, then the parent (and the provider that moves there)."""
+def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None) -> Locked:
+    """Lock the roots of the trees that change, the parent, and the provider that moves there.
+
+    :raises exception.UnknownParent:
+    :raises exception.LostSwap: one of them was deleted or moved to another tree meanwhile
+    """
     try:
         parent = read(conn, parent_uuid)
     except exception.ResourceProviderNotFound:
         raise exception.UnknownParent(parent_uuid) from None
-    lock(conn, {parent.root_uuid} | ({moving.root_uuid} if moving else set()))
-    locked = lock(conn, {parent_uuid} | ({uuid} if moving else set()))
-    now = locked.get(parent_uuid)
-    if now is None or now.root_id != parent.root_id:
-        raise exception.LostSwap(f'Resource provider {parent_uuid}')
-    if moving and (uuid not in locked or locked[uuid].root_id != moving.root_id):
-        raise exception.LostSwap(f'Resource provider {uuid}')
-    return now
+    involved = [parent] if moving is None else [parent, moving]
+    found = lock(conn, {uuid for one in involved for uuid in (one.root_uuid, one.uuid)})
+    locked = {row.id: row for row in found.values()}
+    for one in involved:
+        if one.id not in locked or locked[one.id].root_id != one.root_id:
+            raise exception.LostSwap(f'Resource provider {one.uuid}')
+    return locked[parent.id]
 
 
 def _move(
@@ -308,7 +311,7 @@ def _move(
     if parent_uuid is None:
         _lock_in_tree(conn, provider)
     else:
-        parent = _hold_parent(conn, provider.uuid, parent_uuid, provider)
+        parent = _hold_parent(conn, parent_uuid, provider)
     members = conn.execute(
         sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
             _PROVIDERS.c.root_provider_id == provider.root_id
