@@ -217,6 +217,9 @@ def delete_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> None:
         known = consumer.lock(conn, [consumer_uuid])
         if not conn.execute(_DELETE, {'uuids': [consumer_uuid]}).rowcount:
             raise exception.AllocationsNotFound(consumer_uuid)
+        if not known and consumer.lock(conn, [consumer_uuid]):
+            # It came after the first look: what was deleted was not locked.
+            raise exception.LostSwap(f'Consumer {consumer_uuid}')
         consumer.delete(conn, [row.id for row in known.values()])
 
     db_api.write(work)
