@@ -37,6 +37,13 @@ def match(
     return {**matched, **alike}
 
 
+def one_of_each(conn: sa.Connection, keys: Iterable[str]) -> list[str]:
+    """Of keys that the database may take for one record, leave one."""
+    if not _ignores_case(conn):
+        return sorted(set(keys))
+    return sorted({_fold(key): key for key in sorted(keys)}.values())
+
+
 def require_one_spelling(conn: sa.Connection, keys: Iterable[str]) -> None:
     """Refuse keys that the database may take for one record.
 

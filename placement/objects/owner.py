@@ -75,6 +75,7 @@ def _complete(
     if not missing:
         return found
     table, column = _TABLES[kind]
-    conn.execute(sa.insert(table), [{column.name: name} for name in missing])
+    new = keys.one_of_each(conn, missing)
+    conn.execute(sa.insert(table), [{column.name: name} for name in new])
     created = conn.execute(_IDS[kind], {f'names{kind}': missing}).all()
     return {**found, **{n: row.id for n, row in keys.match(conn, missing, created, 'name').items()}}
