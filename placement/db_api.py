@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import weakref
 
 from oslo_config import cfg
+from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import pool
@@ -29,6 +30,7 @@ LOG = logging.getLogger(__name__)
 # How long a writing request is run again before it gives up, in seconds.
 DEADLINE = 30.0
 _LONGEST_PAUSE = 0.5
+_FASTEST_GROWTH = 10  # doublings of the pause
 
 placement_context_manager = enginefacade.transaction_context()
 
@@ -90,10 +92,23 @@ def _turn(engine: sa.Engine) -> Iterator[None]:
 @contextlib.contextmanager
 def _connected(**options: Any) -> Iterator[sa.Connection]:
     engine = get_placement_engine()
-    with _turn(engine), engine.connect() as conn:
+    with _turn(engine), _connect(engine) as conn:
         if options:
             conn = conn.execution_options(**options)
         yield conn
+
+
+def _connect(engine: sa.Engine) -> sa.Connection:
+    """Take a connection from the pool.
+
+    Whatever the reason why there is none (no server, too many clients, a server that is just
+    starting, a full pool): it is not for the request to try again.
+    """
+    try:
+        return engine.connect()
+    except (sa.exc.SQLAlchemyError, db_exc.DBError, engine.dialect.loaded_dbapi.Error) as exc:
+        LOG.warning('There is no connection to the database: %s', failures.summary(exc))
+        raise exception.DatabaseUnavailable() from exc
 
 
 @contextlib.contextmanager
@@ -121,7 +136,8 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
 
     :param work: reads, decides and writes; it is called again from the start, on a fresh
         transaction, as long as nobody is at fault, so it must not change anything but the database
-    :param least_attempts: how often it is tried at least, however long that takes
+    :param least_attempts: how often it is tried at least against rivals that are faster,
+        however long that takes
     :returns: what `work` returned in the attempt that was committed
     :raises exception.LostSwap: rivals were faster until the deadline
     :raises exception.DatabaseUnavailable: the database cannot answer
@@ -134,17 +150,22 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
         attempt += 1
         try:
             return _attempt(work)
-        except exception.LostSwap:
+        except exception.LostSwap as exc:
             if attempt >= least_attempts and time.monotonic() >= deadline:
                 raise
+            LOG.debug('Attempt %d of a transaction is made again: %s', attempt, exc)
         except exception.PlacementException:
             raise
         except Exception as exc:
             if not failures.is_transient(exc):
                 raise _translated(exc) from exc
-            if attempt >= least_attempts and time.monotonic() >= deadline:
+            # A lock that is not given, or a server that is not there, may take long each time.
+            least = least_attempts if failures.is_rivalry(exc) else 1
+            if attempt >= least and time.monotonic() >= deadline:
                 raise exception.DatabaseUnavailable() from exc
-            LOG.debug('Attempt %d of a transaction failed and is made again: %s', attempt, exc)
+            LOG.debug(
+                'Attempt %d of a transaction is made again: %s', attempt, failures.summary(exc)
+            )
         time.sleep(_pause(attempt))
 
 
@@ -162,7 +183,7 @@ def _attempt(work: Work[T]) -> T:
 
 def _pause(attempt: int) -> float:
     """Seconds to wait before the next attempt: random, so that rivals part."""
-    return random.uniform(0, min(_LONGEST_PAUSE, 0.005 * 2**attempt))
+    return random.uniform(0, min(_LONGEST_PAUSE, 0.005 * 2 ** min(attempt, _FASTEST_GROWTH)))
 
 
 def _translated(exc: Exception) -> Exception:

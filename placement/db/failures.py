@@ -1,36 +1,49 @@
 """What a failure of the database means, whichever engine and driver it comes from.
 
-Three questions: is it *transient* (nobody's fault, run the transaction again), is the database
-*unavailable* (answer 503), or is it a *bad value* (one that no column can hold)? The numbers are
-those of the MySQL and MariaDB error lists, the five-character codes those of SQLSTATE.
+Is it *transient* (nobody's fault, run the transaction again), and if so, is it *rivalry* (of
+somebody who was faster)? Is the database *unavailable* (answer 503)? Or is it a *bad value* (one
+that no column can hold)? The numbers are those of the MySQL and MariaDB error lists, the
+five-character codes those of SQLSTATE.
 """
+
+import os
+import pathlib
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
-_MYSQL_TRANSIENT = frozenset(
+import placement
+
+_MYSQL_RIVALRY = frozenset(
     {
         1020,  # record has changed since last read
-        1205,  # lock wait timeout
         1213,  # deadlock, or a transaction that lost certification
-        1180,  # error during commit: certification, under another number
         1317,  # interrupted to let another node's transaction through
         1412,  # table definition has changed
     }
 )
+_MYSQL_LOCK_TIMEOUT = 1205
+_MYSQL_COMMIT_FAILED = 1180
+_MYSQL_NOT_READY = 1047  # Galera: a node without its cluster
 _MYSQL_UNAVAILABLE = frozenset({
     3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, in the words of various layers
-    1040, 1203,  # too many connections
-    1047,  # Galera: node not ready
+    1037, 1038, 1041, 1206, 1637,  # out of memory or of another resource
+    1040, 1203, 1226,  # too many connections
+    _MYSQL_NOT_READY,
+    _MYSQL_COMMIT_FAILED,
     1053, 1077, 1079,  # shutting down
     1290, 1792, 1836,  # read only
+    1969, 3024,  # the server's own limit of time
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
 })  # fmt: skip
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1292, 1300, 1366, 1406, 3988})
 
-_STATE_TRANSIENT = frozenset({'40001', '40P01', '55P03'})
+_STATE_RIVALRY = frozenset({'40001', '40P01'})
+_STATE_LOCK_TIMEOUT = '55P03'
 _STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006')
 _STATE_BAD_VALUE = ('22',)
+
+_PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
 
 _SQLITE_UNAVAILABLE = (
     'database is locked',
@@ -44,11 +57,29 @@ _SQLITE_UNAVAILABLE = (
 
 def is_transient(exc: Exception) -> bool:
     """Whether the transaction that failed with `exc` deserves another run."""
+    if is_rivalry(exc):
+        return True
+    # A node without its cluster says so again and again, to every statement.
+    if is_connection_lost(exc):
+        return _mysql_number(exc) != _MYSQL_NOT_READY
+    return _mysql_number(exc) == _MYSQL_LOCK_TIMEOUT or _sql_state(exc) == _STATE_LOCK_TIMEOUT
+
+
+def is_rivalry(exc: Exception) -> bool:
+    """Whether the transaction failed because another one was faster: to be run again at once.
+
+    A duplicate key and a missing reference belong here: what was looked for before, and found
+    to be free or present, came or went meanwhile.
+    """
+    number = _mysql_number(exc)
+    if number == _MYSQL_LOCK_TIMEOUT:
+        # To oslo.db this is a deadlock.
+        return False
     if isinstance(exc, (db_exc.DBDeadlock, db_exc.DBDuplicateEntry, db_exc.DBReferenceError)):
         return True
-    if is_connection_lost(exc):
-        return not _could_not_connect(exc)
-    return _mysql_number(exc) in _MYSQL_TRANSIENT or _sql_state(exc) in _STATE_TRANSIENT
+    if number == _MYSQL_COMMIT_FAILED:
+        return 'deadlock' in str(_driver_error(exc)).lower()
+    return number in _MYSQL_RIVALRY or _sql_state(exc) in _STATE_RIVALRY
 
 
 def is_connection_lost(exc: Exception) -> bool:
@@ -68,15 +99,20 @@ def is_unavailable(exc: Exception) -> bool:
         return True
     if (_sql_state(exc) or '').startswith(_STATE_UNAVAILABLE):
         return True
-    return _is_sqlite(exc) and any(text in str(exc).lower() for text in _SQLITE_UNAVAILABLE)
+    error = _driver_error(exc)
+    if error is None or type(error).__module__ != 'sqlite3':
+        return False
+    return any(text in str(error).lower() for text in _SQLITE_UNAVAILABLE)
 
 
 def is_bad_value(exc: Exception) -> bool:
     """Whether a value was refused that no column could hold: too long, too large, not text."""
     if isinstance(exc, db_exc.DBDataError) or isinstance(_original(exc), sa.exc.DataError):
         return True
-    if isinstance(_driver_error(exc), (OverflowError, UnicodeError, ValueError)):
-        return True
+    error = _driver_error(exc)
+    if isinstance(error, (OverflowError, UnicodeError, ValueError)):
+        # That is how drivers refuse a value. From our own code it would be a defect.
+        return not _raised_here(error)
     if _mysql_number(exc) in _MYSQL_BAD_VALUE:
         return True
     return (_sql_state(exc) or '').startswith(_STATE_BAD_VALUE)
@@ -113,15 +149,9 @@ def _sql_state(exc: Exception) -> str | None:
     return getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
 
 
-def _is_sqlite(exc: Exception) -> bool:
-    error = _driver_error(exc)
-    return error is not None and type(error).__module__ == 'sqlite3'
-
-
-def _could_not_connect(exc: Exception) -> bool:
-    """A server that is not there is told at once; one that dropped us is asked again."""
-    if _mysql_number(exc) in (2002, 2003):
-        return True
-    error = _driver_error(exc)
-    text = str(error).lower()
-    return 'connection refused' in text or 'connection failed' in text
+def _raised_here(exc: BaseException) -> bool:
+    """Whether an exception was raised by code of this package, and not by a driver."""
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE)

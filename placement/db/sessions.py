@@ -3,7 +3,8 @@
 MySQL, MariaDB and PostgreSQL: READ COMMITTED, so that a fact that is read after a lock is the
 newest. SQLite: WAL, a long busy timeout, and writers that hold the write lock from their first
 statement (a transaction that begins as a reader cannot become a writer under rivals). Galera:
-causal reads, because a node runs behind its peers.
+causal reads, because a node runs behind its peers. Nobody waits for a lock for ever: what holds
+it may be a stranger, such as a backup.
 """
 
 import logging
@@ -18,9 +19,19 @@ LOG = logging.getLogger(__name__)
 
 # Execution options of a connection that is going to write.
 WRITER = {'placement_writer': True}
+# How long a statement waits for a lock. Servers wait for days or for ever if nobody tells them.
+LOCK_SECONDS = 15
 _SQLITE_BUSY_MILLISECONDS = 30_000
 # oslo.db leaves BEGIN to whoever finds this key on the connection.
 _BEGUN = 'in_transaction'
+# The first is about rows, the second about whole tables. A server that waits less stays so.
+_MYSQL_PATIENCE = (
+    'SET SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s), '
+    'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)'
+)
+_POSTGRESQL_PATIENCE = (
+    "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+)
 _MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
 
 _causality: dict[str, int | None] = {'wsrep_sync_wait': None}
@@ -38,8 +49,12 @@ def prepare(engine: sa.Engine) -> None:
     elif engine.dialect.name == 'postgresql':
         event.listen(engine, 'connect', _set_up_postgresql)
     elif engine.dialect.name == 'sqlite':
+        _keep_connections(engine)
         event.listen(engine, 'connect', _set_up_sqlite)
-        event.listen(engine, 'begin', _begin_sqlite_writer, insert=True)
+        # Listeners of this event run in the order of their making, and oslo.db's was first.
+        for listener in list(engine.dispatch.begin):
+            event.remove(engine, 'begin', listener)
+        event.listen(engine, 'begin', _begin_sqlite)
     if not isinstance(engine.pool, pool.StaticPool):
         # Connections that were made before know nothing of this.
         engine.dispose()
@@ -54,6 +69,19 @@ def begin_consistent(conn: sa.Connection) -> None:
         conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
+def _keep_connections(engine: sa.Engine) -> None:
+    """Pool the connections to a file instead of opening one for each transaction.
+
+    The last connection that closes empties and removes the WAL, and whoever opens the file
+    meanwhile is told that it is locked. oslo.db offers no pool for SQLite.
+    """
+    unpooled = engine.pool
+    if isinstance(unpooled, pool.NullPool):
+        engine.pool = pool.QueuePool(
+            unpooled._creator, dialect=engine.dialect, _dispatch=unpooled.dispatch
+        )
+
+
 def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
     cursor.execute(_MYSQL_FACTS)
@@ -64,6 +92,7 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
     cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    cursor.execute(_MYSQL_PATIENCE, (LOCK_SECONDS, LOCK_SECONDS))
     if facts.get('wsrep_on') == 'ON' and _causality['wsrep_sync_wait'] is None:
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
@@ -72,19 +101,21 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
 def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
     cursor.execute('SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    # 0 means for ever; a value that the operator chose stays.
+    cursor.execute(_POSTGRESQL_PATIENCE, (f'{LOCK_SECONDS}s',))
     cursor.close()
     dbapi_connection.commit()
 
 
 def _set_up_sqlite(dbapi_connection: Any, record: Any) -> None:
     dbapi_connection.execute(f'PRAGMA busy_timeout = {_SQLITE_BUSY_MILLISECONDS}')
-    dbapi_connection.execute('PRAGMA journal_mode = WAL')
+    if dbapi_connection.execute('PRAGMA journal_mode').fetchone()[0] == 'delete':
+        dbapi_connection.execute('PRAGMA journal_mode = WAL')
 
 
-def _begin_sqlite_writer(conn: sa.Connection) -> None:
-    if not conn.get_execution_options().get('placement_writer'):
-        return
+def _begin_sqlite(conn: sa.Connection) -> None:
     if _BEGUN in conn.info:
         return
-    conn.exec_driver_sql('BEGIN IMMEDIATE')
+    writes = conn.get_execution_options().get('placement_writer')
+    conn.exec_driver_sql('BEGIN IMMEDIATE' if writes else 'BEGIN')
     conn.info[_BEGUN] = True

@@ -27,12 +27,17 @@ def alone(engine: sa.Engine) -> Iterator[sa.Connection]:
     """
     with engine.connect().execution_options(**sessions.WRITER) as conn:
         if conn.dialect.name == 'mysql':
+            # A migration may take long, and so may the wait for its locks. The connection is
+            # closed afterwards instead of going back to the pool like that.
+            conn.detach()
+            conn.exec_driver_sql('SET SESSION lock_wait_timeout = @@GLOBAL.lock_wait_timeout')
             with _mysql_lock(conn), conn.begin():
                 yield conn
             return
         # On SQLite the transaction of a writer is the lock.
         with conn.begin():
             if conn.dialect.name == 'postgresql':
+                conn.exec_driver_sql('SET LOCAL lock_timeout = 0')
                 conn.execute(sa.select(sa.func.pg_advisory_xact_lock(_POSTGRESQL_LOCK)))
             yield conn
 
