@@ -316,8 +316,8 @@ def _move(
         sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
             _PROVIDERS.c.root_provider_id == provider.root_id
         )
-    ).tuples()
-    moving = tree.subtree(provider.id, dict(list(members)))
+    )
+    moving = tree.subtree(provider.id, {row[0]: row[1] for row in members})
     if parent is not None and parent.id in moving:
         raise exception.ParentLoop(provider.uuid, parent.uuid)
     root_id = parent.root_id if parent else provider.id
