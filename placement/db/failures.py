@@ -36,7 +36,7 @@ _MYSQL_UNAVAILABLE = frozenset({
     1969, 3024,  # the server's own limit of time
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
 })  # fmt: skip
-_MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1292, 1300, 1366, 1406, 3988})
+_MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
 
 _STATE_RIVALRY = frozenset({'40001', '40P01'})
 _STATE_LOCK_TIMEOUT = '55P03'
