@@ -21,7 +21,8 @@ Bound = Sequence[int]
 class Terminal(Protocol):
     """A rule that is asked when `slots` are bound."""
 
-    slots: frozenset[int]
+    @property
+    def slots(self) -> frozenset[int]: ...
 
     def holds(self, bound: Bound) -> bool: ...
 
@@ -96,7 +97,7 @@ def can_flow(
     :param wants: (amount, bins) for each group of slots that may use the same bins
     :param room: what fits into each bin
     """
-    get = room.get if isinstance(room, Mapping) else room
+    get = room.__getitem__ if isinstance(room, Mapping) else room
     left = {bin_: get(bin_) for _, bins in wants for bin_ in bins}
     given: list[dict[int, int]] = [{} for _ in wants]
     for number, (amount, bins) in enumerate(wants):

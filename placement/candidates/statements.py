@@ -144,7 +144,7 @@ def facts(source: sa.FromClause, with_aggregates: bool) -> sa.Select[Any]:
 
 
 def _list_of(
-    table: sa.Table, column: Callable[[sa.FromClause], sa.Column[int]], source: sa.FromClause
+    table: sa.Table, column: Callable[[sa.FromClause], sa.ColumnElement[int]], source: sa.FromClause
 ) -> sa.ScalarSelect[str]:
     rows = table.alias()
     return (
@@ -309,7 +309,7 @@ def slot_tests(slots: Collection[model.Slot], lending: Lending | None) -> list[C
     own = {slot: _some(_servers(slot)) for slot in different}
     lent = {slot: lending.slots.get(slot) if lending else None for slot in different}
     tests = [
-        sa.or_(own[slot], _linked(lent[slot])) if lent[slot] else own[slot]
+        sa.or_(own[slot], _linked(lent[slot] or ())) if lent[slot] else own[slot]
         for slot in sorted(different, key=lambda slot: bool(lent[slot]))
     ]
     if all(lent.values()):
@@ -372,7 +372,7 @@ def _servers(slot: model.Slot, with_stock: bool = True) -> sa.Select[Any]:
     return statement
 
 
-def _in_tree(provider: sa.Alias) -> sa.Select[Any]:
+def _in_tree(provider: sa.FromClause) -> sa.Select[Any]:
     return (
         sa.select(sa.literal_column('1'))
         .select_from(provider)

@@ -56,7 +56,7 @@ def main() -> int:
     config = cfg.ConfigOpts()
     conf.register_opts(config)
     checks = Checks()
-    checks._upgrade_checks = (
+    checks._upgrade_checks = (  # type: ignore[assignment]
         *Checks._upgrade_checks,
         ('Policy File JSON to YAML Migration', (common_checks.check_policy_json, {'conf': config})),
     )

@@ -82,7 +82,7 @@ def _owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int:
     if found is not None:
         return found
     result = conn.execute(sa.insert(table).values(external_id=external_id))
-    return result.inserted_primary_key[0]
+    return result.inserted_primary_key[0]  # type: ignore[index]
 
 
 # In the order in which they are to be run.

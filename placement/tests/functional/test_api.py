@@ -5,8 +5,7 @@ import unittest
 
 from gabbi import driver
 
-from placement.tests.functional.fixtures import gabbi_handlers
-from placement.tests.functional.fixtures import gabbits
+from placement.tests.functional.fixtures import gabbi_handlers, gabbits
 
 TESTS_DIR = os.path.join(os.path.dirname(__file__), 'gabbits')
 
