@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
+import operator
+import re
 from typing import Any, Protocol
 import uuid as uuid_lib
 
+import orjson
 import webob
 
 from placement import exception, microversion, query, util, wsgi_wrapper
@@ -45,10 +48,10 @@ def list_resource_providers(req: webob.Request) -> webob.Response:
     """GET /resource_providers: those that meet all filters of the query."""
     context, version = util.context(req), util.version(req)
     context.can(policies.LIST)
-    rows = provider_search.find(context, _filters(req, version))
-    render = _renderer(version, util.mount_prefix(req))
-    document = {'resource_providers': [render(row) for row in rows]}
-    return util.json_reply(req, document, last_modified=util.newest(rows))
+    found, last_modified = provider_search.find(context, _filters(req, version))
+    render = _list_renderer(version, util.mount_prefix(req))
+    document = {'resource_providers': [render(provider) for provider in found]}
+    return util.json_reply(req, document, last_modified=last_modified)
 
 
 @wsgi_wrapper.PlacementWsgify
@@ -189,5 +192,30 @@ def _renderer(version: Version, prefix: str) -> Callable[[ProviderRow], dict[str
             shown['parent_provider_uuid'] = row.parent_uuid
             shown['root_provider_uuid'] = row.root_uuid
         return shown
+
+    return render
+
+
+# Marks in a rendered provider for what differs from one provider to the next.
+_UUID, _NAME, _GENERATION, _PARENT, _ROOT = (chr(0xE000 + n) for n in range(5))
+_MARKS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
+
+
+def _list_renderer(
+    version: Version, prefix: str
+) -> Callable[[provider_search.Found], orjson.Fragment]:
+    """A function that shows providers as `_renderer` does, and faster: lists are long.
+
+    One provider is rendered with marks in it; for each of the list the marks are filled in.
+    """
+    sample = provider_search.Found(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]
+    text = orjson.dumps(_renderer(version, prefix)(sample)).decode()
+    stencil = _MARKS.sub('%s', text.replace('%', '%%'))
+    marks = [whole or inside for whole, inside in _MARKS.findall(text)]
+    in_order = operator.itemgetter(*(ord(mark) - 0xE000 for mark in marks))
+
+    def render(provider: provider_search.Found) -> orjson.Fragment:
+        uuid, *others = (orjson.dumps(value).decode() for value in provider)
+        return orjson.Fragment(stencil % in_order((uuid[1:-1], *others)))
 
     return render

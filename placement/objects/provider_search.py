@@ -4,14 +4,16 @@ provider *itself*, but for `in_tree`, which looks at its tree.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 import sqlalchemy as sa
 
 from placement import db_api, exception
 from placement.db import clauses
 from placement.db.sqlalchemy import models
-from placement.objects import resource_class, resource_provider
+from placement.objects import resource_class
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -38,14 +40,24 @@ class Filters:
     amounts: Mapping[str, int] = field(default_factory=dict)
 
 
+class Found(NamedTuple):
+    """What is shown of a provider in a list."""
+
+    uuid: str
+    name: str
+    generation: int
+    parent_uuid: str | None
+    root_uuid: str
+
+
 class _Nothing(Exception):
     """No provider can meet the filters, so the rest of them is not looked at."""
 
 
-def find(ctx: 'RequestContext', filters: Filters) -> Sequence[Any]:
+def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime.datetime | None]:
     """The providers that meet the filters, oldest first.
 
-    :returns: rows with the attributes of `resource_provider.Provider`
+    :returns: the providers, and when the newest change to one of them was
     :raises exception.UnknownTraits: a required or forbidden trait does not exist
     :raises exception.UnknownResourceClasses:
     """
@@ -59,8 +71,51 @@ def find(ctx: 'RequestContext', filters: Filters) -> Sequence[Any]:
                 *_amounts(conn, filters),
             ]
         except _Nothing:
-            return []
-        return conn.execute(resource_provider.SELECT.where(*wanted).order_by(_ID)).all()
+            return [], None
+        rows = _rows(conn, wanted)
+        uuids = _uuids(conn, rows)
+    found = [
+        Found(uuid, name, number, uuids.get(parent_id), uuids[root_id])
+        for _, uuid, name, number, root_id, parent_id, _ in rows
+    ]
+    return found, _newest(rows)
+
+
+def _rows(conn: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]]) -> list[list[Any]]:
+    """One text for each provider instead of seven values: the drivers are slow, and lists long."""
+    columns = models.resource_providers.c
+    facts = sa.func.json_array(
+        columns.id,
+        columns.uuid,
+        columns.name,
+        columns.generation,
+        columns.root_provider_id,
+        columns.parent_provider_id,
+        sa.cast(sa.func.coalesce(columns.updated_at, columns.created_at), sa.String(26)),
+    )
+    texts = conn.execute(
+        sa.select(sa.cast(facts, sa.Text))
+        .where(columns.root_provider_id.is_not(None), *wanted)
+        .order_by(columns.id)
+    ).scalars()
+    rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
+    return rows
+
+
+def _uuids(conn: sa.Connection, rows: Sequence[Sequence[Any]]) -> dict[int | None, str]:
+    """The uuids of the providers and of their parents and roots, by id."""
+    uuids: dict[int | None, str] = {row[0]: row[1] for row in rows}
+    elsewhere = {related for row in rows for related in row[4:6]} - uuids.keys() - {None}
+    if elsewhere:
+        columns = models.resource_providers.c
+        others = sa.select(columns.id, columns.uuid).where(columns.id.in_(sorted(elsewhere)))
+        uuids.update((row[0], row[1]) for row in conn.execute(others))
+    return uuids
+
+
+def _newest(rows: Sequence[Sequence[Any]]) -> datetime.datetime | None:
+    latest = max((row[6] for row in rows if row[6]), default=None)
+    return datetime.datetime.fromisoformat(latest) if latest else None
 
 
 def _identity(filters: Filters) -> list[sa.ColumnElement[bool]]:
