@@ -29,6 +29,8 @@ _MYSQL_PATIENCE = (
     'SET SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s), '
     'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)'
 )
+# MariaDB cuts JSON lists off there, in the middle; a provider may have many of everything.
+_MYSQL_LONGEST_LIST = 'SET SESSION group_concat_max_len = 16777216'
 _POSTGRESQL_PATIENCE = (
     "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
 )
@@ -93,6 +95,7 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
         )
     cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
     cursor.execute(_MYSQL_PATIENCE, (LOCK_SECONDS, LOCK_SECONDS))
+    cursor.execute(_MYSQL_LONGEST_LIST)
     if facts.get('wsrep_on') == 'ON' and _causality['wsrep_sync_wait'] is None:
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
