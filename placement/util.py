@@ -169,6 +169,8 @@ def query_items(environ: Environ) -> list[tuple[str, str]]:
     try:
         # PEP 3333 gives bytes as latin-1 text; bytes sent without percent-encoding count too.
         raw = text if text.isascii() else quote(text.encode('latin-1'), safe="%&=+;/:,!~*'()?@$")
+        # Parameters may be parted the old way (HTML 4.01, appendix B.2.2).
+        raw = raw.replace(';', '&')
         items = parse_qsl(raw, keep_blank_values=True, encoding='utf-8', errors='strict')
     except ValueError as exc:
         raise InvalidQuery('it is not valid UTF-8') from exc

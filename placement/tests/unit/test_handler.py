@@ -1,0 +1,122 @@
+"""Routing, and the checks that all requests have in common."""
+
+import ddt
+from oslotest import base
+
+from placement import handler, util
+from placement.tests.unit import edge
+
+
+def _tells_parameters(environ, start_response):
+    start_response('200 OK', [])
+    return [repr(environ['wsgiorg.routing_args'][1]).encode()]
+
+
+ROUTES = {
+    '': {'GET': _tells_parameters},
+    '/': {'GET': _tells_parameters},
+    '/things': {'GET': _tells_parameters, 'POST': _tells_parameters},
+    '/things/{name}': {'GET': _tells_parameters, 'PUT': _tells_parameters},
+    '/things/{name}/parts/{part}': {'GET': _tells_parameters},
+}
+
+
+@ddt.ddt
+class RoutingTest(base.BaseTestCase):
+    application = handler.PlacementHandler(ROUTES)
+
+    def ask(self, path, method='GET', **more):
+        return edge.call(self.application, edge.environ(method, path, **more))
+
+    @ddt.data(
+        ('', {}),
+        ('/', {}),
+        ('/things', {}),
+        ('/things/a', {'name': 'a'}),
+        ('/things/a.json', {'name': 'a.json'}),
+        ('/things/parts', {'name': 'parts'}),
+        ('/things/a/parts/b', {'name': 'a', 'part': 'b'}),
+        ('/things/Ã¼', {'name': 'ü'}),
+        ('/things/\xff', {'name': '\ufffd'}),
+        ('/things/a\0', {'name': 'a\ufffd'}),
+        ('/things/a\n', {'name': 'a\n'}),
+    )
+    @ddt.unpack
+    def test_found(self, path, parameters):
+        answer = self.ask(path)
+        self.assertEqual(200, answer.status)
+        self.assertEqual(repr(parameters), answer.body.decode())
+
+    @ddt.data(
+        '//',
+        '/Things',
+        '/things/',
+        '//things',
+        '/things//parts/b',
+        '/things/a/',
+        '/things/a/parts',
+        '/things/a/parts/b/c',
+        '/thing',
+        'things',
+        '/' + 'a/' * 100000,
+    )
+    def test_not_found(self, path):
+        answer = self.ask(path)
+        self.assertEqual(404, answer.status)
+        self.assertTrue(answer.error['detail'])
+
+    def test_wrong_method(self):
+        for method in ('DELETE', 'PATCH', 'OPTIONS', 'HEAD', 'get'):
+            answer = self.ask('/things/a', method)
+            self.assertEqual(405, answer.status)
+            self.assertEqual('GET, PUT', answer.headers['allow'])
+
+    def test_content_length_must_be_a_number(self):
+        self.assertEqual(400, self.ask('/nowhere', CONTENT_LENGTH='many').status)
+
+    def test_a_body_needs_a_type(self):
+        self.assertEqual(400, self.ask('/nowhere', CONTENT_LENGTH='1').status)
+        self.assertEqual(400, self.ask('/', CONTENT_LENGTH='1', CONTENT_TYPE='').status)
+        self.assertEqual(200, self.ask('/', CONTENT_LENGTH='0').status)
+        self.assertEqual(200, self.ask('/', CONTENT_LENGTH='1', CONTENT_TYPE='x/y').status)
+
+
+class DeclarationsTest(base.BaseTestCase):
+    def test_all_routes(self):
+        allowed = {path: ', '.join(methods) for path, methods in handler.ROUTE_DECLARATIONS.items()}
+        provider = '/resource_providers/{uuid}'
+        self.assertEqual(
+            {
+                '': 'GET',
+                '/': 'GET',
+                '/resource_classes': 'GET, POST',
+                '/resource_classes/{name}': 'GET, PUT, DELETE',
+                '/resource_providers': 'GET, POST',
+                provider: 'GET, DELETE, PUT',
+                f'{provider}/inventories': 'GET, POST, PUT, DELETE',
+                f'{provider}/inventories/{{resource_class}}': 'GET, PUT, DELETE',
+                f'{provider}/usages': 'GET',
+                f'{provider}/aggregates': 'GET, PUT',
+                f'{provider}/allocations': 'GET',
+                '/allocations': 'POST',
+                '/allocations/{consumer_uuid}': 'GET, PUT, DELETE',
+                '/allocation_candidates': 'GET',
+                '/traits': 'GET',
+                '/traits/{name}': 'GET, PUT, DELETE',
+                f'{provider}/traits': 'GET, PUT, DELETE',
+                '/usages': 'GET',
+                '/reshaper': 'POST',
+            },
+            allowed,
+        )
+
+    def test_every_handler_says_what_it_does(self):
+        for methods in handler.ROUTE_DECLARATIONS.values():
+            for application in methods.values():
+                self.assertTrue(application.undecorated.__doc__)
+
+    def test_the_version_document(self):
+        environ = edge.at(util.microversion.MAX_VERSION, path='/')
+        answer = edge.call(handler.PlacementHandler(), environ)
+        (version,) = answer.json['versions']
+        self.assertEqual(('1.0', '1.39'), (version['min_version'], version['max_version']))

@@ -1,0 +1,148 @@
+"""Microversions: the list, ladders, windows, and what the header means."""
+
+import itertools
+
+from oslotest import base
+
+# Fills VERSIONED_METHODS.
+from placement import handler, microversion, negotiation
+from placement.microversion import Version
+from placement.tests.unit import edge
+
+# One more whenever version_handler is used: a reminder of the other things that a new
+# microversion needs (see the contributor documentation).
+TOTAL_VERSIONED_METHODS = 20
+
+
+class VersionsTest(base.BaseTestCase):
+    def test_there_is_no_gap(self):
+        self.assertEqual([f'1.{minor}' for minor in range(40)], microversion.VERSIONS)
+
+    def test_every_version_but_the_first_has_one_name(self):
+        named = [
+            value
+            for name, value in vars(microversion).items()
+            if isinstance(value, Version) and name not in ('MIN_VERSION', 'MAX_VERSION')
+        ]
+        self.assertEqual(microversion.VERSIONS[1:], [str(version) for version in sorted(named)])
+
+    def test_versions_compare_as_numbers(self):
+        self.assertLess(Version(1, 9), Version(1, 10))
+        self.assertGreaterEqual(Version(1, 28), microversion.CONSUMER_GENERATION)
+        self.assertEqual((1, 28), microversion.CONSUMER_GENERATION)
+
+    def test_matches(self):
+        version = Version(1, 5)
+        self.assertTrue(version.matches())
+        self.assertTrue(version.matches(Version(1, 5), Version(1, 5)))
+        self.assertFalse(version.matches(Version(1, 6)))
+        self.assertFalse(version.matches(max_version=Version(1, 4)))
+
+    def test_before(self):
+        self.assertEqual(Version(1, 6), microversion.RESOURCE_CLASS_PUT_CREATES.before())
+
+
+class HeaderTest(base.BaseTestCase):
+    def test_meanings(self):
+        for header, meant in {
+            'placement 1.7': (1, 7),
+            'placement   1.7 ': (1, 7),
+            'PlaceMent 1.7': (1, 7),
+            'placement 1.07': (1, 7),
+            'placement 01.7': (1, 7),
+            'placement latest': (1, 39),
+            'placement 1.5, compute 2.1, placement 1.7': (1, 7),
+            'placement 1.7, compute 2.1': (1, 7),
+            'compute 2.1': (1, 0),
+            'placement': (1, 0),
+            '1.7': (1, 0),
+            '': (1, 0),
+        }.items():
+            self.assertEqual(meant, microversion.parse_header(header), header)
+
+    def test_unknown(self):
+        for text in ('1.40', '2.0', '0.9', '-1.5', '1.' + '9' * 50):
+            self.assertRaises(
+                microversion.UnknownVersion, microversion.parse_header, f'placement {text}'
+            )
+
+    def test_malformed(self):
+        for text in ('1', '1.x', '1.5.1', 'LATEST', 'x', '1.' + '9' * 5000):
+            self.assertRaises(
+                microversion.MalformedVersion, microversion.parse_header, f'placement {text}'
+            )
+
+
+class LadderTest(base.BaseTestCase):
+    ladder = microversion.Ladder({Version(1, 2): 'low', Version(1, 9): 'high'})
+
+    def test_pick(self):
+        for minor, rung in ((2, 'low'), (8, 'low'), (9, 'high'), (39, 'high')):
+            self.assertEqual(rung, self.ladder.pick(Version(1, minor)))
+
+    def test_there_is_nothing_below_the_first_rung(self):
+        self.assertRaises(KeyError, self.ladder.pick, Version(1, 1))
+
+
+class WindowsTest(base.BaseTestCase):
+    def test_total(self):
+        self.assertTrue(handler.ROUTE_DECLARATIONS)
+        served = {
+            name: windows
+            for name, windows in microversion.VERSIONED_METHODS.items()
+            if name.startswith('placement.handlers.')
+        }
+        self.assertEqual(TOTAL_VERSIONED_METHODS, sum(map(len, served.values())))
+
+    def test_no_two_windows_of_a_name_intersect(self):
+        for name, windows in microversion.VERSIONED_METHODS.items():
+            for one, other in itertools.combinations(windows, 2):
+                apart = one.max_version < other.min_version or other.max_version < one.min_version
+                self.assertTrue(apart, name)
+
+    def test_choice(self):
+        @microversion.version_handler(Version(1, 2), Version(1, 3))
+        def answer(req):
+            return 'old'
+
+        @microversion.version_handler(Version(1, 4))
+        def answer(req):  # noqa: F811
+            return 'new'
+
+        class Request:
+            def __init__(self, minor):
+                self.environ = {microversion.ENVIRON_KEY: Version(1, minor)}
+
+        self.assertEqual('old', answer(Request(2)))
+        self.assertEqual('old', answer(Request(3)))
+        self.assertEqual('new', answer(Request(39)))
+        error = self.assertRaises(microversion.OutsideWindow, answer, Request(1))
+        self.assertEqual(404, error.status)
+
+
+class MiddlewareTest(base.BaseTestCase):
+    application = negotiation.MicroversionMiddleware(edge.says)
+
+    def ask(self, header):
+        return edge.call(self.application, edge.environ(HTTP_OPENSTACK_API_VERSION=header))
+
+    def test_the_version_is_told(self):
+        answer = self.ask('placement latest')
+        self.assertEqual('placement 1.39', answer.headers['openstack-api-version'])
+        self.assertEqual('openstack-api-version', answer.headers['vary'])
+
+    def test_no_header(self):
+        answer = edge.call(self.application, edge.environ())
+        self.assertEqual('placement 1.0', answer.headers['openstack-api-version'])
+
+    def test_unknown(self):
+        answer = self.ask('placement 1.40')
+        self.assertEqual(406, answer.status)
+        self.assertEqual('1.39', answer.error['max_version'])
+        self.assertEqual('1.0', answer.error['min_version'])
+        self.assertNotIn('openstack-api-version', answer.headers)
+
+    def test_malformed(self):
+        answer = self.ask('placement x')
+        self.assertEqual(400, answer.status)
+        self.assertNotIn('max_version', answer.error)

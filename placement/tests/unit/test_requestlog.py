@@ -1,0 +1,99 @@
+"""Request ids, the line in the log, and the last-resort 500."""
+
+import logging
+
+import fixtures
+from oslo_context import context
+from oslotest import base
+
+from placement import fault_wrap, microversion, requestlog, util
+from placement.tests.unit import edge
+
+_ID = r'^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+_GLOBAL = 'req-11111111-2222-3333-4444-555555555555'
+
+
+class RequestLogTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('placement.requestlog', logging.DEBUG))
+        self.seen = {}
+        self.application = requestlog.RequestLog(self._inside)
+
+    def _inside(self, environ, start_response):
+        self.seen = dict(environ)
+        return edge.says(environ, start_response)
+
+    def ask(self, **more):
+        return edge.call(self.application, edge.environ(**more))
+
+    def test_request_id(self):
+        ids = {self.ask().headers['x-openstack-request-id'] for _ in range(3)}
+        self.assertEqual(3, len(ids))
+        for one in ids:
+            self.assertRegex(one, _ID)
+
+    def test_a_global_id_is_kept_and_not_told(self):
+        answer = self.ask(HTTP_X_OPENSTACK_REQUEST_ID=_GLOBAL)
+        self.assertNotEqual(_GLOBAL, answer.headers['x-openstack-request-id'])
+        self.assertEqual(_GLOBAL, self.seen['openstack.global_request_id'])
+
+    def test_other_ids_are_ignored(self):
+        for text in ('', 'x', f'{_GLOBAL}\n', _GLOBAL.upper(), f'{_GLOBAL}0'):
+            self.ask(HTTP_X_OPENSTACK_REQUEST_ID=text)
+            self.assertNotIn('openstack.global_request_id', self.seen)
+
+    def test_the_context_of_the_previous_request_is_gone(self):
+        context.RequestContext(user_id='somebody', request_id='req-old')
+        answer = self.ask()
+        self.assertEqual(answer.headers['x-openstack-request-id'], context.get_current().request_id)
+        self.assertIsNone(context.get_current().user_id)
+
+    def test_json_is_the_default(self):
+        for accept in ('', '*/*'):
+            self.ask(HTTP_ACCEPT=accept)
+            self.assertEqual(util.JSON, self.seen['HTTP_ACCEPT'])
+        self.ask()
+        self.assertEqual(util.JSON, self.seen['HTTP_ACCEPT'])
+        self.ask(HTTP_ACCEPT='text/html')
+        self.assertEqual('text/html', self.seen['HTTP_ACCEPT'])
+
+    def test_line(self):
+        self.ask(
+            path='/a b\n',
+            SCRIPT_NAME='/mount',
+            QUERY_STRING='x=%0a',
+            REMOTE_ADDR='192.0.2.1',
+            **{microversion.ENVIRON_KEY: microversion.Version(1, 7)},
+        )
+        first, last = self.log.output.splitlines()
+        self.assertEqual('Starting request: 192.0.2.1 "GET /mount/a%20b%0A?x=%0a"', first)
+        self.assertEqual(
+            '192.0.2.1 "GET /mount/a%20b%0A?x=%0a" status: 200 len: 2 microversion: 1.7', last
+        )
+
+    def test_line_without_a_version(self):
+        self.ask()
+        self.assertIn('microversion: -', self.log.output)
+
+
+class FaultWrapTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('placement.fault_wrap'))
+
+    @staticmethod
+    def _fails(environ, start_response):
+        raise ValueError('secret SQL')
+
+    def test_failure(self):
+        application = fault_wrap.FaultWrapper(self._fails)
+        answer = edge.call(
+            application,
+            edge.at(microversion.MAX_VERSION, **{util.ENVIRON_REQUEST_ID: 'req-1'}),
+        )
+        self.assertEqual(500, answer.status)
+        self.assertEqual('placement.undefined_code', answer.error['code'])
+        self.assertIn('req-1', answer.error['detail'])
+        self.assertNotIn(b'secret', answer.body)
+        self.assertIn('secret SQL', self.log.output)
