@@ -1,0 +1,106 @@
+"""What has to be true of the database after every storm, written once.
+
+It reads all tables and knows nothing of the code that wrote them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import models
+
+Rows = Sequence[Any]
+
+
+def problems(engine: sa.Engine, may_exceed: bool = False) -> list[str]:
+    """Everything that is wrong with the data in the database, as sentences.
+
+    :param may_exceed: inventories were made smaller than what was in use, which is allowed
+    """
+    with engine.connect() as conn:
+        tables = {
+            table.name: conn.execute(sa.select(table)).all()
+            for table in models.metadata.sorted_tables
+        }
+    return [
+        *_capacities(tables, may_exceed),
+        *_consumers(tables),
+        *_references(tables),
+        *_trees(tables['resource_providers']),
+    ]
+
+
+def _capacities(tables: Mapping[str, Rows], may_exceed: bool) -> Iterator[str]:
+    used: Counter[tuple[int, int]] = Counter()
+    seen: Counter[tuple[str, int, int]] = Counter()
+    for row in tables['allocations']:
+        used[row.resource_provider_id, row.resource_class_id] += row.used
+        seen[row.consumer_id, row.resource_provider_id, row.resource_class_id] += 1
+        if row.used < 1:
+            yield f'allocation {row.id} is of {row.used}'
+    for key, count in seen.items():
+        if count > 1:
+            yield f'consumer {key[0]} holds class {key[2]} of provider {key[1]} {count} times'
+    stock = {
+        (row.resource_provider_id, row.resource_class_id): row for row in tables['inventories']
+    }
+    for spot, amount in used.items():
+        if spot not in stock:
+            yield f'{amount} of class {spot[1]} are held of provider {spot[0]}, which has none'
+            continue
+        row = stock[spot]
+        capacity = (row.total - row.reserved) * row.allocation_ratio
+        if amount > capacity and not may_exceed:
+            yield f'{amount} are held of provider {spot[0]}, which has {capacity}'
+
+
+def _consumers(tables: Mapping[str, Rows]) -> Iterator[str]:
+    holders = {row.consumer_id for row in tables['allocations']}
+    known = {row.uuid for row in tables['consumers']}
+    for uuid in sorted(holders - known):
+        yield f'allocations of consumer {uuid}, of which there is no record'
+    for uuid in sorted(known - holders):
+        yield f'consumer {uuid} without allocations'
+
+
+_REFERENCES = (
+    ('inventories', 'resource_provider_id', 'resource_providers'),
+    ('inventories', 'resource_class_id', 'resource_classes'),
+    ('allocations', 'resource_provider_id', 'resource_providers'),
+    ('allocations', 'resource_class_id', 'resource_classes'),
+    ('consumers', 'project_id', 'projects'),
+    ('consumers', 'user_id', 'users'),
+    ('consumers', 'consumer_type_id', 'consumer_types'),
+    ('resource_provider_aggregates', 'resource_provider_id', 'resource_providers'),
+    ('resource_provider_aggregates', 'aggregate_id', 'placement_aggregates'),
+    ('resource_provider_traits', 'resource_provider_id', 'resource_providers'),
+    ('resource_provider_traits', 'trait_id', 'traits'),
+    ('resource_providers', 'parent_provider_id', 'resource_providers'),
+    ('resource_providers', 'root_provider_id', 'resource_providers'),
+)
+
+
+def _references(tables: Mapping[str, Rows]) -> Iterator[str]:
+    ids = {name: {row.id for row in rows} for name, rows in tables.items() if _has_id(name)}
+    for name, column, target in _REFERENCES:
+        named = {getattr(row, column) for row in tables[name]} - {None}
+        for missing in sorted(named - ids[target]):
+            yield f'{name}.{column} names {missing}, which is not in {target}'
+
+
+def _has_id(name: str) -> bool:
+    return 'id' in models.metadata.tables[name].c
+
+
+def _trees(providers: Rows) -> Iterator[str]:
+    parents = {row.id: row.parent_provider_id for row in providers}
+    for row in providers:
+        top, steps = row.id, 0
+        while parents.get(top) is not None and steps <= len(providers):
+            top, steps = parents[top], steps + 1
+        if steps > len(providers):
+            yield f'provider {row.id} is its own ancestor'
+        elif row.root_provider_id != top:
+            yield f'provider {row.id} is in tree {top} and says {row.root_provider_id}'
