@@ -63,7 +63,7 @@ def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome
         if not uuids:
             return Outcome(0, 0)
         owner = {'project_id': project_id, 'user_id': user_id, 'generation': 0}
-        conn.execute(sa.insert(_consumers).values([{'uuid': uuid, **owner} for uuid in uuids]))
+        conn.execute(sa.insert(_consumers), [{'uuid': uuid, **owner} for uuid in uuids])
         return Outcome(len(uuids), len(uuids))
 
     return db_api.write(work)

@@ -44,7 +44,7 @@ def _insert_missing_traits(conn: sa.Connection) -> None:
     present = set(conn.scalars(sa.select(models.traits.c.name)))
     missing = sorted(set(os_traits.get_traits()) - present)
     if missing:
-        conn.execute(sa.insert(models.traits).values([{'name': name} for name in missing]))
+        conn.execute(sa.insert(models.traits), [{'name': name} for name in missing])
 
 
 def _insert_missing_resource_classes(conn: sa.Connection) -> None:
@@ -56,4 +56,4 @@ def _insert_missing_resource_classes(conn: sa.Connection) -> None:
     ]
     if missing:
         with startup.explicit_zero(conn):
-            conn.execute(sa.insert(models.resource_classes).values(missing))
+            conn.execute(sa.insert(models.resource_classes), missing)

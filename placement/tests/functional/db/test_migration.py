@@ -1,0 +1,175 @@
+"""The schema: its revisions, and how databases of any age reach the newest."""
+
+from alembic import config as alembic_config
+from alembic import script, util
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration, models
+from placement.tests import schema
+from placement.tests.functional.db import base
+
+# Databases that were made by earlier releases carry these.
+CHAIN = ('b4ed3a175331', '611cd6dffd7b', 'b5c396305c25', '422ece571366', 'a082b8bb98d0')
+SUPERFLUOUS = {
+    'inventories_resource_provider_id_idx',
+    'inventories_resource_provider_resource_class_idx',
+    'ix_placement_aggregates_uuid',
+    'resource_providers_name_idx',
+    'resource_providers_uuid_idx',
+}
+
+
+class ChainTest(base.TestCase):
+    def test_the_chain_has_no_branch(self):
+        directory = script.ScriptDirectory.from_config(alembic_config.Config(str(migration._INI)))
+        revisions = [revision.revision for revision in directory.walk_revisions()]
+
+        self.assertEqual(list(reversed(CHAIN)), revisions)
+        self.assertEqual([CHAIN[-1]], directory.get_heads())
+
+    def test_step_by_step(self):
+        self.assertIsNone(migration.version())
+        for revision in CHAIN:
+            migration.upgrade(revision)
+            self.assertEqual(revision, migration.version())
+
+    def test_upgrading_twice_changes_nothing(self):
+        migration.upgrade('head')
+        before = schema.describe(self.engine)
+        migration.upgrade('head')
+
+        self.assertEqual(CHAIN[-1], migration.version())
+        self.assertEqual(before, schema.describe(self.engine))
+
+    def test_stamping_changes_no_table(self):
+        migration.upgrade(CHAIN[0])
+        before = schema.describe(self.engine)
+        migration.stamp(CHAIN[2])
+
+        self.assertEqual(CHAIN[2], migration.version())
+        self.assertEqual(before, schema.describe(self.engine))
+        migration.stamp('head')
+        self.assertEqual(CHAIN[-1], migration.version())
+
+    def test_an_unknown_revision_cannot_be_stamped(self):
+        migration.upgrade('head')
+
+        self.assertRaises(util.CommandError, migration.stamp, 'deadbeef0000')
+        self.assertEqual(CHAIN[-1], migration.version())
+
+
+class SchemaTest(base.TestCase):
+    def indexes(self) -> set[str]:
+        tables = schema.describe(self.engine).values()
+        return {name for table in tables for name, _, _ in table['indexes']}
+
+    def test_the_first_revision(self):
+        migration.upgrade(CHAIN[0])
+        tables = schema.describe(self.engine)
+
+        self.assertNotIn('consumer_types', tables)
+        self.assertNotIn('consumer_type_id', tables['consumers']['columns'])
+        self.assertEqual(SUPERFLUOUS, SUPERFLUOUS & self.indexes())
+
+    def test_the_last_revision_drops_superfluous_indexes(self):
+        migration.upgrade(CHAIN[3])
+        before = self.indexes()
+        migration.upgrade(CHAIN[4])
+
+        self.assertEqual(SUPERFLUOUS, before - self.indexes())
+
+    def test_migrations_and_model_agree(self):
+        migration.upgrade('head')
+        migrated = schema.describe(self.engine)
+        migrated.pop('alembic_version')
+        other = self.useFixture(base.EmptyDatabase())
+        migration.create_schema(other.engine)
+        made = schema.describe(other.engine)
+
+        # The model may name keys that the migrations leave to the engine.
+        for tables in (migrated, made):
+            for table in tables.values():
+                table['foreign keys'] = sorted(key[1:] for key in table['foreign keys'])
+        self.assertEqual(made, migrated)
+        self.assertEqual({table.name for table in models.metadata.sorted_tables}, set(made))
+
+
+class OldDataTest(base.TestCase):
+    """Data goes along; data that a revision does not allow stops the way."""
+
+    def setUp(self):
+        super().setUp()
+        migration.upgrade(CHAIN[0])
+        self.metadata = sa.MetaData()
+        self.metadata.reflect(self.engine)
+
+    def insert(self, table: str, **values) -> None:
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(self.metadata.tables[table]).values(**values))
+
+    def insert_claim(self) -> None:
+        self.insert('resource_providers', id=1, uuid='rp', name='rp', generation=3)
+        self.insert(
+            'allocations', resource_provider_id=1, consumer_id='c', resource_class_id=0, used=2
+        )
+
+    def set_root(self) -> None:
+        providers = self.metadata.tables['resource_providers']
+        with self.engine.begin() as conn:
+            conn.execute(sa.update(providers).values(root_provider_id=providers.c.id))
+
+    def test_a_provider_without_root_blocks(self):
+        self.insert_claim()
+
+        error = self.assertRaises(RuntimeError, migration.upgrade, 'head')
+        self.assertIn('placement-manage db online_data_migrations', str(error))
+        self.assertEqual(CHAIN[0], migration.version())
+        self.set_root()
+        migration.upgrade(CHAIN[1])
+        self.assertEqual(CHAIN[1], migration.version())
+
+    def test_a_consumer_without_record_blocks(self):
+        self.insert_claim()
+        self.set_root()
+
+        error = self.assertRaises(RuntimeError, migration.upgrade, 'head')
+        self.assertIn('placement-manage db online_data_migrations', str(error))
+        self.insert('consumers', uuid='c', project_id=1, user_id=1)
+        migration.upgrade('head')
+        self.assertEqual(CHAIN[-1], migration.version())
+
+    def test_data_is_kept(self):
+        self.insert_claim()
+        self.set_root()
+        self.insert('consumers', uuid='c', project_id=5, user_id=6, generation=7)
+        migration.upgrade('head')
+
+        with self.engine.connect() as conn:
+            consumer = conn.execute(sa.select(models.consumers)).one()
+            provider = conn.execute(sa.select(models.resource_providers)).one()
+            used = conn.scalars(sa.select(models.allocations.c.used)).all()
+        self.assertEqual(
+            ('c', 5, 6, 7, None),
+            (
+                consumer.uuid,
+                consumer.project_id,
+                consumer.user_id,
+                consumer.generation,
+                consumer.consumer_type_id,
+            ),
+        )
+        self.assertEqual(
+            ('rp', 3, 1), (provider.uuid, provider.generation, provider.root_provider_id)
+        )
+        self.assertEqual([2], used)
+
+    def test_every_stamp_reaches_the_head(self):
+        expected = None
+        for revision in CHAIN:
+            with self.subTest(revision):
+                database = self.useFixture(base.EmptyDatabase())
+                migration.upgrade(revision)
+                migration.upgrade('head')
+                found = schema.describe(database.engine)
+                expected = expected or found
+                self.assertEqual(expected, found)

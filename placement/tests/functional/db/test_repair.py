@@ -1,0 +1,130 @@
+"""Repairs of old data."""
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration, models
+from placement.objects import repair
+from placement.tests.functional.db import base
+
+
+class RepairTest(base.TestCase):
+    def setUp(self):
+        super().setUp()
+        migration.upgrade('head')
+
+    def insert(self, table: sa.Table, *rows: dict[str, object]) -> None:
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(table), list(rows))
+
+    def rows(self, *columns: sa.ColumnElement) -> list[tuple]:
+        with self.engine.connect() as conn:
+            return [tuple(row) for row in conn.execute(sa.select(*columns).order_by(columns[0]))]
+
+
+class RootProvidersTest(RepairTest):
+    def setUp(self):
+        super().setUp()
+        self.insert(
+            models.resource_providers,
+            *({'id': id, 'uuid': f'rp{id}', 'name': f'rp{id}'} for id in range(1, 6)),
+        )
+        self.insert(
+            models.resource_providers,
+            {
+                'id': 6,
+                'uuid': 'rp6',
+                'name': 'rp6',
+                'root_provider_id': 1,
+                'parent_provider_id': 1,
+            },
+        )
+
+    def roots(self) -> list[tuple]:
+        return self.rows(
+            models.resource_providers.c.id, models.resource_providers.c.root_provider_id
+        )
+
+    def test_in_batches(self):
+        found = [repair.set_root_provider_ids(self.config, 2) for _ in range(4)]
+
+        self.assertEqual([(2, 2), (2, 2), (1, 1), (0, 0)], [(o.found, o.done) for o in found])
+        self.assertEqual([(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 1)], self.roots())
+
+    def test_generations_stay(self):
+        repair.set_root_provider_ids(self.config, 50)
+
+        generation = models.resource_providers.c.generation
+        self.assertEqual(
+            {0}, {row[1] for row in self.rows(models.resource_providers.c.id, generation)}
+        )
+
+
+class IncompleteConsumersTest(RepairTest):
+    def setUp(self):
+        super().setUp()
+        self.insert(
+            models.allocations,
+            *(
+                {
+                    'resource_provider_id': 1,
+                    'consumer_id': consumer,
+                    'resource_class_id': resource_class,
+                    'used': 1,
+                }
+                for consumer in ('a', 'b', 'c', 'known')
+                for resource_class in (0, 1)
+            ),
+        )
+        self.insert(
+            models.consumers, {'uuid': 'known', 'project_id': 77, 'user_id': 78, 'generation': 9}
+        )
+
+    def consumers(self) -> list[tuple]:
+        table = models.consumers
+        return self.rows(table.c.uuid, table.c.project_id, table.c.user_id, table.c.generation)
+
+    def test_in_batches(self):
+        found = [repair.create_incomplete_consumers(self.config, 2) for _ in range(3)]
+
+        self.assertEqual([(2, 2), (1, 1), (0, 0)], [(o.found, o.done) for o in found])
+        self.assertEqual(
+            [('a', 1, 1, 0), ('b', 1, 1, 0), ('c', 1, 1, 0), ('known', 77, 78, 9)],
+            self.consumers(),
+        )
+
+    def test_owners_are_those_of_the_options(self):
+        self.config.set_override('incomplete_consumer_project_id', 'P', group='placement')
+        self.config.set_override('incomplete_consumer_user_id', 'U', group='placement')
+        repair.create_incomplete_consumers(self.config, 50)
+
+        self.assertEqual([('P',)], self.rows(models.projects.c.external_id))
+        self.assertEqual([('U',)], self.rows(models.users.c.external_id))
+
+    def test_owners_are_recorded_even_when_there_is_nothing_to_do(self):
+        with self.engine.begin() as conn:
+            conn.execute(sa.delete(models.allocations))
+        for _ in range(2):
+            outcome = repair.create_incomplete_consumers(self.config, 50)
+
+        self.assertEqual((0, 0), (outcome.found, outcome.done))
+        nobody = [('00000000-0000-0000-0000-000000000000',)]
+        self.assertEqual(nobody, self.rows(models.projects.c.external_id))
+        self.assertEqual(nobody, self.rows(models.users.c.external_id))
+
+
+class OldSchemaTest(base.TestCase):
+    def test_repairs_work_before_the_schema_is_migrated(self):
+        migration.upgrade('b4ed3a175331')
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
+            conn.execute(
+                sa.insert(models.allocations).values(
+                    resource_provider_id=1, consumer_id='c', resource_class_id=0, used=1
+                )
+            )
+        self.assertRaises(RuntimeError, migration.upgrade, 'head')
+        for mend in repair.REPAIRS:
+            self.assertEqual(1, mend(self.config, 50).done)
+
+        migration.upgrade('head')
+        self.assertEqual(1, self.count(models.consumers))

@@ -1,0 +1,61 @@
+"""Many processes that start at the same time on one database."""
+
+import os
+import subprocess
+import sys
+
+import os_resource_classes
+import os_traits
+
+from placement.db.sqlalchemy import migration, models
+from placement.tests.functional.db import base
+
+# Starts as a WSGI server does, and asks for something that takes the database.
+START = """
+import sys
+import webob
+from placement.wsgi import api
+headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'}
+request = webob.Request.blank('/resource_classes', headers=headers)
+response = request.get_response(api.application)
+assert response.status_int == 200, response
+assert len(response.json['resource_classes']) == int(sys.argv[1]), response
+"""
+
+
+class StartTogetherTest(base.TestCase):
+    def start_all(self, number: int, sync_on_startup: bool) -> None:
+        """Start all processes at once; fail with what a process printed that did not serve."""
+        environment = os.environ | {
+            'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url,
+            'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': str(sync_on_startup),
+            'OS_API__AUTH_STRATEGY': 'noauth2',
+        }
+        classes = str(len(os_resource_classes.STANDARDS))
+        processes = [
+            subprocess.Popen(
+                [sys.executable, '-c', START, classes],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(number)
+        ]
+        outputs = [process.communicate(timeout=120)[0] for process in processes]
+        for process, output in zip(processes, outputs, strict=True):
+            self.assertEqual(0, process.returncode, output)
+        self.assertEqual('a082b8bb98d0', migration.version())
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
+        self.assertEqual(len(os_resource_classes.STANDARDS), self.count(models.resource_classes))
+
+    def test_on_an_empty_database(self):
+        self.start_all(8, sync_on_startup=True)
+
+    def test_on_an_old_database(self):
+        migration.upgrade('611cd6dffd7b')
+        self.start_all(8, sync_on_startup=True)
+
+    def test_on_a_migrated_database(self):
+        migration.upgrade('head')
+        self.start_all(3, sync_on_startup=False)

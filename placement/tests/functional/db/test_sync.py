@@ -1,0 +1,102 @@
+"""What a process adds to the database when it starts."""
+
+from unittest import mock
+
+import os_resource_classes
+import os_traits
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration, models
+from placement.objects import sync
+from placement.tests.functional.db import base
+
+
+class SyncTest(base.TestCase):
+    def setUp(self):
+        super().setUp()
+        migration.upgrade('head')
+
+    def sync(self) -> None:
+        sync.reset()
+        sync.sync_traits()
+        sync.sync_resource_classes()
+
+    def traits(self) -> set[str]:
+        with self.engine.connect() as conn:
+            return set(conn.scalars(sa.select(models.traits.c.name)))
+
+    def classes(self) -> dict[str, int]:
+        table = models.resource_classes
+        with self.engine.connect() as conn:
+            return {row.name: row.id for row in conn.execute(sa.select(table.c.name, table.c.id))}
+
+    def test_an_empty_database(self):
+        self.sync()
+
+        self.assertEqual(set(os_traits.get_traits()), self.traits())
+        self.assertEqual(
+            {name: id for id, name in enumerate(os_resource_classes.STANDARDS)}, self.classes()
+        )
+        self.assertEqual(0, self.classes()['VCPU'])
+        with self.engine.connect() as conn:
+            row = conn.execute(sa.select(models.traits).limit(1)).one()
+        self.assertIsNotNone(row.created_at)
+        self.assertIsNone(row.updated_at)
+
+    def test_again(self):
+        self.sync()
+        self.sync()
+
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
+        self.assertEqual(len(os_resource_classes.STANDARDS), self.count(models.resource_classes))
+
+    def test_a_newer_library_adds_and_takes_nothing_away(self):
+        with mock.patch.object(os_traits, 'get_traits', return_value=['HW_OLD', 'HW_BOTH']):
+            self.sync()
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.traits).values(name='CUSTOM_MINE'))
+        with mock.patch.object(os_traits, 'get_traits', return_value=['HW_NEW', 'HW_BOTH']):
+            self.sync()
+
+        self.assertEqual({'HW_OLD', 'HW_BOTH', 'HW_NEW', 'CUSTOM_MINE'}, self.traits())
+
+    def test_a_newer_list_of_classes_keeps_the_ids(self):
+        with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB']):
+            self.sync()
+        with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB', 'DISK_GB']):
+            self.sync()
+
+        self.assertEqual({'VCPU': 0, 'MEMORY_MB': 1, 'DISK_GB': 2}, self.classes())
+
+    def test_once_per_process_until_reset(self):
+        sync.sync_traits()
+        with self.engine.begin() as conn:
+            conn.execute(sa.delete(models.traits))
+        sync.sync_traits()
+        self.assertEqual(0, self.count(models.traits))
+
+        sync.reset()
+        sync.sync_traits()
+        self.assertNotEqual(0, self.count(models.traits))
+
+    def test_a_rival_is_no_failure(self):
+        """Another process inserts the same rows after this one looked."""
+        real = sa.Connection.scalars
+        raced = []
+
+        def look_then_race(conn, *args, **kwargs):
+            found = real(conn, *args, **kwargs)
+            if not raced and self.engine.dialect.name != 'sqlite':
+                raced.append(True)
+                with self.engine.begin() as rival:
+                    rival.execute(sa.insert(models.traits).values(name='HW_CPU_X86_AVX'))
+            return found
+
+        with mock.patch.object(sa.Connection, 'scalars', look_then_race):
+            self.sync()
+        self.assertEqual(set(os_traits.get_traits()), self.traits())
+
+
+class WithoutTablesTest(base.TestCase):
+    def test_the_start_fails(self):
+        self.assertRaises(Exception, sync.sync_traits)
