@@ -1,0 +1,319 @@
+"""The schemas: that they are schemas, and what they let through."""
+
+from collections.abc import Iterator
+import importlib
+import pkgutil
+from typing import Any
+
+import ddt
+import jsonschema
+from oslotest import base
+
+from placement import microversion, schemas, validation
+from placement.microversion import Ladder, Version
+from placement.schemas import (
+    aggregate,
+    allocation,
+    common,
+    inventory,
+    reshaper,
+    resource_class,
+    resource_provider,
+    trait,
+    usage,
+)
+
+LATEST = microversion.MAX_VERSION
+P = '6a3b1f53-7a0f-4d8b-9c57-0f1f4d3a2c01'
+C = '0c5f4a64-9d1e-4c07-a8a3-5a8f0e9a7b02'
+
+
+def all_schemas() -> Iterator[dict[str, Any]]:
+    """Every schema of the package, each shape of a ladder included."""
+    for module_info in pkgutil.iter_modules(schemas.__path__):
+        module = importlib.import_module(f'placement.schemas.{module_info.name}')
+        for name, value in vars(module).items():
+            if isinstance(value, Ladder):
+                yield from value._by_version.values()
+            elif isinstance(value, dict) and name.isupper() and 'type' in value:
+                yield value
+
+
+def patterns(schema: Any) -> Iterator[str]:
+    """The patterns somewhere in a schema."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get('pattern'), str):
+            yield schema['pattern']
+        yield from schema.get('patternProperties', {})
+        for value in schema.values():
+            yield from patterns(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from patterns(value)
+
+
+class EverySchemaTest(base.BaseTestCase):
+    def test_it_is_a_schema(self):
+        for schema in all_schemas():
+            jsonschema.Draft202012Validator.check_schema(schema)
+
+    def test_no_pattern_lets_a_trailing_newline_through(self):
+        for schema in all_schemas():
+            for pattern in patterns(schema):
+                self.assertNotIn('$', pattern)
+
+    def test_every_format_is_known(self):
+        # An unknown format would let everything through.
+        for schema in all_schemas():
+            self.assertTrue(set(self.formats(schema)) <= {'uuid'})
+
+    def formats(self, schema):
+        if isinstance(schema, dict):
+            for key, value in schema.items():
+                if key == 'format' and isinstance(value, str):
+                    yield value
+                else:
+                    yield from self.formats(value)
+        elif isinstance(schema, list):
+            for value in schema:
+                yield from self.formats(value)
+
+
+class Judging(base.BaseTestCase):
+    """Asserts what a schema says about documents."""
+
+    def good(self, schema, *documents):
+        for document in documents:
+            self.assertIsNone(validation.problem(schema, document), document)
+
+    def bad(self, schema, *documents):
+        for document in documents:
+            self.assertIsNotNone(validation.problem(schema, document), document)
+
+
+class NamesTest(Judging):
+    def test_custom_names(self):
+        for schema in (resource_class.NAME, trait.NAME):
+            self.good(schema, 'CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'A' * 248)
+            self.bad(
+                schema,
+                'CUSTOM_',
+                'VCPU',
+                'CUSTOM_a',
+                'CUSTOM_A\n',
+                ' CUSTOM_A',
+                'CUSTOM_É',
+                'CUSTOM_A","name":"CUSTOM_B',
+                'CUSTOM_' + 'A' * 249,
+                '',
+            )
+
+    def test_consumer_types(self):
+        schema = allocation._CONSUMER_TYPE
+        self.good(schema, 'INSTANCE', '_', 'A' * 255)
+        self.bad(schema, '', 'instance', 'A\n', 'A' * 256, None, 1)
+
+    def test_consumer_types_in_queries(self):
+        schema = usage.QUERY.pick(LATEST)
+        for text, good in (
+            ('INSTANCE', True),
+            ('all', True),
+            ('alliance', True),
+            ('unknown', True),
+            ('unknowns', False),
+            ('instance', False),
+            ('unknown\n', False),
+        ):
+            judge = self.good if good else self.bad
+            judge(schema, {'project_id': 'p', 'consumer_type': text})
+
+
+class UuidTest(Judging):
+    def test_bodies_are_lenient(self):
+        bare = P.replace('-', '')
+        self.good(
+            common.UUID, P, P.upper(), bare, f'{{{P}}}', f'urn:uuid:{P}', f'{bare[:4]}-{bare[4:]}'
+        )
+        self.bad(
+            common.UUID,
+            '',
+            P[:-1],
+            P + '0',
+            f'0x{bare[2:]}',
+            f'{bare[:-1]} ',
+            f'{P}\n',
+            '-' * 36,
+            7,
+        )
+
+    def test_what_is_wrong_is_told_as_clients_expect(self):
+        self.assertEqual("'x' is not a 'uuid'", validation.problem(common.UUID, 'x'))
+
+    def test_queries_are_strict(self):
+        schema = resource_provider.QUERY.pick(LATEST)
+        for name in ('uuid', 'in_tree'):
+            self.good(schema, {name: P}, {name: P.upper()})
+            self.bad(schema, {name: P.replace('-', '')}, {name: f'{P}\n'}, {name: ''})
+
+    def test_keys(self):
+        schema = allocation.POST.pick(Version(1, 13))
+        body = {'allocations': {}, 'project_id': 'p', 'user_id': 'u'}
+        self.good(schema, {P: body}, {P.upper(): body}, {'-' * 36: body})
+        self.bad(schema, {P.replace('-', ''): body}, {f'{P}\n': body}, {'x': body}, {})
+
+    def test_an_aggregate_has_to_fit_its_column(self):
+        schema = aggregate.PUT.pick(Version(1, 1))
+        self.good(schema, [], [P], [P.replace('-', '')])
+        self.bad(schema, [f'{{{P}}}'], [f'urn:uuid:{P}'], [P, P], {'aggregates': [P]}, None)
+
+
+class InventoryTest(Judging):
+    def record(self, **more):
+        return {'total': 4, **more}
+
+    def test_numbers(self):
+        schema = inventory.POST_INVENTORY
+        for good in (
+            {'total': 1},
+            {'total': 2147483647},
+            {'total': 2.0},
+            {'reserved': 0},
+            {'allocation_ratio': -1},
+            {'allocation_ratio': 3.40282e38},
+        ):
+            self.good(schema, {'resource_class': 'VCPU', **self.record(**good)})
+        for bad in (
+            {'total': 0},
+            {'total': 2147483648},
+            {'total': 1e30},
+            {'total': 1.5},
+            {'total': True},
+            {'total': '1'},
+            {'total': None},
+            {'reserved': -1},
+            {'min_unit': 0},
+            {'max_unit': 0},
+            {'step_size': 0},
+            {'allocation_ratio': 3.5e38},
+            {'allocation_ratio': '1'},
+            {'allocation_ratio': False},
+            {'colour': 'red'},
+        ):
+            self.bad(schema, {'resource_class': 'VCPU', **self.record(**bad)})
+
+    def test_every_class_needs_a_record(self):
+        def body(inventories):
+            return {'resource_provider_generation': 0, 'inventories': inventories}
+
+        self.good(inventory.PUT_INVENTORIES, body({}), body({'VCPU': self.record()}))
+        self.good(inventory.PUT_INVENTORIES, body({'no class': self.record()}))
+        self.bad(inventory.PUT_INVENTORIES, body({'no class': 1.5}), body({'VCPU': {}}), body([]))
+
+
+@ddt.ddt
+class ProviderTest(Judging):
+    @ddt.data((13, False), (14, True), (39, True))
+    @ddt.unpack
+    def test_parents_came_with_1_14(self, minor, known):
+        for ladder in (resource_provider.POST, resource_provider.PUT):
+            judge = self.good if known else self.bad
+            for parent in (P, None):
+                document = {'name': 'a', 'parent_provider_uuid': parent}
+                judge(ladder.pick(Version(1, minor)), document)
+
+    def test_names(self):
+        schema = resource_provider.POST.pick(LATEST)
+        self.good(schema, {'name': 'x' * 200})
+        self.bad(schema, {'name': 'x' * 201}, {}, {'name': None}, [], 'x', None)
+
+    @ddt.data(
+        (0, 'name', 'uuid'),
+        (3, 'member_of'),
+        (4, 'resources'),
+        (14, 'in_tree'),
+        (18, 'required'),
+    )
+    def test_filters(self, since_and_names):
+        since, *names = since_and_names
+        for name in names:
+            value = P if name in ('uuid', 'in_tree') else 'x'
+            self.good(resource_provider.QUERY.pick(Version(1, since)), {name: value})
+            if since:
+                self.bad(resource_provider.QUERY.pick(Version(1, since - 1)), {name: value})
+
+
+class AllocationTest(Judging):
+    old = {'allocations': [{'resource_provider': {'uuid': P}, 'resources': {'VCPU': 1}}]}
+    owner = {'project_id': 'p', 'user_id': 'u'}
+    new = {'allocations': {P: {'resources': {'VCPU': 1}, 'generation': 4}}, **owner}
+
+    def put(self, minor):
+        return allocation.PUT.pick(Version(1, minor))
+
+    def test_boundaries(self):
+        generation = {'consumer_generation': None}
+        mappings = {'mappings': {'_1': [P]}}
+        kind = {'consumer_type': 'INSTANCE'}
+        for last, first, below, above in (
+            (7, 8, self.old, {**self.old, **self.owner}),
+            (11, 12, {**self.old, **self.owner}, self.new),
+            (27, 28, self.new, {**self.new, **generation}),
+            (37, 38, {**self.new, **generation}, {**self.new, **generation, **kind}),
+        ):
+            self.good(self.put(last), below)
+            self.bad(self.put(last), above)
+            self.good(self.put(first), above)
+            self.bad(self.put(first), below)
+        self.bad(self.put(33), {**self.new, **generation, **mappings})
+        self.good(self.put(34), {**self.new, **generation, **mappings})
+
+    def test_clearing(self):
+        empty = {'allocations': {}, **self.owner}
+        self.bad(self.put(12), empty)
+        self.good(self.put(28), {**empty, 'consumer_generation': 1})
+        self.good(allocation.POST.pick(Version(1, 13)), {C: empty})
+
+    def test_amounts(self):
+        for amount in (1, 2.0, 10**30, 2**64):
+            self.good(self.put(12), {**self.new, 'allocations': {P: {'resources': {'A': amount}}}})
+        for resources in ({}, {'A': 0}, {'A': 1.5}, {'A': '1'}, {'A': True}, {'a': 1}, [], None):
+            self.bad(self.put(12), {**self.new, 'allocations': {P: {'resources': resources}}})
+
+    def test_mappings(self):
+        body = {**self.new, 'consumer_generation': 0}
+        for mappings in ({'': 'whatever'}, {'_A': [P]}, {'1': [P], '': None}):
+            self.good(self.put(34), {**body, 'mappings': mappings})
+        for mappings in ({}, [], {'_A': []}, {'_A': ['x']}, {'1': P}):
+            self.bad(self.put(34), {**body, 'mappings': mappings})
+
+    def test_owners(self):
+        for text in ('', 'x' * 256, None, 7):
+            self.bad(self.put(12), {**self.new, 'project_id': text})
+
+    def test_reshaper(self):
+        inventories = {P: {'resource_provider_generation': 0, 'inventories': {}}}
+        claim = {**self.new, 'consumer_generation': None}
+        low, high = reshaper.POST.pick(Version(1, 30)), reshaper.POST.pick(LATEST)
+        self.good(low, {'inventories': inventories, 'allocations': {}})
+        self.good(low, {'inventories': inventories, 'allocations': {C: claim}})
+        self.bad(high, {'inventories': inventories, 'allocations': {C: claim}})
+        self.bad(low, {'inventories': {}, 'allocations': {}}, {'inventories': inventories})
+
+
+class TraitTest(Judging):
+    def test_query(self):
+        self.good(trait.QUERY, {}, {'name': 'in:A'}, {'name': 'startswith:A', 'associated': 'tRuE'})
+        self.bad(
+            trait.QUERY,
+            {'name': 'A'},
+            {'name': ''},
+            {'associated': 'yes'},
+            {'associated': 'true\n'},
+        )
+
+    def test_body(self):
+        def body(*names):
+            return {'traits': names, 'resource_provider_generation': 1}
+
+        self.good(trait.PUT_TRAITS, {**body(), 'traits': ['x', 'x', 'a' * 255]})
+        self.bad(trait.PUT_TRAITS, {**body(), 'traits': ['']}, {**body(), 'traits': ['a' * 256]})
