@@ -3,7 +3,6 @@
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import log as logging
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement import auth, fault_wrap, handler, negotiation, policy, requestlog, util
@@ -15,8 +14,6 @@ try:
     from osprofiler import web as profiler
 except ImportError:
     profiler = None
-
-LOG = logging.getLogger(__name__)
 
 
 def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> util.Application:
