@@ -44,6 +44,8 @@ def main() -> int:
         raise
     action: Action = config.category.action
     if not config.category.help_only:
+        # The standard output is for what was asked for.
+        config.set_default('use_stderr', True)
         logging.setup(config, 'placement')
         std_logging.captureWarnings(True)
         db_api.configure(config)

@@ -7,7 +7,7 @@ from unittest import mock
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
-from oslo_db.sqlalchemy import provision, test_fixtures
+from oslo_db.sqlalchemy import enginefacade, provision, test_fixtures
 import sqlalchemy as sa
 
 from placement import db_api
@@ -39,8 +39,7 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         if set_config:
             self._set_connection(conf_fixture)
         super().__init__(url=conf_fixture.conf.placement_database.connection)
-        db_api.configure.reset()
-        db_api.configure(conf_fixture.conf)
+        self._configured = self._configure(conf_fixture.conf)
 
     def _set_connection(self, conf_fixture: config_fixture.Config) -> None:
         # A duplicate is the real option, with all its attributes.
@@ -53,6 +52,18 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
             self._lease = servers.lease()
             url = self._lease.url
         conf_fixture.config(connection=url, group='placement_database')
+
+    def _configure(self, conf: cfg.ConfigOpts) -> enginefacade._TransactionContextManager:
+        # The service may have a database already, that of another fixture, which is in use.
+        configured = enginefacade.transaction_context()
+        put_back = db_api.placement_context_manager.patch_factory(configured)
+        try:
+            db_api.configure.reset()
+            db_api.configure(conf)
+        finally:
+            put_back()
+            db_api.configure.reset()
+        return configured
 
     def _setUp(self) -> None:
         sync.reset()
@@ -70,7 +81,10 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         if (engine := getattr(self, '_engine', None)) is not None:
             engine.dispose()
 
-    def get_enginefacade(self) -> Any:
+    def get_enginefacade(self) -> enginefacade._TransactionContextManager:
+        return self._configured
+
+    def get_per_test_enginefacade(self) -> enginefacade._TransactionContextManager:
         return db_api.placement_context_manager
 
     def _generate_database_resource(self, _enginefacade: Any) -> provision.DatabaseResource:

@@ -23,8 +23,8 @@ class PolicyFixture(fixtures.Fixture):
         self.conf_fixture.config(
             group='oslo_policy', policy_file=f'{state_path}/etc/placement/policy.yaml'
         )
-        policy.reset()
-        self.addCleanup(policy.reset)
+        # An outer fixture gets its enforcer back.
+        self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', None))
         policy.init(
             self.conf_fixture.conf,
             suppress_deprecation_warnings=True,

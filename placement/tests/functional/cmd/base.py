@@ -1,0 +1,29 @@
+"""Running commands as an operator does."""
+
+import os
+import subprocess
+import sys
+
+from placement.tests.functional.db import base
+
+
+class TestCase(base.TestCase):
+    """Runs a command on the database of the test."""
+
+    module: str
+
+    def run_command(self, *arguments: str, connection: bool = True) -> subprocess.CompletedProcess:
+        """Run the command to its end.
+
+        :param connection: whether the database is configured
+        """
+        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_PLACEMENT_')}
+        if connection:
+            environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.database.url
+        return subprocess.run(
+            [sys.executable, '-m', self.module, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )

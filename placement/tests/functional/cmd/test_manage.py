@@ -1,0 +1,119 @@
+"""The command placement-manage."""
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration, models
+from placement.tests.functional.cmd import base
+
+HEAD = 'a082b8bb98d0'
+
+
+class ManageTestCase(base.TestCase):
+    module = 'placement.cmd.manage'
+
+
+class SchemaTest(ManageTestCase):
+    def test_version_sync_and_stamp(self):
+        done = self.run_command('db', 'version')
+        self.assertEqual((0, 'None\n'), (done.returncode, done.stdout), done.stderr)
+
+        done = self.run_command('db', 'sync')
+        self.assertEqual((0, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual(HEAD, migration.version())
+
+        done = self.run_command('db', 'stamp', '422ece571366')
+        self.assertEqual((0, ''), (done.returncode, done.stdout), done.stderr)
+        done = self.run_command('db', 'version')
+        self.assertEqual((0, '422ece571366\n'), (done.returncode, done.stdout), done.stderr)
+
+    def test_failures(self):
+        migration.upgrade('b4ed3a175331')
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
+
+        done = self.run_command('db', 'sync')
+        self.assertEqual(1, done.returncode)
+        self.assertIn('Traceback', done.stderr)
+        self.assertIn('online_data_migrations', done.stderr)
+
+        done = self.run_command('db', 'stamp', 'nonsense')
+        self.assertEqual(1, done.returncode)
+        self.assertIn('Traceback', done.stderr)
+
+
+class UsageTest(ManageTestCase):
+    def test_help_takes_no_database(self):
+        done = self.run_command('db', connection=False)
+
+        self.assertEqual(0, done.returncode, done.stderr)
+        for action in ('sync', 'version', 'stamp', 'online_data_migrations'):
+            self.assertIn(action, done.stdout)
+
+    def test_without_a_database(self):
+        done = self.run_command('db', 'version', connection=False)
+
+        self.assertEqual(1, done.returncode)
+        self.assertIn('Traceback', done.stderr)
+        self.assertIn('connection', done.stderr)
+        self.assertIn('placement_database', done.stderr)
+
+    def test_unknown_words(self):
+        for arguments in (('nothing',), ('db', 'nothing')):
+            done = self.run_command(*arguments)
+            self.assertEqual((2, ''), (done.returncode, done.stdout))
+            self.assertIn('usage', done.stderr)
+
+    def test_version_of_the_distribution(self):
+        done = self.run_command('--version', connection=False)
+
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertRegex(done.stdout, r'^([0-9]+\.[0-9]+\.|unknown$)')
+
+
+class OnlineDataMigrationsTest(ManageTestCase):
+    def setUp(self):
+        super().setUp()
+        migration.upgrade('head')
+
+    def migrate(self, *arguments: str) -> tuple[int, str]:
+        done = self.run_command('db', 'online_data_migrations', *arguments)
+        return done.returncode, done.stdout
+
+    def test_old_data(self):
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.insert(models.resource_providers),
+                [{'uuid': f'rp{number}', 'name': f'rp{number}'} for number in range(3)],
+            )
+            conn.execute(
+                sa.insert(models.allocations).values(
+                    resource_provider_id=1, consumer_id='c', resource_class_id=0, used=1
+                )
+            )
+        status, output = self.migrate('--max-count', '2')
+        self.assertEqual(1, status, output)
+        self.assertIn('2 rows matched query set_root_provider_ids, 2 migrated', output)
+        self.assertNotIn('create_incomplete_consumers', output)
+
+        status, output = self.migrate()
+        self.assertEqual(0, status, output)
+        self.assertIn('Running batches of 50', output)
+        self.assertRegex(output, r'set_root_provider_ids *\| *1 *\| *1 ')
+        self.assertRegex(output, r'create_incomplete_consumers *\| *1 *\| *1 ')
+        self.assertEqual(1, self.count(models.consumers))
+
+        status, output = self.migrate('--max-count', '2')
+        self.assertEqual(0, status, output)
+
+    def test_numbers_that_are_none(self):
+        for number in ('0', '-1', 'many', '1.5'):
+            self.assertEqual(127, self.migrate(f'--max-count={number}')[0], number)
+
+
+class BrokenDatabaseTest(ManageTestCase):
+    def test_migrations_that_fail(self):
+        done = self.run_command('db', 'online_data_migrations')
+
+        self.assertEqual(2, done.returncode)
+        self.assertIn('Error attempting to run set_root_provider_ids', done.stdout)
+        self.assertIn('Error attempting to run create_incomplete_consumers', done.stdout)
