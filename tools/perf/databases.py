@@ -1,0 +1,49 @@
+"""Databases to measure on: one for each world, or one that somebody names for all."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+from pathlib import Path
+import tempfile
+
+import sqlalchemy as sa
+
+from tools import with_database
+
+ENGINES = ('sqlite', *with_database.ENGINES)
+
+# Durable, as a server that is in use should be, and with room for the largest world.
+_OPTIONS = {
+    'mariadb': (
+        '--innodb-flush-log-at-trx-commit=1',
+        '--innodb-doublewrite=1',
+        '--innodb-buffer-pool-size=2G',
+    ),
+    'postgresql': (
+        *('-c', 'fsync=on'),
+        *('-c', 'synchronous_commit=on'),
+        *('-c', 'full_page_writes=on'),
+        *('-c', 'shared_buffers=1GB'),
+    ),
+}
+
+# Gives the URL of an empty database, by a name for it.
+Make = Callable[[str], str]
+
+
+@contextlib.contextmanager
+def private(engine: str) -> Iterator[Make]:
+    """Databases of an engine that is started for the duration of the context."""
+    if engine == 'sqlite':
+        with tempfile.TemporaryDirectory(prefix='placement-perf-') as folder:
+            yield lambda name: f'sqlite:///{Path(folder, name)}.db'
+        return
+    with with_database.server(engine, _OPTIONS[engine]) as url:
+        yield lambda name: _create(sa.make_url(url), name)
+
+
+def _create(url: sa.URL, name: str) -> str:
+    database = f'perf_{name}'
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        conn.exec_driver_sql(f'CREATE DATABASE {database}')
+    return url.set(database=database).render_as_string(hide_password=False)

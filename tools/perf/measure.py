@@ -1,0 +1,136 @@
+"""Measuring scenarios on a world: in processes of their own, so that memory is told apart."""
+
+from collections.abc import Callable, Sequence
+import concurrent.futures
+import contextlib
+from dataclasses import dataclass
+import multiprocessing
+from pathlib import Path
+import resource
+import statistics
+import sys
+import time
+from typing import Any
+
+from tools.perf import scenarios, worlds
+from tools.perf.service import Service
+
+WARM_UP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long to measure.
+
+    :param rounds: how often each scenario is run
+    :param seconds: when this time has passed, a scenario has been run often enough
+    """
+
+    rounds: int = 7
+    seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a scenario costs; times are medians."""
+
+    world: str
+    hosts: int
+    devices: int
+    scenario: str
+    statements: int
+    rows: int
+    bytes: int
+    ms: float
+    cpu_ms: float  # of this process, which is all but the database server
+    peak_mib: float
+    rounds: int
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own."""
+    context = multiprocessing.get_context('spawn')
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def build(url: str, world: worlds.World, erase: bool) -> None:
+    """Make the tables of a database and fill them."""
+    service = Service(url)
+    worlds.build(service.engine, world, erase)
+    service.engine.dispose()
+
+
+def measure(url: str, world: worlds.World, names: Sequence[str], effort: Effort) -> list[Result]:
+    """Measure the scenarios of these names on a world that was built."""
+    wanted = [one for one in scenarios.SCENARIOS if one.kind == world.kind and one.name in names]
+    return measure_all(url, world, wanted, effort)
+
+
+def measure_paths(
+    url: str, world: worlds.World, paths: dict[str, str], effort: Effort
+) -> list[Result]:
+    """Measure requests for these paths, by their names, on a world that was built."""
+    wanted = [scenarios.read(name, path, world.kind) for name, path in paths.items()]
+    return measure_all(url, world, wanted, effort)
+
+
+def measure_all(
+    url: str, world: worlds.World, wanted: Sequence[scenarios.Scenario], effort: Effort
+) -> list[Result]:
+    """Measure scenarios on a world that was built."""
+    service = Service(url)
+    results = [_measure(service, world, one, effort) for one in wanted]
+    service.engine.dispose()
+    return results
+
+
+def _measure(
+    service: Service, world: worlds.World, scenario: scenarios.Scenario, effort: Effort
+) -> Result:
+    for number in range(WARM_UP):
+        for request in scenario.prepare(service.ask, world, number):
+            service.ask(request)
+    requests = scenario.prepare(service.ask, world, WARM_UP)
+    with service.metered() as cost:
+        size = sum(len(service.ask(request)) for request in requests)
+    _forget_peak()
+    walls: list[float] = []
+    cpus: list[float] = []
+    deadline = time.monotonic() + effort.seconds
+    while len(walls) < effort.rounds and not (walls and time.monotonic() > deadline):
+        requests = scenario.prepare(service.ask, world, WARM_UP + 1 + len(walls))
+        wall, cpu = time.perf_counter(), time.process_time()
+        for request in requests:
+            service.ask(request)
+        walls.append((time.perf_counter() - wall) * 1000)
+        cpus.append((time.process_time() - cpu) * 1000)
+    return Result(
+        world=world.kind,
+        hosts=world.hosts,
+        devices=world.devices,
+        scenario=scenario.name,
+        statements=cost.statements,
+        rows=cost.rows,
+        bytes=size,
+        ms=round(statistics.median(walls), 2),
+        cpu_ms=round(statistics.median(cpus), 2),
+        peak_mib=round(_peak_mib(), 1),
+        rounds=len(walls),
+    )
+
+
+def _forget_peak() -> None:
+    """Let the peak of memory be that of now. Other systems than Linux cannot forget."""
+    with contextlib.suppress(OSError):
+        Path('/proc/self/clear_refs').write_text('5')
+
+
+def _peak_mib() -> float:
+    """The most memory that this process had in RAM at a time."""
+    with contextlib.suppress(OSError):
+        for line in Path('/proc/self/status').read_text().splitlines():
+            if line.startswith('VmHWM:'):
+                return int(line.split()[1]) / 1024
+    unit = 1024 * 1024 if sys.platform == 'darwin' else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

@@ -1,0 +1,302 @@
+"""Clouds to measure on. The same parameters give the same rows, uuids included.
+
+flat    hosts with processors, memory and disk
+numa    hosts with disk; below each two NUMA nodes with processors and memory; below each of those
+        two network interfaces with virtual functions
+pci     flat hosts with a number of devices below them, each a provider of its own
+shared  hosts without disk; one provider shares its disk with 50 of them, through an aggregate
+
+A host in 100 has a rare trait, another one in 100 is empty and has a smaller disk. All others hold
+some consumers. The rows go straight into the tables: through the API it would take hours.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+import datetime
+import random
+from typing import Any
+import uuid
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import models
+
+KINDS = ('flat', 'numa', 'pci', 'shared')
+PROJECTS = 20
+AGGREGATES = 20
+SHARED_BY = 50
+DEVICE = 'CUSTOM_PERF_DEVICE'
+COMMON, RARE = 'COMPUTE_VOLUME_MULTI_ATTACH', 'CUSTOM_PERF_RARE'
+RACKS = ('CUSTOM_PERF_RACK_A', 'CUSTOM_PERF_RACK_B')
+
+_SEED = 17
+_NAMESPACE = uuid.UUID('6ba7b8f1-0000-4000-8000-000000000000')
+_MOMENT = datetime.datetime(2026, 1, 1)
+_HOSTS_AT_ONCE = 250
+_SHARING = 'MISC_SHARES_VIA_AGGREGATE'
+# In this order no row refers to one that is not there yet.
+_TABLES = (
+    models.projects,
+    models.users,
+    models.consumer_types,
+    models.placement_aggregates,
+    models.resource_providers,
+    models.inventories,
+    models.resource_provider_traits,
+    models.resource_provider_aggregates,
+    models.consumers,
+    models.allocations,
+)
+_WITH_OWN_IDS = _TABLES[:5]
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+class NotEmpty(Exception):
+    """The database has providers, of which nobody said that they may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The parameters of a cloud."""
+
+    kind: str
+    hosts: int
+    consumers: int = 10  # of each host
+    devices: int = 8  # of each host of a pci world
+
+    def host(self, number: int) -> str:
+        """The uuid of a host; any number will do."""
+        return name_based(f'host-{number % self.hosts:06d}')
+
+
+def name_based(name: str) -> str:
+    """A uuid that is the same whenever it is asked for by the same name."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def build(engine: sa.Engine, world: World, erase: bool = False) -> None:
+    """Fill the tables of a database, which has its standard traits and classes already.
+
+    :param erase: delete the providers, consumers and allocations that are there
+    :raises NotEmpty: there are some, and they may not be deleted
+    """
+    with engine.begin() as conn:
+        if erase:
+            _erase(conn)
+        elif conn.execute(sa.select(models.resource_providers.c.id).limit(1)).first():
+            raise NotEmpty('The database has resource providers already')
+        names = _Names(conn)
+    for rows in _rows(world, names):
+        with engine.begin() as conn:
+            for table in _TABLES:
+                if rows[table.name]:
+                    conn.execute(sa.insert(table), rows[table.name])
+    _settle(engine)
+
+
+class _Names:
+    """Ids of the resource classes and traits, among them those that are made here."""
+
+    def __init__(self, conn: sa.Connection):
+        self.classes = self._ids(conn, models.resource_classes, [DEVICE], first=10_000)
+        self.traits = self._ids(conn, models.traits, [RARE, *RACKS])
+
+    @staticmethod
+    def _ids(
+        conn: sa.Connection, table: sa.Table, custom: list[str], first: int | None = None
+    ) -> dict[str, int]:
+        every = sa.select(table.c.name, table.c.id)
+        present = {row[0] for row in conn.execute(every)}
+        missing: list[dict[str, Any]] = [{'name': name} for name in custom if name not in present]
+        if first is not None:
+            missing = [{**row, 'id': first + number} for number, row in enumerate(missing)]
+        if missing:
+            conn.execute(sa.insert(table), missing)
+        return {row[0]: row[1] for row in conn.execute(every)}
+
+
+def _erase(conn: sa.Connection) -> None:
+    providers = models.resource_providers
+    conn.execute(sa.update(providers).values(parent_provider_id=None, root_provider_id=None))
+    for table in reversed(_TABLES):
+        conn.execute(sa.delete(table))
+
+
+def _settle(engine: sa.Engine) -> None:
+    """Let the server look at its new tables, as it does by itself sooner or later."""
+    with engine.connect().execution_options(isolation_level='AUTOCOMMIT') as conn:
+        if engine.dialect.name == 'mysql':
+            names = ', '.join(table.name for table in _TABLES)
+            conn.exec_driver_sql(f'ANALYZE TABLE {names}').all()
+        elif engine.dialect.name == 'postgresql':
+            for table in _WITH_OWN_IDS:
+                sequence = sa.func.pg_get_serial_sequence(table.name, 'id')
+                last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
+                conn.execute(sa.select(sa.func.setval(sequence, last)))
+            conn.exec_driver_sql('VACUUM ANALYZE')
+
+
+def _rows(world: World, names: _Names) -> Iterator[Rows]:
+    """The rows of all tables, of some hosts at a time."""
+    yield _ground(world)
+    cloud = _Cloud(world, names)
+    for number in range(world.hosts):
+        cloud.add_host(number)
+        if number % _HOSTS_AT_ONCE == _HOSTS_AT_ONCE - 1:
+            yield cloud.take()
+    yield cloud.take()
+
+
+def _ground(world: World) -> Rows:
+    """What hosts and consumers refer to."""
+    rows = _empty()
+    for number in range(1, PROJECTS + 1):
+        rows['projects'].append(_stamped(id=number, external_id=f'project-{number}'))
+        rows['users'].append(_stamped(id=number, external_id=f'user-{number}'))
+    rows['consumer_types'].append(_stamped(id=1, name='INSTANCE'))
+    for number in range(1, AGGREGATES + world.hosts // SHARED_BY + 2):
+        rows['placement_aggregates'].append(
+            _stamped(id=number, uuid=name_based(f'aggregate-{number}'))
+        )
+    return rows
+
+
+def _empty() -> Rows:
+    return {table.name: [] for table in _TABLES}
+
+
+def _stamped(**values: Any) -> dict[str, Any]:
+    return {**values, 'created_at': _MOMENT, 'updated_at': _MOMENT}
+
+
+class _Cloud:
+    """Makes the rows of one host after the other."""
+
+    def __init__(self, world: World, names: _Names):
+        self._world = world
+        self._names = names
+        self._random = random.Random(_SEED)
+        self._rows = _empty()
+        self._providers = 0
+        self._consumers = 0
+        self._disk = 0  # the provider that shares its disk at the moment
+
+    def take(self) -> Rows:
+        """The rows that were made since this was last asked for."""
+        rows, self._rows = self._rows, _empty()
+        return rows
+
+    def add_host(self, number: int) -> None:
+        """Make a host with all that belongs to it."""
+        kind, idle = self._world.kind, number % 100 == 99
+        if kind == 'shared' and number % SHARED_BY == 0:
+            self._add_pool(number // SHARED_BY)
+        name = f'host-{number:06d}'
+        root = self._add(name)
+        self._mark(root, COMMON, RACKS[number % 2], *([RARE] if number % 100 == 0 else []))
+        self._join(root, 1 + number % AGGREGATES)
+        processors, disk = [root], root
+        if kind == 'numa':
+            processors = self._add_nodes(name, root)
+        elif kind == 'pci':
+            for device in range(self._world.devices):
+                self._stock(self._add(f'{name}-device-{device}', root, root), DEVICE, 1)
+        elif kind == 'shared':
+            self._join(root, AGGREGATES + 1 + number // SHARED_BY)
+            disk = self._disk
+        if disk == root:
+            self._stock(root, 'DISK_GB', 2000 if idle else 4000, reserved=100)
+        for provider in processors:
+            self._stock(provider, 'VCPU', 64 // len(processors), allocation_ratio=4.0)
+            self._stock(provider, 'MEMORY_MB', 262144 // len(processors), reserved=512)
+        for _ in range(0 if idle else self._world.consumers):
+            self._add_consumer(self._random.choice(processors), disk)
+
+    def _add_pool(self, number: int) -> None:
+        self._disk = self._add(f'pool-{number:04d}')
+        self._mark(self._disk, _SHARING)
+        self._join(self._disk, AGGREGATES + 1 + number)
+        self._stock(self._disk, 'DISK_GB', 1_000_000)
+
+    def _add_nodes(self, name: str, root: int) -> list[int]:
+        nodes = []
+        for node in range(2):
+            nodes.append(self._add(f'{name}-node-{node}', root, root))
+            self._mark(nodes[-1], 'HW_NUMA_ROOT')
+            for card in range(2):
+                interface = self._add(f'{name}-node-{node}-card-{card}', root, nodes[-1])
+                self._stock(interface, 'SRIOV_NET_VF', 8)
+        return nodes
+
+    def _add(self, name: str, root: int | None = None, parent: int | None = None) -> int:
+        self._providers += 1
+        self._rows['resource_providers'].append(
+            _stamped(
+                id=self._providers,
+                uuid=name_based(name),
+                name=name,
+                generation=1,
+                root_provider_id=root or self._providers,
+                parent_provider_id=parent,
+            )
+        )
+        return self._providers
+
+    def _stock(
+        self,
+        provider: int,
+        resource_class: str,
+        total: int,
+        reserved: int = 0,
+        allocation_ratio: float = 1.0,
+    ) -> None:
+        self._rows['inventories'].append(
+            _stamped(
+                resource_provider_id=provider,
+                resource_class_id=self._names.classes[resource_class],
+                total=total,
+                reserved=reserved,
+                min_unit=1,
+                max_unit=total,
+                step_size=1,
+                allocation_ratio=allocation_ratio,
+            )
+        )
+
+    def _mark(self, provider: int, *traits: str) -> None:
+        self._rows['resource_provider_traits'] += [
+            _stamped(resource_provider_id=provider, trait_id=self._names.traits[trait])
+            for trait in traits
+        ]
+
+    def _join(self, provider: int, aggregate: int) -> None:
+        self._rows['resource_provider_aggregates'].append(
+            _stamped(resource_provider_id=provider, aggregate_id=aggregate)
+        )
+
+    def _add_consumer(self, processors: int, disk: int) -> None:
+        number, self._consumers = self._consumers, self._consumers + 1
+        consumer = name_based(f'consumer-{number}')
+        self._rows['consumers'].append(
+            _stamped(
+                uuid=consumer,
+                project_id=1 + number % PROJECTS,
+                user_id=1 + number // PROJECTS % PROJECTS,
+                consumer_type_id=1,
+                generation=1,
+            )
+        )
+        for provider, resource_class, used in (
+            (processors, 'VCPU', self._random.choice((1, 2, 4))),
+            (processors, 'MEMORY_MB', self._random.choice((1024, 2048, 4096))),
+            (disk, 'DISK_GB', self._random.choice((10, 20, 40))),
+        ):
+            self._rows['allocations'].append(
+                _stamped(
+                    resource_provider_id=provider,
+                    consumer_id=consumer,
+                    resource_class_id=self._names.classes[resource_class],
+                    used=used,
+                )
+            )
