@@ -211,6 +211,9 @@ def _serving(
 
 def _whole_trees(source: snapshot.Source, walk: _Walk, root_ids: set[int]) -> list[model.Provider]:
     here = [
-        provider for id_ in root_ids if id_ in walk.anchors for provider in walk.anchors[id_].tree
+        provider
+        for root_id in root_ids
+        if root_id in walk.anchors
+        for provider in walk.anchors[root_id].tree
     ]
     return here + source.whole_trees(root_ids - walk.anchors.keys())

@@ -1,0 +1,98 @@
+"""Random small worlds and queries, for hypothesis."""
+
+from hypothesis import strategies as st
+
+from placement.candidates import model
+from placement.tests.unit.candidates import worlds
+
+# Few names, so that they meet.
+_CLASSES = ('VCPU', 'DISK_GB', 'SRIOV_NET_VF')
+_TRAITS = ('T1', 'T2', 'AVX')
+_AGGREGATES = ('A', 'B')
+_SUFFIXES = ('_1', '_2', '_3')
+
+_records = st.fixed_dictionaries(
+    {
+        'total': st.integers(1, 5),
+        'reserved': st.integers(0, 1),
+        'min_unit': st.sampled_from((1, 1, 1, 2)),
+        'max_unit': st.integers(1, 5),
+        'step_size': st.sampled_from((1, 1, 1, 2)),
+        'allocation_ratio': st.sampled_from((1.0, 1.0, 1.5, 0.7)),
+        'used': st.integers(0, 2),
+    }
+)
+
+
+@st.composite
+def clouds(draw: st.DrawFn) -> worlds.World:
+    """A cloud of up to seven providers."""
+    hosts: list[worlds.Host] = []
+    for number in range(draw(st.integers(1, 7))):
+        parents = [None, *(host.name for host in hosts)]
+        traits = draw(st.sets(st.sampled_from(_TRAITS), max_size=2))
+        if draw(st.integers(0, 3)) == 0:
+            traits.add('SHARE')
+        hosts.append(
+            worlds.Host(
+                name=f'P{number}',
+                parent=draw(st.sampled_from(parents)),
+                stock=draw(st.dictionaries(st.sampled_from(_CLASSES), _records, max_size=3)),
+                traits=tuple(sorted(traits)),
+                aggregates=tuple(sorted(draw(st.sets(st.sampled_from(_AGGREGATES))))),
+            )
+        )
+    return worlds.World(tuple(hosts))
+
+
+@st.composite
+def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
+    """A query that the world could be asked."""
+    ids = world.ids
+    traits = st.sampled_from([ids.traits[worlds.trait(name)] for name in (*_TRAITS, 'SHARE')])
+    aggregates = st.sampled_from(sorted(ids.aggregates.values()) or [99])
+    amounts = st.dictionaries(
+        st.sampled_from([ids.classes[name] for name in _CLASSES]), st.integers(1, 3), max_size=2
+    )
+    nested = draw(st.integers(0, 3)) > 0
+    rarely = st.sampled_from((0, 0, 0, 0, 1))
+
+    def group(suffix: str) -> model.Group[int]:
+        any_sets = draw(st.lists(st.frozensets(traits, min_size=1, max_size=2), max_size=1))
+        forbidden = draw(st.frozensets(traits, max_size=1)) if draw(rarely) else frozenset()
+        tree = draw(st.sampled_from(sorted(ids.roots.values()))) if draw(rarely) else None
+        resources = draw(amounts)
+        if not resources and (not suffix or not nested):
+            resources = {ids.classes['VCPU']: 1}
+        return model.Group(
+            suffix=suffix,
+            amounts=tuple(resources.items()),
+            required=tuple(any_sets) if draw(st.booleans()) else (),
+            forbidden=forbidden,
+            member_of=tuple(draw(st.lists(st.frozensets(aggregates, min_size=1), max_size=2)))
+            if draw(rarely)
+            else (),
+            forbidden_aggregates=draw(st.frozensets(aggregates)) if draw(rarely) else frozenset(),
+            in_tree=tree,
+        )
+
+    suffixes = draw(st.lists(st.sampled_from(_SUFFIXES), unique=True, max_size=3))
+    groups = [group(suffix) for suffix in suffixes]
+    if not suffixes or draw(st.booleans()):
+        groups.insert(0, group(''))
+    together = st.frozensets(st.sampled_from(suffixes), min_size=1) if suffixes else st.nothing()
+    return model.Query(
+        groups=tuple(groups),
+        isolate=draw(st.booleans()),
+        root_required=draw(st.frozensets(traits, max_size=1)) if draw(rarely) else frozenset(),
+        root_forbidden=draw(st.frozensets(traits, max_size=1)) if draw(rarely) else frozenset(),
+        same_subtrees=tuple(draw(st.lists(together, max_size=2))) if suffixes and nested else (),
+        nested=nested,
+    )
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """A world and a query for it."""
+    world = draw(clouds())
+    return world, draw(queries(world))

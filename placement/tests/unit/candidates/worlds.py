@@ -1,0 +1,305 @@
+"""Small clouds from drawings, for tests of candidates.
+
+A drawing has one provider a line, children indented below their parent::
+
+    CN[V:8, M: total 1024 step_size 64] {AVX} @A,B
+      K[VGPU:2]
+    SS[D:100] {SHARE} @A
+
+In square brackets is the inventory (a bare number is the total; `used` is what is taken), in
+braces are traits, after @ aggregates. Short names stand for long ones: V, M, D and VF for
+classes, SHARE for the sharing trait, any other trait T for CUSTOM_T. Queries and answers are
+written with these names too: see `World.query` and `answers`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+import functools
+import re
+from typing import Any
+from urllib import parse
+import uuid
+
+import os_resource_classes
+import os_traits
+
+from placement.candidates import model, ordering, request, solver
+from placement.microversion import Version
+
+CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
+SHORT_CLASSES = {name: short for short, name in CLASSES.items()}
+NEWEST = Version(1, 39)
+# All that a query may name and no provider has.
+KNOWN_TRAITS = ('AVX', 'GOLD', 'BLUE', 'VMX', 'PHYS1', 'PHYS2', 'T1', 'T2', 'A', 'B', 'HW', 'NUMA')
+NAMESPACE = uuid.UUID('6f1d2f5e-4f38-4cf9-9d68-7f6b7c7a6a11')
+_STOCK = {
+    'reserved': 0,
+    'min_unit': 1,
+    'max_unit': 2**31 - 1,
+    'step_size': 1,
+    'allocation_ratio': 1.0,
+    'used': 0,
+}
+_LINE = re.compile(
+    r'(?P<indent> *)(?P<name>\w+)(\[(?P<stock>[^]]*)\])? *(\{(?P<traits>[^}]*)\})? *(@(?P<aggs>\S+))?$'
+)
+
+# Answers as a multiset of (allocations, mappings); mappings are None where nobody looks.
+Answers = Counter[tuple[frozenset[Any], frozenset[Any] | None]]
+
+
+def trait(short: str) -> str:
+    return os_traits.MISC_SHARES_VIA_AGGREGATE if short == 'SHARE' else f'CUSTOM_{short}'
+
+
+def uuid_of(name: str) -> str:
+    """The same uuid for the same provider or aggregate, always."""
+    return str(uuid.uuid5(NAMESPACE, name))
+
+
+@dataclass(frozen=True)
+class Host:
+    """One provider of a drawing."""
+
+    name: str
+    parent: str | None = None
+    stock: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    traits: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+
+    @property
+    def uuid(self) -> str:
+        return uuid_of(self.name)
+
+
+@dataclass(frozen=True)
+class World:
+    """A drawing that was read."""
+
+    hosts: tuple[Host, ...]
+
+    @classmethod
+    def of(cls, drawing: str) -> 'World':
+        hosts: list[Host] = []
+        above: list[tuple[int, str]] = []
+        for line in filter(str.strip, drawing.splitlines()):
+            match = _LINE.match(line.rstrip())
+            assert match, line
+            indent, name = len(match['indent']), match['name']
+            above = [(depth, parent) for depth, parent in above if depth < indent]
+            hosts.append(
+                Host(
+                    name=name,
+                    parent=above[-1][1] if above else None,
+                    stock=dict(_record(item) for item in re.split(', *', match['stock'] or '') if item),
+                    traits=tuple((match['traits'] or '').split()),
+                    aggregates=tuple(filter(None, (match['aggs'] or '').split(','))),
+                )
+            )
+            above.append((indent, name))
+        return cls(tuple(hosts))
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """uuid -> name of every provider."""
+        return {host.uuid: host.name for host in self.hosts}
+
+    @functools.cached_property
+    def ids(self) -> request.Ids:
+        """Ids for all names; those of providers and aggregates begin with 1."""
+        number = {host.name: n for n, host in enumerate(self.hosts, 1)}
+        root: dict[str, str] = {}
+        for host in self.hosts:
+            root[host.name] = root[host.parent] if host.parent else host.name
+        used = {aggregate for host in self.hosts for aggregate in host.aggregates}
+        traits = {t for host in self.hosts for t in host.traits} | {*KNOWN_TRAITS, 'SHARE'}
+        return request.Ids(
+            classes={name: n for n, name in enumerate(os_resource_classes.STANDARDS)},
+            traits={trait(name): n for n, name in enumerate(sorted(traits), 1)},
+            aggregates={uuid_of(name): n for n, name in enumerate(sorted(used), 1)},
+            roots={uuid_of(name): number[root[name]] for name in number},
+        )
+
+    @functools.cached_property
+    def providers(self) -> tuple[model.Provider, ...]:
+        """As `snapshot` would read them."""
+        ids, number = self.ids, {host.name: n for n, host in enumerate(self.hosts, 1)}
+        return tuple(
+            model.Provider(
+                id=number[host.name],
+                uuid=host.uuid,
+                root_id=ids.roots[host.uuid],
+                parent_id=number.get(host.parent or ''),
+                traits=frozenset(ids.traits[trait(t)] for t in host.traits),
+                aggregates=frozenset(ids.aggregates[uuid_of(a)] for a in host.aggregates),
+                stock={
+                    ids.classes[name]: model.Stock(ids.classes[name], **record)
+                    for name, record in host.stock.items()
+                },
+            )
+            for host in self.hosts
+        )
+
+    @property
+    def sharing_id(self) -> int:
+        return self.ids.traits[os_traits.MISC_SHARES_VIA_AGGREGATE]
+
+    @functools.cached_property
+    def anchors(self) -> tuple[model.Anchor, ...]:
+        """All anchors, in the order of the drawing."""
+        anchors = []
+        for root in self.providers:
+            if root.parent_id is not None:
+                continue
+            tree = tuple(p for p in self.providers if p.root_id == root.id)
+            near = frozenset().union(*(p.aggregates for p in tree))
+            lenders = tuple(
+                p
+                for p in self.providers
+                if self.sharing_id in p.traits and p.root_id != root.id and near & p.aggregates
+            )
+            lent = {p.root_id for p in lenders}
+            kin = tuple(p for p in self.providers if p.root_id in lent)
+            anchors.append(model.Anchor(root, tree, lenders, kin))
+        return tuple(anchors)
+
+    def query(self, text: str) -> str:
+        """A query string, from one that is written with short names.
+
+        Aggregates and providers are known by name; names that are nowhere become uuids too.
+        """
+        items = []
+        for item in text.split('&'):
+            key, _, value = item.partition('=')
+            kind = re.match('resources|required|root_required|member_of|in_tree|', key).group()
+            items.append((key, _LONG_FORMS[kind](value)))
+        return parse.urlencode(items)
+
+    def parse(self, text: str, version: Version = NEWEST) -> model.Query[int]:
+        """A query, from one that is written with short names."""
+        pairs = parse.parse_qsl(self.query(text), keep_blank_values=True)
+        return request.bind(request.parse(pairs, version), self.ids)
+
+    def solve(
+        self, query: model.Query[int], steps: int = -1, solve: Any = solver.solve
+    ) -> list[model.Candidate]:
+        """All candidates, from the pure parts alone."""
+        task = solver.Task.of(query, one_per_tree=not query.nested)
+        sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
+        seen: set[model.Chosen] = set()
+        effort = solver.Effort(steps)
+        return [
+            model.Candidate(anchor.root.id, chosen)
+            for anchor in self.anchors
+            for chosen in ordering.unseen(solve(task, anchor, effort), sharing, seen)
+        ]
+
+    def answers(self, query: model.Query[int], candidates: Iterable[model.Candidate]) -> Answers:
+        """Candidates in the form that `answers` makes of text, mappings included."""
+        class_names = {id_: SHORT_CLASSES.get(n, n) for n, id_ in self.ids.classes.items()}
+        slots = model.slots_of(query)
+        found: Answers = Counter()
+        for _, chosen in candidates:
+            amounts: Counter[tuple[str, str]] = Counter()
+            mappings: dict[str, set[str]] = {}
+            for slot, id_ in zip(slots, chosen, strict=True):
+                name = self.hosts[id_ - 1].name
+                mappings.setdefault(slot.group.suffix, set()).add(name)
+                for class_id, amount in slot.amounts:
+                    amounts[name, class_names[class_id]] += amount
+            found[
+                frozenset((*key, amount) for key, amount in amounts.items()),
+                frozenset((suffix, frozenset(names)) for suffix, names in mappings.items()),
+            ] += 1
+        return found
+
+    def answers_of(self, body: Mapping[str, Any]) -> Answers:
+        """The candidates of a response, in the form that `answers` makes of text."""
+        found: Answers = Counter()
+        for element in body['allocation_requests']:
+            allocations = element['allocations']
+            if isinstance(allocations, list):
+                allocations = {a['resource_provider']['uuid']: a for a in allocations}
+            mappings = element.get('mappings')
+            found[
+                frozenset(
+                    (self.names[uuid_], SHORT_CLASSES.get(name, name), amount)
+                    for uuid_, allocation in allocations.items()
+                    for name, amount in allocation['resources'].items()
+                ),
+                None
+                if mappings is None
+                else frozenset(
+                    (suffix, frozenset(self.names[uuid_] for uuid_ in uuids))
+                    for suffix, uuids in mappings.items()
+                ),
+            ] += 1
+        return found
+
+
+def _record(item: str) -> tuple[str, dict[str, Any]]:
+    short, _, text = item.strip().partition(':')
+    words = text.split()
+    if len(words) == 1:
+        words.insert(0, 'total')
+    given = {key: float(n) if '.' in n else int(n) for key, n in zip(words[::2], words[1::2], strict=True)}
+    return CLASSES.get(short, short), {**_STOCK, **given}
+
+
+def _long_resources(value: str) -> str:
+    pairs = (item.partition(':') for item in value.split(','))
+    return ','.join(f'{CLASSES.get(short, short)}:{amount}' for short, _, amount in pairs)
+
+
+def _long_list(value: str, long: Any) -> str:
+    prefix, items = re.match('(!?in:|)(.*)$', value).groups()
+    pairs = (re.match('(!*)(.*)$', item).groups() for item in items.split(','))
+    return prefix + ','.join(marks + long(name) for marks, name in pairs)
+
+
+_LONG_FORMS = {
+    'resources': _long_resources,
+    'required': lambda value: _long_list(value, trait),
+    'root_required': lambda value: _long_list(value, trait),
+    'member_of': lambda value: _long_list(value, uuid_of),
+    'in_tree': uuid_of,
+    '': lambda value: value,
+}
+
+
+def answers(text: str) -> Answers:
+    """Answers from text, separated by semicolons: `CN{V:2} K{VGPU:1} (''=CN 1=K)`.
+
+    Mappings may be left out, in all or in none.
+    """
+    found: Answers = Counter()
+    for element in filter(None, (part.strip() for part in text.split(';'))):
+        amounts, _, mappings = element.partition('(')
+        found[
+            frozenset(
+                (name, *_amount(item))
+                for name, items in re.findall(r'(\w+)\{([^}]*)\}', amounts)
+                for item in items.split(',')
+            ),
+            frozenset(_mapping(item) for item in mappings.rstrip(')').split()) if mappings else None,
+        ] += 1
+    return found
+
+
+def _amount(text: str) -> tuple[str, int]:
+    name, _, amount = text.strip().partition(':')
+    return name, int(amount)
+
+
+def _mapping(text: str) -> tuple[str, frozenset[str]]:
+    suffix, _, names = text.partition('=')
+    return suffix.strip("'"), frozenset(names.split('+'))
+
+
+def without_mappings(found: Answers) -> Answers:
+    """The same answers as one sees that does not look at mappings."""
+    bare: Answers = Counter()
+    for (amounts, _), count in found.items():
+        bare[amounts, None] += count
+    return bare
