@@ -1,0 +1,96 @@
+"""How the WSGI application finds its configuration."""
+
+import os
+import pathlib
+from typing import Any
+from unittest import mock
+
+import fixtures
+from oslo_config import cfg
+from oslotest import base
+import webob
+
+from placement import wsgi
+
+
+def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response('200 OK', [('Content-Type', 'text/plain')])
+    return [b'hello']
+
+
+class ConfigurationTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name in list(os.environ):
+            if name.startswith('OS_PLACEMENT_'):
+                self.useFixture(fixtures.EnvironmentVariable(name))
+
+    def set(self, name: str, value: str) -> None:
+        self.useFixture(fixtures.EnvironmentVariable(name, value))
+
+    def write(self, text: str) -> None:
+        (self.folder / 'placement.conf').write_text(text)
+
+    def test_exactly_the_file_in_the_directory(self):
+        self.write('[placement_database]\nconnection = sqlite:///here\n')
+        self.set('OS_PLACEMENT_CONFIG_DIR', f' {self.folder} ')
+        config = wsgi._read_configuration()
+
+        self.assertEqual('sqlite:///here', config.placement_database.connection)
+        self.assertEqual([str(self.folder / 'placement.conf')], config.config_file)
+        self.assertIsNot(cfg.CONF, config)
+
+    def test_a_missing_file_fails(self):
+        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
+        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
+
+        self.assertRaises(cfg.ConfigFilesNotFoundError, wsgi._read_configuration)
+
+    def test_a_blank_directory_means_the_usual_places(self):
+        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
+        self.set('OS_PLACEMENT_CONFIG_DIR', '  ')
+        with mock.patch.object(cfg, 'find_config_files', return_value=[]) as find:
+            config = wsgi._read_configuration()
+
+        self.assertEqual('sqlite:///there', config.placement_database.connection)
+        self.assertEqual('placement', find.call_args.args[0])
+
+    def test_the_environment_wins(self):
+        self.write('[placement_database]\nconnection = sqlite:///here\n')
+        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
+        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
+        self.set('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
+        config = wsgi._read_configuration()
+
+        self.assertEqual('sqlite:///there', config.placement_database.connection)
+        self.assertTrue(config.placement_database.sync_on_startup)
+
+    def test_no_connection(self):
+        self.write('[api]\nauth_strategy = noauth2\n')
+        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
+
+        self.assertRaises(cfg.RequiredOptError, wsgi._read_configuration)
+
+    def test_a_wrong_value(self):
+        self.write(
+            '[placement_database]\nconnection = sqlite://\n'
+            '[placement]\nallocation_candidates_generation_strategy = sideways\n'
+        )
+        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
+
+        self.assertRaises(ValueError, wsgi._read_configuration)
+
+
+class ProfilerTest(base.BaseTestCase):
+    def test_a_file_for_each_request(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'profiles')
+        application = wsgi._profiled(hello, str(folder))
+        for path in ('/', '/resource_providers/a', '/' + 'x' * 3000):
+            answer = webob.Request.blank(path).get_response(application)
+            self.assertEqual(b'hello', answer.body)
+
+        names = sorted(path.name for path in folder.iterdir())
+        self.assertEqual(3, len(names))
+        self.assertTrue(any(name.startswith('GET.resource_providers.a.') for name in names))
+        self.assertTrue(any(name.startswith('GET.root.') for name in names))
