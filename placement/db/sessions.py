@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 WRITER = {'placement_writer': True}
 # How long a statement waits for a lock. Servers wait for days or for ever if nobody tells them.
 LOCK_SECONDS = 15
-_SQLITE_BUSY_MILLISECONDS = 30_000
+SQLITE_BUSY_MILLISECONDS = 30_000
 # oslo.db leaves BEGIN to whoever finds this key on the connection.
 _BEGUN = 'in_transaction'
 # The first is about rows, the second about whole tables. A server that waits less stays so.
@@ -111,7 +111,7 @@ def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
 
 
 def _set_up_sqlite(dbapi_connection: Any, record: Any) -> None:
-    dbapi_connection.execute(f'PRAGMA busy_timeout = {_SQLITE_BUSY_MILLISECONDS}')
+    dbapi_connection.execute(f'PRAGMA busy_timeout = {SQLITE_BUSY_MILLISECONDS}')
     if dbapi_connection.execute('PRAGMA journal_mode').fetchone()[0] == 'delete':
         dbapi_connection.execute('PRAGMA journal_mode = WAL')
 

@@ -1,0 +1,18 @@
+"""Serves Placement on a port of the loopback interface until it is killed. Argument: the port."""
+
+import sys
+
+import waitress
+
+from placement import wsgi
+
+
+def main() -> None:
+    server = waitress.create_server(
+        wsgi.init_application(), host='127.0.0.1', port=int(sys.argv[1]), threads=4
+    )
+    server.run()
+
+
+if __name__ == '__main__':
+    main()
