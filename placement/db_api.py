@@ -175,10 +175,26 @@ def _attempt(work: Work[T]) -> T:
         try:
             conn.commit()
         except Exception as exc:
+            _abandon(conn)
             if failures.is_connection_lost(exc):
                 raise exception.OutcomeUnknown() from exc
             raise
         return result
+
+
+def _abandon(conn: sa.Connection) -> None:
+    """Make sure that a transaction whose COMMIT failed is over.
+
+    SQLAlchemy takes it for over. SQLite may keep it open when the disk is full, and with it the
+    lock that all writers wait for, for as long as the connection stays in the pool.
+    """
+    if conn.invalidated:
+        return
+    try:
+        conn.connection.rollback()
+    except Exception as exc:
+        LOG.info('A connection is dropped that cannot be rolled back: %s', failures.summary(exc))
+        conn.invalidate()
 
 
 def _pause(attempt: int) -> float:

@@ -1,6 +1,7 @@
 """A database file that somebody holds, and a disk that is full."""
 
 import os
+import resource
 import tempfile
 import time
 from unittest import mock
@@ -13,7 +14,7 @@ from placement import db_api
 from placement.db import sessions
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import arena
-from placement.tests.functional.races.arena import claim
+from placement.tests.functional.races.arena import claim, old_claim
 
 
 class SqliteFileTest(arena.Arena):
@@ -46,7 +47,28 @@ class SqliteFileTest(arena.Arena):
         self.assertEqual(204, put().status)
         self.audit()
 
-    def test_disk_is_full(self):
+    def test_disk_is_full_when_committing(self):
+        """No file may grow: SQLite notices when it writes its log, at COMMIT."""
+        provider = self.make_provider({'VCPU': 100000})
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))
+        size = os.path.getsize(f'{self.connection.removeprefix("sqlite:///")}-wal')
+        answers = []
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        for _ in range(3):
+            for version in ('1.27', '1.39'):
+                body = claim({provider: 1}) if version == '1.39' else old_claim({provider: 1})
+                answers.append(self.ask('PUT', f'/allocations/{uuid.uuid4()}', body, version))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        for answer in answers:
+            self.assertRefused(answer)
+        self.audit()
+        self.assertEqual(0, self.used(provider))
+        put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
+        self.assertEqual(204, put().status)
+        self.audit()
+
+    def test_file_is_full(self):
         provider = self.make_provider({'VCPU': 100000})
         engine = db_api.get_placement_engine()
 
