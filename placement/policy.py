@@ -6,7 +6,6 @@ file over them and reads it again when it changes.
 
 from collections.abc import Mapping, Sequence
 import logging
-import time
 from typing import Any
 
 from oslo_config import cfg
@@ -17,45 +16,7 @@ from placement import exception, policies
 
 LOG = logging.getLogger(__name__)
 
-# For how long a grant is remembered, in seconds.
-_REMEMBERED_FOR = 1.0
-
-
-class _Enforcer(policy.Enforcer):
-    """An enforcer that remembers what it granted a moment ago.
-
-    To look for files and to evaluate a rule takes longer than all the rest of a request but
-    its database work. Grants are remembered only while nothing but our own defaults decides,
-    which look at the caller and the target alone, and only until it is time to look again
-    whether the operator wrote a policy file. A file that is there is looked at each time.
-    """
-
-    def __init__(self, conf: cfg.ConfigOpts, remembers: bool):
-        super().__init__(conf)
-        self._remembers = remembers
-        self._grants: set[tuple[Any, ...]] = set()
-        self._forget_at = 0.0
-
-    def remembers(self, case: tuple[Any, ...]) -> bool:
-        """Whether this very case was granted just now."""
-        if time.monotonic() >= self._forget_at:
-            self._grants.clear()
-            return False
-        return case in self._grants and self._only_defaults()
-
-    def remember(self, case: tuple[Any, ...]) -> None:
-        """Remember a grant, if it may be remembered."""
-        if not self._only_defaults():
-            return
-        if not self._grants:
-            self._forget_at = time.monotonic() + _REMEMBERED_FOR
-        self._grants.add(case)
-
-    def _only_defaults(self) -> bool:
-        return self._remembers and self.use_conf and not self.policy_path and not self.file_rules
-
-
-_enforcer: _Enforcer | None = None
+_enforcer: policy.Enforcer | None = None
 
 
 def init(
@@ -73,7 +34,7 @@ def init(
     global _enforcer
     if _enforcer is not None:
         return
-    enforcer = _Enforcer(conf, remembers=rules is None)
+    enforcer = policy.Enforcer(conf)
     # Every rule has a default that once was different, and an operator who did not write
     # a policy file can do nothing about a warning for each.
     enforcer.suppress_default_change_warnings = True
@@ -135,30 +96,9 @@ def authorize(
     :raises policy.PolicyNotRegistered: there is no such rule
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
-    case = _case(context, action, target)
-    if _enforcer.remembers(case):
-        return True
     try:
         # With do_raise a scope that does not fit raises as well, and tells which fits.
-        allowed = bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
+        return bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)
         raise exception.PolicyNotAuthorized(action) from error
-    if allowed:
-        _enforcer.remember(case)
-    return allowed
-
-
-def _case(
-    context: oslo_context.RequestContext, action: str, target: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    """All that the default rules look at."""
-    return (
-        action,
-        tuple(context.roles),
-        context.project_id,
-        context.user_id,
-        context.domain_id,
-        context.system_scope,
-        tuple(target.items()),
-    )

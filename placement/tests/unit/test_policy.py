@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import sys
 from typing import Any
 
 import fixtures
@@ -171,28 +170,6 @@ class EnforcerTest(PolicyTestCase):
 
         os.utime(self.policy_file, (stat.st_atime, stat.st_mtime + 5))
         self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
-
-    def test_a_file_that_was_not_there_is_found(self):
-        policy.init(self.configure())
-        self.assertEqual(ROUTES, self.allowed(roles=['service']))
-        self.assertEqual(ROUTES, self.allowed(roles=['service']))
-
-        self.policy_file.write_text('"placement:traits:show": "role:member"\n')
-        self.useFixture(fixtures.MonkeyPatch('time.monotonic', lambda: sys.float_info.max))
-        self.assertEqual(ROUTES - {'placement:traits:show'}, self.allowed(roles=['service']))
-
-    def test_what_is_remembered_is_the_very_same_case(self):
-        policy.init(self.configure())
-        self.assertEqual(ROUTES, self.allowed(roles=['service']))
-        for other in (
-            {'roles': ['reader']},
-            {'roles': []},
-            {'roles': ['service'], 'system_scope': 'all', 'project_id': None},
-            {'roles': ['service'], 'domain_id': 'd', 'project_id': None},
-        ):
-            self.assertNotIn(RESHAPE, self.allowed(**other))
-        self.assertEqual({USAGES}, self.allowed(roles=['reader']))
-        self.assertEqual(set(), self.allowed(target_project='other', roles=['reader']))
 
     def test_rules_of_the_caller(self):
         policy.init(self.configure(), rules=[oslo_policy.RuleDefault('placement:traits:list', '@')])
