@@ -110,6 +110,7 @@ class Source:
         self._slots = model.slots_of(query)
         self._sharing_id = sharing_id
         self._lenders: dict[int, list[model.Provider]] = {}  # by aggregate
+        self._kin: dict[int, list[model.Provider]] = {}  # trees of lenders, by root
         self._seen: set[int] = set()
         self._lending: statements.Lending | None = None
         self._with_aggregates = sharing_id is not None or bool(query.aggregates)
@@ -227,13 +228,33 @@ class Source:
         if self._sharing_id is not None:
             self._find_lenders(providers)
         anchors = []
-        for root_id in sorted(trees):
-            if root_id not in self._seen:
-                tree = trees[root_id]
-                root = tree[0] if len(tree) == 1 else _root_of(tree)
-                anchors.append(model.Anchor(root, tuple(tree), self._lenders_of(root_id, tree)))
+        for root_id in sorted(trees.keys() - self._seen):
+            tree = trees[root_id]
+            root = tree[0] if len(tree) == 1 else _root_of(tree)
+            anchors.append(model.Anchor(root, tuple(tree), self._lenders_of(root_id, tree)))
         self._seen.update(trees)
-        return tuple(anchors)
+        return tuple(self._with_kin(anchors) if self._query.same_subtrees else anchors)
+
+    def _with_kin(self, anchors: Sequence[model.Anchor]) -> list[model.Anchor]:
+        """Add what stands between the lenders of one tree."""
+        nested = {
+            lender.root_id
+            for anchor in anchors
+            for lender in anchor.lenders
+            if lender.parent_id is not None
+        }
+        for provider in self.whole_trees(nested - self._kin.keys()):
+            self._kin.setdefault(provider.root_id, []).append(provider)
+        return [
+            anchor._replace(
+                kin=tuple(
+                    provider
+                    for root_id in sorted({lender.root_id for lender in anchor.lenders})
+                    for provider in self._kin.get(root_id, ())
+                )
+            )
+            for anchor in anchors
+        ]
 
     def _find_lenders(self, providers: Iterable[model.Provider]) -> None:
         """Read the sharing providers in the aggregates that were not met before."""

@@ -20,7 +20,8 @@ import random
 
 from placement.candidates import eligibility, model, rules
 
-# Steps without a result after which necessary conditions are tested at each step.
+# Steps without a result, beyond one for each option of each slot, after which necessary
+# conditions are tested at each step.
 PATIENCE = 200
 # What a candidate costs for each of its slots: it takes memory and has to be rendered.
 CANDIDATE_COST = 4
@@ -265,6 +266,7 @@ class _Search:
         last, cost = len(order) - 1, CANDIDATE_COST * len(order)
         if math.prod(map(len, options)) > PATIENCE and not self._hopeful(0):
             return
+        patience = PATIENCE and PATIENCE + sum(map(len, options))
         placed: list[tuple[int, Demands]] = [(model.NOWHERE, ())] * len(order)
         pending = [iter(options[0])] * len(order)
         depth = fruitless = 0
@@ -288,7 +290,7 @@ class _Search:
                     yield tuple(bound)
                     continue
                 self._take(depth, option, demands)
-                if fruitless > PATIENCE and not self._hopeful(depth + 1):
+                if fruitless > patience and not self._hopeful(depth + 1):
                     self._give_back(depth, option, demands)
                     continue
                 placed[depth] = option, demands

@@ -266,7 +266,9 @@ CN[V:8] {HW}
     G1[VGPU:2]
     F1[FPGA:1]
 """
-_PAIRS = 'G0{VGPU:1} F0{FPGA:1}; G0{VGPU:1} F1{FPGA:1}; G1{VGPU:1} F0{FPGA:1}; G1{VGPU:1} F1{FPGA:1}'
+_PAIRS = (
+    'G0{VGPU:1} F0{FPGA:1}; G0{VGPU:1} F1{FPGA:1}; G1{VGPU:1} F0{FPGA:1}; G1{VGPU:1} F1{FPGA:1}'
+)
 _TWINS = 'G0{VGPU:1} F0{FPGA:1} (_G=G0 _F=F0 _N=N0); G1{VGPU:1} F1{FPGA:1} (_G=G1 _F=F1 _N=N1)'
 _example(
     'same_subtree',
@@ -303,7 +305,10 @@ _example(
 _example(
     'groups without resources',
     _NUMA,
-    ('resources=V:1&required_N=NUMA&same_subtree=_N', "CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=N1)"),
+    (
+        'resources=V:1&required_N=NUMA&same_subtree=_N',
+        "CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=N1)",
+    ),
     (
         'resources=V:1&required_N=NUMA&required_O=NUMA&same_subtree=_N,_O&group_policy=none',
         "CN{V:1} (''=CN _N=N0 _O=N0); CN{V:1} (''=CN _N=N1 _O=N1)",
@@ -458,11 +463,7 @@ CN2[V:8]
 )
 
 GENERATION = worlds.World.of(
-    '\n'.join(
-        line
-        for root in 'ABC'
-        for line in (root, *(f'  {root}{n}[VF:4]' for n in range(3)))
-    )
+    '\n'.join(line for root in 'ABC' for line in (root, *(f'  {root}{n}[VF:4]' for n in range(3))))
 )
 
 CASES: tuple[Case, ...] = tuple(_CASES)

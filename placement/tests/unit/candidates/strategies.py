@@ -96,3 +96,22 @@ def questions(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     """A world and a query for it."""
     world = draw(clouds())
     return world, draw(queries(world))
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """A small tree, and groups that all want the same of it."""
+    hosts = [
+        worlds.Host(
+            name=f'P{number}',
+            parent='P0' if number else None,
+            stock={'VCPU': {**draw(_records), 'min_unit': 1, 'step_size': 1}},
+        )
+        for number in range(draw(st.integers(1, 3)))
+    ]
+    world = worlds.World(tuple(hosts))
+    groups = tuple(
+        model.Group(suffix=suffix, amounts=((world.ids.classes['VCPU'], draw(st.integers(1, 2))),))
+        for suffix in draw(st.sampled_from((('', '_1'), ('_1', '_2'), ('', '_1', '_2'), _SUFFIXES)))
+    )
+    return world, model.Query(groups=groups, isolate=draw(st.booleans()))

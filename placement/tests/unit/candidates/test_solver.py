@@ -11,7 +11,7 @@ from placement.tests.unit.candidates import naive, strategies, worlds
 
 # The same examples in each run: a failure belongs to a change and not to chance.
 THOROUGH = hypothesis.settings(
-    max_examples=300,
+    max_examples=200,
     deadline=None,
     database=None,
     derandomize=True,
@@ -42,6 +42,12 @@ class DefinitionTest(base.BaseTestCase):
     @THOROUGH
     @hypothesis.given(strategies.questions())
     def test_same_as_by_definition(self, question):
+        world, query = question
+        self.assertEqual(sorted(_by_definition(world, query)), sorted(_all(world, query)))
+
+    @THOROUGH
+    @hypothesis.given(strategies.crowds())
+    def test_same_when_crowded(self, question):
         world, query = question
         self.assertEqual(sorted(_by_definition(world, query)), sorted(_all(world, query)))
 
@@ -187,11 +193,11 @@ class FlowTest(base.BaseTestCase):
             self.assertEqual(expected, rules.can_flow(wants, room), wants)
 
 
-class MutantsTest(base.BaseTestCase):
+class _Mutants(base.BaseTestCase):
     """Deliberate mistakes: the comparison with the definition must notice every one."""
 
     def _assert_caught(self, target: object, name: str, mistake: object) -> None:
-        @hypothesis.settings(THOROUGH, max_examples=3000, phases=[hypothesis.Phase.generate])
+        @hypothesis.settings(THOROUGH, max_examples=2000, phases=[hypothesis.Phase.generate])
         @hypothesis.given(strategies.questions())
         def same(question):
             world, query = question
@@ -199,6 +205,12 @@ class MutantsTest(base.BaseTestCase):
 
         with mock.patch.object(target, name, mistake):
             self.assertRaises(Exception, same)
+
+
+class MutantsTest(_Mutants):
+    """Deliberate mistakes about who may serve what."""
+
+    questions = strategies.questions()
 
     def test_min_unit_is_forgotten(self):
         right = eligibility.can_serve
@@ -211,16 +223,6 @@ class MutantsTest(base.BaseTestCase):
             return right(free, class_id, amount)
 
         self._assert_caught(eligibility, 'can_serve', wrong)
-
-    def test_usage_is_forgotten(self):
-        self._assert_caught(
-            solver, '_room', lambda p, c: min(p.stock[c].capacity, p.stock[c].max_unit)
-        )
-
-    def test_max_unit_of_the_sum_is_forgotten(self):
-        self._assert_caught(
-            solver, '_room', lambda p, c: p.stock[c].capacity - p.stock[c].used
-        )
 
     def test_forbidden_is_forgotten(self):
         self._assert_caught(eligibility, 'banned', lambda p, group: False)
@@ -279,6 +281,23 @@ class MutantsTest(base.BaseTestCase):
             rules, 'lines_of', lambda ps: {p.id: frozenset((p.id, p.parent_id)) for p in ps}
         )
 
+    def test_old_clients_get_siblings(self):
+        self._assert_caught(solver._Search, '_has_sibling', lambda *args: False)
+
+
+class CrowdMutantsTest(_Mutants):
+    """Deliberate mistakes about what several groups take from one provider."""
+
+    questions = strategies.crowds()
+
+    def test_usage_is_forgotten(self):
+        self._assert_caught(
+            solver, '_room', lambda p, c: min(p.stock[c].capacity, p.stock[c].max_unit)
+        )
+
+    def test_max_unit_of_the_sum_is_forgotten(self):
+        self._assert_caught(solver, '_room', lambda p, c: p.stock[c].capacity - p.stock[c].used)
+
     def test_isolation_is_forgotten(self):
         right = solver._problem
 
@@ -286,9 +305,6 @@ class MutantsTest(base.BaseTestCase):
             return dataclasses.replace(right(*args), isolated=frozenset())
 
         self._assert_caught(solver, '_problem', wrong)
-
-    def test_old_clients_get_siblings(self):
-        self._assert_caught(solver._Search, '_has_sibling', lambda *args: False)
 
     def test_flow_gives_up_too_early(self):
         with mock.patch.object(solver, 'PATIENCE', 0):

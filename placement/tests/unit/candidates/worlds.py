@@ -14,6 +14,7 @@ written with these names too: see `World.query` and `answers`.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+import dataclasses
 from dataclasses import dataclass, field
 import functools
 import re
@@ -42,7 +43,8 @@ _STOCK = {
     'used': 0,
 }
 _LINE = re.compile(
-    r'(?P<indent> *)(?P<name>\w+)(\[(?P<stock>[^]]*)\])? *(\{(?P<traits>[^}]*)\})? *(@(?P<aggs>\S+))?$'
+    r'(?P<indent> *)(?P<name>\w+)(\[(?P<stock>[^]]*)\])? *'
+    r'(\{(?P<traits>[^}]*)\})? *(@(?P<aggs>\S+))?$'
 )
 
 # Answers as a multiset of (allocations, mappings); mappings are None where nobody looks.
@@ -92,7 +94,9 @@ class World:
                 Host(
                     name=name,
                     parent=above[-1][1] if above else None,
-                    stock=dict(_record(item) for item in re.split(', *', match['stock'] or '') if item),
+                    stock=dict(
+                        _record(item) for item in re.split(', *', match['stock'] or '') if item
+                    ),
                     traits=tuple((match['traits'] or '').split()),
                     aggregates=tuple(filter(None, (match['aggs'] or '').split(','))),
                 )
@@ -181,6 +185,37 @@ class World:
         pairs = parse.parse_qsl(self.query(text), keep_blank_values=True)
         return request.bind(request.parse(pairs, version), self.ids)
 
+    def unbind(self, query: model.Query[int]) -> model.Query[str]:
+        """A query with names, from one with ids."""
+        ids = self.ids
+        classes = {id_: name for name, id_ in ids.classes.items()}
+        traits = {id_: name for name, id_ in ids.traits.items()}
+        aggregates = {id_: name for name, id_ in ids.aggregates.items()}
+        roots = {id_: name for name, id_ in ids.roots.items()}
+
+        def named(ids: Iterable[int], by_id: Mapping[int, str]) -> frozenset[str]:
+            return frozenset(by_id.get(id_, uuid_of('NOBODY')) for id_ in ids)
+
+        return dataclasses.replace(
+            query,
+            groups=tuple(
+                dataclasses.replace(
+                    group,
+                    amounts=tuple((classes[id_], amount) for id_, amount in group.amounts),
+                    required=tuple(named(any_set, traits) for any_set in group.required),
+                    forbidden=named(group.forbidden, traits),
+                    member_of=tuple(named(any_set, aggregates) for any_set in group.member_of),
+                    forbidden_aggregates=named(group.forbidden_aggregates, aggregates),
+                    in_tree=None
+                    if group.in_tree is None
+                    else roots.get(group.in_tree, uuid_of('NOBODY')),
+                )
+                for group in query.groups
+            ),
+            root_required=named(query.root_required, traits),
+            root_forbidden=named(query.root_forbidden, traits),
+        )
+
     def solve(
         self, query: model.Query[int], steps: int = -1, solve: Any = solver.solve
     ) -> list[model.Candidate]:
@@ -243,7 +278,10 @@ def _record(item: str) -> tuple[str, dict[str, Any]]:
     words = text.split()
     if len(words) == 1:
         words.insert(0, 'total')
-    given = {key: float(n) if '.' in n else int(n) for key, n in zip(words[::2], words[1::2], strict=True)}
+    given = {
+        key: float(n) if '.' in n else int(n)
+        for key, n in zip(words[::2], words[1::2], strict=True)
+    }
     return CLASSES.get(short, short), {**_STOCK, **given}
 
 
@@ -282,7 +320,9 @@ def answers(text: str) -> Answers:
                 for name, items in re.findall(r'(\w+)\{([^}]*)\}', amounts)
                 for item in items.split(',')
             ),
-            frozenset(_mapping(item) for item in mappings.rstrip(')').split()) if mappings else None,
+            frozenset(_mapping(item) for item in mappings.rstrip(')').split())
+            if mappings
+            else None,
         ] += 1
     return found
 

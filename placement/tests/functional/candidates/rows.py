@@ -1,0 +1,80 @@
+"""Worlds as rows of a database."""
+
+from collections.abc import Iterator
+import contextlib
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import models
+from placement.tests.unit.candidates import worlds
+
+# Tables in the order in which they can be filled.
+_TABLES = (
+    models.resource_classes,
+    models.traits,
+    models.placement_aggregates,
+    models.resource_providers,
+    models.inventories,
+    models.resource_provider_traits,
+    models.resource_provider_aggregates,
+    models.allocations,
+)
+
+
+@contextlib.contextmanager
+def database() -> Iterator[sa.Connection]:
+    """A connection to a new database in memory that has all tables."""
+    engine = sa.create_engine('sqlite://')
+    try:
+        models.metadata.create_all(engine)
+        with engine.connect() as conn:
+            yield conn
+    finally:
+        engine.dispose()
+
+
+def fill(conn: sa.Connection, world: worlds.World) -> None:
+    """Put a world into the database, in place of what is there."""
+    for table in reversed(_TABLES):
+        conn.execute(table.delete())
+    for table, rows in _rows(world).items():
+        if rows:
+            conn.execute(models.metadata.tables[table].insert(), rows)
+
+
+def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
+    rows: dict[str, list[dict[str, object]]] = {table.name: [] for table in _TABLES}
+    ids = world.ids
+    for table, names, column in (
+        ('resource_classes', ids.classes, 'name'),
+        ('traits', ids.traits, 'name'),
+        ('placement_aggregates', ids.aggregates, 'uuid'),
+    ):
+        rows[table] = [{'id': id_, column: name} for name, id_ in names.items()]
+    for provider in world.providers:
+        owner = {'resource_provider_id': provider.id}
+        rows['resource_providers'].append(
+            {
+                'id': provider.id,
+                'uuid': provider.uuid,
+                'name': provider.uuid,
+                'root_provider_id': provider.root_id,
+                'parent_provider_id': provider.parent_id,
+            }
+        )
+        rows['resource_provider_traits'] += [{**owner, 'trait_id': t} for t in provider.traits]
+        rows['resource_provider_aggregates'] += [
+            {**owner, 'aggregate_id': aggregate} for aggregate in provider.aggregates
+        ]
+        for record in provider.stock.values():
+            fields = record._asdict()
+            kind = {'resource_class_id': fields.pop('class_id')}
+            used = fields.pop('used')
+            rows['inventories'].append({**owner, **kind, **fields})
+            # In two pieces, to have something to sum up.
+            rows['allocations'] += [
+                {**owner, **kind, 'consumer_id': 'somebody', 'used': piece}
+                for piece in (used // 2, used - used // 2)
+                if piece
+            ]
+    return rows
