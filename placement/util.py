@@ -114,7 +114,7 @@ def read_body(environ: Environ) -> bytes:
             body = environ['wsgi.input'].read()
         else:
             return b''
-    except OSError as exc:
+    except (OSError, OverflowError) as exc:  # OverflowError: nothing is as long as it says
         raise MalformedBody('the request body could not be read') from exc
     return body
 
