@@ -1,9 +1,10 @@
 """Print what each request costs: ``python -m tools.perf``, run at the top of the source tree.
 
 Fixed worlds are built in a database, and each kind of request is asked of them inside this
-process, without a web server: a table tells statements, rows that the database handed out, bytes of
-the answer, milliseconds, and the most memory that the process had meanwhile. Times are medians. "cpu"
-is the part of the time that was spent in Python and the driver; the rest is the database's.
+process, without a web server: a table tells statements, rows that the database handed out, bytes
+of the answer, milliseconds, and the most memory that the process had meanwhile. Times are
+medians. "cpu" is the part of the time that was spent in Python and the driver; the rest is the
+database's.
 """
 
 import argparse
