@@ -71,32 +71,51 @@ def by_consumer_type(
     whole = consumer_type == ALL_TYPES
     group = None if whole else _CONSUMERS.c.consumer_type_id
     # The sums are made before names are joined to them: a few rows instead of all allocations.
-    sums = _sums(wanted, group).subquery()
+    sums = _sums_and_idle(wanted, group).subquery()
     counts = _counts(wanted, group).subquery()
     with db_api.reader() as conn:
         rows = conn.execute(
             sa.union_all(
-                sa.select(_type_name(sums, whole), _CLASSES.c.name, sums.c.used)
+                sa.select(
+                    _type_name(sums, whole),
+                    sa.func.coalesce(_CLASSES.c.name, CONSUMER_COUNT),
+                    sums.c.amount,
+                )
                 .select_from(sums)
-                .join(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
-                sa.select(_type_name(counts, whole), sa.literal(CONSUMER_COUNT), counts.c.number)
-                .select_from(counts)
-                .where(counts.c.number > 0),
+                .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
+                sa.select(_type_name(counts, whole), sa.literal(CONSUMER_COUNT), counts.c.amount),
             )
         ).all()
     usages: dict[str, dict[str, int]] = {}
     for type_name, name, amount in rows:
-        usages.setdefault(type_name, {})[name] = int(amount)
-    return usages
+        amounts = usages.setdefault(type_name, {})
+        amounts[name] = amounts.get(name, 0) + int(amount)
+    return {name: amounts for name, amounts in usages.items() if amounts[CONSUMER_COUNT]}
 
 
-def _sums(
-    wanted: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None = None
-) -> sa.Select[Any]:
-    keys = _keys(group)
+def _sums(wanted: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
     return (
-        sa.select(_HELD.c.resource_class_id, *keys, sa.func.sum(_HELD.c.used).label('used'))
+        sa.select(_HELD.c.resource_class_id, sa.func.sum(_HELD.c.used).label('used'))
         .select_from(_CONSUMERS.join(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid))
+        .where(*wanted)
+        .group_by(_HELD.c.resource_class_id)
+    )
+
+
+def _sums_and_idle(
+    wanted: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
+) -> sa.Select[Any]:
+    """The sums by class and, without a class, how many consumers hold nothing, negative.
+
+    Such consumers are left behind by other releases and do not count. Here they are met on the
+    way, while to look for the allocations of each consumer once more would take half as long again.
+    """
+    keys = _keys(group)
+    idle = _HELD.c.resource_class_id.is_(None)
+    amount = sa.case((idle, -sa.func.count()), else_=sa.func.sum(_HELD.c.used))
+    return (
+        sa.select(_HELD.c.resource_class_id, *keys, amount.label('amount'))
+        .select_from(_CONSUMERS.outerjoin(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid))
         .where(*wanted)
         .group_by(_HELD.c.resource_class_id, *keys)
     )
@@ -105,11 +124,11 @@ def _sums(
 def _counts(
     wanted: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
 ) -> sa.Select[Any]:
-    holds = sa.exists().where(_HELD.c.consumer_id == _CONSUMERS.c.uuid)
+    """How many consumers there are, those that hold nothing included."""
     keys = _keys(group)
     return (
-        sa.select(sa.func.count(_CONSUMERS.c.id).label('number'), *keys)
-        .where(*wanted, holds)
+        sa.select(sa.func.count(_CONSUMERS.c.uuid).label('amount'), *keys)
+        .where(*wanted)
         .group_by(*keys)
     )
 
