@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import orjson
 from oslo_config import cfg
-import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy
@@ -92,7 +91,7 @@ class Service:
         def forget(dbapi_connection: Any, record: Any) -> None:
             dbapi_connection.row_factory = None
 
-        listeners = [('after_cursor_execute', count)]
+        listeners: list[tuple[str, Any]] = [('after_cursor_execute', count)]
         if self.engine.dialect.name == 'sqlite':
             listeners += [('checkout', watch), ('checkin', forget)]
         for name, function in listeners:
