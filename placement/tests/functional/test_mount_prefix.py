@@ -1,0 +1,59 @@
+"""The service below a prefix of the URL, as behind most web servers."""
+
+from oslotest import base
+import requests
+
+from placement.tests.functional.fixtures import capture
+from placement.tests.functional.fixtures import placement as placement_fixture
+
+HOST = '5e0c9a6f-0000-4000-8000-000000000001'
+
+
+class MountPrefix(base.BaseTestCase):
+    """`PlacementFixture` serves below `/placement`."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.useFixture(capture.Logging())
+        self.endpoint = self.useFixture(placement_fixture.PlacementFixture()).endpoint
+
+    def request(self, method: str, path: str, **options: object) -> requests.Response:
+        headers = {'x-auth-token': 'admin', 'openstack-api-version': 'placement latest'}
+        return requests.request(
+            method,
+            self.endpoint + path,
+            headers=headers,
+            timeout=10,
+            **options,  # type: ignore[arg-type]
+        )
+
+    def test_locations_have_host_and_prefix(self) -> None:
+        answer = self.request('POST', '/resource_providers', json={'name': 'host', 'uuid': HOST})
+        self.assertEqual(f'{self.endpoint}/resource_providers/{HOST}', answer.headers['location'])
+        for path in ('/resource_classes/CUSTOM_A', '/traits/CUSTOM_A'):
+            answer = self.request('PUT', path)
+            self.assertEqual(self.endpoint + path, answer.headers['location'])
+
+    def test_links_have_the_prefix_only(self) -> None:
+        self.request('POST', '/resource_providers', json={'name': 'host', 'uuid': HOST})
+        path = f'/resource_providers/{HOST}'
+        for document in (
+            self.request('GET', path).json(),
+            self.request('GET', '/resource_providers').json()['resource_providers'][0],
+        ):
+            rels = ['', 'inventories', 'usages', 'aggregates', 'traits', 'allocations']
+            self.assertEqual(
+                [f'/placement{path}/{rel}'.rstrip('/') for rel in rels],
+                [link['href'] for link in document['links']],
+            )
+        document = self.request('GET', '/resource_classes/VCPU').json()
+        self.assertEqual('/placement/resource_classes/VCPU', document['links'][0]['href'])
+
+    def test_the_root_is_where_it_is_mounted(self) -> None:
+        for path in ('', '/'):
+            answer = self.request('GET', path)
+            self.assertEqual(200, answer.status_code)
+            self.assertEqual('v1.0', answer.json()['versions'][0]['id'])
+
+    def test_unknown_paths_are_below_the_prefix(self) -> None:
+        self.assertEqual(404, self.request('GET', '/placement').status_code)
