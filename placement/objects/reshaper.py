@@ -87,10 +87,11 @@ def _require_inventories(
     wanted: Mapping[str, NewInventory],
     providers: Mapping[str, resource_provider.Locked],
 ) -> None:
+    """Check provider by provider, in the order of the body: the first fault is the one told."""
     unknown = wanted.keys() - providers.keys()
-    if unknown:
-        raise exception.UnknownResourceProviders(unknown, errors.RESOURCE_PROVIDER_NOT_FOUND)
     for uuid, new in wanted.items():
+        if uuid in unknown:
+            raise exception.UnknownResourceProviders(unknown, errors.RESOURCE_PROVIDER_NOT_FOUND)
         resource_provider.require_generation(providers[uuid], new.generation)
 
 
