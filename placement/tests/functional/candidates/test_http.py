@@ -1,0 +1,378 @@
+"""Candidates over HTTP: every worked example, shapes, refusals, options."""
+
+import collections
+import itertools
+from typing import Any
+
+from placement.candidates import search
+from placement.microversion import Version
+from placement.tests.functional import base
+from placement.tests.unit.candidates import cases, worlds
+
+_RECORD = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
+
+
+class CandidatesTest(base.TestCase):
+    """Builds worlds and asks for candidates."""
+
+    def build(self, world: worlds.World) -> None:
+        for name in {*worlds.KNOWN_TRAITS, *(t for host in world.hosts for t in host.traits)}:
+            if name != 'SHARE':
+                self.sure('PUT', f'/traits/{worlds.trait(name)}')
+        for host in world.hosts:
+            self._build_host(host)
+
+    def _build_host(self, host: worlds.Host) -> None:
+        body = {'name': host.name, 'uuid': host.uuid}
+        if host.parent:
+            body['parent_provider_uuid'] = worlds.uuid_of(host.parent)
+        self.sure('POST', '/resource_providers', body)
+        path, generation = f'/resource_providers/{host.uuid}', itertools.count()
+        if host.stock:
+            records = {
+                name: {key: record[key] for key in _RECORD} for name, record in host.stock.items()
+            }
+            self._put(f'{path}/inventories', generation, inventories=records)
+        if host.traits:
+            traits = [worlds.trait(name) for name in host.traits]
+            self._put(f'{path}/traits', generation, traits=traits)
+        if host.aggregates:
+            uuids = [worlds.uuid_of(name) for name in host.aggregates]
+            self._put(f'{path}/aggregates', generation, aggregates=uuids)
+        used = {name: record['used'] for name, record in host.stock.items() if record['used']}
+        if used:
+            consumer = worlds.uuid_of(f'consumer of {host.name}')
+            self.sure('PUT', f'/allocations/{consumer}', base.claim({host.uuid: used}))
+
+    def _put(self, path: str, generation: Any, **body: Any) -> None:
+        self.sure('PUT', path, {'resource_provider_generation': next(generation), **body})
+
+    def candidates(self, world: worlds.World, query: str, version: Version = worlds.NEWEST) -> Any:
+        path = f'/allocation_candidates?{world.query(query)}'
+        return self.sure('GET', path, version=str(version))
+
+
+class WorkedExamplesTest(CandidatesTest):
+    """Each test is one world with all its rows."""
+
+    def check(self, rows: list[cases.Case]) -> None:
+        self.build(rows[0].world)
+        for case in rows:
+            body = self.candidates(case.world, case.query, case.version)
+            found, expected = case.world.answers_of(body), worlds.answers(case.answers)
+            if any(mappings is None for _, mappings in expected):
+                found = worlds.without_mappings(found)
+            self.assertEqual(expected, found, case.name)
+            if case.summaries is not None:
+                names = {case.world.names[uuid] for uuid in body['provider_summaries']}
+                self.assertEqual(set(case.summaries.split()), names, case.name)
+
+
+def _add_tests() -> None:
+    rows = collections.defaultdict(list)
+    for case in cases.CASES:
+        rows[case.name.rsplit('.', 1)[0]].append(case)
+    for number, (name, found) in enumerate(rows.items()):
+        test = f'test_{number:02d}_{name}'.replace(' ', '_').replace(',', '')
+        setattr(WorkedExamplesTest, test, lambda self, found=found: self.check(found))
+
+
+_add_tests()
+
+
+class ShapesTest(CandidatesTest):
+    """What a response looks like from version to version."""
+
+    world = worlds.World.of('CN[V:8, D:10]')
+    stock = {'VCPU': {'capacity': 8, 'used': 0}, 'DISK_GB': {'capacity': 10, 'used': 0}}
+    amounts = {'VCPU': 1, 'DISK_GB': 1}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.build(self.world)
+        self.uuid = worlds.uuid_of('CN')
+
+    def test_list_of_allocations(self):
+        self.assertEqual(
+            {
+                'allocation_requests': [
+                    {
+                        'allocations': [
+                            {'resource_provider': {'uuid': self.uuid}, 'resources': self.amounts}
+                        ]
+                    }
+                ],
+                'provider_summaries': {self.uuid: {'resources': self.stock}},
+            },
+            self.candidates(self.world, 'resources=V:1,D:1', Version(1, 10)),
+        )
+
+    def test_keyed_allocations(self):
+        body = self.candidates(self.world, 'resources=V:1,D:1', Version(1, 12))
+        self.assertEqual(
+            [{'allocations': {self.uuid: {'resources': self.amounts}}}],
+            body['allocation_requests'],
+        )
+
+    def test_newest(self):
+        body = self.candidates(self.world, 'resources=V:1,D:1')
+        self.assertEqual(
+            [
+                {
+                    'allocations': {self.uuid: {'resources': self.amounts}},
+                    'mappings': {'': [self.uuid]},
+                }
+            ],
+            body['allocation_requests'],
+        )
+        self.assertEqual(
+            {
+                self.uuid: {
+                    'resources': self.stock,
+                    'traits': [],
+                    'parent_provider_uuid': None,
+                    'root_provider_uuid': self.uuid,
+                }
+            },
+            body['provider_summaries'],
+        )
+
+    def test_members_of_summaries(self):
+        for minor, members in (
+            (16, {'resources'}),
+            (17, {'resources', 'traits'}),
+            (28, {'resources', 'traits'}),
+            (29, {'resources', 'traits', 'parent_provider_uuid', 'root_provider_uuid'}),
+        ):
+            body = self.candidates(self.world, 'resources=V:1', Version(1, minor))
+            self.assertEqual(members, body['provider_summaries'][self.uuid].keys())
+
+    def test_classes_of_summaries(self):
+        for minor, classes in ((26, {'VCPU'}), (27, {'VCPU', 'DISK_GB'})):
+            body = self.candidates(self.world, 'resources=V:1', Version(1, minor))
+            self.assertEqual(classes, body['provider_summaries'][self.uuid]['resources'].keys())
+
+    def test_nothing(self):
+        self.assertEqual(
+            {'allocation_requests': [], 'provider_summaries': {}},
+            self.candidates(self.world, 'resources=V:9'),
+        )
+
+    def test_headers(self):
+        for minor, present in ((14, False), (15, True)):
+            answer = self.ask(
+                'GET', '/allocation_candidates?resources=VCPU:1', version=f'1.{minor}'
+            )
+            self.assertEqual(present, 'last-modified' in answer.headers)
+            self.assertEqual(present, answer.headers.get('cache-control') == 'no-cache')
+
+    def test_first_version(self):
+        answer = self.ask('GET', '/allocation_candidates?resources=VCPU:1', version='1.9')
+        self.assertEqual(404, answer.status_code)
+
+    def test_candidates_can_be_claimed(self):
+        body = self.candidates(self.world, 'resources=V:8,D:1')
+        claim = base.claim({})
+        claim['allocations'] = body['allocation_requests'][0]['allocations']
+        self.sure('PUT', f'/allocations/{worlds.uuid_of("somebody")}', claim)
+        self.assertEqual([], self.candidates(self.world, 'resources=V:1')['allocation_requests'])
+
+
+UNDEFINED = 'placement.undefined_code'
+BAD_VALUE = 'placement.query.bad_value'
+MISSING = 'placement.query.missing_value'
+DUPLICATE = 'placement.query.duplicate_key'
+A = worlds.uuid_of('A')
+
+REFUSALS = (
+    # query, first version that refuses like this, code, what the detail names
+    ('', 36, MISSING, ''),
+    ('', 25, UNDEFINED, ''),
+    ('', 10, UNDEFINED, 'resources'),
+    ('resources=VCPU:1&unknown=1', 10, UNDEFINED, 'unknown'),
+    ('resources=VCPU:1&limit=1', 10, UNDEFINED, 'limit'),
+    ('resources=VCPU:1&required=AVX', 16, UNDEFINED, 'required'),
+    ('resources=VCPU:1&root_required=X', 34, UNDEFINED, 'root_required'),
+    ('resources1=VCPU:1&same_subtree=1', 35, UNDEFINED, 'same_subtree'),
+    ('resources=VCPU:1&in_tree=' + A, 30, UNDEFINED, 'in_tree'),
+    ('resources_A=VCPU:1', 32, UNDEFINED, 'resources_A'),
+    ('resources01=VCPU:1', 25, UNDEFINED, 'resources01'),
+    ('resources' + 'x' * 65 + '=VCPU:1', 39, UNDEFINED, ''),
+    ('resources=VCPU:1%ff', 39, UNDEFINED, ''),
+    ('resources=VCPU:1&limit=0', 16, UNDEFINED, 'limit'),
+    ('resources=VCPU:1&limit=1%0a', 16, UNDEFINED, 'limit'),
+    ('resources=VCPU:1&limit=a&limit=1', 16, UNDEFINED, 'limit'),
+    ('resources=VCPU:1&group_policy=maybe', 25, UNDEFINED, 'group_policy'),
+    ('resources=VCPU:1&root_required=X&root_required=Y', 35, DUPLICATE, 'root_required'),
+    ('resources=VCPU:1&root_required=X,', 35, UNDEFINED, ''),
+    ('resources=VCPU:1&root_required=in:X', 35, UNDEFINED, ''),
+    ('resources=VCPU:1&root_required=X,!X', 35, BAD_VALUE, 'X'),
+    ('resources1=VCPU:1&same_subtree=1,', 36, BAD_VALUE, ''),
+    ('resources1=VCPU:1&same_subtree=1,2', 36, BAD_VALUE, '2'),
+    ('resources=VCPU:0', 10, UNDEFINED, 'VCPU:0'),
+    ('resources=VCPU:x&resources=VCPU:1', 10, UNDEFINED, 'VCPU:x'),
+    ('resources=VCPU:1&required=!HW_CPU_X86_AVX', 17, UNDEFINED, '!'),
+    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX', 38, UNDEFINED, 'in:'),
+    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX,!HW_CPU_X86_AVX2', 39, UNDEFINED, '!'),
+    (f'resources=VCPU:1&member_of=!{A}', 31, UNDEFINED, '!'),
+    (f'resources=VCPU:1&member_of={A}&member_of={A}', 23, UNDEFINED, 'member_of'),
+    ('resources=VCPU:1&member_of=x', 21, UNDEFINED, 'x'),
+    ('resources=VCPU:1&in_tree=x', 31, UNDEFINED, 'in_tree'),
+    ('resources=VCPU:1&required1=HW_CPU_X86_AVX', 25, UNDEFINED, '1'),
+    (f'resources=VCPU:1&member_of1={A}', 25, UNDEFINED, '1'),
+    (f'resources=VCPU:1&in_tree1={A}', 31, UNDEFINED, '1'),
+    ('resources_G=VCPU:1&required_N=HW_CPU_X86_AVX', 36, BAD_VALUE, '_N'),
+    ('required_N=HW_CPU_X86_AVX&same_subtree=_N', 36, MISSING, ''),
+    ('resources1=VCPU:1&required=HW_CPU_X86_AVX&same_subtree=1', 36, BAD_VALUE, ''),
+    ('resources=VCPU:1&required=HW_CPU_X86_AVX,!HW_CPU_X86_AVX', 22, UNDEFINED, 'HW_CPU_X86_AVX'),
+    (
+        'resources=VCPU:1&required=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2'
+        '&required=!HW_CPU_X86_AVX,!HW_CPU_X86_AVX2',
+        39,
+        UNDEFINED,
+        'HW_CPU_X86_AVX2',
+    ),
+    ('resources1=VCPU:1&resources2=VCPU:1', 25, UNDEFINED, 'group_policy'),
+    (
+        'resources_G=VCPU:1&required_N=HW_CPU_X86_AVX&same_subtree=_N',
+        36,
+        UNDEFINED,
+        'group_policy',
+    ),
+    ('resources=NOTHING:1', 10, UNDEFINED, 'No such resource class NOTHING'),
+    ('resources=vcpu:1', 10, UNDEFINED, 'No such resource class vcpu'),
+    ('resources=VCPU:1&required=NOTHING', 17, UNDEFINED, 'NOTHING'),
+    ('resources=VCPU:1&required=!NOTHING', 22, UNDEFINED, 'NOTHING'),
+    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX,NOTHING', 39, UNDEFINED, 'NOTHING'),
+    ('resources=NOTHING:1&root_required=MISSING', 35, UNDEFINED, 'MISSING'),
+)
+
+
+class RefusalsTest(CandidatesTest):
+    """What is refused, since when, and with which code."""
+
+    def test_refusals(self):
+        for query, minor, code, named in REFUSALS:
+            answer = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
+            self.assertEqual(400, answer.status_code, query)
+            error = answer.json()['errors'][0]
+            self.assertEqual(code if minor >= 23 else None, error.get('code'), query)
+            self.assertIn(named, error['detail'], query)
+
+    def test_allowed(self):
+        for query, minor in (
+            ('resources=VCPU:1&limit=1', 16),
+            ('resources=VCPU:1&required=HW_CPU_X86_AVX', 17),
+            (f'resources=VCPU:1&member_of={A}', 21),
+            ('resources=VCPU:1&required=!HW_CPU_X86_AVX', 22),
+            (f'resources=VCPU:1&member_of={A}&member_of=in:{A},{A}', 24),
+            ('resources=VCPU:1&resources1=VCPU:1', 25),
+            ('resources1=VCPU:1&resources2=VCPU:1&group_policy=none', 25),
+            (f'resources=VCPU:1&in_tree=%20{A}%20', 31),
+            (f'resources=VCPU:1&member_of=!in:{A}&member_of={A}', 32),
+            ('resources_a-B=VCPU:1', 33),
+            ('resources=VCPU:1&root_required=HW_CPU_X86_AVX,!HW_CPU_X86_AVX2', 35),
+            ('resources1=VCPU:1&same_subtree=1', 36),
+            ('resources=VCPU:1&required=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2', 39),
+            ('resources=VCPU:' + '9' * 40, 10),
+            ('resources=VCPU:1&limit=' + '9' * 40, 16),
+        ):
+            answer = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
+            self.assertEqual(200, answer.status_code, answer.text)
+
+
+class OptionsTest(CandidatesTest):
+    """Limits, strategies and chance."""
+
+    query = 'resources_1=VF:1&resources_2=VF:1&group_policy=none'
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.world = cases.GENERATION
+        self.build(self.world)
+
+    def option(self, **options: Any) -> None:
+        self.service.conf_fixture.config(group='placement', **options)
+
+    def ask_for(self, more: str = '') -> tuple[list[Any], set[str], set[str]]:
+        """Elements, roots of their providers, roots of the summaries."""
+        body = self.candidates(self.world, self.query + more)
+        elements = body['allocation_requests']
+        roots = {
+            body['provider_summaries'][uuid]['root_provider_uuid']
+            for element in elements
+            for uuid in element['allocations']
+        }
+        summarised = {s['root_provider_uuid'] for s in body['provider_summaries'].values()}
+        return elements, roots, summarised
+
+    def test_all(self):
+        elements, roots, _ = self.ask_for()
+        self.assertEqual((27, 3), (len(elements), len(roots)))
+
+    def test_the_same_order_each_time(self):
+        self.assertEqual(self.ask_for(), self.ask_for())
+
+    def test_depth_first(self):
+        self.option(max_allocation_candidates=5)
+        elements, roots, _ = self.ask_for()
+        self.assertEqual((5, 1), (len(elements), len(roots)))
+
+    def test_breadth_first(self):
+        self.option(
+            max_allocation_candidates=5, allocation_candidates_generation_strategy='breadth-first'
+        )
+        elements, roots, _ = self.ask_for()
+        self.assertEqual((5, 3), (len(elements), len(roots)))
+        elements, _, _ = self.ask_for('&limit=3')
+        self.assertEqual(3, len(elements))
+
+    def test_a_cap_of_nothing_is_one(self):
+        self.option(max_allocation_candidates=0)
+        self.assertEqual(1, len(self.ask_for()[0]))
+
+    def test_limit(self):
+        for limit in (1, 2, 10, 27, 28):
+            elements, roots, summarised = self.ask_for(f'&limit={limit}')
+            self.assertEqual(min(limit, 27), len(elements))
+            self.assertEqual(roots, summarised)
+
+    def test_the_first_limit_counts(self):
+        self.assertEqual(2, len(self.ask_for('&limit=2&limit=3')[0]))
+
+    def test_the_cap_comes_before_old_clients(self):
+        """Nine of a tree are found, of which three are on one provider each."""
+        path = (
+            '/allocation_candidates?resources1=SRIOV_NET_VF:1&resources2=SRIOV_NET_VF:1'
+            '&group_policy=none'
+        )
+        whole = self.sure('GET', path, version='1.28')
+        self.assertEqual(9, len(whole['allocation_requests']))
+        self.option(max_allocation_candidates=9)
+        capped = self.sure('GET', path, version='1.28')
+        self.assertEqual(3, len(capped['allocation_requests']))
+        self.assertEqual(3, len(capped['provider_summaries']))
+
+    def test_chance(self):
+        self.option(randomize_allocation_candidates=True)
+        whole = self.ask_for()[0]
+        self.assertEqual(27, len(whole))
+        seen = set()
+        for _ in range(60):
+            elements, roots, summarised = self.ask_for('&limit=1')
+            self.assertEqual(1, len(elements))
+            self.assertIn(elements[0], whole)
+            self.assertEqual(roots, summarised)
+            seen |= roots
+        self.assertEqual(3, len(seen))
+
+    def test_wide_trees_option_changes_nothing(self):
+        before = self.ask_for()
+        self.service.conf_fixture.config(group='workarounds', optimize_for_wide_provider_trees=True)
+        self.assertEqual(before, self.ask_for())
+
+    def test_guard(self):
+        self.option(max_candidate_search_steps=30)
+        with self.assertLogs(search.LOG, 'WARNING'):
+            elements, _, _ = self.ask_for()
+        self.assertLess(len(elements), 27)
