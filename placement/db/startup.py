@@ -50,6 +50,14 @@ def is_cluster(conn: sa.Connection) -> bool:
     return row is not None and str(row[1]).upper() == 'ON'
 
 
+def _take_postgresql_lock(conn: sa.Connection) -> None:
+    """Wait for the lock as long as it takes; the other locks keep their patience."""
+    patience = conn.scalar(sa.select(sa.func.current_setting('lock_timeout')))
+    conn.execute(sa.select(sa.func.set_config('lock_timeout', '0', True)))
+    conn.execute(sa.select(sa.func.pg_advisory_xact_lock(_POSTGRESQL_LOCK)))
+    conn.execute(sa.select(sa.func.set_config('lock_timeout', patience, True)))
+
+
 @contextlib.contextmanager
 def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
     cluster = is_cluster(conn)

@@ -3,10 +3,13 @@
 import os
 import subprocess
 import sys
+import threading
 
+import fixtures
 import os_resource_classes
 import os_traits
 
+from placement.db import startup
 from placement.db.sqlalchemy import migration, models
 from placement.tests.functional.db import base
 
@@ -21,6 +24,34 @@ response = request.get_response(api.application)
 assert response.status_int == 200, response
 assert len(response.json['resource_classes']) == int(sys.argv[1]), response
 """
+
+
+class SlowRivalTest(base.TestCase):
+    def setUp(self):
+        # Waiting for a rival's migration has nothing to do with waiting for a row.
+        self.useFixture(fixtures.MonkeyPatch('placement.db.sessions.LOCK_SECONDS', 1))
+        super().setUp()
+
+    def test_whoever_comes_second_waits(self):
+        holds, may_go = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with startup.alone(self.engine):
+                holds.set()
+                may_go.wait(30)
+
+        rival = threading.Thread(target=hold)
+        rival.start()
+        self.addCleanup(rival.join)
+        self.addCleanup(may_go.set)
+        self.assertTrue(holds.wait(30))
+        timer = threading.Timer(2.5, may_go.set)
+        timer.start()
+        self.addCleanup(timer.cancel)
+        migration.upgrade('head')
+
+        self.assertTrue(may_go.is_set())
+        self.assertEqual('a082b8bb98d0', migration.version())
 
 
 class StartTogetherTest(base.TestCase):
