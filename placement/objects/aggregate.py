@@ -1,6 +1,6 @@
 """Aggregates: groups of providers that are nothing but a uuid, made on first use and kept."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -21,8 +21,14 @@ _OF_PROVIDER = (
     .where(_LINKS.c.resource_provider_id == sa.bindparam('provider_id'))
     .order_by(_AGGREGATES.c.id)
 )
-_IDS = sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid).where(
-    _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))
+# What is wanted as far as it exists, and what is linked already, which has no uuid here.
+_FACTS = sa.union_all(
+    sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid).where(
+        _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))
+    ),
+    sa.select(_LINKS.c.aggregate_id, sa.null()).where(
+        _LINKS.c.resource_provider_id == sa.bindparam('provider_id')
+    ),
 )
 
 
@@ -53,7 +59,7 @@ def replace(
         provider = resource_provider.lock_one(conn, uuid)
         if given_generation is not None:
             resource_provider.require_generation(provider, given_generation)
-        _set_links(conn, provider.id, _ensure(conn, aggregates))
+        _set_links(conn, provider.id, sorted(set(aggregates)))
         if given_generation is None:
             generation.touch(conn, models.resource_providers, [provider.id])
             return provider.generation
@@ -63,30 +69,40 @@ def replace(
     return db_api.write(work)
 
 
-def _ensure(conn: sa.Connection, uuids: Collection[str]) -> set[int]:
-    """The ids of aggregates, which are created where they are missing."""
-    if not uuids:
-        return set()
-    wanted = sorted(set(uuids))
-    found = keys.match(conn, wanted, conn.execute(_IDS, {'uuids': wanted}).all(), 'uuid')
+def _set_links(conn: sa.Connection, provider_id: int, wanted: Sequence[str]) -> None:
+    """Link a provider to just these aggregates, which are created where they are missing."""
+    rows = conn.execute(_FACTS, {'uuids': wanted, 'provider_id': provider_id}).all()
+    found = keys.match(conn, wanted, [row for row in rows if row.uuid is not None], 'uuid')
+    known = {row.id for row in found.values()}
+    linked = {row.id for row in rows if row.uuid is None}
     missing = [uuid for uuid in wanted if uuid not in found]
-    ids = {row.id for row in found.values()}
-    if not missing:
-        return ids
-    keys.require_one_spelling(conn, missing)
-    conn.execute(sa.insert(_AGGREGATES), [{'uuid': uuid} for uuid in missing])
-    return ids | {row.id for row in conn.execute(_IDS, {'uuids': missing})}
+    _unlink(conn, provider_id, sorted(linked - known))
+    _link(conn, provider_id, sorted(known - linked))
+    if missing:
+        keys.require_one_spelling(conn, missing)
+        conn.execute(sa.insert(_AGGREGATES), [{'uuid': uuid} for uuid in missing])
+        ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)
+        conn.execute(
+            sa.insert(_LINKS).from_select(
+                ['resource_provider_id', 'aggregate_id'],
+                ids.where(_AGGREGATES.c.uuid.in_(missing)),
+            )
+        )
 
 
-def _set_links(conn: sa.Connection, provider_id: int, aggregate_ids: set[int]) -> None:
-    here = _LINKS.c.resource_provider_id == provider_id
-    current = set(conn.execute(sa.select(_LINKS.c.aggregate_id).where(here)).scalars())
-    gone = sorted(current - aggregate_ids)
-    new = sorted(aggregate_ids - current)
-    if gone:
-        conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.aggregate_id.in_(gone)))
-    if new:
+def _unlink(conn: sa.Connection, provider_id: int, aggregate_ids: Sequence[int]) -> None:
+    if aggregate_ids:
+        conn.execute(
+            sa.delete(_LINKS).where(
+                _LINKS.c.resource_provider_id == provider_id,
+                _LINKS.c.aggregate_id.in_(aggregate_ids),
+            )
+        )
+
+
+def _link(conn: sa.Connection, provider_id: int, aggregate_ids: Sequence[int]) -> None:
+    if aggregate_ids:
         conn.execute(
             sa.insert(_LINKS),
-            [{'resource_provider_id': provider_id, 'aggregate_id': new_id} for new_id in new],
+            [{'resource_provider_id': provider_id, 'aggregate_id': id_} for id_ in aggregate_ids],
         )

@@ -10,6 +10,7 @@ import datetime
 import enum
 from typing import TYPE_CHECKING, Any
 
+from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import db_api, exception
@@ -167,18 +168,34 @@ def create(ctx: 'RequestContext', uuid: str, name: str, parent_uuid: str | None 
             'parent_provider_id': parent.id if parent else None,
         }
         result = conn.execute(sa.insert(_PROVIDERS), values)
-        if parent is None:
-            new_id = result.inserted_primary_key[0]  # type: ignore[index]
-            conn.execute(
-                sa.update(_PROVIDERS)
-                .where(_PROVIDERS.c.id == new_id)
-                .values(root_provider_id=new_id)
-            )
-        else:
+        new_id = result.inserted_primary_key[0]  # type: ignore[index]
+        if parent is not None:
             generation.touch(conn, _PROVIDERS, [parent.id])
-        return read(conn, uuid)
+            return _new(new_id, uuid, name, parent.root_id, parent.root_uuid, parent)
+        conn.execute(
+            sa.update(_PROVIDERS).where(_PROVIDERS.c.id == new_id).values(root_provider_id=new_id)
+        )
+        return _new(new_id, uuid, name, new_id, uuid, None)
 
     return db_api.write(work)
+
+
+def _new(
+    id_: int, uuid: str, name: str, root_id: int, root_uuid: str, parent: Provider | None
+) -> Provider:
+    """A provider that was created in this moment; what the database thinks of it is not asked."""
+    return Provider(
+        id=id_,
+        uuid=uuid,
+        name=name,
+        generation=0,
+        root_id=root_id,
+        parent_id=parent.id if parent else None,
+        root_uuid=root_uuid,
+        parent_uuid=parent.uuid if parent else None,
+        updated_at=None,
+        created_at=timeutils.utcnow(),
+    )
 
 
 def update(
@@ -283,7 +300,7 @@ def _lock_in_tree(conn: sa.Connection, provider: Provider) -> Locked:
     return locked
 
 
-def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None) -> Locked:
+def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None) -> Provider:
     """Lock the roots of the trees that change, the parent, and the provider that moves there.
 
     :raises exception.UnknownParent:
@@ -299,7 +316,7 @@ def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None)
     for one in involved:
         if one.id not in locked or locked[one.id].root_id != one.root_id:
             raise exception.LostSwap(f'Resource provider {one.uuid}')
-    return locked[parent.id]
+    return parent
 
 
 def _move(

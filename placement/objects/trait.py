@@ -1,6 +1,6 @@
 """Traits: qualities of providers, and which provider has which."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 import datetime
 from typing import TYPE_CHECKING, Any
@@ -143,20 +143,14 @@ def replace_on_provider(
     def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
         provider = resource_provider.lock_one(conn, uuid)
         resource_provider.require_generation(provider, given_generation)
-        rows = (
-            conn.execute(
-                sa.select(*_COLUMNS)
-                .where(_TRAITS.c.name.in_(sorted(set(names))))
-                .order_by(_TRAITS.c.name)
-            ).all()
-            if names
-            else []
-        )
-        unknown = set(names) - {row.name for row in rows}
+        rows = conn.execute(_wanted_and_linked(names, provider.id)).all()
+        wanted = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
+        unknown = set(names) - {row.name for row in wanted}
         if unknown:
             raise exception.UnknownTraits(unknown)
-        raised = _set_links(conn, provider, [row.id for row in rows])
-        return raised, [_trait(row) for row in rows]
+        linked = {row.id for row in rows if row.name is None}
+        raised = _set_links(conn, provider, linked, {row.id for row in wanted})
+        return raised, [_trait(row) for row in wanted]
 
     return db_api.write(work)
 
@@ -168,7 +162,9 @@ def clear_on_provider(ctx: 'RequestContext', uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        _set_links(conn, resource_provider.lock_one(conn, uuid), [])
+        provider = resource_provider.lock_one(conn, uuid)
+        linked = conn.execute(_wanted_and_linked([], provider.id))
+        _set_links(conn, provider, {row.id for row in linked}, set())
 
     db_api.write(work)
 
@@ -177,15 +173,22 @@ def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
 
 
-def _set_links(conn: sa.Connection, provider: Locked, trait_ids: Sequence[int]) -> int:
-    """Link a provider to just these traits, and give its generation after that."""
-    here = _LINKS.c.resource_provider_id == provider.id
-    current = set(conn.execute(sa.select(_LINKS.c.trait_id).where(here)).scalars())
-    gone = sorted(current.difference(trait_ids))
-    new = sorted(set(trait_ids) - current)
+def _wanted_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
+    """The traits of these names, then those that a provider has, which come without a name."""
+    nothing = (sa.null() for _ in _COLUMNS[1:])
+    return sa.union_all(
+        sa.select(*_COLUMNS).where(_TRAITS.c.name.in_(sorted(set(names)))),
+        sa.select(_LINKS.c.trait_id, *nothing).where(_LINKS.c.resource_provider_id == provider_id),
+    )
+
+
+def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], wanted: set[int]) -> int:
+    """Link a provider to just the wanted traits, and give its generation after that."""
+    gone, new = sorted(linked - wanted), sorted(wanted - linked)
     if not gone and not new:
         return provider.generation
     if gone:
+        here = _LINKS.c.resource_provider_id == provider.id
         conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.trait_id.in_(gone)))
     if new:
         conn.execute(
