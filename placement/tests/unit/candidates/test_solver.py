@@ -7,7 +7,7 @@ import hypothesis
 from oslotest import base
 
 from placement.candidates import eligibility, model, rules, solver
-from placement.tests.unit.candidates import naive, strategies, worlds
+from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # The same examples in each run: a failure belongs to a change and not to chance.
 THOROUGH = hypothesis.settings(
@@ -197,14 +197,27 @@ class _Mutants(base.BaseTestCase):
     """Deliberate mistakes: the comparison with the definition must notice every one."""
 
     def _assert_caught(self, target: object, name: str, mistake: object) -> None:
-        @hypothesis.settings(THOROUGH, max_examples=2000, phases=[hypothesis.Phase.generate])
-        @hypothesis.given(strategies.questions())
+        """Expect a difference in a worked example, or in a random world."""
+
+        @hypothesis.settings(THOROUGH, max_examples=1000, phases=[hypothesis.Phase.generate])
+        @hypothesis.given(self.questions)
         def same(question):
-            world, query = question
-            assert sorted(_by_definition(world, query)) == sorted(_all(world, query))
+            _assert_same(*question)
+
+        def same_in_examples():
+            for case in cases.CASES:
+                _assert_same(case.world, case.world.parse(case.query, case.version))
 
         with mock.patch.object(target, name, mistake):
+            try:
+                same_in_examples()
+            except Exception:
+                return
             self.assertRaises(Exception, same)
+
+
+def _assert_same(world: worlds.World, query: model.Query[int]) -> None:
+    assert sorted(_by_definition(world, query)) == sorted(_all(world, query))
 
 
 class MutantsTest(_Mutants):
