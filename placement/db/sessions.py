@@ -24,6 +24,8 @@ LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
 # oslo.db leaves BEGIN to whoever finds this key on the connection.
 _BEGUN = 'in_transaction'
+# Noted on a connection from COMMIT to the next transaction.
+_COMMITTED = 'placement_committed'
 # The first is about rows, the second about whole tables. A server that waits less stays so.
 _MYSQL_PATIENCE = (
     'SET SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s), '
@@ -47,6 +49,7 @@ def set_causality(wsrep_sync_wait: int | None) -> None:
 def prepare(engine: sa.Engine) -> None:
     """Set up all connections that `engine` makes from now on."""
     if engine.dialect.name == 'mysql':
+        spare_rollbacks(engine)
         event.listen(engine, 'connect', _set_up_mysql)
     elif engine.dialect.name == 'postgresql':
         event.listen(engine, 'connect', _set_up_postgresql)
@@ -82,6 +85,33 @@ def _keep_connections(engine: sa.Engine) -> None:
         engine.pool = pool.QueuePool(
             unpooled._creator, dialect=engine.dialect, _dispatch=unpooled.dispatch
         )
+
+
+def spare_rollbacks(engine: sa.Engine) -> None:
+    """Send no ROLLBACK where the last word was a COMMIT that succeeded.
+
+    The pool rolls back whatever comes back to it. The drivers of MySQL ask the server to do that
+    even if no transaction is open: a round trip for each request that writes.
+    """
+    dialect = engine.dialect
+    commit, rollback = dialect.do_commit, dialect.do_rollback
+
+    def begin(conn: sa.Connection) -> None:
+        conn.info.pop(_COMMITTED, None)
+
+    def do_commit(connection: Any) -> None:
+        commit(connection)
+        connection.info[_COMMITTED] = True
+
+    def do_rollback(connection: Any) -> None:
+        # What did not come from a pool has no such notes.
+        if not getattr(connection, 'info', {}).get(_COMMITTED):
+            rollback(connection)
+
+    # SQLAlchemy says that a transaction begins before its first statement is sent.
+    event.listen(engine, 'begin', begin)
+    dialect.do_commit = do_commit  # type: ignore[method-assign, assignment]
+    dialect.do_rollback = do_rollback  # type: ignore[method-assign, assignment]
 
 
 def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
