@@ -7,8 +7,9 @@ subquery with LIMIT 1, which no database turns into a join over the whole cloud:
 run root by root, in the order written, until the page is full.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+import functools
 from typing import Any
 
 import os_traits
@@ -32,8 +33,10 @@ _PROVIDERS = models.resource_providers
 _TRAITS = models.resource_provider_traits
 _AGGREGATES = models.resource_provider_aggregates
 
-# The name under which tests and pages speak of a root.
+# The names under which tests and pages speak of a root, and facts of a provider. They are made
+# once: an alias costs more than the rest of a statement.
 _ROOT = _PROVIDERS.alias('root')
+_PROVIDER = _PROVIDERS.alias('provider')
 
 Clause = elements.ColumnElement[bool]
 
@@ -110,8 +113,9 @@ def _listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
 # Facts ------------------------------------------------------------------------
 
 
-def facts(source: sa.FromClause, with_aggregates: bool) -> sa.Select[Any]:
-    """The columns that `snapshot` makes a Provider of, for the providers of `source`.
+@functools.cache
+def facts(with_aggregates: bool) -> sa.Select[Any]:
+    """The columns that `snapshot` makes a Provider of; callers join `_PROVIDER` to something.
 
     What a provider has many of comes as the text of a JSON array.
     """
@@ -127,30 +131,26 @@ def facts(source: sa.FromClause, with_aggregates: bool) -> sa.Select[Any]:
         clauses.used(inventory),
     )
     return sa.select(
-        source.c.id,
-        source.c.uuid,
-        source.c.root_provider_id,
-        source.c.parent_provider_id,
-        _list_of(_TRAITS, lambda table: table.c.trait_id, source),
-        _list_of(_AGGREGATES, lambda table: table.c.aggregate_id, source)
-        if with_aggregates
-        else sa.null(),
+        _PROVIDER.c.id,
+        _PROVIDER.c.uuid,
+        _PROVIDER.c.root_provider_id,
+        _PROVIDER.c.parent_provider_id,
+        _list_of(_TRAITS, 'trait_id'),
+        _list_of(_AGGREGATES, 'aggregate_id') if with_aggregates else sa.null(),
         sa.select(clauses.json_list(record))
         .select_from(inventory)
-        .where(inventory.c.resource_provider_id == source.c.id)
-        .correlate(source)
+        .where(inventory.c.resource_provider_id == _PROVIDER.c.id)
+        .correlate(_PROVIDER)
         .scalar_subquery(),
     )
 
 
-def _list_of(
-    table: sa.Table, column: Callable[[sa.FromClause], sa.ColumnElement[int]], source: sa.FromClause
-) -> sa.ScalarSelect[str]:
+def _list_of(table: sa.Table, column: str) -> sa.ScalarSelect[str]:
     rows = table.alias()
     return (
-        sa.select(clauses.json_list(column(rows)))
-        .where(rows.c.resource_provider_id == source.c.id)
-        .correlate(source)
+        sa.select(clauses.json_list(rows.c[column]))
+        .where(rows.c.resource_provider_id == _PROVIDER.c.id)
+        .correlate(_PROVIDER)
         .scalar_subquery()
     )
 
@@ -177,9 +177,8 @@ def trees(root_ids: Collection[int], tests: Iterable[Clause] = ()) -> sa.Select[
 
 
 def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
-    provider = _PROVIDERS.alias('provider')
-    return facts(provider, with_aggregates).join_from(
-        few, provider, provider.c.root_provider_id == few.c.id
+    return facts(with_aggregates).join_from(
+        few, _PROVIDER, _PROVIDER.c.root_provider_id == few.c.id
     )
 
 
@@ -187,18 +186,17 @@ def sharers(
     sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
 ) -> sa.Select[Any]:
     """Facts of the sharing providers: all, those in aggregates, or those of some trees."""
-    provider = _PROVIDERS.alias('provider')
-    statement = facts(provider, with_aggregates=True).join_from(
-        _TRAITS, provider, provider.c.id == _TRAITS.c.resource_provider_id
+    statement = facts(with_aggregates=True).join_from(
+        _TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id
     )
     statement = statement.where(_TRAITS.c.trait_id == sharing_id)
     if roots:
-        statement = statement.where(provider.c.root_provider_id.in_(_listed(roots)))
+        statement = statement.where(_PROVIDER.c.root_provider_id.in_(_listed(roots)))
     if aggregate_ids is not None:
         link = _AGGREGATES.alias()
         statement = statement.where(
             sa.exists().where(
-                link.c.resource_provider_id == provider.c.id,
+                link.c.resource_provider_id == _PROVIDER.c.id,
                 link.c.aggregate_id.in_(_listed(aggregate_ids)),
             )
         )
