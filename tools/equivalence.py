@@ -81,6 +81,7 @@ class Report:
 
     def __init__(self) -> None:
         self.differences: list[str] = []
+        self.faults: set[str] = set()
 
     def compare(self, where: str, expected: Any, found: Any) -> None:
         """Note a difference between two values, which may be nested dictionaries."""
@@ -89,6 +90,18 @@ class Report:
                 self.compare(f'{where} / {key}', expected.get(key), found.get(key))
         elif expected != found:
             self.differences.append(f'{where}:\n    {expected!r}\n    {found!r}')
+
+    def compare_views(self, where: str, views: dict[Release, dict[str, Any]]) -> int:
+        """Compare what the releases see; give the number of answers that were compared."""
+        expected, found = views[REFERENCE], views[THIS]
+        faults = {path for path, answer in expected.items() if answer['status'] >= 500}
+        self.faults |= faults
+        for path in expected.keys() - faults:
+            self.compare(f'{where} / {path} / reference, this', expected[path], found[path])
+        for path in faults:
+            if found[path]['status'] >= 500:
+                self.compare(f'{where} / {path}', 'an answer', found[path])
+        return len(expected) - len(faults)
 
 
 def main() -> int:
@@ -127,6 +140,8 @@ def compare_on(engine: str) -> bool:
                 f'{engine}: made and filled by {first.name}, changed by {second.name}: '
                 f'{answers} answers compared, {len(report.differences) - before} differences'
             )
+    for fault in sorted(report.faults):
+        print(f'  the reference fails: {fault}')
     for difference in report.differences:
         print(f'  {difference}')
     return not report.differences
@@ -173,18 +188,22 @@ def compare_schemas(report: Report, this: str, reference: str) -> int:
 def compare_answers(report: Report, first: Release, second: Release, url: str) -> int:
     """Fill a database with one release and change it with the other; compare what both see.
 
-    Gives the number of answers that were compared.
+    Gives the number of answers that were compared. Where the reference fails (5xx) there is
+    nothing to compare; that is counted by the report.
     """
+    compared = 0
     with service(first, url) as ask:
         perform(ask, data.FILL)
         filled = observe(ask)
     with service(second, url) as ask:
-        report.compare(f'filled by {first.name}, seen by {second.name}', filled, observe(ask))
+        views = {first: filled, second: observe(ask)}
+        compared += report.compare_views(f'filled by {first.name}', views)
         perform(ask, data.CHANGE)
         changed = observe(ask)
     with service(first, url) as ask:
-        report.compare(f'changed by {second.name}, seen by {first.name}', changed, observe(ask))
-    return 2 * len(filled)
+        views = {second: changed, first: observe(ask)}
+        compared += report.compare_views(f'changed by {second.name}', views)
+    return compared
 
 
 class Asker:
