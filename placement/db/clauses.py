@@ -134,6 +134,13 @@ def _json_number(element, compiler, **kw) -> str:
     return compiler.process(element.clauses, **kw)
 
 
+@compiler.compiles(json_number, 'mysql', 'mariadb')
+def _json_number_mysql(element, compiler, **kw) -> str:
+    # A FLOAT has single precision. Its text is what was written; as a double inside of JSON it
+    # may get digits that nobody wrote.
+    return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
+
+
 @compiler.compiles(json_number, 'sqlite')
 def _json_number_sqlite(element, compiler, **kw) -> str:
     return f"json(printf('%!.17g', {compiler.process(element.clauses, **kw)}))"
