@@ -205,48 +205,45 @@ def sharers(
 
 def root_at(position: int) -> sa.Select[Any]:
     """The id of the root at a position in the order of ids."""
-    return (
-        sa.select(_PROVIDERS.c.id)
-        .where(_PROVIDERS.c.parent_provider_id.is_(None))
-        .order_by(_PROVIDERS.c.id)
-        .offset(position)
-        .limit(1)
-    )
+    roots = sa.select(_ROOT.c.id).where(_ROOT.c.parent_provider_id.is_(None))
+    return roots.order_by(_ROOT.c.id).offset(position).limit(1)
 
 
 def root_count() -> sa.Select[Any]:
     """How many trees there are."""
-    return sa.select(sa.func.count()).where(_PROVIDERS.c.parent_provider_id.is_(None))
+    return sa.select(sa.func.count(_ROOT.c.id)).where(_ROOT.c.parent_provider_id.is_(None))
 
 
 def members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
     """Rows (root, aggregate): which trees have members in the aggregates."""
-    provider, link = _PROVIDERS.alias(), _AGGREGATES.alias()
+    link = _AGGREGATES.alias()
     return (
-        sa.select(_ROOT.c.id, link.c.aggregate_id)
-        .select_from(link)
-        .join(provider, provider.c.id == link.c.resource_provider_id)
-        .join(_ROOT, _ROOT.c.id == provider.c.root_provider_id)
-        .where(link.c.aggregate_id.in_(_listed(aggregate_ids)), *tests)
+        _roots_of(link, tests)
+        .add_columns(link.c.aggregate_id)
+        .where(link.c.aggregate_id.in_(_listed(aggregate_ids)))
         .distinct()
     )
 
 
 def first_members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
     """One tree with a member in it for each aggregate, if there is one, as rows (root,)."""
-    provider, link = _PROVIDERS.alias(), _AGGREGATES.alias()
-    aggregate = models.placement_aggregates
-    first = (
+    link, aggregate = _AGGREGATES.alias(), models.placement_aggregates
+    first = _roots_of(link, tests).where(link.c.aggregate_id == aggregate.c.id).limit(1)
+    return sa.select(first.correlate(aggregate).scalar_subquery()).where(
+        aggregate.c.id.in_(_listed(aggregate_ids))
+    )
+
+
+def _roots_of(link: sa.FromClause, tests: Iterable[Clause]) -> sa.Select[Any]:
+    """Roots that pass the tests, of the providers that rows of `link` name."""
+    provider = _PROVIDERS.alias()
+    return (
         sa.select(_ROOT.c.id)
         .select_from(link)
         .join(provider, provider.c.id == link.c.resource_provider_id)
         .join(_ROOT, _ROOT.c.id == provider.c.root_provider_id)
-        .where(link.c.aggregate_id == aggregate.c.id, *tests)
-        .limit(1)
-        .correlate(aggregate)
-        .scalar_subquery()
+        .where(*tests)
     )
-    return sa.select(first).where(aggregate.c.id.in_(_listed(aggregate_ids)))
 
 
 # Tests of a root --------------------------------------------------------------
@@ -350,7 +347,7 @@ def _servers(slot: model.Slot, with_stock: bool = True) -> sa.Select[Any]:
         statement = statement.join(
             inventory, inventory.c.resource_provider_id == provider.c.id
         ).where(
-            inventory.c.resource_class_id == class_id,
+            clauses.unsought(inventory.c.resource_class_id) == class_id,
             clauses.can_serve(inventory, amount, _TOLERANCE),
         )
     if group.suffix:
@@ -394,21 +391,20 @@ def _in_all(provider_id: sa.ColumnElement[int], sets: Iterable[frozenset[int]]) 
 
 
 def _has_trait(provider_id: sa.ColumnElement[int], ids: Collection[int]) -> sa.Select[Any]:
-    link = _TRAITS.alias()
-    return (
-        sa.select(sa.literal_column('1'))
-        .select_from(link)
-        .where(link.c.resource_provider_id == provider_id, link.c.trait_id.in_(_listed(ids)))
-        .correlate(provider_id.table)
-    )
+    return _links(_TRAITS, 'trait_id', provider_id, ids)
 
 
 def _in_aggregate(provider_id: sa.ColumnElement[int], ids: Collection[int]) -> sa.Select[Any]:
-    link = _AGGREGATES.alias()
+    return _links(_AGGREGATES, 'aggregate_id', provider_id, ids)
+
+
+def _links(
+    table: sa.Table, column: str, provider_id: sa.ColumnElement[int], ids: Collection[int]
+) -> sa.Select[Any]:
+    link = table.alias()
     return (
         sa.select(sa.literal_column('1'))
-        .select_from(link)
-        .where(link.c.resource_provider_id == provider_id, link.c.aggregate_id.in_(_listed(ids)))
+        .where(link.c.resource_provider_id == provider_id, link.c[column].in_(_listed(ids)))
         .correlate(provider_id.table)
     )
 
