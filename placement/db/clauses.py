@@ -129,6 +129,27 @@ class json_number(functions.GenericFunction[str]):
     type = sa.Text()
 
 
+class unsought(functions.GenericFunction[int]):
+    """A column by which SQLite shall not look rows up.
+
+    It has no statistics unless somebody runs ANALYZE, and takes all rows of the cloud that have a
+    value for as many as those of one tree.
+    """
+
+    inherit_cache = True
+    type = sa.Integer()
+
+
+@compiler.compiles(unsought)
+def _unsought(element, compiler, **kw) -> str:
+    return compiler.process(element.clauses, **kw)
+
+
+@compiler.compiles(unsought, 'sqlite')
+def _unsought_sqlite(element, compiler, **kw) -> str:
+    return f'+{compiler.process(element.clauses, **kw)}'
+
+
 @compiler.compiles(json_number)
 def _json_number(element, compiler, **kw) -> str:
     return compiler.process(element.clauses, **kw)

@@ -146,5 +146,7 @@ class QueryPlansTest(base.BaseTestCase):
     def _check(self, conn: sa.Connection, statement: str, parameters: Any) -> None:
         plan = conn.exec_driver_sql(f'EXPLAIN QUERY PLAN {statement}', parameters)
         for *_, detail in plan:
-            if detail.startswith('SCAN') and not detail.startswith(_HARMLESS):
+            scanned = detail.startswith('SCAN') and not detail.startswith(_HARMLESS)
+            # Who looks up all rows of a class to serve one tree does that for each tree.
+            if scanned or 'inventories_resource_class_id_idx' in detail:
                 self.fail(f'{detail}\n{statement}')
