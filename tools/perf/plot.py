@@ -1,0 +1,137 @@
+"""Draw what `tools.perf.scale` measured: ``python -m tools.perf.plot CSV ... --output FOLDER``.
+
+The SVG files are those of doc/source/admin/performance.rst. matplotlib, which only this needs, is
+not among the requirements of the project: `tox -e perf-plot` installs it.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+import csv
+from pathlib import Path
+import re
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot
+
+from tools.perf import scale
+
+Point = dict[str, str]
+
+_STYLE = {
+    'font.size': 9,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.grid': True,
+    'grid.alpha': 0.3,
+    'legend.frameon': False,
+    'legend.fontsize': 8,
+    'svg.fonttype': 'none',  # text stays text
+    'svg.hashsalt': 'placement',  # the same data gives the same file
+}
+_WORK_FOLLOWS_ANSWER = (
+    'provider: inventories',
+    'candidates: limit=10',
+    'candidates: limit=1000',
+    'claim',
+    'register a host, 4 requests',
+)
+_WORK_FOLLOWS_CLOUD = (
+    'providers: that fit, trait',
+    'providers: all',
+    'project usages',
+    'candidates: 1 host in 100 fits, limit=10',
+    'candidates: nothing fits',
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog='python -m tools.perf.plot', description='Draw how the cost of requests grows.'
+    )
+    parser.add_argument('data', type=Path, nargs='+', metavar='CSV')
+    parser.add_argument('--output', type=Path, required=True, metavar='FOLDER')
+    options = parser.parse_args()
+    points: list[Point] = []
+    for path in options.data:
+        with path.open(newline='') as file:
+            points += csv.DictReader(file)
+    mpl.use('svg')
+    with mpl.rc_context(_STYLE):
+        for engine in sorted({point['engine'] for point in points}):
+            own = [point for point in points if point['engine'] == engine]
+            draw_hosts(own, options.output / f'performance-hosts-{engine}.svg')
+        draw_limits(points, options.output / 'performance-limit.svg')
+        draw_widths(points, options.output / 'performance-width.svg')
+
+
+def draw_hosts(points: list[Point], path: Path) -> None:
+    """Two diagrams: what does not depend on the number of hosts, and what does."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
+    for axis, title, names in (
+        (axes[0], 'Work that follows the answer', _WORK_FOLLOWS_ANSWER),
+        (axes[1], 'Work that follows the cloud', _WORK_FOLLOWS_CLOUD),
+    ):
+        for name in names:
+            _line(axis, points, name, lambda point: point['scenario'], 'hosts')
+        _finish(axis, title, 'hosts')
+    axes[0].set_ylabel('milliseconds')
+    _save(figure, path)
+
+
+def draw_limits(points: list[Point], path: Path) -> None:
+    """What `limit` costs, one line for each engine."""
+    figure, axis = pyplot.subplots(figsize=(5.6, 3.8))
+    limited = [
+        {**point, 'limit': found[1]}
+        for point in points
+        if (found := re.fullmatch(r'limit=(\d+)', point['scenario']))
+    ]
+    for engine in sorted({point['engine'] for point in limited}):
+        _line(axis, limited, engine, lambda point: point['engine'], 'limit')
+    _finish(axis, f'Allocation candidates of {limited[0]["hosts"]} hosts', 'limit')
+    axis.set_ylabel('milliseconds')
+    _save(figure, path)
+
+
+def draw_widths(points: list[Point], path: Path) -> None:
+    """What the number of children of a host costs, one line for each number of groups."""
+    engines = sorted({point['engine'] for point in points})
+    figure, axes = pyplot.subplots(1, len(engines), figsize=(4.6 * len(engines), 3.8), sharey=True)
+    for axis, engine in zip(axes if len(engines) > 1 else [axes], engines, strict=True):
+        wide = [one for one in points if one['world'] == 'pci' and one['engine'] == engine]
+        for name in sorted({point['scenario'] for point in wide}):
+            _line(axis, wide, name, lambda point: point['scenario'], 'devices')
+        _finish(axis, f'{scale.WIDE_HOSTS} hosts with devices, {engine}', 'devices of a host')
+        axis.set_xscale('log', base=2)
+        axis.set_xticks(scale.WIDTHS, [str(width) for width in scale.WIDTHS])
+    (axes[0] if len(engines) > 1 else axes).set_ylabel('milliseconds')
+    _save(figure, path)
+
+
+def _line(
+    axis: Any, points: Iterable[Point], name: str, named: Callable[[Point], str], along: str
+) -> None:
+    found = sorted(
+        (int(point[along]), float(point['ms'])) for point in points if named(point) == name
+    )
+    axis.plot([x for x, _ in found], [y for _, y in found], marker='o', markersize=3, label=name)
+
+
+def _finish(axis: Any, title: str, along: str) -> None:
+    axis.set(title=title, xlabel=along, xscale='log', yscale='log')
+    axis.yaxis.set_major_formatter(mpl.ticker.FormatStrFormatter('%g'))
+    axis.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: f'{x:,.0f}'))
+    axis.legend()
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.tight_layout()
+    # Without a date the same data gives the same file.
+    figure.savefig(path, metadata={'Date': None})
+    pyplot.close(figure)
+    path.write_text('\n'.join(line.rstrip() for line in path.read_text().splitlines()) + '\n')
+
+
+if __name__ == '__main__':
+    main()
