@@ -53,9 +53,13 @@ def _claim_body(
 _AMOUNTS = {'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1}
 
 
+def claim(host: str, consumer: str) -> Request:
+    """A small claim of a new consumer."""
+    return Request('PUT', f'/allocations/{consumer}', _claim_body({host: _AMOUNTS}))
+
+
 def _claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    body = _claim_body({world.host(number): _AMOUNTS})
-    return [Request('PUT', f'/allocations/{name_based(f"claim-{number}")}', body)]
+    return [claim(world.host(number), name_based(f'claim-{number}'))]
 
 
 def _first_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
