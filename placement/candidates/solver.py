@@ -116,11 +116,25 @@ def solve(
     terminal: list[rules.Terminal] = [*rules.collective_traits(task.slots, servers)]
     if not all(rule.slots for rule in terminal):
         return
+    if task.plain and not terminal and not task.one_per_tree:
+        # Each slot takes a class of its own, so none takes from another: all combinations hold.
+        yield from _combinations(servers, effort)
+        return
     problem = _problem(task, anchor, servers)
     lines = rules.lines_of((*anchor.tree, *anchor.lenders, *anchor.kin)) if task.subtrees else {}
     domains = [[provider.id for provider in found] for found in servers]
     for narrowed, more in _narrow(domains, task.subtrees, lines, effort):
         yield from _Search(problem, narrowed, [*terminal, *more], effort).run()
+
+
+def _combinations(
+    servers: Sequence[Sequence[model.Provider]], effort: Effort
+) -> Iterator[model.Chosen]:
+    cost = CANDIDATE_COST * len(servers)
+    for chosen in itertools.product(*([provider.id for provider in found] for found in servers)):
+        if not effort.spend(cost):
+            return
+        yield chosen
 
 
 def _servers(
