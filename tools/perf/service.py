@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 from dataclasses import dataclass, field
+import gc
 import io
 from typing import Any, NamedTuple
 
@@ -52,6 +53,9 @@ class Service:
         db_api.configure(config)
         self._application = deploy.loadapp(config)
         self.engine = db_api.get_placement_engine()
+        # As a worker does when it has started.
+        gc.collect()
+        gc.freeze()
 
     def ask(self, request: Request) -> bytes:
         """Send a request, and give the body of the answer.
