@@ -36,6 +36,9 @@ _MYSQL_LONGEST_LIST = 'SET SESSION group_concat_max_len = 16777216'
 _POSTGRESQL_PATIENCE = (
     "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
 )
+# Searches for candidates are thought to be expensive, because they stop as soon as enough is found,
+# which the planner cannot foresee; to compile them takes longer than to run them.
+_POSTGRESQL_NO_COMPILER = 'SET SESSION jit = off'
 _MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
 
 _causality: dict[str, int | None] = {'wsrep_sync_wait': None}
@@ -134,6 +137,7 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
 def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
     cursor.execute('SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED')
+    cursor.execute(_POSTGRESQL_NO_COMPILER)
     # 0 means for ever; a value that the operator chose stays.
     cursor.execute(_POSTGRESQL_PATIENCE, (f'{LOCK_SECONDS}s',))
     cursor.close()
