@@ -203,6 +203,8 @@ def _pause(attempt: int) -> float:
 
 
 def _translated(exc: Exception) -> Exception:
+    if failures.is_too_large(exc):
+        return exception.RequestTooLarge()
     if failures.is_bad_value(exc):
         return exception.UnstorableValue()
     if failures.is_unavailable(exc):

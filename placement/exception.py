@@ -182,6 +182,13 @@ class AmbiguousKeys(BadInput):
         super().__init__(f'The request names {key} more than once, in different spellings.')
 
 
+class RequestTooLarge(BadInput):
+    """A body that names more records than the database takes in one statement."""
+
+    def __init__(self) -> None:
+        super().__init__('The request is about more than the database can take at once.')
+
+
 class UnstorableValue(BadInput):
     """A value that no column can hold, by length, range or character set."""
 

@@ -38,6 +38,15 @@ _MYSQL_UNAVAILABLE = frozenset({
 })  # fmt: skip
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
 
+_MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
+# SQLite, and psycopg, which counts before it sends.
+_TOO_LARGE = (
+    'too many sql variables',
+    'expression tree is too large',
+    'string or blob too big',
+    'number of parameters must be between',
+)
+
 _STATE_RIVALRY = frozenset({'40001', '40P01'})
 _STATE_LOCK_TIMEOUT = '55P03'
 _STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006')
@@ -116,6 +125,14 @@ def is_bad_value(exc: Exception) -> bool:
     if _mysql_number(exc) in _MYSQL_BAD_VALUE:
         return True
     return (_sql_state(exc) or '').startswith(_STATE_BAD_VALUE)
+
+
+def is_too_large(exc: Exception) -> bool:
+    """Whether a statement was refused for its size: it names more than the engine takes at once."""
+    if _mysql_number(exc) in _MYSQL_TOO_LARGE or (_sql_state(exc) or '').startswith('54'):
+        return True
+    text = str(_driver_error(exc)).lower()
+    return any(words in text for words in _TOO_LARGE)
 
 
 def summary(exc: Exception) -> str:

@@ -170,12 +170,39 @@ class SqliteTest(base.BaseTestCase):
             self.assertEqual(BAD, verdict(not_text))
             self.assertEqual(DEFECT, verdict(self.raised(conn, sa.text('SELECT nothing'))))
 
+    def test_a_statement_that_is_too_deep(self):
+        n = sa.column('n')
+        deep = sa.select(sa.or_(*(sa.and_(n == i, n == i + 1) for i in range(1100))))
+        with sa.create_engine('sqlite://').connect() as conn:
+            error = self.raised(
+                conn, deep.select_from(sa.select(sa.literal(1).label('n')).subquery())
+            )
+        self.assertTrue(failures.is_too_large(error))
+        self.assertEqual(DEFECT, verdict(error))
+
     def raised(self, conn: sa.Connection, statement: Any) -> Exception:
         try:
             conn.execute(statement)
         except Exception as exc:
             return exc
         raise AssertionError('nothing was raised')
+
+
+class TooLargeTest(base.BaseTestCase):
+    def test_more_than_the_engine_takes(self):
+        for error in (
+            pymysql.err.OperationalError(1153, 'Got a packet bigger than max_allowed_packet'),
+            psycopg.errors.StatementTooComplex('stack depth limit exceeded'),
+            psycopg.OperationalError('number of parameters must be between 0 and 65535'),
+            sqlite3.OperationalError('too many SQL variables'),
+        ):
+            self.assertTrue(failures.is_too_large(wrapped(error)), error)
+
+    def test_parameters_are_not_looked_at(self):
+        error = sa.exc.OperationalError(
+            'SELECT :p', {'p': 'too many sql variables'}, sqlite3.OperationalError('no such column')
+        )
+        self.assertFalse(failures.is_too_large(error))
 
 
 class AllEnginesTest(base.BaseTestCase):
