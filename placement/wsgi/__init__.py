@@ -18,6 +18,10 @@ from placement import conf, db_api, deploy, util, version
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
+# Nothing of a request refers to itself in circles: what it made goes when it ends, and the
+# collector has little to look for.
+_COLLECT_AFTER = (50_000, 20, 50)
+
 LOG = logging.getLogger(__name__)
 
 
@@ -41,6 +45,7 @@ def init_application() -> util.Application:
     # through all of this again and again meanwhile: that took as long as the answer itself.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_COLLECT_AFTER)
     return application
 
 
