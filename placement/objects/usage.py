@@ -29,6 +29,7 @@ _OF_PROVIDER = (
     .select_from(_STOCK.join(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id))
     .where(_STOCK.c.resource_provider_id == sa.bindparam('provider_id'))
 )
+_HAS_TYPES = sa.select(sa.exists().select_from(_TYPES))
 
 
 def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, dict[str, int]]:
@@ -68,28 +69,41 @@ def by_consumer_type(
     :returns: by type the amount by class, and under 'consumer_count' the number of consumers
     """
     wanted = [*_of_owner(project_id, user_id), *_of_type(consumer_type)]
-    whole = consumer_type == ALL_TYPES
-    group = None if whole else _CONSUMERS.c.consumer_type_id
+    with db_api.reader(consistent=True) as conn:
+        # Where no client names types there are none, and no consumer is looked at for its type.
+        if consumer_type is None and not conn.scalar(_HAS_TYPES):
+            return _grouped(conn, wanted, None, UNKNOWN_TYPE)
+        if consumer_type == ALL_TYPES:
+            return _grouped(conn, wanted, None, ALL_TYPES)
+        return _grouped(conn, wanted, _CONSUMERS.c.consumer_type_id, None)
+
+
+def _grouped(
+    conn: sa.Connection,
+    wanted: Sequence[sa.ColumnElement[bool]],
+    group: sa.Column[Any] | None,
+    name: str | None,
+) -> dict[str, dict[str, int]]:
+    """Sums and counts of the wanted consumers: by type, or in one group that has a name."""
     # The sums are made before names are joined to them: a few rows instead of all allocations.
     sums = _sums_and_idle(wanted, group).subquery()
     counts = _counts(wanted, group).subquery()
-    with db_api.reader() as conn:
-        rows = conn.execute(
-            sa.union_all(
-                sa.select(
-                    _type_name(sums, whole),
-                    sa.func.coalesce(_CLASSES.c.name, CONSUMER_COUNT),
-                    sums.c.amount,
-                )
-                .select_from(sums)
-                .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
-                sa.select(_type_name(counts, whole), sa.literal(CONSUMER_COUNT), counts.c.amount),
+    rows = conn.execute(
+        sa.union_all(
+            sa.select(
+                _type_name(sums, name),
+                sa.func.coalesce(_CLASSES.c.name, CONSUMER_COUNT),
+                sums.c.amount,
             )
-        ).all()
+            .select_from(sums)
+            .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
+            sa.select(_type_name(counts, name), sa.literal(CONSUMER_COUNT), counts.c.amount),
+        )
+    )
     usages: dict[str, dict[str, int]] = {}
-    for type_name, name, amount in rows:
+    for type_name, class_name, amount in rows:
         amounts = usages.setdefault(type_name, {})
-        amounts[name] = amounts.get(name, 0) + int(amount)
+        amounts[class_name] = amounts.get(class_name, 0) + int(amount)
     return {name: amounts for name, amounts in usages.items() if amounts[CONSUMER_COUNT]}
 
 
@@ -137,9 +151,9 @@ def _keys(group: sa.Column[Any] | None) -> list[sa.ColumnElement[Any]]:
     return [] if group is None else [group]
 
 
-def _type_name(groups: sa.Subquery, whole: bool) -> sa.ColumnElement[str]:
-    if whole:
-        return sa.literal(ALL_TYPES)
+def _type_name(groups: sa.Subquery, fixed: str | None) -> sa.ColumnElement[str]:
+    if fixed is not None:
+        return sa.literal(fixed)
     name = (
         sa.select(_TYPES.c.name).where(_TYPES.c.id == groups.c.consumer_type_id).scalar_subquery()
     )

@@ -49,3 +49,15 @@ class IdleConsumersTest(base.TestCase):
         self.forsake(INSTANCE, MIGRATION)
         self.assertEqual({}, self.usages())
         self.assertEqual({}, self.usages('&consumer_type=all'))
+
+
+class NoTypesTest(base.TestCase):
+    def test_all_are_unknown(self):
+        """Clients from before microversion 1.38 name no types, and so there may be none at all."""
+        host = self.make_provider('host', {'VCPU': 8})
+        body = claim({host: {'VCPU': 2}})
+        del body['consumer_type']
+        self.sure('PUT', f'/allocations/{INSTANCE}', body, version='1.37')
+        for query, name in (('', 'unknown'), ('&consumer_type=all', 'all')):
+            usages = self.sure('GET', f'/usages?project_id=project{query}')['usages']
+            self.assertEqual({name: {'VCPU': 2, 'consumer_count': 1}}, usages)
