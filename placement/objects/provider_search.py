@@ -18,7 +18,23 @@ from placement.objects import resource_class
 if TYPE_CHECKING:
     from placement.context import RequestContext
 
-_ID = models.resource_providers.c.id
+_PROVIDERS = models.resource_providers
+_ID = _PROVIDERS.c.id
+# One text for each provider instead of seven values: the drivers are slow, and lists long.
+_FACTS = sa.func.json_array(
+    _PROVIDERS.c.id,
+    _PROVIDERS.c.uuid,
+    _PROVIDERS.c.name,
+    _PROVIDERS.c.generation,
+    _PROVIDERS.c.root_provider_id,
+    _PROVIDERS.c.parent_provider_id,
+    sa.cast(sa.func.coalesce(_PROVIDERS.c.updated_at, _PROVIDERS.c.created_at), sa.String(26)),
+)
+_SELECT = (
+    sa.select(sa.cast(_FACTS, sa.Text))
+    .where(_PROVIDERS.c.root_provider_id.is_not(None))
+    .order_by(_ID)
+)
 AnyOf = frozenset[str]
 
 
@@ -82,22 +98,7 @@ def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime
 
 
 def _rows(conn: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]]) -> list[list[Any]]:
-    """One text for each provider instead of seven values: the drivers are slow, and lists long."""
-    columns = models.resource_providers.c
-    facts = sa.func.json_array(
-        columns.id,
-        columns.uuid,
-        columns.name,
-        columns.generation,
-        columns.root_provider_id,
-        columns.parent_provider_id,
-        sa.cast(sa.func.coalesce(columns.updated_at, columns.created_at), sa.String(26)),
-    )
-    texts = conn.execute(
-        sa.select(sa.cast(facts, sa.Text))
-        .where(columns.root_provider_id.is_not(None), *wanted)
-        .order_by(columns.id)
-    ).scalars()
+    texts = conn.execute(_SELECT.where(*wanted)).scalars()
     rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
     return rows
 
@@ -107,7 +108,7 @@ def _uuids(conn: sa.Connection, rows: Sequence[Sequence[Any]]) -> dict[int | Non
     uuids: dict[int | None, str] = {row[0]: row[1] for row in rows}
     elsewhere = {related for row in rows for related in row[4:6]} - uuids.keys() - {None}
     if elsewhere:
-        columns = models.resource_providers.c
+        columns = _PROVIDERS.c
         others = sa.select(columns.id, columns.uuid).where(columns.id.in_(sorted(elsewhere)))
         uuids.update((row[0], row[1]) for row in conn.execute(others))
     return uuids
@@ -119,7 +120,7 @@ def _newest(rows: Sequence[Sequence[Any]]) -> datetime.datetime | None:
 
 
 def _identity(filters: Filters) -> list[sa.ColumnElement[bool]]:
-    columns = models.resource_providers.c
+    columns = _PROVIDERS.c
     wanted = [(columns.name, filters.name), (columns.uuid, filters.uuid)]
     return [column == value for column, value in wanted if value]
 
@@ -127,7 +128,7 @@ def _identity(filters: Filters) -> list[sa.ColumnElement[bool]]:
 def _in_tree(conn: sa.Connection, uuid: str | None) -> list[sa.ColumnElement[bool]]:
     if uuid is None:
         return []
-    columns = models.resource_providers.c
+    columns = _PROVIDERS.c
     root_id = conn.execute(sa.select(columns.root_provider_id).where(columns.uuid == uuid)).scalar()
     if root_id is None:
         raise _Nothing
