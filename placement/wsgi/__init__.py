@@ -41,12 +41,19 @@ def init_application() -> util.Application:
         config.log_opt_values(LOG, logging.DEBUG)
     if profiles := os.environ.get(PROFILER_DIR):
         application = _profiled(application, profiles)
-    # What is there by now stays. A long answer makes many objects, and the collector would walk
-    # through all of this again and again meanwhile: that took as long as the answer itself.
+    calm_collector()
+    return application
+
+
+def calm_collector() -> None:
+    """Let the garbage collector of a process that serves work less.
+
+    What is there by now stays. A long answer makes many objects, and the collector would walk
+    through all of this again and again meanwhile: that took as long as the answer itself.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT_AFTER)
-    return application
 
 
 def _read_configuration() -> cfg.ConfigOpts:

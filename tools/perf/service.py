@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 import contextlib
 from dataclasses import dataclass, field
-import gc
 import io
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import orjson
 from oslo_config import cfg
 from sqlalchemy import event
 
-from placement import conf, db_api, deploy
+from placement import conf, db_api, deploy, wsgi
 
 _COUNTED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'WITH')
 
@@ -53,9 +52,7 @@ class Service:
         db_api.configure(config)
         self._application = deploy.loadapp(config)
         self.engine = db_api.get_placement_engine()
-        # As a worker does when it has started.
-        gc.collect()
-        gc.freeze()
+        wsgi.calm_collector()
 
     def ask(self, request: Request) -> bytes:
         """Send a request, and give the body of the answer.
