@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import itertools
 from typing import Any
+import uuid as uuid_lib
 
 import orjson
 
@@ -50,6 +51,8 @@ def _claim_body(
     }
 
 
+# A database may be measured on again: what was made there keeps its names.
+_RUN = uuid_lib.uuid4().hex[:8]
 _AMOUNTS = {'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1}
 
 
@@ -59,13 +62,13 @@ def claim(host: str, consumer: str) -> Request:
 
 
 def _claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    return [claim(world.host(number), name_based(f'claim-{number}'))]
+    return [claim(world.host(number), name_based(f'claim-{_RUN}-{number}'))]
 
 
 def _first_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
     """The first claim of a project that Placement has not heard of."""
-    body = _claim_body({world.host(number): _AMOUNTS}, project=f'new-project-{number}')
-    return [Request('PUT', f'/allocations/{name_based(f"first-claim-{number}")}', body)]
+    body = _claim_body({world.host(number): _AMOUNTS}, project=f'new-project-{_RUN}-{number}')
+    return [Request('PUT', f'/allocations/{name_based(f"first-claim-{_RUN}-{number}")}', body)]
 
 
 def _wide_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
@@ -77,19 +80,22 @@ def _wide_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
         name_based(f'{host}-node-0-card-{number // world.hosts % 2}'): {'SRIOV_NET_VF': 1},
         name_based(f'{host}-node-1-card-{number // world.hosts % 2}'): {'SRIOV_NET_VF': 1},
     }
-    uuid = name_based(f'wide-claim-{number}')
+    uuid = name_based(f'wide-claim-{_RUN}-{number}')
     return [Request('PUT', f'/allocations/{uuid}', _claim_body(shares))]
 
 
 def _release(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    path = f'/allocations/{name_based(f"release-{number}")}'
+    path = f'/allocations/{name_based(f"release-{_RUN}-{number}")}'
     ask(Request('PUT', path, _claim_body({world.host(number): _AMOUNTS})))
     return [Request('DELETE', path)]
 
 
 def _move(ask: Ask, world: World, number: int) -> Sequence[Request]:
     """An instance gets another host, and its migration what it had on the first."""
-    instance, migration = name_based(f'instance-{number}'), name_based(f'migration-{number}')
+    instance, migration = (
+        name_based(f'instance-{_RUN}-{number}'),
+        name_based(f'migration-{_RUN}-{number}'),
+    )
     here, there = {world.host(number): _AMOUNTS}, {world.host(number + 1): _AMOUNTS}
     ask(Request('PUT', f'/allocations/{instance}', _claim_body(here)))
     body = {instance: _claim_body(there, generation=1), migration: _claim_body(here)}
@@ -98,11 +104,14 @@ def _move(ask: Ask, world: World, number: int) -> Sequence[Request]:
 
 def _reshape(ask: Ask, world: World, number: int) -> Sequence[Request]:
     """Processors and memory go from a host to a new child, with the claims of ten consumers."""
-    root, child = name_based(f'reshaped-{number}'), name_based(f'reshaped-{number}-node')
-    ask(Request('POST', '/resource_providers', {'name': f'reshaped-{number}', 'uuid': root}))
+    root, child = (
+        name_based(f'reshaped-{_RUN}-{number}'),
+        name_based(f'reshaped-{_RUN}-{number}-node'),
+    )
+    ask(Request('POST', '/resource_providers', {'name': f'reshaped-{_RUN}-{number}', 'uuid': root}))
     stock = {name: {'total': 1_000_000} for name in _AMOUNTS}
     ask(Request('PUT', f'/resource_providers/{root}/inventories', _stock_body(stock)))
-    consumers = [name_based(f'reshaped-{number}-{consumer}') for consumer in range(10)]
+    consumers = [name_based(f'reshaped-{_RUN}-{number}-{consumer}') for consumer in range(10)]
     claims = {consumer: _claim_body({root: _AMOUNTS}) for consumer in consumers}
     ask(Request('POST', '/allocations', claims))
     below = {'name': f'{child}-node', 'uuid': child, 'parent_provider_uuid': root}
@@ -124,7 +133,7 @@ def _stock_body(records: dict[str, Any], generation: int = 0) -> dict[str, Any]:
 
 
 def _register(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    uuid = name_based(f'registered-{number}')
+    uuid = name_based(f'registered-{_RUN}-{number}')
     path = f'/resource_providers/{uuid}'
     stock = {'VCPU': {'total': 8}, 'MEMORY_MB': {'total': 9999}, 'DISK_GB': {'total': 99}}
     traits = {
@@ -133,10 +142,12 @@ def _register(ask: Ask, world: World, number: int) -> Sequence[Request]:
     }
     aggregates = {
         'resource_provider_generation': 2,
-        'aggregates': [name_based(f'registered-{number}-aggregate')],
+        'aggregates': [name_based(f'registered-{_RUN}-{number}-aggregate')],
     }
     return [
-        Request('POST', '/resource_providers', {'name': f'registered-{number}', 'uuid': uuid}),
+        Request(
+            'POST', '/resource_providers', {'name': f'registered-{_RUN}-{number}', 'uuid': uuid}
+        ),
         Request('PUT', f'{path}/inventories', _stock_body(stock)),
         Request('PUT', f'{path}/traits', traits),
         Request('PUT', f'{path}/aggregates', aggregates),
