@@ -1,5 +1,7 @@
 """Options of the HTTP interface."""
 
+import copy
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
@@ -37,5 +39,5 @@ with `keystone`.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[api]` on `conf`."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
     conf.register_opts(OPTS, group=GROUP)

@@ -5,6 +5,8 @@ another service that shares the configuration file. All but `sync_on_startup` ar
 to oslo.db.
 """
 
+import copy
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
@@ -144,5 +146,5 @@ sync` before the service starts.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement_database]` on `conf`."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
     conf.register_opts(OPTS + SYNC_OPTS, group=GROUP)

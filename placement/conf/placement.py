@@ -1,5 +1,7 @@
 """Options of what the service decides."""
 
+import copy
+
 from oslo_config import cfg
 
 INCOMPLETE_CONSUMER_ID = '00000000-0000-0000-0000-000000000000'
@@ -112,5 +114,5 @@ online_data_migrations` repairs those with this project.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement]` on `conf`."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
     conf.register_opts(OPTS, group=GROUP)

@@ -1,5 +1,7 @@
 """Options that were made to work around a shortcoming."""
 
+import copy
+
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
@@ -25,5 +27,5 @@ devices. The search always works that way now.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[workarounds]` on `conf`."""
-    conf.register_group(GROUP)
+    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
     conf.register_opts(OPTS, group=GROUP)

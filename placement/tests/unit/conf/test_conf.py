@@ -172,3 +172,14 @@ class SampleTest(base.BaseTestCase):
 
         defaults = {option.name: option.default for option in cors.OPTS}
         self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], defaults['allow_methods'])
+
+
+class ObjectsTest(base.BaseTestCase):
+    def test_objects_do_not_share_values(self):
+        ours, others = cfg.ConfigOpts(), cfg.ConfigOpts()
+        for config in (ours, others):
+            conf.register_opts(config)
+        ours.set_override('connection', 'sqlite://', 'placement_database')
+        ours.set_override('auth_strategy', 'noauth2', 'api')
+        self.assertIsNone(others.placement_database.connection)
+        self.assertEqual('keystone', others.api.auth_strategy)
