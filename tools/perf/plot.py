@@ -33,6 +33,7 @@ _WORK_FOLLOWS_ANSWER = (
     'provider: inventories',
     'candidates: limit=10',
     'candidates: limit=1000',
+    'candidates: 1 host in 100 fits, limit=10',
     'claim',
     'register a host, 4 requests',
 )
@@ -40,7 +41,6 @@ _WORK_FOLLOWS_CLOUD = (
     'providers: that fit, trait',
     'providers: all',
     'project usages',
-    'candidates: 1 host in 100 fits, limit=10',
     'candidates: nothing fits',
 )
 

@@ -94,7 +94,7 @@ def _plans(sizes: list[int]) -> Iterator[Plan]:
             f'pci_{width}',
             world,
             [],
-            {f'{count} devices, limit=100': scenarios.devices(count, 100) for count in counts},
+            {f'{count} of them, limit=100': scenarios.devices(count, 100) for count in counts},
         )
 
 
