@@ -10,7 +10,7 @@ from placement import exception, microversion, util, wsgi_wrapper
 from placement.context import RequestContext
 from placement.microversion import Version
 from placement.objects import allocation
-from placement.objects.allocation import Claim
+from placement.objects.claim import Claim
 from placement.policies import allocation as policies
 from placement.schemas import allocation as schemas
 

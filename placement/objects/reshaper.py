@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from placement import db_api, errors, exception
-from placement.objects import allocation, inventory, resource_class, resource_provider
-from placement.objects.allocation import Claim, Ground
+from placement.objects import claim, inventory, resource_class, resource_provider
 from placement.objects.capacity import Holding, Record, Spot
+from placement.objects.claim import Claim, Ground
 from placement.objects.inventory import Plan
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def reshape(
     def work(conn: sa.Connection) -> None:
         ground = _prepare(conn, wanted, claims)
         _require_inventories(wanted, ground.providers)
-        allocation.require_providers(claims, ground)
+        claim.require_providers(claims, ground)
         classes = _class_ids(conn, wanted, claims)
         current = inventory.holdings(conn, {locked.id for locked in ground.providers.values()})
         plans = {
@@ -67,7 +67,7 @@ def reshape(
         raised = {
             ground.providers[uuid].id: 2 if new.records else 1 for uuid, new in wanted.items()
         }
-        allocation.settle(conn, claims, ground, final, raised)
+        claim.settle(conn, claims, ground, final, raised)
 
     db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
 
@@ -76,7 +76,7 @@ def _prepare(
     conn: sa.Connection, wanted: Mapping[str, NewInventory], claims: Sequence[Claim]
 ) -> Ground:
     try:
-        return allocation.prepare(conn, claims, wanted)
+        return claim.prepare(conn, claims, wanted)
     except exception.ConsumerGenerationConflict:
         # What is wrong with the inventories is told first.
         _require_inventories(wanted, resource_provider.lock(conn, list(wanted)))
@@ -134,9 +134,9 @@ def _require_unused(
 ) -> None:
     """No class may go that somebody holds when all is done."""
     left = {spot: held.used for spot, held in current.items()}
-    for spot, amount in allocation.released(ground).items():
+    for spot, amount in claim.released(ground).items():
         left[spot] = left.get(spot, 0) - amount
-    for demand in allocation.demands(claims, ground):
+    for demand in claim.demands(claims, ground):
         spot = demand.provider_id, demand.resource_class
         left[spot] = left.get(spot, 0) + demand.amount
     uuids = {locked.id: locked.uuid for locked in ground.providers.values()}

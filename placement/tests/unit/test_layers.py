@@ -77,6 +77,7 @@ MAY_IMPORT = {
 OBJECTS_DOWNWARD = (
     'reshaper',
     'allocation',
+    'claim',
     'consumer',
     'repair',
     'owner',
