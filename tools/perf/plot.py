@@ -1,6 +1,7 @@
 """Draw what `tools.perf.scale` measured: ``python -m tools.perf.plot CSV ... --output FOLDER``.
 
-The SVG files are those of doc/source/admin/performance.rst. matplotlib, which only this needs, is
+The SVG files are those of doc/source/admin/performance.rst. They show the least of the times of
+each request: what else the machine did meanwhile falls out. matplotlib, which only this needs, is
 not among the requirements of the project: `tox -e perf-plot` installs it.
 """
 
@@ -104,6 +105,7 @@ def draw_widths(points: list[Point], path: Path) -> None:
             _line(axis, wide, name, lambda point: point['scenario'], 'devices')
         _finish(axis, f'{scale.WIDE_HOSTS} hosts with devices, {engine}', 'devices of a host')
         axis.set_xscale('log', base=2)
+        axis.set_ylim(bottom=1)
         axis.set_xticks(scale.WIDTHS, [str(width) for width in scale.WIDTHS])
     (axes[0] if len(engines) > 1 else axes).set_ylabel('milliseconds')
     _save(figure, path)
@@ -113,7 +115,7 @@ def _line(
     axis: Any, points: Iterable[Point], name: str, named: Callable[[Point], str], along: str
 ) -> None:
     found = sorted(
-        (int(point[along]), float(point['ms'])) for point in points if named(point) == name
+        (int(point[along]), float(point['least_ms'])) for point in points if named(point) == name
     )
     axis.plot([x for x, _ in found], [y for _, y in found], marker='o', markersize=3, label=name)
 
