@@ -178,7 +178,7 @@ class StatementBudgetsTest(base.TestCase):
             answer = self.sure('PUT', f'/resource_providers/{provider}/traits', body)
             generation[0] = answer['resource_provider_generation']
 
-        self.assertFlat(6, ask)
+        self.assertFlat(5, ask)
 
     def test_put_aggregates(self):
         provider = self.make_provider('host')
@@ -192,7 +192,7 @@ class StatementBudgetsTest(base.TestCase):
             answer = self.sure('PUT', f'/resource_providers/{provider}/aggregates', body)
             generation[0] = answer['resource_provider_generation']
 
-        self.assertFlat(8, ask)
+        self.assertFlat(6, ask)
 
     def test_reparenting_a_subtree(self):
         def prepare(size: int) -> tuple[str, str]:
