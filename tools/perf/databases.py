@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import contextlib
 from pathlib import Path
+import signal
 import tempfile
 
 import sqlalchemy as sa
@@ -37,6 +38,8 @@ def private(engine: str) -> Iterator[Make]:
         with tempfile.TemporaryDirectory(prefix='placement-perf-') as folder:
             yield lambda name: f'sqlite:///{Path(folder, name)}.db'
         return
+    # Leave by an exception, so that the server is stopped.
+    signal.signal(signal.SIGTERM, with_database.leave)
     with with_database.server(engine, _OPTIONS[engine]) as url:
         yield lambda name: _create(sa.make_url(url), name)
 
