@@ -4,6 +4,7 @@ import contextlib
 import os
 from typing import Any
 from unittest import mock
+import uuid
 
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
@@ -39,6 +40,9 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         if set_config:
             self._set_connection(conf_fixture)
         super().__init__(url=conf_fixture.conf.placement_database.connection)
+        # oslo.db draws the name with `random`, which a test may have seeded.
+        self.ident = uuid.uuid4().hex
+        self.resource_key = (self.driver, self.__class__, self.ident)
         self._configured = self._configure(conf_fixture.conf)
 
     def _set_connection(self, conf_fixture: config_fixture.Config) -> None:
