@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import json
 import os
 import sys
+import tempfile
 import threading
 from typing import Any
 import uuid
@@ -173,6 +174,20 @@ def old_claim(shares: dict[str, int]) -> dict[str, Any]:
     """The same for microversions before 1.28, which know no consumer generation."""
     body = claim(shares)
     return {key: body[key] for key in ('allocations', 'project_id', 'user_id')}
+
+
+class OnSqliteFile(Arena):
+    """A database file instead, where threads do not take turns by themselves."""
+
+    options = {'sqlite_synchronous': False}
+
+    def setUp(self) -> None:
+        if on_server():
+            self.skipTest('this run is about a database server')
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.connection = f'sqlite:///{os.path.join(folder.name, "placement.db")}'
+        super().setUp()
 
 
 def on_server() -> bool:

@@ -1,8 +1,6 @@
 """Many clients claim, move and release at once."""
 
 from collections import Counter
-import os
-import tempfile
 import uuid
 
 from placement import errors
@@ -166,15 +164,5 @@ class ClaimsTest(arena.Arena):
                 self.assertEqual({204: 8}, claimed)
 
 
-class ClaimsOnSqliteFileTest(ClaimsTest):
-    """The same on a database file, where threads do not take turns by themselves."""
-
-    options = {'sqlite_synchronous': False}
-
-    def setUp(self):
-        if arena.on_server():
-            self.skipTest('this run is about a database server')
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.connection = f'sqlite:///{os.path.join(folder.name, "placement.db")}'
-        super().setUp()
+class ClaimsOnSqliteFileTest(arena.OnSqliteFile, ClaimsTest):
+    """The same on a database file."""

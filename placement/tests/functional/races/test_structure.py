@@ -1,8 +1,6 @@
 """Many clients change providers, trees, inventories, traits, aggregates and classes at once."""
 
 from collections import Counter
-import os
-import tempfile
 import uuid
 
 from placement import errors
@@ -252,15 +250,5 @@ class StructureTest(arena.Arena):
             self.assertLessEqual(self.statuses(answers).keys(), {204, 409})
 
 
-class StructureOnSqliteFileTest(StructureTest):
-    """The same on a database file, where threads do not take turns by themselves."""
-
-    options = {'sqlite_synchronous': False}
-
-    def setUp(self):
-        if arena.on_server():
-            self.skipTest('this run is about a database server')
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.connection = f'sqlite:///{os.path.join(folder.name, "placement.db")}'
-        super().setUp()
+class StructureOnSqliteFileTest(arena.OnSqliteFile, StructureTest):
+    """The same on a database file."""
