@@ -19,8 +19,8 @@ def get_aggregates(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/aggregates."""
     context = util.context(req)
     context.can(policies.LIST)
-    provider, uuids = aggregate.list_by_provider(context, util.path_item(req, 'uuid'))
-    return util.json_reply(req, _document(req, uuids, provider.generation))
+    generation, uuids = aggregate.list_by_provider(context, util.path_item(req, 'uuid'))
+    return util.json_reply(req, _document(req, uuids, generation))
 
 
 @wsgi_wrapper.PlacementWsgify

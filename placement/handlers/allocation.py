@@ -36,7 +36,7 @@ def list_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/allocations."""
     context = util.context(req)
     context.can(policies.PROVIDER_LIST)
-    provider, shares, last_modified = allocation.list_by_provider(
+    generation, shares, last_modified = allocation.list_by_provider(
         context, util.path_item(req, 'uuid')
     )
     with_generation = util.version(req) >= microversion.CONSUMER_GENERATION
@@ -47,7 +47,7 @@ def list_for_resource_provider(req: webob.Request) -> webob.Response:
             allocations[consumer_uuid]['consumer_generation'] = share.generation
     document = {
         'allocations': allocations,
-        'resource_provider_generation': provider.generation,
+        'resource_provider_generation': generation,
     }
     return util.json_reply(req, document, last_modified=last_modified)
 

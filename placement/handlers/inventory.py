@@ -24,9 +24,9 @@ def get_inventories(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories."""
     context = util.context(req)
     context.can(policies.LIST)
-    provider, stocks = inventory.list_by_provider(context, util.path_item(req, 'uuid'))
+    generation, stocks = inventory.list_by_provider(context, util.path_item(req, 'uuid'))
     document = {
-        _GENERATION: provider.generation,
+        _GENERATION: generation,
         'inventories': {stock.resource_class: asdict(stock.record) for stock in stocks},
     }
     return util.json_reply(req, document, last_modified=util.newest(stocks))
@@ -83,10 +83,10 @@ def get_inventory(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
     context = util.context(req)
     context.can(policies.SHOW)
-    provider, stock = inventory.get(
+    generation, stock = inventory.get(
         context, util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
     )
-    document = {_GENERATION: provider.generation, **asdict(stock.record)}
+    document = {_GENERATION: generation, **asdict(stock.record)}
     return util.json_reply(req, document, last_modified=util.newest([stock]))
 
 

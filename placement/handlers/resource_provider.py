@@ -1,6 +1,7 @@
 """Handlers of /resource_providers."""
 
 from collections.abc import Callable
+import functools
 from http import HTTPStatus
 import operator
 import re
@@ -201,6 +202,7 @@ _UUID, _NAME, _GENERATION, _PARENT, _ROOT = (chr(0xE000 + n) for n in range(5))
 _MARKS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
 
 
+@functools.lru_cache(maxsize=128)
 def _list_renderer(
     version: Version, prefix: str
 ) -> Callable[[provider_search.Found], orjson.Fragment]:

@@ -70,8 +70,8 @@ def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/traits."""
     context = util.context(req)
     context.can(policies.PROVIDER_LIST)
-    provider, traits = trait.list_by_provider(context, util.path_item(req, 'uuid'))
-    return _of_provider(req, provider.generation, traits)
+    generation, traits = trait.list_by_provider(context, util.path_item(req, 'uuid'))
+    return _of_provider(req, generation, traits)
 
 
 @wsgi_wrapper.PlacementWsgify

@@ -17,8 +17,8 @@ def list_usages(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/usages."""
     context = util.context(req)
     context.can(policies.PROVIDER_USAGES)
-    provider, usages = usage.by_provider(context, util.path_item(req, 'uuid'))
-    document = {'resource_provider_generation': provider.generation, 'usages': usages}
+    generation, usages = usage.by_provider(context, util.path_item(req, 'uuid'))
+    document = {'resource_provider_generation': generation, 'usages': usages}
     return util.json_reply(req, document)
 
 

@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.objects import generation, keys, resource_provider
-from placement.objects.resource_provider import Provider
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 _AGGREGATES = models.placement_aggregates
 _LINKS = models.resource_provider_aggregates
 _OF_PROVIDER = (
-    sa.select(_AGGREGATES.c.uuid)
-    .join(_LINKS, _LINKS.c.aggregate_id == _AGGREGATES.c.id)
-    .where(_LINKS.c.resource_provider_id == sa.bindparam('provider_id'))
+    resource_provider.with_generation(_AGGREGATES.c.uuid)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_AGGREGATES, _AGGREGATES.c.id == _LINKS.c.aggregate_id)
     .order_by(_AGGREGATES.c.id)
 )
 # What is wanted as far as it exists, and what is linked already, which has no uuid here.
@@ -32,15 +31,14 @@ _FACTS = sa.union_all(
 )
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, list[str]]:
-    """A provider and the aggregates that it is a member of.
+def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[str]]:
+    """A provider's generation and the aggregates that it is a member of.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        provider = resource_provider.read(conn, uuid)
-        uuids = conn.execute(_OF_PROVIDER, {'provider_id': provider.id}).scalars().all()
-    return provider, list(uuids)
+        seen, rows = resource_provider.read_with_generation(conn, _OF_PROVIDER, uuid)
+    return seen, [found for (found,) in rows]
 
 
 def replace(

@@ -11,7 +11,6 @@ from placement import db_api, exception
 from placement.db.sqlalchemy import models
 from placement.objects import claim, consumer, resource_provider
 from placement.objects.claim import Claim
-from placement.objects.resource_provider import Provider
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -44,17 +43,16 @@ _LIST_BY_CONSUMER = (
     .order_by(_HELD.c.id)
 )
 _LIST_BY_PROVIDER = (
-    sa.select(
+    resource_provider.with_generation(
         _CONSUMERS.c.uuid,
         _CONSUMERS.c.generation,
         _CLASSES.c.name,
         _HELD.c.used,
         _HELD.c.created_at,
     )
-    .select_from(_HELD)
-    .join(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
-    .join(_CONSUMERS, _CONSUMERS.c.uuid == _HELD.c.consumer_id)
-    .where(_HELD.c.resource_provider_id == sa.bindparam('provider_id'))
+    .outerjoin(_HELD, _HELD.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
+    .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _HELD.c.consumer_id)
 )
 
 
@@ -104,24 +102,24 @@ def list_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> ConsumerAlloc
 
 def list_by_provider(
     ctx: 'RequestContext', uuid: str
-) -> tuple[Provider, dict[str, ConsumerShare], datetime.datetime | None]:
-    """A provider, what each consumer holds of it, and when the newest allocation was made.
+) -> tuple[int, dict[str, ConsumerShare], datetime.datetime | None]:
+    """A provider's generation, what each consumer holds, and when the newest of that was made.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        provider = resource_provider.read(conn, uuid)
-        rows = conn.execute(_LIST_BY_PROVIDER, {'provider_id': provider.id}).all()
+        generation, rows = resource_provider.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
     shares: dict[str, ConsumerShare] = {}
-    for row in rows:
-        if row[0] not in shares:
-            shares[row[0]] = ConsumerShare(row[1])
-        shares[row[0]].resources[row[2]] = row[3]
-    return provider, shares, _newest(rows)
+    for consumer_uuid, consumer_generation, name, used, _ in rows:
+        if consumer_uuid not in shares:
+            shares[consumer_uuid] = ConsumerShare(consumer_generation)
+        shares[consumer_uuid].resources[name] = used
+    return generation, shares, _newest(rows)
 
 
-def _newest(rows: Iterable[Any]) -> datetime.datetime | None:
-    return max((row.created_at for row in rows if row.created_at), default=None)
+def _newest(rows: Iterable[Sequence[Any]]) -> datetime.datetime | None:
+    """The latest of the times with which the rows end."""
+    return max((row[-1] for row in rows if row[-1]), default=None)
 
 
 # Writing ----------------------------------------------------------------------

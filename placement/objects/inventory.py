@@ -17,7 +17,7 @@ from placement.db import clauses
 from placement.db.sqlalchemy import models
 from placement.objects import capacity, generation, resource_class, resource_provider
 from placement.objects.capacity import Holding, Record, Spot
-from placement.objects.resource_provider import Locked, Provider
+from placement.objects.resource_provider import Locked
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -36,9 +36,11 @@ _RECORD_COLUMNS = (
 )
 _STOCK_WITH_CLASS = _STOCK.join(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
 _BY_PROVIDER = (
-    sa.select(_CLASSES.c.name, *_RECORD_COLUMNS, _STOCK.c.updated_at, _STOCK.c.created_at)
-    .select_from(_STOCK_WITH_CLASS)
-    .where(_STOCK.c.resource_provider_id == sa.bindparam('provider_id'))
+    resource_provider.with_generation(
+        _CLASSES.c.name, *_RECORD_COLUMNS, _STOCK.c.updated_at, _STOCK.c.created_at
+    )
+    .outerjoin(_STOCK, _STOCK.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
     .order_by(_STOCK.c.resource_class_id)
 )
 _HOLDINGS = (
@@ -182,27 +184,26 @@ def _change(conn: sa.Connection, records: Mapping[tuple[int, int], Record]) -> N
 # What the API does with it ----------------------------------------------------
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, list[Stock]]:
-    """A provider and its inventories.
+def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Stock]]:
+    """A provider's generation and its inventories.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        provider = resource_provider.read(conn, uuid)
-        rows = conn.execute(_BY_PROVIDER, {'provider_id': provider.id}).all()
-    return provider, [_stock(row) for row in rows]
+        seen, rows = resource_provider.read_with_generation(conn, _BY_PROVIDER, uuid)
+    return seen, [_stock(row) for row in rows]
 
 
-def get(ctx: 'RequestContext', uuid: str, name: str) -> tuple[Provider, Stock]:
-    """A provider and its inventory of one class.
+def get(ctx: 'RequestContext', uuid: str, name: str) -> tuple[int, Stock]:
+    """A provider's generation and its inventory of one class.
 
     :raises exception.ResourceProviderNotFound:
     :raises exception.InventoryNotFound: the provider has none, or there is no such class
     """
-    provider, stocks = list_by_provider(ctx, uuid)
+    seen, stocks = list_by_provider(ctx, uuid)
     for stock in stocks:
         if stock.resource_class == name:
-            return provider, stock
+            return seen, stock
     raise exception.InventoryNotFound(name, uuid)
 
 

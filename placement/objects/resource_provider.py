@@ -42,6 +42,7 @@ SELECT = sa.select(*COLUMNS).select_from(
     )
 )
 _BY_UUID = SELECT.where(_PROVIDERS.c.uuid == sa.bindparam('uuid'))
+ID = _PROVIDERS.c.id
 _LOCK = (
     sa.select(
         _PROVIDERS.c.id,
@@ -113,6 +114,32 @@ def read(conn: sa.Connection, uuid: str) -> Provider:
     if row is None:
         raise exception.ResourceProviderNotFound(uuid)
     return Provider(*row)
+
+
+def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """What `read_with_generation` takes: a select of what belongs to one provider.
+
+    The caller adds an outer join from `ID` to the tables of the columns. As one statement it
+    costs one way to the database, and the generation is the one of what it is shown with.
+
+    :param key: a column that is NULL just where nothing was joined
+    """
+    return sa.select(_PROVIDERS.c.generation, key, *columns).where(
+        _PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)
+    )
+
+
+def read_with_generation(
+    conn: sa.Connection, statement: sa.Select[Any], uuid: str
+) -> tuple[int, list[Any]]:
+    """A provider's generation, and rows (key, columns...) of what belongs to it.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    rows = conn.execute(statement, {'uuid': uuid}).all()
+    if not rows:
+        raise exception.ResourceProviderNotFound(uuid)
+    return rows[0][0], [row[1:] for row in rows if row[1] is not None]
 
 
 def lock(conn: sa.Connection, uuids: Collection[str]) -> dict[str, Locked]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import db_api, exception
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_provider
-from placement.objects.resource_provider import Locked, Provider
+from placement.objects.resource_provider import Locked
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -20,9 +20,9 @@ _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
 _COLUMNS = (_TRAITS.c.id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at)
 _OF_PROVIDER = (
-    sa.select(*_COLUMNS)
-    .join(_LINKS, _LINKS.c.trait_id == _TRAITS.c.id)
-    .where(_LINKS.c.resource_provider_id == sa.bindparam('provider_id'))
+    resource_provider.with_generation(*_COLUMNS)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
     .order_by(_TRAITS.c.name)
 )
 
@@ -118,15 +118,14 @@ def delete(ctx: 'RequestContext', name: str) -> None:
     db_api.write(work)
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, list[Trait]]:
-    """A provider and its traits.
+def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Trait]]:
+    """A provider's generation and its traits.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        provider = resource_provider.read(conn, uuid)
-        rows = conn.execute(_OF_PROVIDER, {'provider_id': provider.id}).all()
-    return provider, [_trait(row) for row in rows]
+        seen, rows = resource_provider.read_with_generation(conn, _OF_PROVIDER, uuid)
+    return seen, [Trait(*row[1:]) for row in rows]
 
 
 def replace_on_provider(

@@ -9,7 +9,6 @@ from placement import db_api
 from placement.db import clauses
 from placement.db.sqlalchemy import models
 from placement.objects import resource_provider
-from placement.objects.resource_provider import Provider
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -25,22 +24,21 @@ _CONSUMERS = models.consumers
 _TYPES = models.consumer_types
 
 _OF_PROVIDER = (
-    sa.select(_CLASSES.c.name, clauses.used(_STOCK))
-    .select_from(_STOCK.join(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id))
-    .where(_STOCK.c.resource_provider_id == sa.bindparam('provider_id'))
+    resource_provider.with_generation(_CLASSES.c.name, clauses.used(_STOCK))
+    .outerjoin(_STOCK, _STOCK.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
 )
 _HAS_TYPES = sa.select(sa.exists().select_from(_TYPES))
 
 
-def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[Provider, dict[str, int]]:
-    """A provider and what is used of each class that it has inventory of.
+def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, dict[str, int]]:
+    """A provider's generation and what is used of each class that it has inventory of.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        provider = resource_provider.read(conn, uuid)
-        rows = conn.execute(_OF_PROVIDER, {'provider_id': provider.id}).all()
-    return provider, {name: int(used) for name, used in rows}
+        generation, rows = resource_provider.read_with_generation(conn, _OF_PROVIDER, uuid)
+    return generation, {name: int(used) for name, used in rows}
 
 
 def by_project(
