@@ -153,7 +153,7 @@ class _Walk:
             found, fitting = self._found - found, len(self.anchors) - fitting
             if not strict and fitting * 2 < len(page.anchors):
                 strict = True
-                if apart := self._source.be_strict():
+                if apart := self._source.be_strict(page.anchors):
                     yield from self._in_some_order(apart.anchors)
             size = self._next_size(size, found, fitting)
 

@@ -114,8 +114,9 @@ class Source:
         self._seen: set[int] = set()
         self._lending: statements.Lending | None = None
         self._with_aggregates = sharing_id is not None or bool(query.aggregates)
-        self._place_tests = statements.place_tests(query, self._reach())
-        self._strict = False
+        self._named = self._reach()
+        # Slots to test in the database, those with the fewest servers first; None until that pays.
+        self._scarce: list[model.Slot] | None = None
         self._start(rng)
 
     def _start(self, rng: random.Random | None) -> None:
@@ -143,13 +144,14 @@ class Source:
             reach[lender.root_id] |= lender.aggregates
         return reach
 
-    def be_strict(self) -> Snapshot | None:
+    def be_strict(self, seen: Sequence[model.Anchor] = ()) -> Snapshot | None:
         """Let the database skip trees that cannot serve the query; this costs more per tree.
 
+        :param seen: anchors that show what is scarce
         :returns: anchors of candidates that sharing providers make up alone, if there can be
             any: no page that follows looks for those
         """
-        self._strict = True
+        self._scarce = _by_scarcity(statements.different(self._slots), seen)
         if self._sharing_id is None:
             return None
         lenders = providers_of(self._conn.execute(statements.sharers(self._sharing_id)))
@@ -181,7 +183,7 @@ class Source:
         aggregates = frozenset().union(*self._lending.slots.values())
         if not aggregates:
             return None
-        tests = statements.root_tests(self._query) + self._place_tests
+        tests = self._tests_of_root(statements.ROOT)
         everybody = {lender.id for found in able.values() for lender in found}
         if len(able) == 1 or len(everybody) == 1:
             rows = self._conn.execute(statements.first_members(aggregates, tests))
@@ -200,9 +202,7 @@ class Source:
     def next_page(self, size: int) -> Snapshot:
         """The next `size` anchors, or as many as are left."""
         after, before = self._parts[0]
-        rows = self._conn.execute(
-            statements.page(self._tests(), after, before, size, self._with_aggregates)
-        )
+        rows = self._conn.execute(self._page(after, before, size))
         providers = providers_of(rows)
         roots = {provider.root_id for provider in providers}
         if len(roots) < size:
@@ -211,15 +211,35 @@ class Source:
             self._parts[0] = (max(roots), before)
         return Snapshot(self._anchors(providers), more=bool(self._parts))
 
-    def _tests(self) -> list[statements.Clause]:
-        tests = statements.root_tests(self._query) + self._place_tests
-        if self._strict:
-            tests += statements.trait_tests(self._query, self._lending)
-            tests += statements.slot_tests(self._slots, self._lending)
+    def _page(self, after: int, before: int | None, size: int) -> sa.Select[Any]:
+        lending, scarce = self._lending, self._scarce
+        own = [slot for slot in scarce or () if not (lending and lending.slots.get(slot))]
+        root = statements.ROOT_OF_MEMBER if own else statements.ROOT
+        tests = self._tests_of_root(root)
+        if scarce is not None or self._sharing_id is None:
+            tests += statements.trait_tests(self._query, lending, root)
+        if own:
+            others = [slot for slot in scarce or () if slot != own[0]]
+            return statements.page_of_servers(
+                own[0],
+                tests,
+                statements.slot_tests(others, lending, root),
+                after,
+                before,
+                size,
+                self._with_aggregates,
+            )
+        if scarce is not None:
+            tests.append(statements.in_order(statements.slot_tests(scarce, lending, root)))
         elif self._sharing_id is None:
-            tests += statements.trait_tests(self._query, None)
-            tests += statements.condition_tests(self._slots)
-        return tests
+            tests += statements.condition_tests(self._slots, root)
+        return statements.page(tests, after, before, size, self._with_aggregates)
+
+    def _tests_of_root(self, root: statements.Root) -> list[statements.Clause]:
+        return [
+            *statements.root_tests(self._query, root),
+            *statements.place_tests(self._query, self._named, root),
+        ]
 
     def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
         trees: dict[int, list[model.Provider]] = defaultdict(list)
@@ -259,7 +279,7 @@ class Source:
     def _find_lenders(self, providers: Iterable[model.Provider]) -> None:
         """Read the sharing providers in the aggregates that were not met before."""
         unknown = _aggregates_of(providers) - self._lenders.keys()
-        if not unknown or self._strict:
+        if not unknown or self._scarce is not None:
             return
         assert self._sharing_id is not None
         rows = self._conn.execute(statements.sharers(self._sharing_id, unknown))
@@ -298,6 +318,17 @@ class Source:
     ) -> tuple[dict[int, str], dict[int, str]]:
         """The names of resource classes and of traits."""
         return names(self._conn, class_ids, trait_ids)
+
+
+def _by_scarcity(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:
+    """The slots that find servers around the fewest of these anchors first."""
+
+    def key(slot: model.Slot) -> tuple[int, int]:
+        served = sum(bool(eligibility.servers(slot, anchor)) for anchor in anchors)
+        # Large numbers run out first, as a rule: bytes before gigabytes before processors.
+        return served, -max((amount for _, amount in slot.amounts), default=0)
+
+    return sorted(slots, key=key)
 
 
 def _root_of(tree: Iterable[model.Provider]) -> model.Provider:

@@ -18,15 +18,21 @@ from placement.db.sqlalchemy import models
 # What an inventory can hold at most: `max_unit` is an INTEGER column.
 MAX_AMOUNT = 2**31 - 1
 
+# The names of rows inside of the subqueries. They are made once: an alias costs more than the rest
+# of a clause.
+_HELD = models.allocations.alias('held')
+_STOCK = models.inventories.alias('stock')
+_TRAIT_LINK = models.resource_provider_traits.alias('trait_link')
+_AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
+
 
 def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
     """The sum of the allocations of the provider and class of the `inventory` row."""
-    allocations = models.allocations.alias()
     return (
-        sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+        sa.select(sa.func.coalesce(sa.func.sum(_HELD.c.used), 0))
         .where(
-            allocations.c.resource_provider_id == inventory.c.resource_provider_id,
-            allocations.c.resource_class_id == inventory.c.resource_class_id,
+            _HELD.c.resource_provider_id == inventory.c.resource_provider_id,
+            _HELD.c.resource_class_id == inventory.c.resource_class_id,
         )
         .correlate(inventory)
         .scalar_subquery()
@@ -75,12 +81,11 @@ def fits(
     provider_id: sa.ColumnElement[int], class_id: int, amount: int
 ) -> elements.ColumnElement[bool]:
     """Whether the provider has `amount` of a class to give."""
-    inventory = models.inventories.alias()
     return _found(
-        sa.select(inventory.c.id).where(
-            inventory.c.resource_provider_id == provider_id,
-            inventory.c.resource_class_id == class_id,
-            can_serve(inventory, amount),
+        sa.select(_STOCK.c.id).where(
+            _STOCK.c.resource_provider_id == provider_id,
+            _STOCK.c.resource_class_id == class_id,
+            can_serve(_STOCK, amount),
         )
     )
 
@@ -89,10 +94,10 @@ def has_any_trait(
     provider_id: sa.ColumnElement[int], trait_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
     """Whether the provider has one of the traits at least."""
-    link = models.resource_provider_traits.alias()
+    link = _TRAIT_LINK.c
     return _found(
-        sa.select(link.c.trait_id).where(
-            link.c.resource_provider_id == provider_id, link.c.trait_id.in_(sorted(trait_ids))
+        sa.select(link.trait_id).where(
+            link.resource_provider_id == provider_id, link.trait_id.in_(sorted(trait_ids))
         )
     )
 
@@ -101,11 +106,10 @@ def in_any_aggregate(
     provider_id: sa.ColumnElement[int], aggregate_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
     """Whether the provider itself is a member of one of the aggregates at least."""
-    link = models.resource_provider_aggregates.alias()
+    link = _AGGREGATE_LINK.c
     return _found(
-        sa.select(link.c.aggregate_id).where(
-            link.c.resource_provider_id == provider_id,
-            link.c.aggregate_id.in_(sorted(aggregate_ids)),
+        sa.select(link.aggregate_id).where(
+            link.resource_provider_id == provider_id, link.aggregate_id.in_(sorted(aggregate_ids))
         )
     )
 

@@ -108,6 +108,18 @@ class StatementsTest(base.BaseTestCase):
         self.assertEqual([], list(answer.candidates))
         self.assertEqual(3, len(statements))
 
+    def test_the_scarcest_slot_is_asked_first(self):
+        """However small its amount is, and however the query puts it."""
+        stock = {'VCPU': _stock(10**6), 'SRIOV_NET_VF': _stock(1000)}
+        world = worlds.World(tuple(worlds.Host(name=f'CN{n}', stock=stock) for n in range(40)))
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            for query in ('resources=V:90001,VF:1013', 'resources=VF:1013,V:90001'):
+                with recorded(conn) as statements:
+                    search.search(conn, world.unbind(world.parse(query)))
+                strict = list(statements[-1][1])  # in the order of the text
+                self.assertLess(strict.index(1013), strict.index(90001), query)
+
     def test_one_pool_for_everybody(self):
         """What a pool gives alone is not looked for around each of its hosts."""
         world = cloud(200, 1)
