@@ -5,7 +5,7 @@ what serves a class of the group without suffix also depends on the root of the 
 aggregates span its tree.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from placement.candidates import model
 
@@ -62,13 +62,18 @@ def satisfies(provider: model.Provider, slot: model.Slot) -> bool:
     )
 
 
+def lends(provider: model.Provider, group: model.Group[int]) -> bool:
+    """Whether a sharing provider may serve the group without suffix in trees other than its own."""
+    # Being linked to a tree whose root is in the aggregates is not enough to lend to it.
+    return group.in_tree is None and not banned(provider, group) and in_aggregates(provider, group)
+
+
 def may_lend(provider: model.Provider, slot: model.Slot) -> bool:
     """Whether a sharing provider could serve the slot in trees other than its own."""
     if slot.granular:
         return satisfies(provider, slot)
-    group = slot.group
-    # Being linked to a tree whose root is in the aggregates is not enough to lend to it.
-    return group.in_tree is None and _gives(provider, slot) and in_aggregates(provider, group)
+    ((class_id, amount),) = slot.amounts
+    return can_serve(provider, class_id, amount) and lends(provider, slot.group)
 
 
 def root_passes(root: model.Provider, query: model.Query[int]) -> bool:
@@ -76,34 +81,47 @@ def root_passes(root: model.Provider, query: model.Query[int]) -> bool:
     return query.root_required <= root.traits and query.root_forbidden.isdisjoint(root.traits)
 
 
-def _gives(provider: model.Provider, slot: model.Slot) -> bool:
-    ((class_id, amount),) = slot.amounts
-    return can_serve(provider, class_id, amount) and not banned(provider, slot.group)
-
-
 def servers(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
     """All providers that could serve the slot for the anchor, if it were the only one."""
-    if slot.granular:
-        found = [provider for provider in anchor.tree if satisfies(provider, slot)]
-    else:
-        found = _own_servers(slot, anchor)
-        if not slot.group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
+    if not slot.granular:
+        found = class_servers((slot,), anchor)
+        return found[0] if found else []
+    return [
+        *(provider for provider in anchor.tree if satisfies(provider, slot)),
+        *(provider for provider in anchor.lenders if satisfies(provider, slot)),
+    ]
+
+
+def class_servers(slots: Sequence[model.Slot], anchor: model.Anchor) -> list[list[model.Provider]]:
+    """All providers that could serve each class of the group without suffix for the anchor.
+
+    :param slots: slots of that group
+    :returns: nothing at all when one of the slots finds nobody
+    """
+    group = slots[0].group
+    if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
+        return []
+    able = _able_members(group, anchor)
+    able += [provider for provider in anchor.lenders if lends(provider, group)]
+    found = []
+    for slot in slots:
+        ((class_id, amount),) = slot.amounts
+        providers = [provider for provider in able if can_serve(provider, class_id, amount)]
+        if not providers:
             return []
-    if anchor.lenders:
-        found += [provider for provider in anchor.lenders if may_lend(provider, slot)]
+        found.append(providers)
     return found
 
 
-def _own_servers(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
-    """Providers of the anchor's tree for one class of the group without suffix."""
-    group, root = slot.group, anchor.root
-    if group.in_tree is not None and group.in_tree != root.id:
+def _able_members(group: model.Group[int], anchor: model.Anchor) -> list[model.Provider]:
+    """Providers of the anchor's tree that have what the group asks for beside resources."""
+    if group.in_tree is not None and group.in_tree != anchor.root.id:
         return []
-    spanned = in_aggregates(root, group)
+    spanned = in_aggregates(anchor.root, group)
     return [
         provider
         for provider in anchor.tree
-        if _gives(provider, slot) and (spanned or in_aggregates(provider, group))
+        if not banned(provider, group) and (spanned or in_aggregates(provider, group))
     ]
 
 

@@ -216,4 +216,6 @@ def _whole_trees(source: snapshot.Source, walk: _Walk, root_ids: set[int]) -> li
         if root_id in walk.anchors
         for provider in walk.anchors[root_id].tree
     ]
-    return here + source.whole_trees(root_ids - walk.anchors.keys())
+    elsewhere = root_ids - walk.anchors.keys()
+    known = [provider for provider in walk.providers.values() if provider.root_id in elsewhere]
+    return here + source.whole_trees(elsewhere, known)

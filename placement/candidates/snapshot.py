@@ -65,7 +65,7 @@ def lookup(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[in
     Raises what `request.bind` raises for names that do not exist.
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    for kind, name, id_ in conn.execute(statements.lookup(query)):
+    for kind, name, id_ in conn.execute(*statements.lookup(query)):
         found[kind][name] = id_
     ids = request.Ids(
         classes=found[statements.CLASS],
@@ -89,7 +89,7 @@ def names(
     """The names of resource classes and of traits."""
     found: dict[str, dict[int, str]] = {statements.CLASS: {}, statements.TRAIT: {}}
     if class_ids or trait_ids:
-        for kind, name, id_ in conn.execute(statements.names(class_ids, trait_ids)):
+        for kind, name, id_ in conn.execute(*statements.names(class_ids, trait_ids)):
             found[kind][id_] = name
     return found[statements.CLASS], found[statements.TRAIT]
 
@@ -110,6 +110,9 @@ class Source:
         self._slots = model.slots_of(query)
         self._sharing_id = sharing_id
         self._lenders: dict[int, list[model.Provider]] = {}  # by aggregate
+        self._lending_roots: set[int] = set()
+        # All lenders of these aggregates together; many trees are in the same ones.
+        self._meeting: dict[frozenset[int], tuple[model.Provider, ...]] = {}
         self._kin: dict[int, list[model.Provider]] = {}  # trees of lenders, by root
         self._seen: set[int] = set()
         self._lending: statements.Lending | None = None
@@ -117,16 +120,17 @@ class Source:
         self._named = self._reach()
         # Slots to test in the database, those with the fewest servers first; None until that pays.
         self._scarce: list[model.Slot] | None = None
+        self._page = self._make_page()
         self._start(rng)
 
     def _start(self, rng: random.Random | None) -> None:
-        # The parts of the row of all roots that are still to be read, as ids (after, before).
-        self._parts: list[tuple[int, int | None]] = [(0, None)]
+        # The parts of the row of all roots that are still to be read, as ids (after, upto).
+        self._parts: list[tuple[int, int]] = [(0, statements.MAX_ID)]
         # Drawn by position: after a gap in the ids no tree is likelier than another.
         if rng and (count := self._conn.execute(statements.root_count()).scalar_one()):
             at = statements.root_at(rng.randrange(count))
             drawn = self._conn.execute(at).scalar_one()
-            self._parts = [(drawn - 1, None), (0, drawn)]
+            self._parts = [(drawn - 1, statements.MAX_ID), (0, drawn - 1)]
 
     def _reach(self) -> dict[int, frozenset[int]]:
         """Through which aggregates the trees that suffixed groups ask for lend."""
@@ -152,9 +156,13 @@ class Source:
             any: no page that follows looks for those
         """
         self._scarce = _by_scarcity(statements.different(self._slots), seen)
-        if self._sharing_id is None:
-            return None
-        lenders = providers_of(self._conn.execute(statements.sharers(self._sharing_id)))
+        able = {} if self._sharing_id is None else self._find_lending(self._sharing_id)
+        self._page = self._make_page()
+        return self._representatives(able) if able and all(able.values()) else None
+
+    def _find_lending(self, sharing_id: int) -> dict[model.Slot, list[model.Provider]]:
+        """Who could lend for each slot, of all sharing providers of the cloud."""
+        lenders = providers_of(self._conn.execute(statements.sharers(sharing_id)))
         able = {slot: [p for p in lenders if eligibility.may_lend(p, slot)] for slot in self._slots}
         self._lending = statements.Lending(
             slots={slot: _aggregates_of(found) for slot, found in able.items()},
@@ -171,9 +179,7 @@ class Source:
             },
         )
         self._keep(lenders)
-        if not all(able.values()):
-            return None
-        return self._representatives(able)
+        return able
 
     def _representatives(
         self, able: Mapping[model.Slot, Sequence[model.Provider]]
@@ -201,17 +207,17 @@ class Source:
 
     def next_page(self, size: int) -> Snapshot:
         """The next `size` anchors, or as many as are left."""
-        after, before = self._parts[0]
-        rows = self._conn.execute(self._page(after, before, size))
+        after, upto = self._parts[0]
+        rows = self._conn.execute(self._page, {'after': after, 'upto': upto, 'size': size})
         providers = providers_of(rows)
         roots = {provider.root_id for provider in providers}
         if len(roots) < size:
             self._parts.pop(0)
         else:
-            self._parts[0] = (max(roots), before)
+            self._parts[0] = (max(roots), upto)
         return Snapshot(self._anchors(providers), more=bool(self._parts))
 
-    def _page(self, after: int, before: int | None, size: int) -> sa.Select[Any]:
+    def _make_page(self) -> sa.Select[Any]:
         lending, scarce = self._lending, self._scarce
         own = [slot for slot in scarce or () if not (lending and lending.slots.get(slot))]
         root = statements.ROOT_OF_MEMBER if own else statements.ROOT
@@ -224,16 +230,13 @@ class Source:
                 own[0],
                 tests,
                 statements.slot_tests(others, lending, root),
-                after,
-                before,
-                size,
                 self._with_aggregates,
             )
         if scarce is not None:
             tests.append(statements.in_order(statements.slot_tests(scarce, lending, root)))
         elif self._sharing_id is None:
             tests += statements.condition_tests(self._slots, root)
-        return statements.page(tests, after, before, size, self._with_aggregates)
+        return statements.page(tests, self._with_aggregates)
 
     def _tests_of_root(self, root: statements.Root) -> list[statements.Clause]:
         return [
@@ -295,23 +298,39 @@ class Source:
                 elif aggregate in fresh:
                     fresh[aggregate].append(lender)
         self._lenders.update(fresh)
+        self._lending_roots.update(lender.root_id for found in fresh.values() for lender in found)
+        self._meeting.clear()
 
     def _lenders_of(
         self, root_id: int, tree: Iterable[model.Provider]
     ) -> tuple[model.Provider, ...]:
         if not self._lenders:
             return ()
-        found = {
-            lender.id: lender
-            for aggregate in _aggregates_of(tree)
-            for lender in self._lenders.get(aggregate, ())
-            if lender.root_id != root_id
-        }
-        return tuple(found[id_] for id_ in sorted(found))
+        aggregates = _aggregates_of(tree)
+        lenders = self._meeting.get(aggregates)
+        if lenders is None:
+            found = {
+                lender.id: lender
+                for aggregate in aggregates
+                for lender in self._lenders.get(aggregate, ())
+            }
+            lenders = self._meeting[aggregates] = tuple(found[id_] for id_ in sorted(found))
+        if root_id not in self._lending_roots:
+            return lenders
+        return tuple(lender for lender in lenders if lender.root_id != root_id)
 
-    def whole_trees(self, root_ids: Collection[int]) -> list[model.Provider]:
-        """All providers of these trees."""
-        return providers_of(self._conn.execute(statements.trees(root_ids))) if root_ids else []
+    def whole_trees(
+        self, root_ids: Collection[int], known: Collection[model.Provider] = ()
+    ) -> list[model.Provider]:
+        """All providers of these trees.
+
+        :param known: some of them, which are not read again: what many trees borrow from has
+            more allocations than all of the trees have providers
+        """
+        if not root_ids:
+            return []
+        rows = self._conn.execute(statements.trees(root_ids, but=[p.id for p in known]))
+        return [*known, *providers_of(rows)]
 
     def names(
         self, class_ids: Collection[int], trait_ids: Collection[int]
@@ -336,4 +355,5 @@ def _root_of(tree: Iterable[model.Provider]) -> model.Provider:
 
 
 def _aggregates_of(providers: Iterable[model.Provider]) -> frozenset[int]:
-    return frozenset().union(*{provider.aggregates for provider in providers})
+    different = {provider.aggregates for provider in providers}
+    return different.pop() if len(different) == 1 else frozenset().union(*different)

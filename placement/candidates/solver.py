@@ -62,8 +62,11 @@ class Task:
     one_per_tree: bool
     # same_subtree as sets of slot numbers.
     subtrees: tuple[frozenset[int], ...]
-    # Whether there is the group without suffix, and no other.
-    plain: bool
+    # A slot of each kind: the classes of the group without suffix, and suffixed groups.
+    loose: Mapping[int, model.Slot]
+    granular: Mapping[int, model.Slot]
+    # Whether the group without suffix requires traits.
+    collective: bool
 
     @classmethod
     def of(cls, query: model.Query[int], one_per_tree: bool = False) -> 'Task':
@@ -73,6 +76,7 @@ class Task:
             numbers.setdefault((slot.granular, slot.amounts, *_conditions(slot)), len(numbers))
             for slot in slots
         )
+        samples = dict(zip(kinds, slots, strict=True))
         return cls(
             query=query,
             slots=slots,
@@ -82,7 +86,9 @@ class Task:
                 frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
                 for suffixes in query.same_subtrees
             ),
-            plain=not any(slot.granular for slot in slots),
+            loose={kind: slot for kind, slot in samples.items() if not slot.granular},
+            granular={kind: slot for kind, slot in samples.items() if slot.granular},
+            collective=any(slot.group.required for slot in slots if not slot.granular),
         )
 
 
@@ -106,17 +112,19 @@ def solve(
     """
     if not eligibility.root_passes(anchor.root, task.query):
         return
-    if task.plain and len(anchor.tree) == 1 and not anchor.lenders:
+    if not task.granular and len(anchor.tree) == 1 and not anchor.lenders:
         if eligibility.serves_alone(anchor.root, task.slots) and effort.spend(1):
             yield (anchor.root.id,) * len(task.slots)
         return
     servers = _servers(task, anchor, rng)
     if not servers:
         return
-    terminal: list[rules.Terminal] = [*rules.collective_traits(task.slots, servers)]
+    terminal: list[rules.Terminal] = []
+    if task.collective:
+        terminal += rules.collective_traits(task.slots, servers)
     if not all(rule.slots for rule in terminal):
         return
-    if task.plain and not terminal and not task.one_per_tree:
+    if not task.granular and not terminal and not task.one_per_tree:
         # Each slot takes a class of its own, so none takes from another: all combinations hold.
         yield from _combinations(servers, effort)
         return
@@ -142,12 +150,16 @@ def _servers(
 ) -> list[list[model.Provider]]:
     """Who could serve each slot; nothing at all when one of them finds nobody."""
     by_kind: dict[int, list[model.Provider]] = {}
-    for kind, slot in zip(task.kinds, task.slots, strict=True):
-        if kind not in by_kind:
-            found = eligibility.servers(slot, anchor)
-            if not found:
-                return []
-            by_kind[kind] = found
+    if task.loose:
+        by_class = eligibility.class_servers(tuple(task.loose.values()), anchor)
+        if not by_class:
+            return []
+        by_kind.update(zip(task.loose, by_class, strict=True))
+    for kind, slot in task.granular.items():
+        found = eligibility.servers(slot, anchor)
+        if not found:
+            return []
+        by_kind[kind] = found
     servers = [by_kind[kind] for kind in task.kinds]
     return [rng.sample(found, len(found)) for found in servers] if rng else servers
 

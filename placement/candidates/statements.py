@@ -62,55 +62,69 @@ class Lending:
 # Names ------------------------------------------------------------------------
 
 
-def lookup(query: model.Query[str]) -> sa.CompoundSelect[Any]:
-    """Ids of all names of the query, as rows (kind, name, id); SHARING when anybody shares."""
-    parts = [
-        _named(CLASS, models.resource_classes, models.resource_classes.c.name, query.classes),
-        _named(TRAIT, models.traits, models.traits.c.name, query.traits),
-        _named(
-            AGGREGATE,
-            models.placement_aggregates,
-            models.placement_aggregates.c.uuid,
-            query.aggregates,
-        ),
-        _named(TREE, _PROVIDERS, _PROVIDERS.c.uuid, query.trees, _PROVIDERS.c.root_provider_id),
-        sa.select(
-            sa.literal_column(f"'{SHARING}'"), models.traits.c.name, models.traits.c.id
-        ).where(
-            models.traits.c.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
-            sa.exists().where(_TRAITS.c.trait_id == models.traits.c.id),
-        ),
+# What is named: the column with the name, and the id that is wanted for it.
+_NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
+    CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
+    TRAIT: (models.traits.c.name, models.traits.c.id),
+    AGGREGATE: (models.placement_aggregates.c.uuid, models.placement_aggregates.c.id),
+    TREE: (_PROVIDERS.c.uuid, _PROVIDERS.c.root_provider_id),
+}
+
+Parameters = dict[str, Any]
+
+
+def lookup(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]:
+    """Ids of all names of the query, as rows (kind, name, id); SHARING when anybody shares.
+
+    This statement, as some others here, is the same for all requests but for its parameters: to
+    make it takes longer than to send it.
+    """
+    named = {
+        CLASS: query.classes,
+        TRAIT: query.traits,
+        AGGREGATE: query.aggregates,
+        TREE: query.trees,
+    }
+    asked = {kind: sorted(names) for kind, names in named.items() if names}
+    return _lookup(tuple(asked)), asked
+
+
+@functools.cache
+def _lookup(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+    named = [
+        _kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
+        for kind, (name, id_) in _NAMED.items()
+        if kind in kinds
     ]
-    return sa.union_all(*(part for part in parts if part is not None))
+    traits = models.traits.c
+    sharing = _kind(SHARING, traits.name, traits.id).where(
+        traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
+        sa.exists().where(_TRAITS.c.trait_id == traits.id),
+    )
+    return sa.union_all(*named, sharing)
 
 
-def _named(
-    kind: str,
-    table: sa.Table,
-    column: sa.Column[str],
-    names: Collection[str],
-    wanted: sa.Column[int] | None = None,
-) -> sa.Select[Any] | None:
-    if not names:
-        return None
-    return sa.select(
-        sa.literal_column(f"'{kind}'"), column, table.c.id if wanted is None else wanted
-    ).where(column.in_(sorted(names)))
-
-
-def names(class_ids: Iterable[int], trait_ids: Iterable[int]) -> sa.CompoundSelect[Any]:
+def names(
+    class_ids: Iterable[int], trait_ids: Iterable[int]
+) -> tuple[sa.CompoundSelect[Any], Parameters]:
     """Names for ids, as rows (kind, name, id)."""
+    return _names(), {CLASS: sorted(class_ids), TRAIT: sorted(trait_ids)}
+
+
+@functools.cache
+def _names() -> sa.CompoundSelect[Any]:
     return sa.union_all(
         *(
-            sa.select(sa.literal_column(f"'{kind}'"), table.c.name, table.c.id).where(
-                table.c.id.in_(_listed(ids))
+            _kind(kind, *_NAMED[kind]).where(
+                _NAMED[kind][1].in_(sa.bindparam(kind, expanding=True, literal_execute=True))
             )
-            for kind, table, ids in (
-                (CLASS, models.resource_classes, class_ids),
-                (TRAIT, models.traits, trait_ids),
-            )
+            for kind in (CLASS, TRAIT)
         )
     )
+
+
+def _kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
+    return sa.select(sa.literal_column(f"'{kind}'"), name, id_)
 
 
 def _listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
@@ -168,29 +182,41 @@ def _list_of(rows: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     )
 
 
-def page(
-    tests: Iterable[Clause], after: int, before: int | None, size: int, with_aggregates: bool
-) -> sa.Select[Any]:
-    """Facts of the trees of the next `size` roots that pass the tests, in the order of roots."""
+# Parameters of pages: the roots of a page have ids above `after`, up to `upto`.
+_AFTER = sa.bindparam('after', type_=sa.Integer)
+_UPTO = sa.bindparam('upto', type_=sa.Integer)
+_SIZE = sa.bindparam('size', type_=sa.Integer)
+# The largest id that there can be.
+MAX_ID = 2**31 - 1
+
+
+def page(tests: Sequence[Clause], with_aggregates: bool) -> sa.Select[Any]:
+    """Facts of the trees of the next `size` roots that pass the tests, in the order of roots.
+
+    Its parameters are `after`, `upto` and `size`.
+    """
+    return _page(tuple(tests), with_aggregates) if tests else _plain_page(with_aggregates)
+
+
+@functools.cache
+def _plain_page(with_aggregates: bool) -> sa.Select[Any]:
+    return _page((), with_aggregates)
+
+
+def _page(tests: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
     few = (
         sa.select(_ROOT.c.id)
-        .where(_ROOT.c.parent_provider_id.is_(None), _ROOT.c.id > after, *tests)
+        .where(
+            _ROOT.c.parent_provider_id.is_(None), _ROOT.c.id > _AFTER, _ROOT.c.id <= _UPTO, *tests
+        )
         .order_by(_ROOT.c.id)
-        .limit(size)
+        .limit(_SIZE)
     )
-    if before is not None:
-        few = few.where(_ROOT.c.id < before)
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
 def page_of_servers(
-    slot: model.Slot,
-    tests: Iterable[Clause],
-    others: Sequence[Clause],
-    after: int,
-    before: int | None,
-    size: int,
-    with_aggregates: bool,
+    slot: model.Slot, tests: Iterable[Clause], others: Sequence[Clause], with_aggregates: bool
 ) -> sa.Select[Any]:
     """The same as `page`, by way of the providers that could serve a slot by themselves.
 
@@ -200,22 +226,22 @@ def page_of_servers(
     :param tests: tests of ROOT_OF_MEMBER
     :param others: tests of the other slots; they are asked last, in this order
     """
+    root = _MEMBER.c.root_provider_id
     few = (
-        sa.select(ROOT_OF_MEMBER.label('id'))
-        .where(_MEMBER.c.root_provider_id > after, *tests, in_order([_serves(slot), *others]))
+        sa.select(root.label('id'))
+        .where(root > _AFTER, root <= _UPTO, *tests, in_order([_serves(slot), *others]))
         .distinct()
-        .order_by(ROOT_OF_MEMBER)
-        .limit(size)
+        .order_by(root)
+        .limit(_SIZE)
     )
-    if before is not None:
-        few = few.where(_MEMBER.c.root_provider_id < before)
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
-def trees(root_ids: Collection[int], tests: Iterable[Clause] = ()) -> sa.Select[Any]:
-    """Facts of the trees of these roots, as far as they pass the tests."""
-    few = sa.select(_ROOT.c.id).where(_ROOT.c.id.in_(_listed(root_ids)), *tests)
-    return _facts_of_roots(few.subquery('few'), with_aggregates=True)
+def trees(root_ids: Collection[int], but: Collection[int] = ()) -> sa.Select[Any]:
+    """Facts of the providers of the trees of these roots, but for some providers."""
+    few = sa.select(_ROOT.c.id).where(_ROOT.c.id.in_(_listed(root_ids)))
+    statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
+    return statement.where(_PROVIDER.c.id.not_in(_listed(but))) if but else statement
 
 
 def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
@@ -406,7 +432,10 @@ def _servers(slot: model.Slot, root: Root, with_stock: bool = True) -> sa.Select
         inventory = _inventory(number)
         statement = statement.join(
             inventory, inventory.c.resource_provider_id == _SERVER.c.id
-        ).where(*_has_stock(number, class_id, amount))
+        ).where(
+            clauses.unsought(inventory.c.resource_class_id) == class_id,
+            _has_stock(number, amount),
+        )
     return statement
 
 
@@ -418,7 +447,8 @@ def _serves(slot: model.Slot) -> Clause:
             sa.select(sa.literal_column('1'))
             .where(
                 _inventory(0).c.resource_provider_id == _MEMBER.c.id,
-                *_has_stock(0, class_id, amount),
+                _inventory(0).c.resource_class_id == class_id,
+                _has_stock(0, amount),
             )
             .correlate(_MEMBER)
         )
@@ -429,13 +459,9 @@ def _serves(slot: model.Slot) -> Clause:
 # To make the expressions takes longer than most databases take for a hundred trees, and requests
 # ask for the same amounts over and over.
 @functools.lru_cache(maxsize=1024)
-def _has_stock(number: int, class_id: int, amount: int) -> tuple[Clause, ...]:
-    """Whether the inventory of this number has an amount of a class to give."""
-    inventory = _inventory(number)
-    return (
-        clauses.unsought(inventory.c.resource_class_id) == class_id,
-        clauses.can_serve(inventory, amount, _TOLERANCE),
-    )
+def _has_stock(number: int, amount: int) -> Clause:
+    """Whether the inventory of this number has an amount to give."""
+    return clauses.can_serve(_inventory(number), amount, _TOLERANCE)
 
 
 def _meets_conditions(group: model.Group[int], provider: sa.FromClause, root: Root) -> list[Clause]:

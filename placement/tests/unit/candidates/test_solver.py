@@ -256,32 +256,28 @@ class MutantsTest(_Mutants):
         )  # fmt: skip
 
     def test_lenders_need_no_membership(self):
-        right = eligibility.may_lend
+        right = eligibility.lends
 
-        def wrong(p, slot):
-            if slot.granular:
-                return right(p, slot)
-            bare = slot._replace(group=dataclasses.replace(slot.group, member_of=()))
-            return right(p, bare)
+        def wrong(p, group):
+            return right(p, dataclasses.replace(group, member_of=()))
 
-        self._assert_caught(eligibility, 'may_lend', wrong)
+        self._assert_caught(eligibility, 'lends', wrong)
 
     def test_in_tree_still_borrows(self):
-        right = eligibility.may_lend
+        right = eligibility.lends
 
-        def wrong(p, slot):
-            group = slot.group
-            if slot.granular or group.in_tree != p.root_id:
-                return right(p, slot)
-            return right(p, slot._replace(group=dataclasses.replace(group, in_tree=None)))
+        def wrong(p, group):
+            if group.in_tree != p.root_id:
+                return right(p, group)
+            return right(p, dataclasses.replace(group, in_tree=None))
 
-        self._assert_caught(eligibility, 'may_lend', wrong)
+        self._assert_caught(eligibility, 'lends', wrong)
 
     def test_root_is_not_asked(self):
         self._assert_caught(eligibility, 'root_passes', lambda root, query: True)
 
     def test_nobody_lends(self):
-        self._assert_caught(eligibility, 'may_lend', lambda p, slot: False)
+        self._assert_caught(eligibility, 'lends', lambda p, group: False)
 
     def test_subtrees_have_no_top(self):
         def wrong(domains, subtrees, lines, effort):
