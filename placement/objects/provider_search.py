@@ -5,6 +5,7 @@ provider *itself*, but for `in_tree`, which looks at its tree.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -80,7 +81,6 @@ def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime
     with db_api.reader() as conn:
         try:
             wanted = [
-                *_identity(filters),
                 *_in_tree(conn, filters.in_tree),
                 *_traits(conn, filters.required, filters.forbidden),
                 *_aggregates(conn, filters),
@@ -88,7 +88,7 @@ def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime
             ]
         except _Nothing:
             return [], None
-        rows = _rows(conn, wanted)
+        rows = _rows(conn, _identity(filters), wanted)
         uuids = _uuids(conn, rows)
     found = [
         Found(uuid, name, number, uuids.get(parent_id), uuids[root_id])
@@ -97,8 +97,13 @@ def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime
     return found, _newest(rows)
 
 
-def _rows(conn: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]]) -> list[list[Any]]:
-    texts = conn.execute(_SELECT.where(*wanted)).scalars()
+def _rows(
+    conn: sa.Connection, identity: Mapping[str, str], wanted: Sequence[sa.ColumnElement[bool]]
+) -> list[list[Any]]:
+    statement = _of_identity(tuple(identity))
+    if wanted:
+        statement = statement.where(*wanted)
+    texts = conn.execute(statement, identity).scalars()
     rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
     return rows
 
@@ -119,10 +124,15 @@ def _newest(rows: Sequence[Sequence[Any]]) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(latest) if latest else None
 
 
-def _identity(filters: Filters) -> list[sa.ColumnElement[bool]]:
-    columns = _PROVIDERS.c
-    wanted = [(columns.name, filters.name), (columns.uuid, filters.uuid)]
-    return [column == value for column, value in wanted if value]
+def _identity(filters: Filters) -> dict[str, str]:
+    given = {'name': filters.name, 'uuid': filters.uuid}
+    return {column: value for column, value in given.items() if value}
+
+
+@functools.cache
+def _of_identity(columns: tuple[str, ...]) -> sa.Select[Any]:
+    """What is asked for most, by name or uuid, is the same statement each time."""
+    return _SELECT.where(*(_PROVIDERS.c[name] == sa.bindparam(name) for name in columns))
 
 
 def _in_tree(conn: sa.Connection, uuid: str | None) -> list[sa.ColumnElement[bool]]:
