@@ -233,7 +233,8 @@ class Source:
                 self._with_aggregates,
             )
         if scarce is not None:
-            tests.append(statements.in_order(statements.slot_tests(scarce, lending, root)))
+            slot_tests = statements.slot_tests(scarce, lending, root)
+            tests.append(statements.in_order([statements.borrower_test(scarce, root), *slot_tests]))
         elif self._sharing_id is None:
             tests += statements.condition_tests(self._slots, root)
         return statements.page(tests, self._with_aggregates)

@@ -23,7 +23,9 @@ from placement.db.sqlalchemy import models
 # Kinds of rows of `lookup` and `names`.
 CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
 
-# More tests of different slots than this for one root are not worth their time.
+# More tests of different slots than this for one root, or of different classes of one slot, are not
+# worth their time. Databases also limit how deep expressions are, and how many tables one SELECT
+# may join.
 MOST_SLOT_TESTS = 16
 # Single precision columns, as MySQL has for ratios, are this far off at most. The tests here
 # must not be stricter than the arithmetic that decides.
@@ -329,10 +331,9 @@ def in_order(tests: Sequence[Clause]) -> Clause:
 
     PostgreSQL sorts what AND connects by what it believes that each costs.
     """
-    *before, last = tests
-    for test in reversed(before):
-        last = sa.case((test, last), else_=sa.false())
-    return last
+    if len(tests) == 1:
+        return tests[0]
+    return sa.case(*((~test, sa.false()) for test in tests), else_=sa.true())
 
 
 def root_tests(query: model.Query[int], root: Root) -> list[Clause]:
@@ -370,7 +371,7 @@ def trait_tests(query: model.Query[int], lending: Lending | None, root: Root) ->
         if group.suffix:
             continue  # tested with the slot
         for any_set in group.required:
-            has = _has_trait(_SERVER.c.id, any_set).exists()
+            has = _some(_has_trait(_SERVER.c.id, any_set))
             own = _some(_in_tree(_SERVER, root).where(has))
             lent = lending.traits.get(any_set) if lending else None
             tests.append(sa.or_(own, _linked(lent, root)) if lent else own)
@@ -383,20 +384,23 @@ def different(slots: Collection[model.Slot]) -> list[model.Slot]:
 
 
 def slot_tests(slots: Sequence[model.Slot], lending: Lending | None, root: Root) -> list[Clause]:
-    """Tests whether each slot finds somebody to serve it, in the tree or in reach.
-
-    Where all slots could be lent, one has to be served by the tree itself: candidates of
-    sharing providers alone are looked for elsewhere, once and not for each tree.
-    """
+    """Tests whether each slot finds somebody to serve it, in the tree or in reach."""
     own = {slot: _some(_servers(slot, root)) for slot in slots[:MOST_SLOT_TESTS]}
     lent = {slot: lending.slots.get(slot) if lending else None for slot in own}
-    tests = [
+    return [
         sa.or_(own[slot], _linked(lent[slot] or (), root)) if lent[slot] else own[slot]
         for slot in sorted(own, key=lambda slot: bool(lent[slot]))
     ]
-    if own and all(lent.values()):
-        tests.insert(0, sa.or_(*own.values()))
-    return tests
+
+
+def borrower_test(slots: Sequence[model.Slot], root: Root) -> Clause:
+    """Tests whether the tree itself serves any of the slots, where all of them could be lent.
+
+    Candidates of sharing providers alone are looked for elsewhere, once and not for each tree.
+    """
+    if len(slots) > MOST_SLOT_TESTS:
+        return sa.true()
+    return sa.or_(*(_some(_servers(slot, root)) for slot in slots))
 
 
 def condition_tests(slots: Collection[model.Slot], root: Root) -> list[Clause]:
@@ -428,7 +432,7 @@ def _conditions(group: model.Group[int]) -> tuple[Any, ...]:
 def _servers(slot: model.Slot, root: Root, with_stock: bool = True) -> sa.Select[Any]:
     """Providers of the root's tree that could serve the slot."""
     statement = _in_tree(_SERVER, root).where(*_meets_conditions(slot.group, _SERVER, root))
-    for number, (class_id, amount) in enumerate(slot.amounts if with_stock else ()):
+    for number, (class_id, amount) in enumerate(_largest(slot) if with_stock else ()):
         inventory = _inventory(number)
         statement = statement.join(
             inventory, inventory.c.resource_provider_id == _SERVER.c.id
@@ -442,7 +446,7 @@ def _servers(slot: model.Slot, root: Root, with_stock: bool = True) -> sa.Select
 def _serves(slot: model.Slot) -> Clause:
     """Whether the member of a tree could serve the slot."""
     tests = _meets_conditions(slot.group, _MEMBER, ROOT_OF_MEMBER)
-    for class_id, amount in slot.amounts:
+    for class_id, amount in _largest(slot):
         rows: sa.Select[Any] = (
             sa.select(sa.literal_column('1'))
             .where(
@@ -453,7 +457,12 @@ def _serves(slot: model.Slot) -> Clause:
             .correlate(_MEMBER)
         )
         tests.append(_some(rows))
-    return in_order(tests or [sa.true()])
+    return sa.and_(sa.true(), *tests)
+
+
+def _largest(slot: model.Slot) -> list[tuple[int, int]]:
+    """The amounts of the slot that are most likely to be too much."""
+    return sorted(slot.amounts, key=lambda item: -item[1])[:MOST_SLOT_TESTS]
 
 
 # To make the expressions takes longer than most databases take for a hundred trees, and requests
@@ -468,11 +477,11 @@ def _meets_conditions(group: model.Group[int], provider: sa.FromClause, root: Ro
     """What a group asks of one provider beside resources."""
     tests: list[Clause] = []
     if group.suffix:
-        tests += [_has_trait(provider.c.id, any_set).exists() for any_set in group.required]
+        tests += [_some(_has_trait(provider.c.id, any_set)) for any_set in group.required]
     if group.forbidden:
-        tests.append(~_has_trait(provider.c.id, group.forbidden).exists())
+        tests.append(_none(_has_trait(provider.c.id, group.forbidden)))
     if group.forbidden_aggregates:
-        tests.append(~_in_aggregate(provider.c.id, group.forbidden_aggregates).exists())
+        tests.append(_none(_in_aggregate(provider.c.id, group.forbidden_aggregates)))
     if group.member_of:
         inside = _in_all(provider.c.id, group.member_of)
         # An aggregate of the root spans its tree, but not for suffixed groups.
@@ -500,7 +509,7 @@ def _linked(aggregate_ids: Collection[int], root: Root) -> Clause:
 
 
 def _in_all(provider_id: sa.ColumnElement[int], sets: Iterable[frozenset[int]]) -> Clause:
-    return sa.and_(*(_in_aggregate(provider_id, any_set).exists() for any_set in sets))
+    return sa.and_(*(_some(_in_aggregate(provider_id, any_set)) for any_set in sets))
 
 
 def _has_trait(provider_id: sa.ColumnElement[int], ids: Collection[int]) -> sa.Select[Any]:

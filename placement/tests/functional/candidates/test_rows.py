@@ -22,11 +22,15 @@ THOROUGH = hypothesis.settings(
 
 
 class WorkedExamplesTest(base.BaseTestCase):
-    """Each test is one row of the table."""
+    """Each test is one row of the table.
+
+    As one page, and tree by tree: the first tree without a candidate makes the search strict.
+    """
 
 
-def _test(case: cases.Case):
+def _test(case: cases.Case, first_page: int):
     def test(self: WorkedExamplesTest) -> None:
+        self.patch(search, 'FIRST_PAGE', first_page)
         query = case.world.unbind(case.world.parse(case.query, case.version))
         with rows.database() as conn:
             rows.fill(conn, case.world)
@@ -44,7 +48,9 @@ def _test(case: cases.Case):
 
 
 for _number, _case in enumerate(cases.CASES):
-    setattr(WorkedExamplesTest, f'test_{_number:03d}_{_case.name}'.replace(' ', '_'), _test(_case))
+    for _road, _size in (('as one page', search.FIRST_PAGE), ('tree by tree', 1)):
+        _name = f'test_{_number:03d}_{_case.name}_{_road}'.replace(' ', '_')
+        setattr(WorkedExamplesTest, _name, _test(_case, _size))
 
 
 class AnyWorldTest(base.BaseTestCase):
@@ -79,6 +85,12 @@ class AnyWorldTest(base.BaseTestCase):
     @hypothesis.given(strategies.questions())
     def test_tree_by_tree(self, question):
         """The first tree without a candidate makes the database look for those that fit."""
+        with mock.patch.multiple(search, FIRST_PAGE=1, LARGEST_PAGE=1):
+            self._compare(question)
+
+    @THOROUGH
+    @hypothesis.given(strategies.borrowings())
+    def test_borrowed_tree_by_tree(self, question):
         with mock.patch.multiple(search, FIRST_PAGE=1, LARGEST_PAGE=1):
             self._compare(question)
 

@@ -23,6 +23,14 @@ _records = st.fixed_dictionaries(
     }
 )
 
+_WHOLE = {
+    'reserved': 0,
+    'min_unit': 1,
+    'max_unit': 4,
+    'step_size': 1,
+    'allocation_ratio': 1.0,
+}
+
 
 @st.composite
 def clouds(draw: st.DrawFn) -> worlds.World:
@@ -96,6 +104,36 @@ def questions(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     """A world and a query for it."""
     world = draw(clouds())
     return world, draw(queries(world))
+
+
+@st.composite
+def borrowings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """A cloud whose hosts have little and borrow the rest, and a query for several classes."""
+    records = st.builds(
+        lambda total, used: {**_WHOLE, 'total': total, 'used': used},
+        st.integers(2, 4),
+        st.integers(0, 3),
+    )
+    aggregates = st.sets(st.sampled_from(_AGGREGATES), min_size=1)
+
+    def host(name: str, least: int, most: int, traits: tuple[str, ...]) -> worlds.Host:
+        stock = st.dictionaries(st.sampled_from(_CLASSES), records, min_size=least, max_size=most)
+        return worlds.Host(
+            name=name,
+            stock=draw(stock),
+            traits=traits,
+            aggregates=tuple(sorted(draw(aggregates))),
+        )
+
+    hosts = [host(f'S{n}', 1, 2, ('SHARE',)) for n in range(draw(st.integers(1, 3)))]
+    hosts += [host(f'H{n}', 0, 2, ()) for n in range(draw(st.integers(1, 4)))]
+    world = worlds.World(tuple(draw(st.permutations(hosts))))
+    wanted = draw(st.lists(st.sampled_from(_CLASSES), unique=True, min_size=2))
+    amounts = tuple((world.ids.classes[name], draw(st.integers(1, 2))) for name in wanted)
+    alone = draw(st.integers(0, 1))  # how many of them are in a group of their own
+    groups = [model.Group(suffix='', amounts=amounts[alone:])]
+    groups += [model.Group(suffix='_1', amounts=(item,)) for item in amounts[:alone]]
+    return world, model.Query(groups=tuple(groups))
 
 
 @st.composite
