@@ -75,6 +75,10 @@ def _complete(
     if not missing:
         return found
     table, column = _TABLES[kind]
+    if len(missing) == 1:  # the rule, and its id comes back with it
+        (name,) = missing
+        result = conn.execute(sa.insert(table), {column.name: name})
+        return {**found, name: result.inserted_primary_key[0]}  # type: ignore[index]
     new = keys.one_of_each(conn, missing)
     conn.execute(sa.insert(table), [{column.name: name} for name in new])
     created = conn.execute(_IDS[kind], {f'names{kind}': missing}).all()

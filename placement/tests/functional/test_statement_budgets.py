@@ -47,7 +47,7 @@ class StatementBudgetsTest(base.TestCase):
 
     def test_put_allocations_of_a_new_consumer_of_a_new_project(self):
         self.flat_over_providers(
-            16,
+            11,
             lambda providers: self.put_claim(
                 providers,
                 str(uuid.uuid4()),
