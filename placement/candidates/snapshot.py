@@ -17,6 +17,8 @@ import sqlalchemy as sa
 from placement.candidates import eligibility, model, request, statements
 
 _NOTHING: frozenset[int] = frozenset()
+# Anchors that are enough to tell what is scarce.
+_SAMPLE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Source:
         :returns: anchors of candidates that sharing providers make up alone, if there can be
             any: no page that follows looks for those
         """
-        self._scarce = _by_scarcity(statements.different(self._slots), seen)
+        self._scarce = _by_scarcity(statements.different(self._slots), seen[:_SAMPLE])
         able = {} if self._sharing_id is None else self._find_lending(self._sharing_id)
         self._page = self._make_page()
         return self._representatives(able) if able and all(able.values()) else None
@@ -219,24 +221,29 @@ class Source:
 
     def _make_page(self) -> sa.Select[Any]:
         lending, scarce = self._lending, self._scarce
-        own = [slot for slot in scarce or () if not (lending and lending.slots.get(slot))]
-        root = statements.ROOT_OF_MEMBER if own else statements.ROOT
-        tests = self._tests_of_root(root)
-        if scarce is not None or self._sharing_id is None:
-            tests += statements.trait_tests(self._query, lending, root)
-        if own:
-            others = [slot for slot in scarce or () if slot != own[0]]
+        if scarce is None:
+            tests = self._tests_of_root(statements.ROOT)
+            if self._sharing_id is None:
+                tests += statements.trait_tests(self._query, None, statements.ROOT)
+                tests += statements.condition_tests(self._slots, statements.ROOT)
+            return statements.page(tests, self._with_aggregates)
+        own = [slot for slot in scarce if not (lending and lending.slots.get(slot))]
+        if own and not any(group.required and not group.suffix for group in self._query.groups):
+            root = statements.ROOT_OF_MEMBER
+            others = [slot for slot in scarce if slot != own[0]]
             return statements.page_of_servers(
                 own[0],
-                tests,
+                self._tests_of_root(root),
                 statements.slot_tests(others, lending, root),
                 self._with_aggregates,
             )
-        if scarce is not None:
-            slot_tests = statements.slot_tests(scarce, lending, root)
-            tests.append(statements.in_order([statements.borrower_test(scarce, root), *slot_tests]))
-        elif self._sharing_id is None:
-            tests += statements.condition_tests(self._slots, root)
+        root = statements.ROOT
+        # Traits cost less than sums of what is used, so they are asked for first.
+        asked = statements.trait_tests(self._query, lending, root)
+        if not own:
+            asked.append(statements.borrower_test(scarce, root))
+        asked += statements.slot_tests(scarce, lending, root)
+        tests = [*self._tests_of_root(root), statements.in_order(asked)]
         return statements.page(tests, self._with_aggregates)
 
     def _tests_of_root(self, root: statements.Root) -> list[statements.Clause]:

@@ -188,6 +188,8 @@ def _list_of(rows: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
+# Providers without a root, from old releases, are nowhere; a page must not count them.
+_IS_ROOT = (_ROOT.c.parent_provider_id.is_(None), _ROOT.c.root_provider_id.is_not(None))
 # The largest id that there can be.
 MAX_ID = 2**31 - 1
 
@@ -208,9 +210,7 @@ def _plain_page(with_aggregates: bool) -> sa.Select[Any]:
 def _page(tests: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
     few = (
         sa.select(_ROOT.c.id)
-        .where(
-            _ROOT.c.parent_provider_id.is_(None), _ROOT.c.id > _AFTER, _ROOT.c.id <= _UPTO, *tests
-        )
+        .where(*_IS_ROOT, _ROOT.c.id > _AFTER, _ROOT.c.id <= _UPTO, *tests)
         .order_by(_ROOT.c.id)
         .limit(_SIZE)
     )
@@ -225,17 +225,21 @@ def page_of_servers(
     To look at members of trees instead of the members of each root spares one look-up for each
     tree: a fifth to a third of the time of a page on which hardly anybody fits.
 
-    :param tests: tests of ROOT_OF_MEMBER
-    :param others: tests of the other slots; they are asked last, in this order
+    :param tests: tests of ROOT_OF_MEMBER; they are asked of each member, so they must not be
+        about its tree
+    :param others: tests of the other slots; they are asked last, in this order, and once for each
+        tree, however many of it could serve: that is why they are a HAVING
     """
     root = _MEMBER.c.root_provider_id
     few = (
         sa.select(root.label('id'))
-        .where(root > _AFTER, root <= _UPTO, *tests, in_order([_serves(slot), *others]))
-        .distinct()
+        .where(root > _AFTER, root <= _UPTO, *tests, _serves(slot))
+        .group_by(root)
         .order_by(root)
         .limit(_SIZE)
     )
+    if others:
+        few = few.having(in_order(others))
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
@@ -275,13 +279,13 @@ def sharers(
 
 def root_at(position: int) -> sa.Select[Any]:
     """The id of the root at a position in the order of ids."""
-    roots = sa.select(_ROOT.c.id).where(_ROOT.c.parent_provider_id.is_(None))
+    roots = sa.select(_ROOT.c.id).where(*_IS_ROOT)
     return roots.order_by(_ROOT.c.id).offset(position).limit(1)
 
 
 def root_count() -> sa.Select[Any]:
     """How many trees there are."""
-    return sa.select(sa.func.count(_ROOT.c.id)).where(_ROOT.c.parent_provider_id.is_(None))
+    return sa.select(sa.func.count(_ROOT.c.id)).where(*_IS_ROOT)
 
 
 def members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
@@ -467,7 +471,7 @@ def _largest(slot: model.Slot) -> list[tuple[int, int]]:
 
 # To make the expressions takes longer than most databases take for a hundred trees, and requests
 # ask for the same amounts over and over.
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def _has_stock(number: int, amount: int) -> Clause:
     """Whether the inventory of this number has an amount to give."""
     return clauses.can_serve(_inventory(number), amount, _TOLERANCE)

@@ -110,6 +110,8 @@ def list_by_provider(
     with db_api.reader() as conn:
         generation, rows = resource_provider.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
     shares: dict[str, ConsumerShare] = {}
+    # A class that is gone from a damaged database has no name to be shown by.
+    rows = [row for row in rows if row[2] is not None]
     for consumer_uuid, consumer_generation, name, used, _ in rows:
         if consumer_uuid not in shares:
             shares[consumer_uuid] = ConsumerShare(consumer_generation)

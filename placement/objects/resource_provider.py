@@ -122,7 +122,7 @@ def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any])
     The caller adds an outer join from `ID` to the tables of the columns. As one statement it
     costs one way to the database, and the generation is the one of what it is shown with.
 
-    :param key: a column that is NULL just where nothing was joined
+    :param key: a column that is NULL where nothing was joined; rows with NULL are not given
     """
     return sa.select(_PROVIDERS.c.generation, key, *columns).where(
         _PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)

@@ -7,8 +7,10 @@ from unittest import mock
 
 import hypothesis
 from oslotest import base
+import sqlalchemy as sa
 
 from placement.candidates import model, render, search, solver
+from placement.db.sqlalchemy import models
 from placement.tests.functional.candidates import rows
 from placement.tests.unit.candidates import cases, strategies, worlds
 
@@ -114,6 +116,24 @@ class AnyWorldTest(base.BaseTestCase):
                 found = Counter(self._chosen(list(answer.candidates)))
                 self.assertLessEqual(found, whole)
                 self.assertEqual(min(limit, whole.total()), found.total())
+
+
+class InvisibleTest(base.BaseTestCase):
+    """Providers without a root, which releases before 2018 left behind."""
+
+    def test_the_page_goes_on_behind_them(self):
+        world = worlds.World.of('\n'.join(f'H{n}[V:4]' for n in range(40)))
+        query = world.unbind(world.parse('resources=V:1'))
+        providers = models.resource_providers
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            conn.execute(
+                sa.update(providers).where(providers.c.id == 3).values(root_provider_id=None)
+            )
+            for rng in (None, random.Random(1)):
+                answer = search.search(conn, query, rng=rng)
+                found = {candidate.root_id for candidate in answer.candidates}
+                self.assertEqual({*range(1, 41)} - {3}, found)
 
 
 class GuardTest(base.BaseTestCase):

@@ -138,6 +138,54 @@ class StatementsTest(base.BaseTestCase):
         self.assertLessEqual(len(statements), 7)
 
 
+class WidthTest(base.BaseTestCase):
+    """What a tree costs follows its width, not the square of it."""
+
+    def steps(self, world: worlds.World, query: str) -> int:
+        """Hundreds of instructions that SQLite carries out for a search that finds nothing."""
+        counted = 0
+
+        def count() -> None:
+            nonlocal counted
+            counted += 1
+
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            conn.connection.dbapi_connection.set_progress_handler(count, 100)
+            answer = search.search(conn, world.unbind(world.parse(query)))
+            conn.connection.dbapi_connection.set_progress_handler(None, 0)
+        self.assertEqual([], list(answer.candidates))
+        return counted
+
+    def assert_linear(self, build, query: str) -> None:
+        narrow, wide = (self.steps(worlds.World(tuple(build(width))), query) for width in (50, 100))
+        self.assertLess(wide, 3 * narrow)
+
+    def test_many_that_serve_one_slot_and_nobody_for_another(self):
+        """The first pages, of other hosts, let the wrong slot look scarce."""
+
+        def build(width: int) -> Iterator[worlds.Host]:
+            for n in range(30):
+                yield worlds.Host(name=f'R{n}')
+                early = n < 20
+                stock = {'VGPU': _stock(1)} if early else {'SRIOV_NET_VF': _stock(1)}
+                for k in range(2 if early else width):
+                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
+
+        self.assert_linear(build, 'resources1=VF:1&resources2=VGPU:1&group_policy=none')
+
+    def test_traits_that_are_nowhere_in_the_tree(self):
+        def build(width: int) -> Iterator[worlds.Host]:
+            for n in range(30):
+                traits = ('T1',) if n < 20 else ()
+                yield worlds.Host(name=f'R{n}', stock={'VCPU': _stock(1)}, traits=traits)
+                stock = {'SRIOV_NET_VF': _stock(1)}
+                for k in range(width):
+                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
+
+        self.assert_linear(build, 'resources=V:2,VF:1&required=T1')
+
+
 class QueryPlansTest(base.BaseTestCase):
     """SQLite finds all rows through an index."""
 
