@@ -101,8 +101,11 @@ def class_servers(slots: Sequence[model.Slot], anchor: model.Anchor) -> list[lis
     group = slots[0].group
     if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
         return []
-    able = _able_members(group, anchor)
-    able += [provider for provider in anchor.lenders if lends(provider, group)]
+    able = [*anchor.tree, *anchor.lenders]
+    choosy = group.forbidden or group.forbidden_aggregates or group.member_of
+    if choosy or group.in_tree is not None:
+        able = _able_members(group, anchor)
+        able += [provider for provider in anchor.lenders if lends(provider, group)]
     found = []
     for slot in slots:
         ((class_id, amount),) = slot.amounts

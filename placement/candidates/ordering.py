@@ -5,7 +5,7 @@ for is not searched.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import itertools
 import random
 from typing import TypeVar
@@ -46,18 +46,17 @@ STRATEGIES: dict[str, Callable[[Iterable[Iterator[T]]], Iterator[T]]] = {
 
 
 def unseen(
-    stream: Iterable[model.Chosen], sharing: Collection[int], seen: set[model.Chosen]
+    stream: Iterable[model.Chosen], sharing: set[int], seen: set[model.Chosen]
 ) -> Iterator[model.Chosen]:
     """Drop what other anchors gave already.
 
     Only what sharing providers make up alone can be found around several anchors.
 
-    :param sharing: ids of the sharing providers in reach of the anchor
+    :param sharing: ids of the sharing providers, those in reach of the anchor at least
     :param seen: what was found so far; it is added to
     """
-    shared = frozenset(sharing)
     for chosen in stream:
-        if shared.issuperset(chosen):
+        if sharing.issuperset(chosen):
             if chosen in seen:
                 continue
             seen.add(chosen)

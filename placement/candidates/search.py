@@ -64,7 +64,6 @@ def search(
         solver.Task.of(bound, one_per_tree=not query.nested and capped is None),
         effort or solver.Effort(),
         wanted=min((n for n in (capped, query.limit) if n is not None), default=None),
-        sharing_id=sharing_id,
         rng=rng,
     )
     if rng and capped is None:
@@ -96,7 +95,6 @@ class _Walk:
         task: solver.Task,
         effort: solver.Effort,
         wanted: int | None,
-        sharing_id: int | None,
         rng: random.Random | None,
     ):
         self.task = task
@@ -106,7 +104,6 @@ class _Walk:
         self.anchors: dict[int, model.Anchor] = {}
         self.providers: dict[int, model.Provider] = {}
         self._source = source
-        self._sharing_id = sharing_id
         self._rng = rng
         self._found = 0
         self._seen: set[model.Chosen] = set()
@@ -120,13 +117,8 @@ class _Walk:
 
     def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate]:
         found: Iterable[model.Chosen] = solver.solve(self.task, anchor, self.effort, self._rng)
-        if self._sharing_id is not None:
-            sharing = {
-                provider.id
-                for provider in (*anchor.tree, *anchor.lenders)
-                if self._sharing_id in provider.traits
-            }
-            found = ordering.unseen(found, sharing, self._seen) if sharing else found
+        if self._source.sharing:
+            found = ordering.unseen(found, self._source.sharing, self._seen)
         root_id = anchor.root.id
         for chosen in found:
             if root_id not in self.anchors:

@@ -111,6 +111,8 @@ class Source:
         self._query = query
         self._slots = model.slots_of(query)
         self._sharing_id = sharing_id
+        # All providers that share, of those that were read.
+        self.sharing: set[int] = set()
         self._lenders: dict[int, list[model.Provider]] = {}  # by aggregate
         self._lending_roots: set[int] = set()
         # All lenders of these aggregates together; many trees are in the same ones.
@@ -257,6 +259,7 @@ class Source:
         for provider in providers:
             trees[provider.root_id].append(provider)
         if self._sharing_id is not None:
+            self.sharing.update(p.id for p in providers if self._sharing_id in p.traits)
             self._find_lenders(providers)
         anchors = []
         for root_id in sorted(trees.keys() - self._seen):
@@ -300,6 +303,7 @@ class Source:
         """Remember sharing providers by aggregate; all of them, or those in `asked`."""
         fresh: dict[int, list[model.Provider]] = {aggregate: [] for aggregate in asked or ()}
         for lender in lenders:
+            self.sharing.add(lender.id)
             for aggregate in lender.aggregates:
                 if asked is None:
                     fresh.setdefault(aggregate, []).append(lender)

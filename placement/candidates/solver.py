@@ -116,7 +116,9 @@ def solve(
         if eligibility.serves_alone(anchor.root, task.slots) and effort.spend(1):
             yield (anchor.root.id,) * len(task.slots)
         return
-    servers = _servers(task, anchor, rng)
+    servers = _servers(task, anchor)
+    if rng:
+        servers = [rng.sample(found, len(found)) for found in servers]
     if not servers:
         return
     terminal: list[rules.Terminal] = []
@@ -145,10 +147,10 @@ def _combinations(
         yield chosen
 
 
-def _servers(
-    task: Task, anchor: model.Anchor, rng: random.Random | None
-) -> list[list[model.Provider]]:
+def _servers(task: Task, anchor: model.Anchor) -> list[list[model.Provider]]:
     """Who could serve each slot; nothing at all when one of them finds nobody."""
+    if not task.granular:
+        return eligibility.class_servers(task.slots, anchor)
     by_kind: dict[int, list[model.Provider]] = {}
     if task.loose:
         by_class = eligibility.class_servers(tuple(task.loose.values()), anchor)
@@ -160,8 +162,7 @@ def _servers(
         if not found:
             return []
         by_kind[kind] = found
-    servers = [by_kind[kind] for kind in task.kinds]
-    return [rng.sample(found, len(found)) for found in servers] if rng else servers
+    return [by_kind[kind] for kind in task.kinds]
 
 
 def _narrow(

@@ -144,7 +144,7 @@ def facts(with_aggregates: bool) -> sa.Select[Any]:
     What a provider has many of comes as the text of a JSON array.
     """
     inventory = _inventory(0)
-    record = clauses.json_array(
+    record = clauses.json_numbers(
         inventory.c.resource_class_id,
         inventory.c.total,
         inventory.c.reserved,

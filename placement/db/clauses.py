@@ -121,15 +121,28 @@ class json_array(functions.GenericFunction[str]):
     type = sa.Text()
 
 
+class json_numbers(functions.GenericFunction[str]):
+    """Numbers of one row, none of which is NULL, as the text of a JSON array.
+
+    Where there is a faster way than `json_array`: half of a long search is spent here.
+    """
+
+    inherit_cache = True
+    type = sa.Text()
+
+
 class json_list(functions.GenericFunction[str]):
-    """Values of one column of many rows as the text of a JSON array, in no particular order."""
+    """Numbers, or JSON arrays, of many rows as the text of a JSON array, in no particular order.
+
+    NULL when there is no row.
+    """
 
     inherit_cache = True
     type = sa.Text()
 
 
 class json_number(functions.GenericFunction[str]):
-    """A floating point column inside of a JSON array, with all the digits that it has."""
+    """A floating point column inside of `json_numbers`, with all the digits that it has."""
 
     inherit_cache = True
     type = sa.Text()
@@ -163,14 +176,16 @@ def _json_number(element, compiler, **kw) -> str:
 
 @compiler.compiles(json_number, 'mysql', 'mariadb')
 def _json_number_mysql(element, compiler, **kw) -> str:
-    # A FLOAT has single precision. Its text is what was written; as a double inside of JSON it
-    # may get digits that nobody wrote.
-    return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
+    # A FLOAT has single precision. Its text is what was written; as a double it gets digits that
+    # nobody wrote.
+    return f'CAST({compiler.process(element.clauses, **kw)} AS CHAR)'
 
 
 @compiler.compiles(json_number, 'sqlite')
 def _json_number_sqlite(element, compiler, **kw) -> str:
-    return f"json(printf('%!.17g', {compiler.process(element.clauses, **kw)}))"
+    value = compiler.process(element.clauses, **kw)
+    all_digits = f"json(printf('%!.17g', {value}))"
+    return f'CASE WHEN {value} = CAST({value} AS INTEGER) THEN {value} ELSE {all_digits} END'
 
 
 @compiler.compiles(json_array, 'postgresql')
@@ -178,15 +193,25 @@ def _json_array_postgresql(element, compiler, **kw) -> str:
     return f'json_build_array({compiler.process(element.clauses, **kw)})'
 
 
+@compiler.compiles(json_numbers, 'postgresql', 'mysql', 'mariadb')
+def _json_numbers(element, compiler, **kw) -> str:
+    return f"concat('[', concat_ws(',', {compiler.process(element.clauses, **kw)}), ']')"
+
+
+@compiler.compiles(json_numbers, 'sqlite')
+def _json_numbers_sqlite(element, compiler, **kw) -> str:
+    return f'json_array({compiler.process(element.clauses, **kw)})'
+
+
 @compiler.compiles(json_list, 'postgresql')
 def _json_list_postgresql(element, compiler, **kw) -> str:
-    # As text: the drivers would turn JSON into Python lists by themselves.
-    return f'CAST(json_agg({compiler.process(element.clauses, **kw)}) AS TEXT)'
+    # || is NULL where an argument is; concat() is not.
+    return f"'[' || string_agg(CAST({compiler.process(element.clauses, **kw)} AS TEXT), ',') || ']'"
 
 
 @compiler.compiles(json_list, 'mysql', 'mariadb')
 def _json_list_mysql(element, compiler, **kw) -> str:
-    return f'json_arrayagg({compiler.process(element.clauses, **kw)})'
+    return f"concat('[', group_concat({compiler.process(element.clauses, **kw)}), ']')"
 
 
 @compiler.compiles(json_list, 'sqlite')

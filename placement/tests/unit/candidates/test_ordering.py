@@ -56,7 +56,7 @@ class OrderingTest(base.BaseTestCase):
 
     def test_unseen(self):
         seen: set[tuple[int, ...]] = set()
-        sharing = (7, 8)
+        sharing = {7, 8}
         first = list(ordering.unseen([(1, 7), (7, 7), (7, 8)], sharing, seen))
         second = list(ordering.unseen([(1, 7), (7, 7), (8, 7)], sharing, seen))
         self.assertEqual([(1, 7), (7, 7), (7, 8)], first)
