@@ -9,6 +9,7 @@ from email.utils import format_datetime
 import functools
 import html
 from http import HTTPStatus
+import json
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote
 import uuid as uuid_lib
@@ -262,9 +263,15 @@ def json_reply(
         headers += _caching_headers(req, last_modified)
     if location is not None:
         headers.append(('Location', absolute_url(req.environ, location)))
-    return webob.Response(
-        body=orjson.dumps(document), status=_STATUS_LINES[status], headerlist=headers
-    )
+    return webob.Response(body=_dumped(document), status=_STATUS_LINES[status], headerlist=headers)
+
+
+def _dumped(document: Any) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:
+        # A capacity may be any number, as the ratio that it comes from; this is slow.
+        return json.dumps(document, ensure_ascii=False, separators=(',', ':')).encode()
 
 
 def empty_reply(

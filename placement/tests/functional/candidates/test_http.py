@@ -195,6 +195,14 @@ class ShapesTest(CandidatesTest):
             body['provider_summaries'],
         )
 
+    def test_a_capacity_of_any_size(self):
+        uuid = self.make_provider('vast')
+        records = {'MEMORY_MB': {'total': 8, 'allocation_ratio': 1e20}}
+        self._put(f'/resource_providers/{uuid}/inventories', itertools.count(), inventories=records)
+        body = self.candidates(self.world, 'resources=M:1')
+        shown = body['provider_summaries'][uuid]['resources']['MEMORY_MB']
+        self.assertEqual({'capacity': int(8 * 1e20), 'used': 0}, shown)
+
     def test_members_of_summaries(self):
         for minor, members in (
             (16, {'resources'}),
