@@ -57,6 +57,7 @@ def main() -> None:
     for path in options.data:
         with path.open(newline='') as file:
             points += csv.DictReader(file)
+    options.output.mkdir(parents=True, exist_ok=True)
     mpl.use('svg')
     with mpl.rc_context(_STYLE):
         for engine in sorted({point['engine'] for point in points}):
