@@ -86,10 +86,8 @@ def servers(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
     if not slot.granular:
         found = class_servers((slot,), anchor)
         return found[0] if found else []
-    return [
-        *(provider for provider in anchor.tree if satisfies(provider, slot)),
-        *(provider for provider in anchor.lenders if satisfies(provider, slot)),
-    ]
+    reach = (*anchor.tree, *anchor.lenders)
+    return [provider for provider in reach if satisfies(provider, slot)]
 
 
 def class_servers(slots: Sequence[model.Slot], anchor: model.Anchor) -> list[list[model.Provider]]:

@@ -68,6 +68,11 @@ class Query(Generic[Key]):
         return named
 
     @property
+    def collective_traits(self) -> tuple[frozenset[Key], ...]:
+        """The any-sets of traits that the providers of the group without suffix need together."""
+        return next((group.required for group in self.groups if not group.suffix), ())
+
+    @property
     def trees(self) -> frozenset[Key]:
         """All providers that an in_tree names."""
         return frozenset(group.in_tree for group in self.groups if group.in_tree is not None)
@@ -124,6 +129,24 @@ class Slot(NamedTuple):
     def granular(self) -> bool:
         """Whether this is a suffixed group."""
         return bool(self.group.suffix)
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """All that is asked for beside resources."""
+        group = self.group
+        return (
+            self.granular,
+            group.required,
+            group.forbidden,
+            group.member_of,
+            group.forbidden_aggregates,
+            group.in_tree,
+        )
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for slots that the same providers serve."""
+        return self.amounts, self.conditions
 
 
 # The ids of the providers that serve the slots of a query, in the order of the slots. Within

@@ -46,7 +46,9 @@ class OneOf:
 
 
 def collective_traits(
-    slots: Sequence[model.Slot], servers: Sequence[Sequence[model.Provider]]
+    query: model.Query[int],
+    slots: Sequence[model.Slot],
+    servers: Sequence[Sequence[model.Provider]],
 ) -> list[OneOf]:
     """One rule for every any-set of traits that the group without suffix requires.
 
@@ -54,11 +56,11 @@ def collective_traits(
     without slots cannot hold.
     """
     rules = []
-    loose = [number for number, slot in enumerate(slots) if not slot.granular]
-    for any_set in slots[loose[0]].group.required if loose else ():
+    for any_set in query.collective_traits:
         helpful = {
             number: {p.id for p in servers[number] if not any_set.isdisjoint(p.traits)}
-            for number in loose
+            for number, slot in enumerate(slots)
+            if not slot.granular
         }
         rules.append(
             OneOf(

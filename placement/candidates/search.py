@@ -135,7 +135,6 @@ class _Walk:
         it, because most trees gave nothing, it is asked from there on.
         """
         size = FIRST_PAGE if self.wanted is None else min(self.wanted + 3, FIRST_PAGE)
-        strict = False
         while True:
             page = self._source.next_page(size)
             found, fitting = self._found, len(self.anchors)
@@ -143,10 +142,9 @@ class _Walk:
             if not page.more:
                 return
             found, fitting = self._found - found, len(self.anchors) - fitting
-            if not strict and fitting * 2 < len(page.anchors):
-                strict = True
-                if apart := self._source.be_strict(page.anchors):
-                    yield from self._in_some_order(apart.anchors)
+            if not self._source.strict and fitting * 2 < len(page.anchors):
+                apart = self._source.be_strict(page.anchors)
+                yield from self._in_some_order(apart)
             size = self._next_size(size, found, fitting)
 
     def _in_some_order(self, anchors: tuple[model.Anchor, ...]) -> Iterable[model.Anchor]:

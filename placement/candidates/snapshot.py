@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from placement.candidates import eligibility, model, request, statements
+from placement.candidates import eligibility, model, request, root_tests, statements
 
 _NOTHING: frozenset[int] = frozenset()
 # Anchors that are enough to tell what is scarce.
@@ -114,17 +114,15 @@ class Source:
         # All providers that share, of those that were read.
         self.sharing: set[int] = set()
         self._lenders: dict[int, list[model.Provider]] = {}  # by aggregate
-        self._lending_roots: set[int] = set()
         # All lenders of these aggregates together; many trees are in the same ones.
         self._meeting: dict[frozenset[int], tuple[model.Provider, ...]] = {}
         self._kin: dict[int, list[model.Provider]] = {}  # trees of lenders, by root
         self._seen: set[int] = set()
-        self._lending: statements.Lending | None = None
+        self._lending: root_tests.Lending | None = None
         self._with_aggregates = sharing_id is not None or bool(query.aggregates)
         self._named = self._reach()
-        # Slots to test in the database, those with the fewest servers first; None until that pays.
-        self._scarce: list[model.Slot] | None = None
-        self._page = self._make_page()
+        self.strict = False
+        self._page = self._lenient_page()
         self._start(rng)
 
     def _start(self, rng: random.Random | None) -> None:
@@ -152,23 +150,24 @@ class Source:
             reach[lender.root_id] |= lender.aggregates
         return reach
 
-    def be_strict(self, seen: Sequence[model.Anchor] = ()) -> Snapshot | None:
+    def be_strict(self, seen: Sequence[model.Anchor]) -> tuple[model.Anchor, ...]:
         """Let the database skip trees that cannot serve the query; this costs more per tree.
 
         :param seen: anchors that show what is scarce
         :returns: anchors of candidates that sharing providers make up alone, if there can be
             any: no page that follows looks for those
         """
-        self._scarce = _by_scarcity(statements.different(self._slots), seen[:_SAMPLE])
+        self.strict = True
         able = {} if self._sharing_id is None else self._find_lending(self._sharing_id)
-        self._page = self._make_page()
-        return self._representatives(able) if able and all(able.values()) else None
+        different = {slot.kind: slot for slot in self._slots}.values()
+        self._page = self._strict_page(_by_scarcity(different, seen[:_SAMPLE]))
+        return self._representatives(able) if able and all(able.values()) else ()
 
     def _find_lending(self, sharing_id: int) -> dict[model.Slot, list[model.Provider]]:
         """Who could lend for each slot, of all sharing providers of the cloud."""
         lenders = providers_of(self._conn.execute(statements.sharers(sharing_id)))
         able = {slot: [p for p in lenders if eligibility.may_lend(p, slot)] for slot in self._slots}
-        self._lending = statements.Lending(
+        self._lending = root_tests.Lending(
             slots={slot: _aggregates_of(found) for slot, found in able.items()},
             traits={
                 any_set: _aggregates_of(
@@ -177,9 +176,7 @@ class Source:
                     for lender in found
                     if not slot.granular and any_set & lender.traits
                 )
-                for group in self._query.groups
-                if not group.suffix
-                for any_set in group.required
+                for any_set in self._query.collective_traits
             },
         )
         self._keep(lenders)
@@ -187,13 +184,13 @@ class Source:
 
     def _representatives(
         self, able: Mapping[model.Slot, Sequence[model.Provider]]
-    ) -> Snapshot | None:
-        """A page of trees among which every set of sharing providers that meet is met."""
+    ) -> tuple[model.Anchor, ...]:
+        """Trees among which every set of sharing providers that meet is met."""
         assert self._lending is not None
         aggregates = frozenset().union(*self._lending.slots.values())
         if not aggregates:
-            return None
-        tests = self._tests_of_root(statements.ROOT)
+            return ()
+        tests = self._tests_of_root(root_tests.ROOT)
         everybody = {lender.id for found in able.values() for lender in found}
         if len(able) == 1 or len(everybody) == 1:
             rows = self._conn.execute(statements.first_members(aggregates, tests))
@@ -205,9 +202,8 @@ class Source:
             roots = set({frozenset(found): root for root, found in meeting.items()}.values())
         roots -= self._seen
         if not roots:
-            return None
-        rows = self._conn.execute(statements.trees(roots))
-        return Snapshot(self._anchors(providers_of(rows)), more=True)
+            return ()
+        return self._anchors(providers_of(self._conn.execute(statements.trees(roots))))
 
     def next_page(self, size: int) -> Snapshot:
         """The next `size` anchors, or as many as are left."""
@@ -221,37 +217,40 @@ class Source:
             self._parts[0] = (max(roots), upto)
         return Snapshot(self._anchors(providers), more=bool(self._parts))
 
-    def _make_page(self) -> sa.Select[Any]:
-        lending, scarce = self._lending, self._scarce
-        if scarce is None:
-            tests = self._tests_of_root(statements.ROOT)
-            if self._sharing_id is None:
-                tests += statements.trait_tests(self._query, None, statements.ROOT)
-                tests += statements.condition_tests(self._slots, statements.ROOT)
-            return statements.page(tests, self._with_aggregates)
-        own = [slot for slot in scarce if not (lending and lending.slots.get(slot))]
-        if own and not any(group.required and not group.suffix for group in self._query.groups):
-            root = statements.ROOT_OF_MEMBER
-            others = [slot for slot in scarce if slot != own[0]]
+    def _lenient_page(self) -> sa.Select[Any]:
+        root = root_tests.ROOT
+        tests = self._tests_of_root(root)
+        if self._sharing_id is None:
+            tests += root_tests.of_traits(self._query, None, root)
+            tests += root_tests.of_conditions(self._slots, root)
+        return statements.page(tests, self._with_aggregates)
+
+    def _strict_page(self, slots: Sequence[model.Slot]) -> sa.Select[Any]:
+        """:param slots: one of each kind, those with the fewest servers first"""
+        lending = self._lending
+        own = [slot for slot in slots if not (lending and lending.slots.get(slot))]
+        if own and not self._query.collective_traits:
+            root = root_tests.ROOT_OF_MEMBER
+            others = [slot for slot in slots if slot != own[0]]
             return statements.page_of_servers(
                 own[0],
                 self._tests_of_root(root),
-                statements.slot_tests(others, lending, root),
+                root_tests.of_slots(others, lending, root),
                 self._with_aggregates,
             )
-        root = statements.ROOT
+        root = root_tests.ROOT
         # Traits cost less than sums of what is used, so they are asked for first.
-        asked = statements.trait_tests(self._query, lending, root)
+        asked = root_tests.of_traits(self._query, lending, root)
         if not own:
-            asked.append(statements.borrower_test(scarce, root))
-        asked += statements.slot_tests(scarce, lending, root)
-        tests = [*self._tests_of_root(root), statements.in_order(asked)]
+            asked.append(root_tests.of_borrower(slots, root))
+        asked += root_tests.of_slots(slots, lending, root)
+        tests = [*self._tests_of_root(root), root_tests.in_order(asked)]
         return statements.page(tests, self._with_aggregates)
 
-    def _tests_of_root(self, root: statements.Root) -> list[statements.Clause]:
+    def _tests_of_root(self, root: root_tests.Root) -> list[root_tests.Clause]:
         return [
-            *statements.root_tests(self._query, root),
-            *statements.place_tests(self._query, self._named, root),
+            *root_tests.of_root(self._query, root),
+            *root_tests.of_place(self._query, self._named, root),
         ]
 
     def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
@@ -293,7 +292,7 @@ class Source:
     def _find_lenders(self, providers: Iterable[model.Provider]) -> None:
         """Read the sharing providers in the aggregates that were not met before."""
         unknown = _aggregates_of(providers) - self._lenders.keys()
-        if not unknown or self._scarce is not None:
+        if not unknown or self.strict:
             return
         assert self._sharing_id is not None
         rows = self._conn.execute(statements.sharers(self._sharing_id, unknown))
@@ -310,7 +309,6 @@ class Source:
                 elif aggregate in fresh:
                     fresh[aggregate].append(lender)
         self._lenders.update(fresh)
-        self._lending_roots.update(lender.root_id for found in fresh.values() for lender in found)
         self._meeting.clear()
 
     def _lenders_of(
@@ -327,8 +325,6 @@ class Source:
                 for lender in self._lenders.get(aggregate, ())
             }
             lenders = self._meeting[aggregates] = tuple(found[id_] for id_ in sorted(found))
-        if root_id not in self._lending_roots:
-            return lenders
         return tuple(lender for lender in lenders if lender.root_id != root_id)
 
     def whole_trees(

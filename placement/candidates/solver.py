@@ -65,17 +65,12 @@ class Task:
     # A slot of each kind: the classes of the group without suffix, and suffixed groups.
     loose: Mapping[int, model.Slot]
     granular: Mapping[int, model.Slot]
-    # Whether the group without suffix requires traits.
-    collective: bool
 
     @classmethod
     def of(cls, query: model.Query[int], one_per_tree: bool = False) -> 'Task':
         slots = model.slots_of(query)
         numbers: dict[tuple[object, ...], int] = {}
-        kinds = tuple(
-            numbers.setdefault((slot.granular, slot.amounts, *_conditions(slot)), len(numbers))
-            for slot in slots
-        )
+        kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
         samples = dict(zip(kinds, slots, strict=True))
         return cls(
             query=query,
@@ -88,19 +83,7 @@ class Task:
             ),
             loose={kind: slot for kind, slot in samples.items() if not slot.granular},
             granular={kind: slot for kind, slot in samples.items() if slot.granular},
-            collective=any(slot.group.required for slot in slots if not slot.granular),
         )
-
-
-def _conditions(slot: model.Slot) -> tuple[object, ...]:
-    group = slot.group
-    return (
-        group.required,
-        group.forbidden,
-        group.member_of,
-        group.forbidden_aggregates,
-        group.in_tree,
-    )
 
 
 def solve(
@@ -121,9 +104,7 @@ def solve(
         servers = [rng.sample(found, len(found)) for found in servers]
     if not servers:
         return
-    terminal: list[rules.Terminal] = []
-    if task.collective:
-        terminal += rules.collective_traits(task.slots, servers)
+    terminal: list[rules.Terminal] = [*rules.collective_traits(task.query, task.slots, servers)]
     if not all(rule.slots for rule in terminal):
         return
     if not task.granular and not terminal and not task.one_per_tree:

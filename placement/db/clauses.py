@@ -7,7 +7,8 @@ become joins: MariaDB takes no more than 61 tables in one, and a query of some d
 keeps PostgreSQL planning for minutes.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext import compiler
@@ -72,7 +73,12 @@ def can_serve(
     return sa.and_(allows(inventory, amount), offer >= amount, offer >= used(inventory) + amount)
 
 
-def _found(rows: sa.Select[int]) -> elements.ColumnElement[bool]:
+def listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
+    """Ids for an IN, written into the statement: drivers limit the number of parameters."""
+    return sa.bindparam(None, sorted(ids), sa.Integer, expanding=True, literal_execute=True)
+
+
+def found(rows: sa.Select[Any]) -> elements.ColumnElement[bool]:
     """Whether a correlated select has any row."""
     return rows.limit(1).scalar_subquery().is_not(None)
 
@@ -81,7 +87,7 @@ def fits(
     provider_id: sa.ColumnElement[int], class_id: int, amount: int
 ) -> elements.ColumnElement[bool]:
     """Whether the provider has `amount` of a class to give."""
-    return _found(
+    return found(
         sa.select(_STOCK.c.id).where(
             _STOCK.c.resource_provider_id == provider_id,
             _STOCK.c.resource_class_id == class_id,
@@ -94,23 +100,26 @@ def has_any_trait(
     provider_id: sa.ColumnElement[int], trait_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
     """Whether the provider has one of the traits at least."""
-    link = _TRAIT_LINK.c
-    return _found(
-        sa.select(link.trait_id).where(
-            link.resource_provider_id == provider_id, link.trait_id.in_(sorted(trait_ids))
-        )
-    )
+    return _linked(_TRAIT_LINK, _TRAIT_LINK.c.trait_id, provider_id, trait_ids)
 
 
 def in_any_aggregate(
     provider_id: sa.ColumnElement[int], aggregate_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
     """Whether the provider itself is a member of one of the aggregates at least."""
-    link = _AGGREGATE_LINK.c
-    return _found(
-        sa.select(link.aggregate_id).where(
-            link.resource_provider_id == provider_id, link.aggregate_id.in_(sorted(aggregate_ids))
-        )
+    return _linked(_AGGREGATE_LINK, _AGGREGATE_LINK.c.aggregate_id, provider_id, aggregate_ids)
+
+
+def _linked(
+    link: sa.FromClause,
+    column: sa.ColumnElement[int],
+    provider_id: sa.ColumnElement[int],
+    ids: Collection[int],
+) -> elements.ColumnElement[bool]:
+    return found(
+        sa.select(column)
+        .where(link.c.resource_provider_id == provider_id, column.in_(listed(ids)))
+        .correlate(provider_id.table)
     )
 
 

@@ -158,6 +158,14 @@ def released(ground: Ground) -> dict[Spot, int]:
     return given
 
 
+def judge(claims: Sequence[Claim], ground: Ground, holdings: Mapping[Spot, Holding]) -> None:
+    """Decide whether all the claims can be granted.
+
+    :raises exception.InvalidAllocation: an amount cannot be granted
+    """
+    capacity.judge(demands(claims, ground), holdings, released(ground))
+
+
 def settle(
     conn: sa.Connection,
     claims: Sequence[Claim],
@@ -165,13 +173,11 @@ def settle(
     holdings: Mapping[Spot, Holding],
     also_raised: Mapping[int, int],
 ) -> None:
-    """Judge the claims and apply them.
+    """Apply claims that `judge` granted.
 
-    :param holdings: the inventories that the claims are judged by
+    :param holdings: the inventories that the claims are about
     :param also_raised: by provider id, how much its generation rises for other reasons
-    :raises exception.InvalidAllocation: an amount cannot be granted
     """
-    capacity.judge(demands(claims, ground), holdings, released(ground))
     _exchange(conn, claims, ground, holdings)
     _raise_providers(conn, claims, ground, also_raised)
     _update_consumers(conn, claims, ground)

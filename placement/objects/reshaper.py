@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from placement import db_api, errors, exception
-from placement.objects import capacity, claim, inventory, resource_class, resource_provider
+from placement.objects import claim, inventory, resource_class, resource_provider
 from placement.objects.capacity import Holding, Record, Spot
 from placement.objects.claim import Claim, Ground
 from placement.objects.inventory import Plan
@@ -60,7 +60,7 @@ def reshape(
         final = _final(wanted, ground, current, classes)
         # Until the allocations are replaced, providers have the old inventories and the new ones.
         # So what the claims ask for is judged first, by both, and then what is left behind.
-        capacity.judge(claim.demands(claims, ground), {**current, **final}, claim.released(ground))
+        claim.judge(claims, ground, {**current, **final})
         _require_unused(plans, claims, ground, current)
         added = {name for plan in plans.values() for name in plan.add}
         resource_class.hold(conn, {name: classes[name] for name in added})

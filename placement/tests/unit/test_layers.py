@@ -29,8 +29,13 @@ EDGE = (
     'wsgi_wrapper',
 )
 HTTP_LIBRARIES = ('jsonschema', 'webob')
-# Who opens transactions. The rest of `candidates` is pure.
-READERS = ('candidates.search', 'candidates.snapshot', 'candidates.statements')
+# Who opens transactions or speaks SQL. The rest of `candidates` is pure.
+READERS = (
+    'candidates.root_tests',
+    'candidates.search',
+    'candidates.snapshot',
+    'candidates.statements',
+)
 
 # Domain modules that other rooms may not be without.
 FOUNDATION = ('errors', 'exception')

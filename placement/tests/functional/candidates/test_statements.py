@@ -37,30 +37,21 @@ def cloud(trees: int, sharers: int, children: int = 2) -> worlds.World:
     """Hosts that can take anything, and pools that all of them can use."""
     hosts = [
         worlds.Host(
-            name=f'SS{n}', stock={'DISK_GB': _stock(10**6)}, traits=('SHARE',), aggregates=('S',)
+            name=f'SS{n}',
+            stock={'DISK_GB': worlds.stock(10**6)},
+            traits=('SHARE',),
+            aggregates=('S',),
         )
         for n in range(sharers)
     ]
     for n in range(trees):
-        stock = {'VCPU': _stock(100), 'DISK_GB': _stock(100)}
+        stock = {'VCPU': worlds.stock(100), 'DISK_GB': worlds.stock(100)}
         hosts.append(worlds.Host(name=f'CN{n}', stock=stock, aggregates=('S',)))
         hosts += [
-            worlds.Host(name=f'CN{n}C{k}', parent=f'CN{n}', stock={'SRIOV_NET_VF': _stock(8)})
+            worlds.Host(name=f'CN{n}C{k}', parent=f'CN{n}', stock={'SRIOV_NET_VF': worlds.stock(8)})
             for k in range(children)
         ]
     return worlds.World(tuple(hosts))
-
-
-def _stock(total: int) -> dict[str, Any]:
-    return {
-        'total': total,
-        'reserved': 0,
-        'min_unit': 1,
-        'max_unit': total,
-        'step_size': 1,
-        'allocation_ratio': 1.0,
-        'used': 0,
-    }
 
 
 class StatementsTest(base.BaseTestCase):
@@ -110,7 +101,7 @@ class StatementsTest(base.BaseTestCase):
 
     def test_the_scarcest_slot_is_asked_first(self):
         """However small its amount is, and however the query puts it."""
-        stock = {'VCPU': _stock(10**6), 'SRIOV_NET_VF': _stock(1000)}
+        stock = {'VCPU': worlds.stock(10**6), 'SRIOV_NET_VF': worlds.stock(1000)}
         world = worlds.World(tuple(worlds.Host(name=f'CN{n}', stock=stock) for n in range(40)))
         with rows.database() as conn:
             rows.fill(conn, world)
@@ -168,7 +159,7 @@ class WidthTest(base.BaseTestCase):
             for n in range(30):
                 yield worlds.Host(name=f'R{n}')
                 early = n < 20
-                stock = {'VGPU': _stock(1)} if early else {'SRIOV_NET_VF': _stock(1)}
+                stock = {'VGPU': worlds.stock(1)} if early else {'SRIOV_NET_VF': worlds.stock(1)}
                 for k in range(2 if early else width):
                     yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
 
@@ -178,8 +169,8 @@ class WidthTest(base.BaseTestCase):
         def build(width: int) -> Iterator[worlds.Host]:
             for n in range(30):
                 traits = ('T1',) if n < 20 else ()
-                yield worlds.Host(name=f'R{n}', stock={'VCPU': _stock(1)}, traits=traits)
-                stock = {'SRIOV_NET_VF': _stock(1)}
+                yield worlds.Host(name=f'R{n}', stock={'VCPU': worlds.stock(1)}, traits=traits)
+                stock = {'SRIOV_NET_VF': worlds.stock(1)}
                 for k in range(width):
                     yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
 

@@ -23,14 +23,6 @@ _records = st.fixed_dictionaries(
     }
 )
 
-_WHOLE = {
-    'reserved': 0,
-    'min_unit': 1,
-    'max_unit': 4,
-    'step_size': 1,
-    'allocation_ratio': 1.0,
-}
-
 
 @st.composite
 def clouds(draw: st.DrawFn) -> worlds.World:
@@ -109,11 +101,7 @@ def questions(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
 @st.composite
 def borrowings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     """A cloud whose hosts have little and borrow the rest, and a query for several classes."""
-    records = st.builds(
-        lambda total, used: {**_WHOLE, 'total': total, 'used': used},
-        st.integers(2, 4),
-        st.integers(0, 3),
-    )
+    records = st.builds(worlds.stock, st.integers(2, 4), st.integers(0, 3))
     aggregates = st.sets(st.sampled_from(_AGGREGATES), min_size=1)
 
     def host(name: str, least: int, most: int, traits: tuple[str, ...]) -> worlds.Host:

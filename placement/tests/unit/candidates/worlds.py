@@ -55,6 +55,11 @@ def trait(short: str) -> str:
     return os_traits.MISC_SHARES_VIA_AGGREGATE if short == 'SHARE' else f'CUSTOM_{short}'
 
 
+def stock(total: int, used: int = 0) -> dict[str, Any]:
+    """An inventory of nothing special, and what is taken from it."""
+    return {**_STOCK, 'total': total, 'used': used}
+
+
 def uuid_of(name: str) -> str:
     """The same uuid for the same provider or aggregate, always."""
     return str(uuid.uuid5(NAMESPACE, name))
