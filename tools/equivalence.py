@@ -21,17 +21,16 @@ from pathlib import Path
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any
 
 import equivalence_data as data
 import requests
 import sqlalchemy as sa
+import web_server
 import with_database
 
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_REFERENCE_VENV'
-PATIENCE = 60  # seconds that a service may take to start
 
 # One server for both, so that differences come from the applications alone.
 SERVE = """
@@ -228,32 +227,14 @@ class Asker:
 def service(release: Release, url: str) -> Iterator[Asker]:
     """Run the service of a release on a database."""
     port = with_database.free_port()
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [release.python, '-c', SERVE, str(port)],
-            env=release.environment(url),
-            cwd=tempfile.gettempdir(),
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            asker = Asker(f'http://127.0.0.1:{port}')
-            deadline = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    asker('GET', '/', '1.0')
-                    break
-                except requests.ConnectionError:
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        log.seek(0)
-                        raise RuntimeError(
-                            f'{release.name} does not serve:\n{log.read().decode()}'
-                        ) from None
-                    time.sleep(0.1)
-            yield asker
-        finally:
-            process.terminate()
-            process.wait()
+    with web_server.served(
+        release.name,
+        [release.python, '-c', SERVE, str(port)],
+        port,
+        release.environment(url),
+        tempfile.gettempdir(),
+    ):
+        yield Asker(f'http://127.0.0.1:{port}')
 
 
 def perform(ask: Asker, steps: Sequence[data.Step]) -> None:

@@ -13,18 +13,17 @@ from pathlib import Path
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any
 
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 import requests
+import web_server
 import with_database
 
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_KEYSTONE_VENV'
 PASSWORD = 'secret'
-PATIENCE = 90  # seconds that a service may take to start
 
 SERVE = """
 import importlib, sys
@@ -317,40 +316,12 @@ def placement(folder: Path, identity: str, delay: bool) -> Iterator[Ask]:
         yield ask
 
 
-@contextlib.contextmanager
 def served(
     python: Path, module: str, port: int, environment: dict[str, str], folder: Path
-) -> Iterator[None]:
+) -> contextlib.AbstractContextManager[None]:
     """Serve the application of a module for the duration of the context."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [python, '-c', SERVE, module, str(port)],
-            env=environment,
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            deadline = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    requests.get(f'http://127.0.0.1:{port}/', timeout=PATIENCE)
-                    break
-                except requests.ConnectionError:
-                    if process.poll() is not None or time.monotonic() > deadline:
-                        log.seek(0)
-                        raise RuntimeError(
-                            f'{module} does not serve:\n{log.read().decode()}'
-                        ) from None
-                    time.sleep(0.2)
-            yield
-        finally:
-            process.terminate()
-            process.wait()
-            log.seek(0)
-            text = log.read().decode()
-            if 'Traceback' in text:
-                print(f'{module} failed:\n{text[-4000:]}')
+    command = [python, '-c', SERVE, module, str(port)]
+    return web_server.served(module, command, port, environment, folder, tells_failures=True)
 
 
 if __name__ == '__main__':
