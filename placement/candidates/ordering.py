@@ -1,7 +1,7 @@
 """Which of all candidates are returned, and in which order.
 
-Pure functions over lazy streams, one stream of candidates for each anchor: what is not asked
-for is not searched.
+Pure functions over lazy streams, one stream of candidates for each anchor: what is not requested
+is not searched. A stream that yields None has used up its turn and pauses.
 """
 
 from collections import deque
@@ -18,37 +18,47 @@ DEPTH_FIRST = 'depth-first'
 BREADTH_FIRST = 'breadth-first'
 
 
-def depth_first(streams: Iterable[Iterator[T]]) -> Iterator[T]:
-    """Exhaust one anchor before the next."""
-    return itertools.chain.from_iterable(streams)
-
-
-def breadth_first(streams: Iterable[Iterator[T]]) -> Iterator[T]:
-    """Take one candidate of each anchor in turn, and again, until all are exhausted."""
-    waiting: deque[Iterator[T]] = deque()
-    for stream in streams:
-        for first in stream:
-            yield first
-            waiting.append(stream)
-            break
-    while waiting:
-        stream = waiting.popleft()
+def depth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
+    """Exhaust one anchor before the next. One that pauses comes back after all others."""
+    waiting: deque[Iterator[T | None]] = deque()
+    for stream in _in_line(streams, waiting):
         for item in stream:
+            if item is None:
+                waiting.append(stream)
+                break
             yield item
+
+
+def breadth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
+    """Take one candidate of each anchor in turn, and again, until all are exhausted."""
+    waiting: deque[Iterator[T | None]] = deque()
+    for stream in _in_line(streams, waiting):
+        for item in stream:
+            if item is not None:
+                yield item
             waiting.append(stream)
             break
 
 
-STRATEGIES: dict[str, Callable[[Iterable[Iterator[T]]], Iterator[T]]] = {
+def _in_line(
+    streams: Iterable[Iterator[T | None]], waiting: deque[Iterator[T | None]]
+) -> Iterator[Iterator[T | None]]:
+    """All streams, and then those that wait for another turn, as long as there are any."""
+    yield from streams
+    while waiting:
+        yield waiting.popleft()
+
+
+STRATEGIES: dict[str, Callable[[Iterable[Iterator[T | None]]], Iterator[T]]] = {
     DEPTH_FIRST: depth_first,
     BREADTH_FIRST: breadth_first,
 }
 
 
 def unseen(
-    stream: Iterable[model.Chosen], sharing: set[int], seen: set[model.Chosen]
-) -> Iterator[model.Chosen]:
-    """Drop what other anchors gave already.
+    stream: Iterable[model.Chosen | None], sharing: set[int], seen: set[model.Chosen]
+) -> Iterator[model.Chosen | None]:
+    """Drop candidates that other anchors gave already; pauses stay.
 
     Only what sharing providers make up alone can be found around several anchors.
 
@@ -56,7 +66,7 @@ def unseen(
     :param seen: what was found so far; it is added to
     """
     for chosen in stream:
-        if sharing.issuperset(chosen):
+        if chosen is not None and sharing.issuperset(chosen):
             if chosen in seen:
                 continue
             seen.add(chosen)

@@ -73,7 +73,7 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
         isolate=policy == 'isolate',
         root_required=root_required,
         root_forbidden=root_forbidden,
-        same_subtrees=same_subtrees,
+        same_subtrees=_constraining(same_subtrees),
         limit=limit,
         nested=version >= microversion.NESTED_CANDIDATES,
     )
@@ -134,6 +134,11 @@ def _same_subtree(value: str) -> frozenset[str]:
             'same_subtree', value, 'a suffix is empty', errors.QUERYPARAM_BAD_VALUE
         )
     return suffixes
+
+
+def _constraining(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """The conditions that exclude anything, each once: a single provider is its own subtree."""
+    return tuple(dict.fromkeys(suffixes for suffixes in same_subtrees if len(suffixes) > 1))
 
 
 # Groups -----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """GET /allocation_candidates as a whole: query in, answer out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
 import logging
 import random
 from typing import Any
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.candidates import model, ordering, render, snapshot, solver
+from placement.candidates.steps import SearchLimit, Steps
 
 LOG = logging.getLogger(__name__)
 
@@ -18,6 +20,15 @@ FIRST_PAGE = 16
 LARGEST_PAGE = 2048
 # Pages grow by this, when nothing better is known.
 GROWTH = 8
+# Steps between two pages. All that time a connection and its view of the database are occupied.
+PAGE_STEPS = 100_000
+# Steps that a tree may take before it is set aside, beside one for each slot and provider; each
+# further turn is longer by the factor.
+FIRST_TURN = 1_000
+TURN_GROWTH = 4
+# Providers of trees that are set aside: they stay in memory. Of further trees that use up their
+# first turn no more is searched.
+MOST_SET_ASIDE = 50_000
 
 
 def find(ctx: Any, query: model.Query[str], rng: random.Random | None = None) -> render.Answer:
@@ -29,14 +40,15 @@ def find(ctx: Any, query: model.Query[str], rng: random.Random | None = None) ->
     :raises exception.UnknownTraits: for names that do not exist
     """
     options = ctx.config.placement
-    with db_api.reader(consistent=True) as conn:
+    with contextlib.ExitStack() as connected:
         return search(
-            conn,
+            connected.enter_context(db_api.reader(consistent=True)),
             query,
             cap=options.max_allocation_candidates,
             strategy=options.allocation_candidates_generation_strategy,
-            effort=solver.Effort(options.max_candidate_search_steps),
+            limit=SearchLimit(options.max_candidate_search_steps),
             rng=(rng or random.Random()) if options.randomize_allocation_candidates else None,
+            release=connected.close,
         )
 
 
@@ -45,31 +57,35 @@ def search(
     query: model.Query[str],
     cap: int = -1,
     strategy: str = ordering.DEPTH_FIRST,
-    effort: solver.Effort | None = None,
+    limit: SearchLimit | None = None,
     rng: random.Random | None = None,
+    release: Callable[[], None] = lambda: None,
 ) -> render.Answer:
     """Find candidates with a connection whose statements all see one state.
 
     :param cap: candidates that are looked at in all; negative for no bound, and 0 is 1
     :param strategy: in which order they are looked at
-    :param effort: bounds the work
+    :param limit: bounds the work
     :param rng: draws the trees that are tried first and shuffles what is found
+    :param release: is called if the connection is not needed any more while the search goes on
     """
     bound, sharing_id = snapshot.lookup(conn, query)
     capped = None if cap < 0 else max(cap, 1)
     source = snapshot.Source(conn, bound, sharing_id, rng)
+    wanted = min((n for n in (capped, query.limit) if n is not None), default=None)
+    if rng and capped is None:
+        strategy = ordering.BREADTH_FIRST  # a sample of many trees, not of the first ones
+    if wanted is None:
+        strategy = ordering.DEPTH_FIRST  # all are wanted: what takes no memory will do
     walk = _Walk(
         source,
         # Below the cap the search may leave out what old clients do not understand.
         solver.Task.of(bound, one_per_tree=not query.nested and capped is None),
-        effort or solver.Effort(),
-        wanted=min((n for n in (capped, query.limit) if n is not None), default=None),
+        limit or SearchLimit(),
+        wanted=wanted,
         rng=rng,
+        release=release,
     )
-    if rng and capped is None:
-        strategy = ordering.BREADTH_FIRST  # a sample of many trees, not of the first ones
-    if walk.wanted is None:
-        strategy = ordering.DEPTH_FIRST  # all are wanted: what takes no memory will do
     candidates = ordering.take(
         ordering.STRATEGIES[strategy](walk.streams()),
         cap=capped,
@@ -77,7 +93,7 @@ def search(
         limit=query.limit,
         rng=rng,
     )
-    if walk.effort.struck:
+    if walk.limit.incomplete:
         LOG.warning(
             'The search for allocation candidates was ended after [placement] '
             'max_candidate_search_steps: %d candidates are returned, there may be more.',
@@ -87,46 +103,102 @@ def search(
 
 
 class _Walk:
-    """Goes from anchor to anchor, as far as somebody pulls."""
+    """Goes from anchor to anchor, as far as somebody pulls.
+
+    Every tree gets a turn. A tree that uses up its turn without a candidate is set aside, and
+    comes back when all other trees had theirs, without a connection to the database: so a tree
+    in which the search is long hides no tree in which it is short.
+    """
 
     def __init__(
         self,
         source: snapshot.Source,
         task: solver.Task,
-        effort: solver.Effort,
+        limit: SearchLimit,
         wanted: int | None,
         rng: random.Random | None,
+        release: Callable[[], None],
     ):
         self.task = task
-        self.effort = effort
+        self.limit = limit
         self.wanted = wanted
-        # The anchors that gave candidates, and everybody in reach of them.
+        # The anchors that gave candidates, and all providers that serve them.
         self.anchors: dict[int, model.Anchor] = {}
         self.providers: dict[int, model.Provider] = {}
         self._source = source
         self._rng = rng
+        self._release = release
         self._found = 0
         self._seen: set[model.Chosen] = set()
+        # Steps until the next page has to be read.
+        self._page_left = PAGE_STEPS
+        # The anchors that are or were set aside, and how many providers they have.
+        self._aside: dict[int, model.Anchor] = {}
+        self._providers_aside = 0
 
-    def streams(self) -> Iterator[Iterator[model.Candidate]]:
-        """One stream of candidates for each anchor."""
+    def streams(self) -> Iterator[Iterator[model.Candidate | None]]:
+        """One stream of candidates for each anchor; None is a pause."""
         for anchor in self._all_anchors():
-            if self.effort.struck:
+            if self.limit.left < 0:
                 return
             yield self._stream(anchor)
+        self._page_left = 0
+        if self._aside:
+            self._source.read_ahead([*self.anchors.values(), *self._aside.values()])
+            self._release()
 
-    def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate]:
-        found: Iterable[model.Chosen] = solver.solve(self.task, anchor, self.effort, self._rng)
+    def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | None]:
+        if self._page_left < 0 and self._set_aside(anchor):
+            yield None
+        turn = FIRST_TURN + len(anchor.tree) * len(self.task.slots)
+        steps = Steps(pause_at=turn)
+        counted = 0
+        fruitful = False
+        for chosen in self._solutions(anchor, steps):
+            taken, counted = steps.used - counted, steps.used
+            self._page_left -= taken
+            if not self.limit.spend(taken):
+                return
+            if chosen is not None:
+                fruitful = True
+                yield self._candidate(anchor, chosen)
+                continue
+            if not (fruitful and self._page_left > 0):
+                if self._set_aside(anchor):
+                    yield None
+                    turn *= TURN_GROWTH
+                elif self.limit.finite:
+                    self.limit.incomplete = True
+                    return
+            fruitful = False
+            steps.pause_at = steps.used + turn
+        self._page_left -= steps.used - counted
+        self.limit.spend(steps.used - counted)
+
+    def _solutions(self, anchor: model.Anchor, steps: Steps) -> Iterable[model.Chosen | None]:
+        found = solver.solve(self.task, anchor, steps, self._rng)
         if self._source.sharing:
-            found = ordering.unseen(found, self._source.sharing, self._seen)
+            return ordering.unseen(found, self._source.sharing, self._seen)
+        return found
+
+    def _candidate(self, anchor: model.Anchor, chosen: model.Chosen) -> model.Candidate:
         root_id = anchor.root.id
-        for chosen in found:
-            if root_id not in self.anchors:
-                self.anchors[root_id] = anchor
-                for provider in (*anchor.tree, *anchor.lenders):
-                    self.providers[provider.id] = provider
-            self._found += 1
-            yield model.Candidate(root_id, chosen)
+        if root_id not in self.anchors:
+            self.anchors[root_id] = anchor
+            for provider in (*anchor.tree, *anchor.lenders):
+                self.providers[provider.id] = provider
+        self._found += 1
+        return model.Candidate(root_id, chosen)
+
+    def _set_aside(self, anchor: model.Anchor) -> bool:
+        """Note that an anchor pauses; return False if too many providers are set aside."""
+        if anchor.root.id in self._aside:
+            return True
+        if self._providers_aside + len(anchor.tree) > MOST_SET_ASIDE:
+            return False
+        self._aside[anchor.root.id] = anchor
+        self._providers_aside += len(anchor.tree)
+        return True
 
     def _all_anchors(self) -> Iterator[model.Anchor]:
         """All anchors, page by page.
@@ -137,7 +209,7 @@ class _Walk:
         size = FIRST_PAGE if self.wanted is None else min(self.wanted + 3, FIRST_PAGE)
         while True:
             page = self._source.next_page(size)
-            found, fitting = self._found, len(self.anchors)
+            found, fitting, self._page_left = self._found, len(self.anchors), PAGE_STEPS
             yield from self._in_some_order(page.anchors)
             if not page.more:
                 return
@@ -145,19 +217,21 @@ class _Walk:
             if not self._source.strict and fitting * 2 < len(page.anchors):
                 apart = self._source.be_strict(page.anchors)
                 yield from self._in_some_order(apart)
-            size = self._next_size(size, found, fitting)
+            size = self._next_size(size, found, fitting, len(page.anchors))
 
     def _in_some_order(self, anchors: tuple[model.Anchor, ...]) -> Iterable[model.Anchor]:
         return self._rng.sample(anchors, len(anchors)) if self._rng else anchors
 
-    def _next_size(self, size: int, found: int, fitting: int) -> int:
-        """How many trees to read next, by what those of the last page gave."""
+    def _next_size(self, size: int, found: int, fitting: int, trees: int) -> int:
+        """How many trees to read next, by what those of the last page gave and took."""
+        # As many as can be searched before the next page is due, if they are like these.
+        most = min(LARGEST_PAGE, PAGE_STEPS * trees // max(PAGE_STEPS - self._page_left, 1))
         if self.wanted is None:
-            return min(size * GROWTH, LARGEST_PAGE)
+            return max(FIRST_PAGE, min(size * GROWTH, most))
         # With a tenth more than needed one page more is often spared.
         each = max(found / fitting, 1.0) if fitting else 1.0
         missing = (self.wanted - self._found) / each * 1.1 + 1
-        return max(FIRST_PAGE, min(int(missing), LARGEST_PAGE))
+        return max(FIRST_PAGE, min(int(missing), most))
 
     def one_provider_a_tree(self, candidate: model.Candidate) -> bool:
         """Whether a client that knows no nesting can use the candidate."""

@@ -30,6 +30,16 @@ class Snapshot:
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What `Source.read_ahead` read."""
+
+    # All providers by the id of their root.
+    trees: Mapping[int, Sequence[model.Provider]]
+    class_names: dict[int, str]
+    trait_names: dict[int, str]
+
+
 class _Sets:
     """Makes sets of ids from JSON text; equal text, which is common, gives the same set."""
 
@@ -122,6 +132,7 @@ class Source:
         self._with_aggregates = sharing_id is not None or bool(query.aggregates)
         self._named = self._reach()
         self.strict = False
+        self._ahead: _Ahead | None = None
         self._page = self._lenient_page()
         self._start(rng)
 
@@ -337,6 +348,8 @@ class Source:
         """
         if not root_ids:
             return []
+        if self._ahead:
+            return [p for root_id in root_ids for p in self._ahead.trees[root_id]]
         rows = self._conn.execute(statements.trees(root_ids, but=[p.id for p in known]))
         return [*known, *providers_of(rows)]
 
@@ -344,7 +357,22 @@ class Source:
         self, class_ids: Collection[int], trait_ids: Collection[int]
     ) -> tuple[dict[int, str], dict[int, str]]:
         """The names of resource classes and of traits."""
+        if self._ahead:
+            return self._ahead.class_names, self._ahead.trait_names
         return names(self._conn, class_ids, trait_ids)
+
+    def read_ahead(self, anchors: Iterable[model.Anchor]) -> None:
+        """Read all that an answer about these anchors needs; no statement follows this."""
+        anchors = list(anchors)
+        trees = {anchor.root.id: list(anchor.tree) for anchor in anchors}
+        known = {p.id: p for anchor in anchors for p in anchor.lenders if p.root_id not in trees}
+        roots = {provider.root_id for provider in known.values()}
+        for provider in self.whole_trees(roots, list(known.values())):
+            trees.setdefault(provider.root_id, []).append(provider)
+        shown = [provider for tree in trees.values() for provider in tree]
+        class_ids = {class_id for provider in shown for class_id in provider.stock}
+        trait_ids = frozenset().union(*{provider.traits for provider in shown})
+        self._ahead = _Ahead(trees, *self.names(class_ids, trait_ids))
 
 
 def _by_scarcity(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:

@@ -1,53 +1,34 @@
 """The search within one anchor: pure, lazy, exact, and counted.
 
-`solve` yields every way to bind the slots of a query to providers in reach of an anchor. It
-goes depth first with the slot that has the fewest options bound first, and does no more than
-the caller pulls. Before a search that may be long, and whenever one has been fruitless for a
-while, necessary conditions are tested: room left per class and, for isolated groups, a
-matching of groups to providers. Without those, ten isolated groups on nine free devices would
-be tried in millions of ways before they fail.
+`solve` yields every way to bind the slots of a query to providers that serve the anchor. It goes
+depth first, binds the slot with the fewest options first, and does no more than the caller pulls.
+What can be recognized as impossible beforehand is in `contest`.
 
-Every option that is tried costs a step of the request's `Effort`. When it is used up the
-search ends as if there were nothing more to find, and the effort knows that it struck.
+All work is counted in steps (`steps.Steps`). When the steps of a turn are used up, the solver
+yields None and waits; it never ends before the search is complete.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import math
 import random
 
-from placement.candidates import eligibility, model, rules
+from placement.candidates import contest, eligibility, model, rules, subtrees
+from placement.candidates.contest import Contest, Demands
+from placement.candidates.steps import Steps
+from placement.candidates.subtrees import Domains
 
-# Steps without a result, beyond one for each option of each slot, after which necessary
-# conditions are tested at each step.
-PATIENCE = 200
+# Options that are tried without a result, beyond one for each option of each slot, before
+# necessary conditions are tested at each step.
+TEST_AFTER = 200
 # What a candidate costs for each of its slots: it takes memory and has to be rendered.
 CANDIDATE_COST = 4
-_UNTRACKED = 2**31
+# Checks of a provider for a slot that count as one step.
+_CHECKS_A_STEP = 4
 
-# What a slot takes from a provider that other slots may take from too: ((id, class), amount).
-Demands = tuple[tuple[tuple[int, int], int], ...]
-Domains = list[list[int]]
-
-
-class Effort:
-    """How many steps a request may still make."""
-
-    __slots__ = ('left', 'struck')
-
-    def __init__(self, steps: int = -1):
-        """:param steps: negative for no bound"""
-        self.left: float = math.inf if steps < 0 else steps
-        self.struck = False
-
-    def spend(self, steps: int) -> bool:
-        """Spend steps; tell whether that was still possible."""
-        self.left -= steps
-        if self.left < 0:
-            self.struck = True
-        return not self.struck
+# A candidate, or None for a pause.
+Solutions = Iterator[model.Chosen | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,154 +68,110 @@ class Task:
 
 
 def solve(
-    task: Task, anchor: model.Anchor, effort: Effort, rng: random.Random | None = None
-) -> Iterator[model.Chosen]:
-    """Yield the candidates of an anchor.
+    task: Task, anchor: model.Anchor, steps: Steps, rng: random.Random | None = None
+) -> Solutions:
+    """Yield the candidates of an anchor, and None whenever the steps of a turn are used up.
 
     :param rng: shuffles the options of every slot
     """
     if not eligibility.root_passes(anchor.root, task.query):
         return
     if not task.granular and len(anchor.tree) == 1 and not anchor.lenders:
-        if eligibility.serves_alone(anchor.root, task.slots) and effort.spend(1):
+        steps.used += 1
+        if eligibility.serves_alone(anchor.root, task.slots):
             yield (anchor.root.id,) * len(task.slots)
         return
-    servers = _servers(task, anchor)
-    if rng:
-        servers = [rng.sample(found, len(found)) for found in servers]
+    servers = yield from _servers(task, anchor, steps)
     if not servers:
         return
-    terminal: list[rules.Terminal] = [*rules.collective_traits(task.query, task.slots, servers)]
+    terminal = rules.collective_traits(task.query, task.slots, servers)
+    steps.used += len(terminal) * (len(anchor.tree) + len(anchor.lenders)) // 8
     if not all(rule.slots for rule in terminal):
         return
+    domains = _domains(servers, rng)
     if not task.granular and not terminal and not task.one_per_tree:
         # Each slot takes a class of its own, so none takes from another: all combinations hold.
-        yield from _combinations(servers, effort)
+        yield from _combinations(domains, steps)
         return
-    problem = _problem(task, anchor, servers)
-    lines = rules.lines_of((*anchor.tree, *anchor.lenders, *anchor.kin)) if task.subtrees else {}
-    domains = [[provider.id for provider in found] for found in servers]
-    for narrowed, more in _narrow(domains, task.subtrees, lines, effort):
-        yield from _Search(problem, narrowed, [*terminal, *more], effort).run()
+    yield from _search(task, anchor, servers, domains, terminal, steps, rng)
 
 
-def _combinations(
-    servers: Sequence[Sequence[model.Provider]], effort: Effort
-) -> Iterator[model.Chosen]:
-    cost = CANDIDATE_COST * len(servers)
-    for chosen in itertools.product(*([provider.id for provider in found] for found in servers)):
-        if not effort.spend(cost):
-            return
-        yield chosen
-
-
-def _servers(task: Task, anchor: model.Anchor) -> list[list[model.Provider]]:
-    """Who could serve each slot; nothing at all when one of them finds nobody."""
-    if not task.granular:
-        return eligibility.class_servers(task.slots, anchor)
+def _servers(
+    task: Task, anchor: model.Anchor, steps: Steps
+) -> Generator[None, None, list[list[model.Provider]]]:
+    """The providers that could serve each slot; nothing at all if one of them has none."""
+    cost = (len(anchor.tree) + len(anchor.lenders)) // _CHECKS_A_STEP + 1
     by_kind: dict[int, list[model.Provider]] = {}
     if task.loose:
+        steps.used += cost * len(task.loose)
         by_class = eligibility.class_servers(tuple(task.loose.values()), anchor)
         if not by_class:
             return []
         by_kind.update(zip(task.loose, by_class, strict=True))
     for kind, slot in task.granular.items():
+        steps.used += cost
         found = eligibility.servers(slot, anchor)
         if not found:
             return []
         by_kind[kind] = found
+        if steps.used > steps.pause_at:
+            yield None
     return [by_kind[kind] for kind in task.kinds]
 
 
-def _narrow(
+def _domains(servers: Sequence[Sequence[model.Provider]], rng: random.Random | None) -> Domains:
+    """The ids of the providers that could serve each slot; one list for slots of one kind."""
+    if rng:
+        return [[provider.id for provider in rng.sample(found, len(found))] for found in servers]
+    made: dict[int, list[int]] = {}
+    for found in servers:
+        if id(found) not in made:
+            made[id(found)] = [provider.id for provider in found]
+    return [made[id(found)] for found in servers]
+
+
+def _combinations(domains: Domains, steps: Steps) -> Solutions:
+    cost = CANDIDATE_COST * len(domains)
+    for chosen in itertools.product(*domains):
+        if steps.used > steps.pause_at:
+            yield None
+        steps.used += cost
+        yield chosen
+
+
+def _search(
+    task: Task,
+    anchor: model.Anchor,
+    servers: Sequence[Sequence[model.Provider]],
     domains: Domains,
-    subtrees: Sequence[frozenset[int]],
-    lines: Mapping[int, frozenset[int]],
-    effort: Effort,
-) -> Iterator[tuple[Domains, list[rules.Terminal]]]:
-    """Split a search by the tops of the same_subtrees.
-
-    The providers of a same_subtree have exactly one among them that all others are below. To
-    pick it first leaves each slot the options of one subtree, and no result is found twice.
-    """
-    if not subtrees:
-        yield domains, []
+    terminal: Sequence[rules.OneOf],
+    steps: Steps,
+    rng: random.Random | None,
+) -> Solutions:
+    """Yield all ways to bind the slots, one way to choose the tops of subtrees after another."""
+    steps.used += sum(map(len, domains)) // _CHECKS_A_STEP
+    contested = contest.contest_of(task.query, task.slots, task.kinds, servers, task.one_per_tree)
+    if not task.subtrees:
+        yield from _Search(contested, domains, terminal, steps).run()
         return
-    slots, rest = subtrees[0], subtrees[1:]
-    tops = dict.fromkeys(itertools.chain.from_iterable(domains[slot] for slot in slots))
-    for top in tops:
-        if not effort.spend(1):
-            return
-        narrowed = list(domains)
-        for slot in slots:
-            narrowed[slot] = [option for option in domains[slot] if top in lines[option]]
-        if all(narrowed[slot] for slot in slots):
-            rule = rules.OneOf(slots, frozenset((top,)))
-            for final, more in _narrow(narrowed, rest, lines, effort):
-                yield final, [rule, *more]
-
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """What is the same for all searches of an anchor."""
-
-    # Slot -> provider -> what is contested of what it would take.
-    demands: tuple[Mapping[int, Demands], ...]
-    # Slot -> the amounts of classes that are contested anywhere.
-    amounts: tuple[tuple[tuple[int, int], ...], ...]
-    # (provider, class) -> what may be taken in all, where several slots may take.
-    room: Mapping[tuple[int, int], int]
-    isolated: frozenset[int]
-    # Provider -> root, where no two providers of a tree may be bound.
-    homes: Mapping[int, int]
-
-
-def _problem(
-    task: Task, anchor: model.Anchor, servers: Sequence[Sequence[model.Provider]]
-) -> _Problem:
-    isolated = frozenset(
-        number for number, slot in enumerate(task.slots) if slot.granular and task.query.isolate
+    if not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
+        return
+    reach = (*anchor.tree, *anchor.lenders, *anchor.kin)
+    steps.used += len(reach)
+    parts = subtrees.split(
+        domains,
+        task.kinds,
+        task.subtrees,
+        subtrees.forest_of(reach),
+        lambda options: contested.may_bind(options, contested.free, steps),
+        steps,
+        rng,
     )
-    takers: Counter[tuple[int, int]] = Counter()
-    isolated_takers = set()
-    for number, slot in enumerate(task.slots):
-        for class_id, _ in slot.amounts:
-            keys = [(provider.id, class_id) for provider in servers[number]]
-            if number not in isolated:
-                takers.update(keys)
-            else:  # however many they are, one of them gets the provider
-                isolated_takers.update(keys)
-    takers.update(isolated_takers)
-    contested = {key for key, count in takers.items() if count > 1}
-    scarce = {class_id for _, class_id in contested}
-    providers = {provider.id: provider for found in servers for provider in found}
-    demands: dict[int, dict[int, Demands]] = {}
-    for number, kind in enumerate(task.kinds):
-        if kind not in demands:
-            amounts = task.slots[number].amounts
-            demands[kind] = {
-                provider.id: tuple(
-                    ((provider.id, class_id), amount)
-                    for class_id, amount in amounts
-                    if (provider.id, class_id) in contested
-                )
-                for provider in servers[number]
-            }
-    return _Problem(
-        demands=tuple(demands[kind] for kind in task.kinds),
-        amounts=tuple(
-            tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in scarce)
-            for slot in task.slots
-        ),
-        room={(id_, class_id): _room(providers[id_], class_id) for id_, class_id in contested},
-        isolated=isolated,
-        homes={id_: p.root_id for id_, p in providers.items()} if task.one_per_tree else {},
-    )
-
-
-def _room(provider: model.Provider, class_id: int) -> int:
-    record = provider.stock[class_id]
-    return min(record.capacity - record.used, record.max_unit)
+    for narrowed in parts:
+        if narrowed is None:
+            yield None
+            continue
+        yield from _Search(contested, narrowed, terminal, steps).run()
 
 
 class _Search:
@@ -242,64 +179,70 @@ class _Search:
 
     def __init__(
         self,
-        problem: _Problem,
+        contested: Contest,
         domains: Domains,
-        terminal: Sequence[rules.Terminal],
-        effort: Effort,
+        terminal: Sequence[rules.OneOf],
+        steps: Steps,
     ):
-        self._problem = problem
+        self._contest = contested
         self._domains = domains
-        self._effort = effort
+        self._steps = steps
         self._terminal = terminal
-        self._room = dict(problem.room)
+        self._free = dict(contested.free)
         self._busy: set[int] = set()
+        # Root -> the provider of its tree that is bound, and how often.
+        self._in_tree: dict[int, list[int]] = {}
         # Depth -> slot. Slots with few options first.
         self._order = sorted(range(len(domains)), key=lambda slot: len(domains[slot]))
         self._bound = [model.NOWHERE] * len(domains)
         depths = {slot: depth for depth, slot in enumerate(self._order)}
-        # Depth -> rules that can be told there.
-        self._due: list[list[rules.Terminal]] = [[] for _ in domains]
+        # Depth -> rules that are decided there, and the steps that this takes.
+        self._due: list[list[rules.OneOf]] = [[] for _ in domains]
         for rule in terminal:
             self._due[max(depths[slot] for slot in rule.slots)].append(rule)
+        self._due_cost = [sum(1 + len(rule.slots) // 8 for rule in due) for due in self._due]
+        steps.used += len(domains) + sum(len(rule.slots) for rule in terminal) // 4
 
-    def run(self) -> Iterator[model.Chosen]:
+    def run(self) -> Solutions:
         """Yield all results."""
-        effort, bound, busy, room = self._effort, self._bound, self._busy, self._room
-        options = [
-            [(option, self._problem.demands[slot][option]) for option in self._domains[slot]]
-            for slot in self._order
-        ]
-        isolated = [slot in self._problem.isolated for slot in self._order]
-        homes, order, due = self._problem.homes, self._order, self._due
+        steps, bound, busy, free = self._steps, self._bound, self._busy, self._free
+        options = self._options()
+        isolated = [slot in self._contest.isolated for slot in self._order]
+        roots, order, due = self._contest.roots, self._order, self._due
         last, cost = len(order) - 1, CANDIDATE_COST * len(order)
-        if math.prod(map(len, options)) > PATIENCE and not self._hopeful(0):
+        if math.prod(map(len, options)) > TEST_AFTER and not self._may_bind_from(0):
             return
-        patience = PATIENCE and PATIENCE + sum(map(len, options))
+        test_after = TEST_AFTER and TEST_AFTER + sum(map(len, options))
         placed: list[tuple[int, Demands]] = [(model.NOWHERE, ())] * len(order)
         pending = [iter(options[0])] * len(order)
         depth = fruitless = 0
         while depth >= 0:
+            if steps.used > steps.pause_at:
+                yield None
             for option, demands in pending[depth]:
-                effort.left -= 1
+                steps.used += 1
                 fruitless += 1
                 if isolated[depth] and option in busy:
                     continue
-                if demands and not _has_room(room, demands):
+                if demands and not _fits(free, demands):
                     continue
-                if homes and self._has_sibling(depth, option):
+                if roots and self._has_sibling(option):
                     continue
                 bound[order[depth]] = option
-                if due[depth] and not all(rule.holds(bound) for rule in due[depth]):
-                    continue
+                if due[depth]:
+                    steps.used += self._due_cost[depth]
+                    if not all(rule.holds(bound) for rule in due[depth]):
+                        continue
                 if depth == last:
-                    if not effort.spend(cost):
-                        return
+                    steps.used += cost
                     fruitless = 0
                     yield tuple(bound)
                     continue
                 self._take(depth, option, demands)
-                if fruitless > patience and not self._hopeful(depth + 1):
-                    self._give_back(depth, option, demands)
+                if fruitless > test_after and not self._may_bind_from(depth + 1):
+                    self._release(depth, option, demands)
+                    if steps.used > steps.pause_at:
+                        yield None
                     continue
                 placed[depth] = option, demands
                 depth += 1
@@ -307,91 +250,72 @@ class _Search:
                 break
             else:
                 depth -= 1
-                if not effort.spend(0):
-                    return
                 if depth >= 0:
-                    self._give_back(depth, *placed[depth])
+                    self._release(depth, *placed[depth])
+
+    def _options(self) -> list[list[tuple[int, Demands]]]:
+        """Depth -> the options of the slot with what they would take."""
+        options = []
+        for slot in self._order:
+            demands = self._contest.demands[slot]
+            options.append([(option, demands[option]) for option in self._domains[slot]])
+        self._steps.used += sum(map(len, options)) // 8
+        return options
 
     def _take(self, depth: int, option: int, demands: Demands) -> None:
-        if self._order[depth] in self._problem.isolated:
+        if self._order[depth] in self._contest.isolated:
             self._busy.add(option)
         for key, amount in demands:
-            self._room[key] -= amount
+            self._free[key] -= amount
+        if self._contest.roots:
+            self._in_tree.setdefault(self._contest.roots[option], []).append(option)
 
-    def _give_back(self, depth: int, option: int, demands: Demands) -> None:
-        if self._order[depth] in self._problem.isolated:
+    def _release(self, depth: int, option: int, demands: Demands) -> None:
+        if self._order[depth] in self._contest.isolated:
             self._busy.discard(option)
         for key, amount in demands:
-            self._room[key] += amount
+            self._free[key] += amount
+        if self._contest.roots:
+            self._in_tree[self._contest.roots[option]].pop()
 
-    def _has_sibling(self, depth: int, option: int) -> bool:
+    def _has_sibling(self, option: int) -> bool:
         """Whether another provider of the option's tree is bound already."""
-        homes = self._problem.homes
-        home = homes[option]
-        for slot in self._order[:depth]:
-            other = self._bound[slot]
-            if other != option and homes[other] == home:
-                return True
-        return False
+        bound = self._in_tree.get(self._contest.roots[option])
+        return bound is not None and bound[:1] not in ([], [option])
 
-    def _hopeful(self, depth: int) -> bool:
-        """Whether what is not bound yet could be, as far as necessary conditions tell."""
-        left: dict[int, list[int]] = {}
-        for slot in self._order[depth:]:
-            demands = self._problem.demands[slot]
-            isolated = slot in self._problem.isolated
-            left[slot] = [
-                option
-                for option in self._domains[slot]
-                if not (isolated and option in self._busy)
-                and _has_room(self._room, demands[option])
-            ]
-            if not left[slot]:
-                return False
-        if not self._effort.spend(sum(map(len, left.values()))):
-            return False
-        return self._rules_may_hold(left) and self._can_be_isolated(left) and self._can_be_had(left)
-
-    def _rules_may_hold(self, left: Mapping[int, list[int]]) -> bool:
-        for rule in self._terminal:
-            if not isinstance(rule, rules.OneOf):
-                continue
-            if not any(
-                not rule.providers.isdisjoint(left[slot])
-                if slot in left
-                else self._bound[slot] in rule.providers
-                for slot in rule.slots
-            ):
-                return False
-        return True
-
-    def _can_be_isolated(self, left: Mapping[int, list[int]]) -> bool:
-        wants = Counter(
-            tuple(options) for slot, options in left.items() if slot in self._problem.isolated
+    def _may_bind_from(self, depth: int) -> bool:
+        """Whether the slots from a depth on could be bound, as far as necessary conditions show."""
+        left = self._left(depth)
+        return (
+            left is not None
+            and contest.rules_may_hold(self._terminal, self._bound, left, self._steps)
+            and self._contest.may_bind(left, self._free, self._steps)
         )
-        flows = [(count, options) for options, count in wants.items()]
-        return len(wants) == 0 or rules.can_flow(flows, lambda _: 1)
 
-    def _can_be_had(self, left: Mapping[int, list[int]]) -> bool:
-        """Whether there is room for the sums that the slots want of each class."""
-        wants: dict[int, Counter[tuple[int, ...]]] = {}
-        for slot, options in left.items():
-            for class_id, amount in self._problem.amounts[slot]:
-                wants.setdefault(class_id, Counter())[tuple(options)] += amount
-        for class_id, counted in wants.items():
-            # Where only one slot may take, its amount is known to fit.
-            room = {
-                option: self._room.get((option, class_id), _UNTRACKED)
-                for options in counted
-                for option in options
-            }
-            if not rules.can_flow([(n, options) for options, n in counted.items()], room):
-                return False
-        return True
+    def _left(self, depth: int) -> dict[int, list[int]] | None:
+        """The options that the slots from a depth on still have; None if one has none."""
+        left: dict[int, list[int]] = {}
+        made: dict[tuple[int, int, bool], list[int]] = {}
+        for slot in self._order[depth:]:
+            domain, demands = self._domains[slot], self._contest.demands[slot]
+            isolated = slot in self._contest.isolated
+            key = id(domain), id(demands), isolated
+            if key not in made:
+                self._steps.used += len(domain) // 2 + 1
+                made[key] = [
+                    option
+                    for option in domain
+                    if not (isolated and option in self._busy)
+                    and _fits(self._free, demands[option])
+                ]
+            if not made[key]:
+                return None
+            left[slot] = made[key]
+        return left
 
 
-def _has_room(room: Mapping[tuple[int, int], int], demands: Demands) -> bool:
+def _fits(free: contest.Amounts, demands: Demands) -> bool:
     for key, amount in demands:
-        if room[key] < amount:
+        if free[key] < amount:
             return False
     return True

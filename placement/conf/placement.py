@@ -71,11 +71,15 @@ The largest number of steps that the search for candidates takes
 for one request.
 
 A request with many groups over trees with many similar providers
-can ask for a search that takes hours. The search counts its steps.
-At this number it ends, the answer is what was found so far, and a
-warning in the log says so. Below it the answer is exact. The default
-is far beyond what ordinary requests need: it is some seconds of
-work. -1 means no bound.
+can ask for a search that takes hours. The search counts its steps,
+of about a microsecond each. Below this number the response is
+exact. At this number the search ends, the response holds the
+candidates that were found so far, and Placement logs a warning.
+The trees share the steps: a tree in which the search is long is
+set aside and searched on after all others.
+
+The default is far beyond what ordinary requests need and takes at
+most about 10 seconds of one processor core. -1 means no bound.
 """,
     ),
     cfg.IntOpt(

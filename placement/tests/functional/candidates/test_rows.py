@@ -3,15 +3,17 @@
 from collections import Counter
 import dataclasses
 import random
+from typing import Any
 from unittest import mock
 
 import hypothesis
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.candidates import model, render, search, solver
+from placement.candidates import model, render, search
+from placement.candidates.steps import SearchLimit
 from placement.db.sqlalchemy import models
-from placement.tests.functional.candidates import rows
+from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.unit.candidates import cases, strategies, worlds
 
 THOROUGH = hypothesis.settings(
@@ -98,6 +100,13 @@ class AnyWorldTest(base.BaseTestCase):
 
     @THOROUGH
     @hypothesis.given(strategies.questions())
+    def test_set_aside(self, question):
+        """Every tree is set aside at once, and searched in the shortest turns."""
+        with mock.patch.multiple(search, FIRST_PAGE=2, PAGE_STEPS=-1, FIRST_TURN=-(10**6)):
+            self._compare(question)
+
+    @THOROUGH
+    @hypothesis.given(strategies.questions())
     def test_drawn_and_with_a_limit(self, question):
         """Any order, any limit: a part of the whole, as long as there is enough."""
         world, query = question
@@ -136,15 +145,78 @@ class InvisibleTest(base.BaseTestCase):
                 self.assertEqual({*range(1, 41)} - {3}, found)
 
 
-class GuardTest(base.BaseTestCase):
-    """The bound on the work of one request."""
+def _piecewise(providers: int, name: str = 'R') -> list[str]:
+    """A tree in which 13 groups of two units find a place if it has 13 providers at least.
+
+    Each provider has three units, so by the sums alone nine would do.
+    """
+    return [name, *(f'  {name}{n}[VGPU:3]' for n in range(providers))]
+
+
+_IN_PIECES = '&'.join(f'resources{n}=VGPU:2' for n in range(1, 14)) + '&group_policy=none'
+
+
+class SearchLimitTest(base.BaseTestCase):
+    """The work of one request is bounded, and shared fairly between trees."""
+
+    def _search(self, drawing: list[str], query: str, **options: Any) -> render.Answer:
+        world = worlds.World.of('\n'.join(drawing))
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            return search.search(conn, world.unbind(world.parse(query)), **options)
 
     def test_what_was_found_is_returned_with_a_warning(self):
-        world = worlds.World.of('\n'.join(['R', *(f'  C{n}[VGPU:1]' for n in range(8))]))
         text = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 9))
-        query = world.unbind(world.parse(f'{text}&group_policy=isolate'))
-        with rows.database() as conn, self.assertLogs('placement', 'WARNING') as logs:
-            rows.fill(conn, world)
-            answer = search.search(conn, query, effort=solver.Effort(2000))
+        drawing = ['R', *(f'  C{n}[VGPU:1]' for n in range(8))]
+        with self.assertLogs('placement', 'WARNING') as logs:
+            answer = self._search(
+                drawing, f'{text}&group_policy=isolate', limit=SearchLimit(100_000)
+            )
         self.assertIn('max_candidate_search_steps', logs.output[0])
         self.assertTrue(0 < len(answer.candidates) < 40320)
+
+    def test_a_tree_without_an_end_hides_no_tree_that_fits(self):
+        """The search of the first tree would take all steps, and those of many requests more."""
+        drawing = [*_piecewise(12, 'A'), *_piecewise(12, 'B'), *_piecewise(13, 'C')]
+        limit = SearchLimit(10**7)
+        for strategy in ('depth-first', 'breadth-first'):
+            answer = self._search(drawing, f'{_IN_PIECES}&limit=1', limit=limit, strategy=strategy)
+            self.assertEqual(1, len(answer.candidates))
+        self.assertGreater(limit.left, 10**7 - 10**5)
+
+    def test_a_tree_with_endless_candidates_hides_no_tree(self):
+        drawing = [*_piecewise(14, 'A'), 'B', '  B1[VGPU:26]']
+        limit = SearchLimit(10**6)
+        with self.assertLogs('placement', 'WARNING'):
+            answer = self._search(drawing, _IN_PIECES, limit=limit)
+        self.assertEqual(2, len({candidate.root_id for candidate in answer.candidates}))
+
+    def test_trees_are_set_aside_without_a_connection(self):
+        """Between two pages a search takes few steps, and many after the last."""
+        world = worlds.World.of('\n'.join([*_piecewise(12, 'A'), *_piecewise(13, 'B')]))
+        query = world.unbind(world.parse(_IN_PIECES))
+        limit = SearchLimit(10**6)
+        left: list[float] = []
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            with test_statements.recorded(conn) as statements, self.assertLogs('placement'):
+                answer = search.search(
+                    conn,
+                    query,
+                    limit=limit,
+                    release=lambda: left.extend([limit.left, len(statements)]),
+                )
+        self.assertGreater(left[0], 10**6 - 2 * search.PAGE_STEPS)
+        self.assertEqual(len(statements), left[1])
+        self.assertLess(limit.left, 0)
+        self.assertNotEqual([], answer.candidates)
+        shown = render.render(answer, render.Shape.of(worlds.NEWEST))
+        self.assertLessEqual(14, len(shown['provider_summaries']))
+
+    def test_more_trees_than_are_set_aside(self):
+        """What no more fits into memory is given up, and the log says so."""
+        drawing = [*_piecewise(12, 'A'), *_piecewise(12, 'B'), *_piecewise(13, 'C')]
+        self.patch(search, 'MOST_SET_ASIDE', 20)
+        with self.assertLogs('placement', 'WARNING'):
+            answer = self._search(drawing, _IN_PIECES, limit=SearchLimit(10**6))
+        self.assertEqual({27}, {candidate.root_id for candidate in answer.candidates})

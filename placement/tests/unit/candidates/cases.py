@@ -462,6 +462,22 @@ CN2[V:8]
     ('resources=V:1&required_N=T1&in_tree_N=CN1&same_subtree=_N', "CN1{V:1} (''=CN1 _N=N1)"),
 )
 
+_example(
+    'isolated groups that leave the first choice of one to another',
+    """
+R
+  P1[VGPU:1] {A T1}
+  P2[VGPU:1] {A B T1}
+  P3[VGPU:1] {B}
+""",
+    (
+        'resources1=VGPU:1&required1=A&resources2=VGPU:1&required2=B'
+        '&resources3=VGPU:1&required3=T1&group_policy=isolate',
+        'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P1 2=P3 3=P2); '
+        'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P2 2=P3 3=P1)',
+    ),
+)
+
 GENERATION = worlds.World.of(
     '\n'.join(line for root in 'ABC' for line in (root, *(f'  {root}{n}[VF:4]' for n in range(3))))
 )

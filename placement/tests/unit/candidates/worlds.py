@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 from dataclasses import dataclass, field
 import functools
+import itertools
+import math
 import re
 from typing import Any
 from urllib import parse
@@ -26,6 +28,7 @@ import os_resource_classes
 import os_traits
 
 from placement.candidates import model, ordering, request, solver
+from placement.candidates.steps import Steps
 from placement.microversion import Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
@@ -222,17 +225,21 @@ class World:
         )
 
     def solve(
-        self, query: model.Query[int], steps: int = -1, solve: Any = solver.solve
+        self, query: model.Query[int], steps: float = math.inf, solve: Any = solver.solve
     ) -> list[model.Candidate]:
-        """All candidates, from the pure parts alone."""
+        """All candidates, from the pure parts alone.
+
+        :param steps: where the search in each tree ends
+        """
         task = solver.Task.of(query, one_per_tree=not query.nested)
         sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
         seen: set[model.Chosen] = set()
-        effort = solver.Effort(steps)
         return [
             model.Candidate(anchor.root.id, chosen)
             for anchor in self.anchors
-            for chosen in ordering.unseen(solve(task, anchor, effort), sharing, seen)
+            for chosen in ordering.unseen(
+                itertools.takewhile(bool, solve(task, anchor, Steps(steps))), sharing, seen
+            )
         ]
 
     def answers(self, query: model.Query[int], candidates: Iterable[model.Candidate]) -> Answers:
