@@ -124,7 +124,11 @@ def contest_of(
     )
     contested = _contested(slots, isolated, servers)
     scarce = {class_id for _, class_id in contested}
-    providers = {provider.id: provider for found in _different(servers) for provider in found}
+    providers = (
+        {provider.id: provider for found in _different(servers) for provider in found}
+        if contested or one_per_tree
+        else {}
+    )
     demands: dict[int, dict[int, Demands]] = {}
     for number, kind in enumerate(kinds):
         if kind not in demands:
@@ -149,10 +153,15 @@ def _contested(
     servers: Sequence[Sequence[model.Provider]],
 ) -> set[tuple[int, int]]:
     """The (provider, class) pairs that more than one slot may take from."""
+    wanted = Counter(class_id for slot in slots for class_id, _ in slot.amounts)
+    if len(wanted) == wanted.total():
+        return set()
     takers: Counter[tuple[int, int]] = Counter()
     isolated_takers = set()
     for number, slot in enumerate(slots):
         for class_id, _ in slot.amounts:
+            if wanted[class_id] == 1:
+                continue
             keys = [(provider.id, class_id) for provider in servers[number]]
             if number not in isolated:
                 takers.update(keys)
@@ -165,6 +174,8 @@ def _contested(
 def _demands(
     slot: model.Slot, servers: Iterable[model.Provider], contested: set[tuple[int, int]]
 ) -> dict[int, Demands]:
+    if not contested:
+        return dict.fromkeys((provider.id for provider in servers), ())
     return {
         provider.id: tuple(
             ((provider.id, class_id), amount)

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 from placement.candidates import eligibility, model, request, root_tests, statements
 
 _NOTHING: frozenset[int] = frozenset()
-# Anchors that are enough to tell what is scarce.
+# Anchors that are enough to tell what is scarce, and how many checks of a provider for a slot.
 _SAMPLE = 64
+_SAMPLE_CHECKS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +172,17 @@ class Source:
         self.strict = True
         able = {} if self._sharing_id is None else self._find_lending(self._sharing_id)
         different = {slot.kind: slot for slot in self._slots}.values()
-        self._page = self._strict_page(_by_scarcity(different, seen[:_SAMPLE]))
+        self._page = self._strict_page(_by_scarcity(different, _sample(seen, len(different))))
         return self._representatives(able) if able and all(able.values()) else ()
 
     def _find_lending(self, sharing_id: int) -> dict[model.Slot, list[model.Provider]]:
         """Who could lend for each slot, of all sharing providers of the cloud."""
         lenders = providers_of(self._conn.execute(statements.sharers(sharing_id)))
-        able = {slot: [p for p in lenders if eligibility.may_lend(p, slot)] for slot in self._slots}
+        of_kind = {
+            kind: [p for p in lenders if eligibility.may_lend(p, slot)]
+            for kind, slot in {slot.kind: slot for slot in self._slots}.items()
+        }
+        able = {slot: of_kind[slot.kind] for slot in self._slots}
         self._lending = root_tests.Lending(
             slots={slot: _aggregates_of(found) for slot, found in able.items()},
             traits={
@@ -384,6 +389,16 @@ def _by_scarcity(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -
         return served, -max((amount for _, amount in slot.amounts), default=0)
 
     return sorted(slots, key=key)
+
+
+def _sample(anchors: Sequence[model.Anchor], slots: int) -> Sequence[model.Anchor]:
+    """The first of these anchors, as many as can be checked for so many slots."""
+    checks = 0
+    for number, anchor in enumerate(anchors[:_SAMPLE]):
+        checks += slots * (len(anchor.tree) + len(anchor.lenders))
+        if checks > _SAMPLE_CHECKS:
+            return anchors[:number]
+    return anchors[:_SAMPLE]
 
 
 def _root_of(tree: Iterable[model.Provider]) -> model.Provider:

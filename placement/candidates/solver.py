@@ -148,14 +148,27 @@ def _search(
     steps: Steps,
     rng: random.Random | None,
 ) -> Solutions:
-    """Yield all ways to bind the slots, one way to choose the tops of subtrees after another."""
+    """All ways to bind the slots that could be bound together."""
     steps.used += sum(map(len, domains)) // _CHECKS_A_STEP
     contested = contest.contest_of(task.query, task.slots, task.kinds, servers, task.one_per_tree)
     if not task.subtrees:
-        yield from _Search(contested, domains, terminal, steps).run()
-        return
-    if not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
-        return
+        return _Search(contested, domains, terminal, steps).run()
+    several = len(task.subtrees) > 1
+    if several and not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
+        return iter(())
+    return _search_subtrees(task, anchor, contested, domains, terminal, steps, rng)
+
+
+def _search_subtrees(
+    task: Task,
+    anchor: model.Anchor,
+    contested: Contest,
+    domains: Domains,
+    terminal: Sequence[rules.OneOf],
+    steps: Steps,
+    rng: random.Random | None,
+) -> Solutions:
+    """Yield the results for one way to choose the tops of subtrees after another."""
     reach = (*anchor.tree, *anchor.lenders, *anchor.kin)
     steps.used += len(reach)
     parts = subtrees.split(
@@ -200,8 +213,10 @@ class _Search:
         self._due: list[list[rules.OneOf]] = [[] for _ in domains]
         for rule in terminal:
             self._due[max(depths[slot] for slot in rule.slots)].append(rule)
-        self._due_cost = [sum(1 + len(rule.slots) // 8 for rule in due) for due in self._due]
-        steps.used += len(domains) + sum(len(rule.slots) for rule in terminal) // 4
+        self._due_cost = [
+            sum(1 + len(rule.slots) // 8 for rule in due) if due else 0 for due in self._due
+        ]
+        steps.used += len(domains)
 
     def run(self) -> Solutions:
         """Yield all results."""
@@ -238,9 +253,14 @@ class _Search:
                     fruitless = 0
                     yield tuple(bound)
                     continue
-                self._take(depth, option, demands)
+                if isolated[depth]:
+                    busy.add(option)
+                if demands or roots:
+                    self._take(option, demands)
                 if fruitless > test_after and not self._may_bind_from(depth + 1):
-                    self._release(depth, option, demands)
+                    if isolated[depth]:
+                        busy.discard(option)
+                    self._release(option, demands)
                     if steps.used > steps.pause_at:
                         yield None
                     continue
@@ -251,7 +271,11 @@ class _Search:
             else:
                 depth -= 1
                 if depth >= 0:
-                    self._release(depth, *placed[depth])
+                    option, demands = placed[depth]
+                    if isolated[depth]:
+                        busy.discard(option)
+                    if demands or roots:
+                        self._release(option, demands)
 
     def _options(self) -> list[list[tuple[int, Demands]]]:
         """Depth -> the options of the slot with what they would take."""
@@ -262,17 +286,13 @@ class _Search:
         self._steps.used += sum(map(len, options)) // 8
         return options
 
-    def _take(self, depth: int, option: int, demands: Demands) -> None:
-        if self._order[depth] in self._contest.isolated:
-            self._busy.add(option)
+    def _take(self, option: int, demands: Demands) -> None:
         for key, amount in demands:
             self._free[key] -= amount
         if self._contest.roots:
             self._in_tree.setdefault(self._contest.roots[option], []).append(option)
 
-    def _release(self, depth: int, option: int, demands: Demands) -> None:
-        if self._order[depth] in self._contest.isolated:
-            self._busy.discard(option)
+    def _release(self, option: int, demands: Demands) -> None:
         for key, amount in demands:
             self._free[key] += amount
         if self._contest.roots:

@@ -7,8 +7,9 @@ Providers are numbered in preorder, so that a subtree is a range of positions.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+import itertools
 import random
 
 from placement.candidates import model
@@ -18,6 +19,8 @@ from placement.candidates.steps import Steps
 Domains = list[list[int]]
 # The same, as positions in preorder.
 _Positions = list[list[int]]
+# The slots of a same_subtree in ascending order.
+Slots = tuple[int, ...]
 # Whether the slots of some same_subtrees could be bound together to these options.
 Viable = Callable[[Mapping[int, Sequence[int]]], bool]
 
@@ -35,29 +38,36 @@ class Forest:
 def forest_of(providers: Iterable[model.Provider]) -> Forest:
     """Number providers in preorder. A provider whose parent is not among them is a root."""
     parents = {provider.id: provider.parent_id for provider in providers}
-    children: dict[int | None, list[int]] = {}
+    children: dict[int, list[int]] = {}
+    waiting = []
     for id_, parent in parents.items():
-        children.setdefault(parent if parent in parents else None, []).append(id_)
-    ids: list[int] = []
+        if parent in parents:
+            children.setdefault(parent, []).append(id_)
+        else:
+            waiting.append(id_)
     position: dict[int, int] = {}
-    waiting = children.get(None, [])[::-1]
+    _number(waiting, children, position)
     # In a damaged database providers may be below themselves; they are below no root.
-    lost = [] if len(waiting) == len(parents) else list(parents)
-    while waiting or lost:
-        if not waiting:
-            waiting = [lost.pop()]
-        id_ = waiting.pop()
-        if id_ in position:
-            continue
-        position[id_] = len(ids)
-        ids.append(id_)
-        waiting += children.get(id_, ())[::-1]
+    for id_ in parents.keys() - position.keys() if len(position) < len(parents) else ():
+        _number([id_], children, position)
+    ids = list(position)
     end = list(range(1, len(ids) + 1))
-    for at in range(len(ids) - 1, -1, -1):
+    for at in range(len(ids) - 1, 0, -1):
         above = position.get(parents[ids[at]])  # type: ignore[arg-type]
-        if above is not None and above < at:
-            end[above] = max(end[above], end[at])
+        if above is not None and end[above] < end[at]:
+            end[above] = end[at]
     return Forest(ids, position, end)
+
+
+def _number(
+    waiting: list[int], children: Mapping[int, Sequence[int]], position: dict[int, int]
+) -> None:
+    """Number providers and all below them that have no number yet."""
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in position:
+            position[id_] = len(position)
+            waiting += children.get(id_, ())
 
 
 def split(
@@ -95,7 +105,8 @@ class _Splitter:
     ):
         self._domains = domains
         self._kinds = kinds
-        self._same_subtrees = same_subtrees
+        self._same_subtrees = [tuple(sorted(slots)) for slots in same_subtrees]
+        self._slots = sorted(frozenset().union(*same_subtrees))
         self._forest = forest
         # One same_subtree alone has too few tops to be worth testing each.
         self._viable = viable if len(same_subtrees) > 1 else None
@@ -106,7 +117,7 @@ class _Splitter:
         """Choose top after top, depth first. The stack is as deep as there are same_subtrees."""
         positions = self._positions()
         made: dict[tuple[int, ...], list[int]] = {}
-        ordered: list[tuple[frozenset[int], list[int]]] = []
+        ordered: list[tuple[Slots, list[int]]] = []
         for slots in self._same_subtrees:
             key = tuple(sorted(self._kinds[slot] for slot in slots))
             if key not in made:
@@ -136,23 +147,24 @@ class _Splitter:
                 self._steps.used += len(domain) // 4
         return [made[kind] for kind in self._kinds]
 
-    def _tops(
-        self, positions: _Positions, slots: frozenset[int]
-    ) -> Generator[None, None, list[int]]:
+    def _tops(self, positions: _Positions, slots: Slots) -> Generator[None, None, list[int]]:
         """The options of the slots of a same_subtree that could be its top, if it were alone."""
         different = {id(positions[slot]): positions[slot] for slot in slots}
         options = sorted(set().union(*different.values()))
         self._steps.used += (len(slots) + sum(map(len, different.values()))) // 8
-        tops = []
-        for top in options:
-            if self._viable is None or any(self._below(positions, [slots], top)):
+        if self._viable is None:
+            tops = options
+        else:
+            tops = []
+        for top in options if self._viable else ():
+            if any(self._below(positions, [slots], top)):
                 tops.append(top)
             if self._steps.used > self._steps.pause_at:
                 yield None
         return self._rng.sample(tops, len(tops)) if self._rng else tops
 
     def _narrowings(
-        self, positions: _Positions, chosen: Sequence[tuple[frozenset[int], list[int]]]
+        self, positions: _Positions, chosen: Sequence[tuple[Slots, list[int]]]
     ) -> Iterator[_Positions | None]:
         """The options that are left for each choice of a top of the last same_subtree.
 
@@ -169,7 +181,7 @@ class _Splitter:
                 yield None
 
     def _below(
-        self, positions: _Positions, same_subtrees: Sequence[frozenset[int]], top: int
+        self, positions: _Positions, same_subtrees: Sequence[Slots], top: int
     ) -> Iterator[_Positions]:
         """The options that are left below a top, for each slot that could be bound to it.
 
@@ -178,7 +190,7 @@ class _Splitter:
         narrowed = self._subtree(positions, same_subtrees[-1], top)
         if narrowed is None:
             return
-        for slot in sorted(same_subtrees[-1]):
+        for slot in same_subtrees[-1]:
             options = narrowed[slot]
             if options[0] != top:
                 continue
@@ -191,30 +203,32 @@ class _Splitter:
                 return
             narrowed[slot] = options[1:]
 
-    def _may_be_bound(self, positions: _Positions, same_subtrees: Sequence[frozenset[int]]) -> bool:
+    def _may_be_bound(self, positions: _Positions, same_subtrees: Sequence[Slots]) -> bool:
         if self._viable is None:
             return True
-        return self._viable(self._options(positions, frozenset().union(*same_subtrees)))
+        return self._viable(self._options(positions, {*itertools.chain(*same_subtrees)}))
 
-    def _subtree(self, positions: _Positions, slots: frozenset[int], top: int) -> _Positions | None:
+    def _subtree(self, positions: _Positions, slots: Slots, top: int) -> _Positions | None:
         """The options of the slots that are left in a subtree; None if a slot has none."""
-        narrowed, made = list(positions), dict[int, list[int]]()
         end = self._forest.end[top]
         self._steps.used += len(slots) // 4 + 1
+        for slot in slots:
+            options = positions[slot]
+            first = bisect_left(options, top)
+            if first == len(options) or options[first] >= end:
+                return None
+        narrowed, made = list(positions), dict[int, list[int]]()
         for slot in slots:
             options = positions[slot]
             below = made.get(id(options))
             if below is None:
                 first = bisect_left(options, top)
-                below = options[first : bisect_left(options, end, first)]
-                if not below:
-                    return None
-                made[id(options)] = below
+                below = made[id(options)] = options[first : bisect_left(options, end, first)]
                 self._steps.used += len(below) // 64
             narrowed[slot] = below
         return narrowed
 
-    def _options(self, positions: _Positions, slots: frozenset[int]) -> dict[int, Sequence[int]]:
+    def _options(self, positions: _Positions, slots: Collection[int]) -> dict[int, Sequence[int]]:
         """The options of some slots as ids."""
         self._steps.used += len(slots) // 8
         made: dict[int, Sequence[int]] = {}
@@ -233,7 +247,7 @@ class _Splitter:
     def _finished(self, positions: _Positions) -> Domains:
         """Domains of ids; those of slots in no same_subtree are as they were."""
         domains, made = list(self._domains), dict[int, list[int]]()
-        for slot in frozenset().union(*self._same_subtrees):
+        for slot in self._slots:
             options = positions[slot]
             if id(options) not in made:
                 made[id(options)] = self._ids(options)
