@@ -83,6 +83,7 @@ def search(
         solver.Task.of(bound, one_per_tree=not query.nested and capped is None),
         limit or SearchLimit(),
         wanted=wanted,
+        in_turns=strategy == ordering.BREADTH_FIRST,
         rng=rng,
         release=release,
     )
@@ -116,9 +117,11 @@ class _Walk:
         task: solver.Task,
         limit: SearchLimit,
         wanted: int | None,
+        in_turns: bool,
         rng: random.Random | None,
         release: Callable[[], None],
     ):
+        """:param in_turns: whether trees may still have candidates when the last page is read"""
         self.task = task
         self.limit = limit
         self.wanted = wanted
@@ -126,6 +129,7 @@ class _Walk:
         self.anchors: dict[int, model.Anchor] = {}
         self.providers: dict[int, model.Provider] = {}
         self._source = source
+        self._in_turns = in_turns
         self._rng = rng
         self._release = release
         self._found = 0
@@ -143,7 +147,7 @@ class _Walk:
                 return
             yield self._stream(anchor)
         self._page_left = 0
-        if self._aside:
+        if self._aside or self._in_turns:
             self._source.read_ahead([*self.anchors.values(), *self._aside.values()])
             self._release()
 

@@ -138,6 +138,39 @@ class ManyTest(CandidatesTest):
             self.ask_for(one, f'member_of{suffix}=in:' + ','.join(self.aggregates))
 
 
+class HardQueriesTest(CandidatesTest):
+    """Short queries whose search would not end if every combination were tried."""
+
+    def siblings(self, count: int) -> worlds.World:
+        """A host with devices of which no two have a device above them, and one where it is so."""
+        above = (line for n in range(4) for line in (f'  D{n}[VGPU:1]', f'    E{n}[VGPU:1]'))
+        devices = (f'  C{n}[VGPU:1]' for n in range(count))
+        return worlds.World.of('\n'.join(['R', *devices, 'S', *above]))
+
+    def test_pairs_of_groups_in_subtrees(self):
+        """A host that cannot serve the query does not hide one that can."""
+        world = self.siblings(60)
+        self.build(world)
+        groups = '&'.join(f'resources_{n}=VGPU:1' for n in range(8))
+        pairs = '&'.join(f'same_subtree=_{n},_{n + 1}' for n in range(0, 8, 2))
+        body = self.candidates(world, f'{groups}&{pairs}&group_policy=isolate&limit=1')
+        (request,) = body['allocation_requests']
+        self.assertEqual(
+            {worlds.uuid_of(f'{name}{n}') for name in 'DE' for n in range(4)},
+            set(request['allocations']),
+        )
+
+    def test_a_repeated_condition(self):
+        world = self.siblings(2)
+        self.build(world)
+        for condition in ('_1', '_1,_2'):
+            repeated = '&'.join([f'same_subtree={condition}'] * 1000)
+            groups = 'resources_1=VGPU:1&resources_2=VGPU:1&group_policy=none'
+            one = self.candidates(world, f'{groups}&same_subtree={condition}')
+            many = self.candidates(world, f'{groups}&{repeated}')
+            self.assertEqual(world.answers_of(one), world.answers_of(many))
+
+
 class ShapesTest(CandidatesTest):
     """What a response looks like from version to version."""
 

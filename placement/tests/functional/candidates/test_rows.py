@@ -194,24 +194,26 @@ class SearchLimitTest(base.BaseTestCase):
     def test_trees_are_set_aside_without_a_connection(self):
         """Between two pages a search takes few steps, and many after the last."""
         world = worlds.World.of('\n'.join([*_piecewise(12, 'A'), *_piecewise(13, 'B')]))
-        query = world.unbind(world.parse(_IN_PIECES))
-        limit = SearchLimit(10**6)
-        left: list[float] = []
-        with rows.database() as conn:
-            rows.fill(conn, world)
-            with test_statements.recorded(conn) as statements, self.assertLogs('placement'):
-                answer = search.search(
-                    conn,
-                    query,
-                    limit=limit,
-                    release=lambda: left.extend([limit.left, len(statements)]),
-                )
-        self.assertGreater(left[0], 10**6 - 2 * search.PAGE_STEPS)
-        self.assertEqual(len(statements), left[1])
-        self.assertLess(limit.left, 0)
-        self.assertNotEqual([], answer.candidates)
-        shown = render.render(answer, render.Shape.of(worlds.NEWEST))
-        self.assertLessEqual(14, len(shown['provider_summaries']))
+        query = dataclasses.replace(world.unbind(world.parse(_IN_PIECES)), limit=10**6)
+        for strategy in ('depth-first', 'breadth-first'):
+            limit = SearchLimit(10**6)
+            left: list[float] = []
+            with rows.database() as conn:
+                rows.fill(conn, world)
+                with test_statements.recorded(conn) as statements, self.assertLogs('placement'):
+                    answer = search.search(
+                        conn,
+                        query,
+                        strategy=strategy,
+                        limit=limit,
+                        release=lambda: left.extend([limit.left, len(statements)]),  # noqa: B023
+                    )
+            self.assertGreater(left[0], 10**6 - 2 * search.PAGE_STEPS)
+            self.assertEqual(len(statements), left[1])
+            self.assertLess(limit.left, 0)
+            self.assertNotEqual([], answer.candidates)
+            shown = render.render(answer, render.Shape.of(worlds.NEWEST))
+            self.assertLessEqual(14, len(shown['provider_summaries']))
 
     def test_more_trees_than_are_set_aside(self):
         """What no more fits into memory is given up, and the log says so."""
