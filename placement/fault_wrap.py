@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 import logging
 import sys
+from typing import Any
 
 from placement import util
 
@@ -23,10 +24,19 @@ class FaultWrapper:
     def __call__(
         self, environ: util.Environ, start_response: util.StartResponse
     ) -> Iterable[bytes]:
+        started = False
+
+        def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
+            nonlocal started
+            started = True
+            return start_response(status, headers, *args)
+
         try:
-            return self.application(environ, start_response)
+            return self.application(environ, start)
         except Exception:
-            exc_info = sys.exc_info()
+            # PEP 3333 requires exc_info for a second call of start_response only. uWSGI sends no
+            # body after any call that has it.
+            exc_info = (sys.exc_info(),) if started else ()
             LOG.exception('Unexpected failure of a request')
             response = util.error_response(
                 environ,
@@ -34,5 +44,5 @@ class FaultWrapper:
                 f'Something failed unexpectedly. The request has the id '
                 f'{environ.get(util.ENVIRON_REQUEST_ID, "-")}.',
             )
-            start_response(response.status, response.headerlist, exc_info)
+            start_response(response.status, response.headerlist, *exc_info)
             return response.app_iter

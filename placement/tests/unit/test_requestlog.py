@@ -97,3 +97,23 @@ class FaultWrapTest(base.BaseTestCase):
         self.assertIn('req-1', answer.error['detail'])
         self.assertNotIn(b'secret', answer.body)
         self.assertIn('secret SQL', self.log.output)
+
+    def test_exc_info_is_for_a_response_that_has_started(self):
+        """PEP 3333 has it for a second call; uWSGI sends no body after a call with it."""
+        calls = []
+
+        def start_response(status, headers, *args):
+            calls.append((status, args))
+
+        def starts_and_fails(environ, start_response):
+            start_response('200 OK', [])
+            raise ValueError('late')
+
+        fault_wrap.FaultWrapper(self._fails)(edge.environ(), start_response)
+        self.assertEqual([('500 Internal Server Error', ())], calls)
+
+        calls.clear()
+        fault_wrap.FaultWrapper(starts_and_fails)(edge.environ(), start_response)
+        (_, first), (status, second) = calls
+        self.assertEqual(((), '500 Internal Server Error'), (first, status))
+        self.assertIs(ValueError, second[0][0])
