@@ -15,6 +15,9 @@ LOG = logging.getLogger(__name__)
 _HEADER = 'x-openstack-request-id'
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
 
+# Everything but the visible characters of ASCII; a double quote would end the field.
+_UNPRINTABLE = re.compile(r'[^!#-~]+')
+
 
 class RequestLog:
     """Gives each request an id, tells it to the client and writes the line.
@@ -44,8 +47,8 @@ class RequestLog:
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug(
                 'Starting request: %s "%s %s"',
-                environ.get('REMOTE_ADDR', '-'),
-                environ['REQUEST_METHOD'],
+                _quoted(environ.get('REMOTE_ADDR', '-')),
+                _quoted(environ['REQUEST_METHOD']),
                 _uri(environ),
             )
 
@@ -61,8 +64,8 @@ def _write_line(environ: util.Environ, status: str, headers: list[tuple[str, str
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
     LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s',
-        environ.get('REMOTE_ADDR', '-'),
-        environ['REQUEST_METHOD'],
+        _quoted(environ.get('REMOTE_ADDR', '-')),
+        _quoted(environ['REQUEST_METHOD']),
         _uri(environ),
         status.split(' ', 1)[0],
         length,
@@ -71,8 +74,20 @@ def _write_line(environ: util.Environ, status: str, headers: list[tuple[str, str
 
 
 def _uri(environ: util.Environ) -> str:
-    """Mount prefix, path and query of a request, with nothing in it that could break a line."""
+    """Mount prefix, path and query of a request, percent-encoded."""
     # PEP 3333: the texts are bytes decoded as latin-1.
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
-    return quote(path, encoding='latin-1') + (f'?{query}' if query else '')
+    return quote(path, encoding='latin-1') + (f'?{_quoted(query)}' if query else '')
+
+
+def _quoted(text: str) -> str:
+    """A text of the client with all characters percent-encoded that could break its field.
+
+    Percent-encoded text stays as it is.
+    """
+    return _UNPRINTABLE.sub(_percent_encoded, text)
+
+
+def _percent_encoded(match: re.Match[str]) -> str:
+    return quote(match[0], encoding='latin-1', errors='replace')

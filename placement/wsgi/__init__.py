@@ -8,6 +8,7 @@ import gc
 import logging as std_logging
 import os
 import pathlib
+import re
 from typing import Any
 
 from oslo_config import cfg
@@ -21,6 +22,11 @@ PROFILER_DIR = 'OS_WSGI_PROFILER'
 # Nothing of a request refers to itself in circles: what it made goes when it ends, and the
 # collector has little to look for.
 _COLLECT_AFTER = (50_000, 20, 50)
+
+# C0 without tab and newline, DEL, and C1.
+_CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
+# With `log_color` oslo.log colors its lines.
+_CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +83,30 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     levels = [*logging.get_default_log_levels(), 'routes=INFO']
     config.set_default('default_log_levels', levels)
     logging.setup(config, 'placement')
+    for handler in std_logging.getLogger().handlers:
+        handler.setFormatter(_Printable(handler.formatter, colored=config.log_color))
     std_logging.captureWarnings(True)
+
+
+class _Printable(std_logging.Formatter):
+    """Writes control characters as `\\u001b`, the form that is valid in JSON too.
+
+    Text of clients reaches the log in many ways: in the context of a record, in messages of
+    libraries, in tracebacks. A terminal that shows the log must not execute it.
+    """
+
+    def __init__(self, inner: std_logging.Formatter | None, colored: bool):
+        super().__init__()
+        self._inner = inner or std_logging.Formatter()
+        self._controls = _CONTROLS_BUT_COLORS if colored else _CONTROLS
+
+    def format(self, record: std_logging.LogRecord) -> str:
+        """Return the line, or the lines of a traceback."""
+        return self._controls.sub(_escaped, self._inner.format(record))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f'\\u{ord(match[0]):04x}'
 
 
 def _profiled(application: util.Application, directory: str) -> util.Application:

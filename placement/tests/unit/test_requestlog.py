@@ -72,6 +72,32 @@ class RequestLogTest(base.BaseTestCase):
             '192.0.2.1 "GET /mount/a%20b%0A?x=%0a" status: 200 len: 2 microversion: 1.7', last
         )
 
+    def test_unprintable_text_is_percent_encoded(self):
+        for text, written in (
+            ('a=\x1b[31m', 'a=%1B[31m'),
+            ('a=1\r\nforged', 'a=1%0D%0Aforged'),
+            ('a=\x00\x7f\x85\x9b', 'a=%00%7F%85%9B'),
+            ('a="b c"', 'a=%22b%20c%22'),
+            ('a=\xc3\xbc', 'a=%C3%BC'),
+        ):
+            self.ask(
+                SCRIPT_NAME=text,
+                QUERY_STRING=text,
+                REQUEST_METHOD=f'GET{text}',
+                REMOTE_ADDR=f'192.0.2.1{text}',
+            )
+            first, last = self.log.output.splitlines()[-2:]
+            for line in (first, last):
+                self.assertTrue(line.isascii() and line.isprintable(), line)
+                self.assertIn(f'192.0.2.1{written} "GET{written} ', line)
+                self.assertIn(f'/?{written}"', line)
+
+    def test_encoded_queries_stay_as_they_are(self):
+        query = "name=a%20b%C3%BC%1b&resources=VCPU:1,M:2&in=%2F/;x=(~'!*)@$[]|\\^`{}<>#"
+        self.ask(QUERY_STRING=query)
+        for line in self.log.output.splitlines():
+            self.assertIn(f'/?{query}"', line)
+
     def test_line_without_a_version(self):
         self.ask()
         self.assertIn('microversion: -', self.log.output)

@@ -1,7 +1,9 @@
 """How the WSGI application finds its configuration."""
 
+import logging
 import os
 import pathlib
+import sys
 from typing import Any
 from unittest import mock
 
@@ -10,7 +12,7 @@ from oslo_config import cfg
 from oslotest import base
 import webob
 
-from placement import wsgi
+from placement import conf, wsgi
 
 
 def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -80,6 +82,42 @@ class ConfigurationTest(base.BaseTestCase):
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
         self.assertRaises(ValueError, wsgi._read_configuration)
+
+
+class LoggingTest(base.BaseTestCase):
+    def test_control_characters_are_written_as_text(self):
+        formatter = wsgi._Printable(logging.Formatter('%(user)s %(message)s'), colored=False)
+        try:
+            raise ValueError('\x1b]0;title\x07')
+        except ValueError:
+            record = logging.LogRecord(
+                'x', logging.ERROR, '', 0, 'a\tb\x00\x7f\x9b%s', ('\r',), sys.exc_info()
+            )
+        record.user = '\x1b[31m'
+        first, *_, last = formatter.format(record).split('\n')
+        self.assertEqual(r'\u001b[31m a' + '\t' + r'b\u0000\u007f\u009b\u000d', first)
+        self.assertEqual(r'ValueError: \u001b]0;title\u0007', last)
+
+    def test_colors_of_the_log_stay(self):
+        formatter = wsgi._Printable(None, colored=True)
+        record = logging.LogRecord(
+            'x', logging.ERROR, '', 0, '\x1b[00;36mred\x1b[0m\x1b[2J', (), None
+        )
+        self.assertEqual('\x1b[00;36mred\x1b[0m' + r'\u001b[2J', formatter.format(record))
+
+    def test_every_handler_of_the_service_has_it(self):
+        root = logging.getLogger()
+        self.useFixture(fixtures.MonkeyPatch('logging.root.handlers', []))
+        self.addCleanup(logging.captureWarnings, False)
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config.set_default('connection', 'sqlite://', 'placement_database')
+        config([], default_config_files=[], default_config_dirs=[])
+        wsgi._set_up_logging(config)
+
+        self.assertNotEqual([], root.handlers)
+        for handler in root.handlers:
+            self.assertIsInstance(handler.formatter, wsgi._Printable)
 
 
 class ProfilerTest(base.BaseTestCase):
