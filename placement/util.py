@@ -10,6 +10,7 @@ import functools
 import html
 from http import HTTPStatus
 import json
+import re
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote
 import uuid as uuid_lib
@@ -52,8 +53,9 @@ def require_content(content_type: str) -> Callable[[Handler], Handler]:
         @functools.wraps(function)
         def checked(req: webob.Request) -> webob.Response:
             header = req.environ.get('CONTENT_TYPE') or None
+            # Nothing may stand between the media type and the semicolon.
             if header != content_type and (
-                header is None or header.split(';', 1)[0].strip() != content_type
+                header is None or header.partition(';')[0] != content_type
             ):
                 raise webob.exc.HTTPUnsupportedMediaType(
                     f'The media type {header} is not supported, use {content_type}'
@@ -294,12 +296,28 @@ def mount_prefix(req: webob.Request) -> str:
     return req.environ.get('SCRIPT_NAME', '')
 
 
+# Schemes with the port that need not be named.
+_SCHEMES = {'http': ':80', 'https': ':443'}
+
+# A name, an IPv4 address, or an IPv6 address (RFC 6874: with a zone) in brackets; then a port.
+# Underscores are not valid in names of hosts, but common.
+_HOST = re.compile(r'([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%25[A-Za-z0-9._-]+)?\])(:[0-9]*)?')
+
+
 def absolute_url(environ: Environ, path: str) -> str:
-    """A complete URL, in ASCII, for a path below the mount point."""
-    scheme = environ['wsgi.url_scheme']
-    host = environ.get('HTTP_HOST') or f'{environ["SERVER_NAME"]}:{environ["SERVER_PORT"]}'
+    """A complete URL, in ASCII, for a path below the mount point.
+
+    Scheme and host are those of the request, or of the server if the request names a host that
+    cannot be one.
+    """
+    scheme = environ['wsgi.url_scheme'].lower()
+    if scheme not in _SCHEMES:
+        scheme = 'http'  # X-Forwarded-Proto can have any text
+    host = environ.get('HTTP_HOST', '')
+    if not _HOST.fullmatch(host):
+        host = f'{quote(environ["SERVER_NAME"], safe="[]:")}:{environ["SERVER_PORT"]}'
     # Clients compare URLs as texts: the port that goes without saying is not said.
-    host = host.removesuffix({'http': ':80', 'https': ':443'}.get(scheme, ''))
+    host = host.removesuffix(_SCHEMES[scheme])
     mount = quote(environ.get('SCRIPT_NAME', ''), encoding='latin-1')
     return f'{scheme}://{host}{mount}{quote(path)}'
 

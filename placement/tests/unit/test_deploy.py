@@ -3,7 +3,7 @@
 from oslo_config import cfg
 from oslotest import base
 
-from placement import conf, deploy
+from placement import conf, deploy, util
 from placement.tests.unit import edge
 
 
@@ -74,6 +74,27 @@ class LayersTest(base.BaseTestCase):
         self.assertEqual('elsewhere', seen['HTTP_HOST'])
         self.assertEqual('/mount', seen['SCRIPT_NAME'])
         self.assertEqual('192.0.2.9', seen['REMOTE_ADDR'])
+
+    def test_a_forwarded_host_that_cannot_be_one_is_not_used(self):
+        self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
+        locations = []
+
+        def inside(environ, start_response):
+            locations.append(util.absolute_url(environ, '/traits'))
+            return edge.says(environ, start_response)
+
+        application = deploy._build(self.conf)
+        application.application = inside
+        for headers in (
+            {'HTTP_X_FORWARDED_HOST': 'a"><script>', 'HTTP_X_FORWARDED_PROTO': 'https'},
+            {'HTTP_FORWARDED': 'host=u@h;proto=https'},
+            {'HTTP_X_FORWARDED_HOST': 'cloud.example.com', 'HTTP_X_FORWARDED_PROTO': 'x:'},
+        ):
+            edge.call(application, edge.environ(HTTP_HOST='here', **headers))
+        self.assertEqual(
+            ['https://host:80/traits', 'https://host:80/traits', 'http://cloud.example.com/traits'],
+            locations,
+        )
 
     def test_a_whole_trip(self):
         answer = edge.call(deploy._build(self.conf), edge.environ(path='/'))

@@ -129,12 +129,32 @@ class DecoratorsTest(base.BaseTestCase):
     def reads(req):
         return util.json_reply(req, {})
 
-    @ddt.data('application/json', 'application/json; charset=utf-8', 'application/json;x=y')
+    @ddt.data(
+        'application/json',
+        'application/json; charset=utf-8',
+        'application/json;x=y',
+        'application/json;\tx=y',
+        'application/json;',
+        'application/json;;',
+    )
     def test_content(self, content_type):
         answer = edge.call(self.writes, edge.at(LATEST, CONTENT_TYPE=content_type))
         self.assertEqual(204, answer.status)
 
-    @ddt.data('', 'text/plain', 'APPLICATION/JSON', 'application/jsonx', 'application/*')
+    @ddt.data(
+        '',
+        'text/plain',
+        'APPLICATION/JSON',
+        'application/jsonx',
+        'application/*',
+        'application/json ; x=y',
+        'application/json ;',
+        'application/json,',
+        'application/json\t;x=y',
+        'application/json x',
+        ' application/json',
+        ';application/json',
+    )
     def test_wrong_content(self, content_type):
         answer = edge.call(self.writes, edge.at(LATEST, CONTENT_TYPE=content_type))
         self.assertEqual(415, answer.status)
@@ -181,6 +201,60 @@ class ReplyTest(base.BaseTestCase):
         ):
             answer = self.reply(util.empty_reply(request(**more), 201, '/traits/A'))
             self.assertEqual(expected, answer.headers['location'])
+
+    def located(self, **more):
+        answer = self.reply(util.empty_reply(request(**more), 201, '/traits/A'))
+        return answer.headers['location'].removesuffix('/traits/A')
+
+    def test_location_has_the_host_of_the_request(self):
+        for host in (
+            'a',
+            'a_b.example.com.',
+            'xn--bcher-kva.example:8778',
+            '192.0.2.1:1',
+            '[2001:db8::1]',
+            '[2001:db8::1]:8778',
+            '[::ffff:192.0.2.1]:',
+            '[fe80::1%25eth0]',
+        ):
+            self.assertEqual(f'http://{host}', self.located(HTTP_HOST=host))
+
+    def test_location_has_the_server_if_the_host_cannot_be_one(self):
+        for host in (
+            '',
+            'a b',
+            'a"b',
+            "a'b",
+            'a/b',
+            'a\\b',
+            'u@h',
+            'a<b>',
+            'a?b',
+            'a#b',
+            'a%20b',
+            'a,b',
+            'a\r\nX: y',
+            'a\n',
+            'a\x1b',
+            'a\x7f',
+            '\xe4',
+            'a:b',
+            'a:1:2',
+            ':80',
+            '2001:db8::1',
+            '[::1',
+            '[::g]',
+        ):
+            self.assertEqual('http://host', self.located(HTTP_HOST=host), host)
+
+    def test_location_has_a_scheme_of_http(self):
+        for scheme, url in (
+            ('HTTPS', 'https://a'),
+            ('javascript', 'http://a'),
+            ('https, http', 'http://a'),
+            ('"><script>', 'http://a'),
+        ):
+            self.assertEqual(url, self.located(**{'HTTP_HOST': 'a', 'wsgi.url_scheme': scheme}))
 
     def test_location_is_ascii(self):
         answer = self.reply(util.empty_reply(request(), 201, '/resource_providers/ü b'))
