@@ -5,7 +5,16 @@ from typing import Any
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
 
-from placement import auth, fault_wrap, handler, negotiation, policy, requestlog, util
+from placement import (
+    auth,
+    body_limit,
+    fault_wrap,
+    handler,
+    negotiation,
+    policy,
+    requestlog,
+    util,
+)
 from placement.db.sqlalchemy import migration
 from placement.objects import sync
 
@@ -52,6 +61,7 @@ def _build(conf: cfg.ConfigOpts) -> util.Application:
         application = auth.KeystoneMiddleware(application, conf)
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
+    application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
     application = requestlog.RequestLog(application)
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)

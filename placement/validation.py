@@ -36,10 +36,8 @@ def problem(schema: Schema, document: Any) -> str | None:
     """
     validator = _validator(schema)
     try:
-        if validator.is_valid(document):
-            return None
-        error = next(validator.iter_errors(document))
-        return _one_line(error.message, error.json_path)
+        error = next(validator.iter_errors(document), None)
+        return None if error is None else _one_line(error.message, error.json_path)
     except RecursionError:
         return 'the document is nested too deeply'
 

@@ -1,10 +1,13 @@
 """Options of the process, and defaults that the service gives to libraries' options."""
 
 from oslo_config import cfg
-from oslo_middleware import cors
+from oslo_middleware import cors, sizelimit
 from oslo_policy import opts as policy_opts
 
 POLICY_FILE = 'policy.yaml'
+
+# Bytes. The default of oslo.middleware, 114688, is too small for a reshape of many providers.
+BODY_LIMIT = 1024 * 1024
 
 CORS_DEFAULTS = {
     'allow_headers': [
@@ -52,3 +55,4 @@ def set_lib_defaults() -> None:
     """
     policy_opts.set_defaults(cfg.ConfigOpts(), POLICY_FILE)
     cors.set_defaults(**CORS_DEFAULTS)
+    cfg.set_defaults(sizelimit.OPTS, max_request_body_size=BODY_LIMIT)

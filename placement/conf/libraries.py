@@ -5,7 +5,7 @@ keeps its own.
 """
 
 from oslo_config import cfg
-from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_middleware import cors, http_proxy_to_wsgi, sizelimit
 from oslo_policy import opts as policy_opts
 
 from placement.conf import base
@@ -30,6 +30,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         conf.set_default(name, value, group='cors')
 
     conf.register_opts(http_proxy_to_wsgi.OPTS, group='oslo_middleware')
+    conf.register_opts(sizelimit.OPTS, group='oslo_middleware')
+    conf.set_default('max_request_body_size', base.BODY_LIMIT, group='oslo_middleware')
 
     if profiler_opts is not None:
         profiler_opts.set_defaults(conf)

@@ -18,6 +18,7 @@ import fixtures
 from oslotest import base
 
 from placement import deploy
+from placement.conf import base as conf_base
 from placement.tests.functional.fixtures import placement as placement_fixture
 from placement.tests.functional.spoil import forms, texts
 from placement.tests.functional.spoil.documents import (
@@ -271,7 +272,8 @@ class NoServerError(base.BaseTestCase):
             if len(body) > 10_000 and self.random.random() < 0.7:
                 continue
             answer = self.send(write.method, write.path, body, self.random.choice(write.versions))
-            self.assertEqual(400, answer.status, (write.path, body[:50], answer))
+            expected = 413 if len(body) > conf_base.BODY_LIMIT else 400
+            self.assertEqual(expected, answer.status, (write.path, body[:50], answer))
         self.require_health()
 
     def test_wrong_paths(self) -> None:

@@ -29,6 +29,7 @@ class LayersTest(base.BaseTestCase):
         self.assertEqual(
             [
                 'RequestLog',
+                'BodyLimit',
                 'NoAuthMiddleware',
                 'ContextMiddleware',
                 'FaultWrapper',
@@ -40,12 +41,13 @@ class LayersTest(base.BaseTestCase):
 
     def test_keystone(self):
         self.conf.set_override('auth_strategy', 'keystone', 'api')
-        self.assertEqual(['RequestLog', 'KeystoneMiddleware'], names(deploy._build(self.conf))[:2])
+        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[2])
 
     def test_cors_comes_before_authentication(self):
         self.conf.set_override('allowed_origin', ['http://here'], 'cors')
         self.assertEqual(
-            ['RequestLog', 'CORS', 'NoAuthMiddleware'], names(deploy._build(self.conf))[:3]
+            ['RequestLog', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
+            names(deploy._build(self.conf))[:4],
         )
 
     def test_proxy_headers_come_before_the_log(self):

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(placement.__file__).parent
 # Modules that may speak of HTTP.
 EDGE = (
     'auth',
+    'body_limit',
     'deploy',
     'direct',
     'fault_wrap',
@@ -62,6 +63,7 @@ MAY_IMPORT = {
     'negotiation': ('microversion', 'util'),
     'requestlog': ('microversion', 'util'),
     'fault_wrap': ('util',),
+    'body_limit': ('util',),
     'auth': ('context', 'util'),
     'handlers': (
         'candidates',

@@ -4,7 +4,7 @@ import pathlib
 
 import fixtures
 from oslo_config import cfg
-from oslo_middleware import cors
+from oslo_middleware import cors, sizelimit
 from oslotest import base
 
 from placement import conf
@@ -85,6 +85,7 @@ class ConfTest(base.BaseTestCase):
         self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], config.cors.allow_methods)
         self.assertIn('OpenStack-API-Version', config.cors.allow_headers)
         self.assertIn('X-Subject-Token', config.cors.expose_headers)
+        self.assertEqual(1024 * 1024, config.oslo_middleware.max_request_body_size)
         self.assertIs(False, config.debug)
 
     def test_libraries_keep_their_defaults_for_others(self):
@@ -92,8 +93,10 @@ class ConfTest(base.BaseTestCase):
 
         other = cfg.ConfigOpts()
         other.register_opts(cors.OPTS, group='cors')
+        other.register_opts(sizelimit.OPTS, group='oslo_middleware')
         other([], default_config_files=[])
         self.assertIn('TRACE', other.cors.allow_methods)
+        self.assertEqual(114688, other.oslo_middleware.max_request_body_size)
 
     def test_a_file_wins_over_the_defaults_for_libraries(self):
         config = self.parse('[cors]\nallow_methods = GET\n[oslo_policy]\npolicy_file = mine.yaml\n')
@@ -168,8 +171,11 @@ class SampleTest(base.BaseTestCase):
 
     def test_defaults_for_the_generator(self):
         self.addCleanup(cors.set_defaults, **{o.name: o.default for o in cors.OPTS[1:]})
+        (limit,) = sizelimit.OPTS
+        self.addCleanup(setattr, limit, 'default', limit.default)
         conf_base.set_lib_defaults()
 
+        self.assertEqual(1024 * 1024, limit.default)
         defaults = {option.name: option.default for option in cors.OPTS}
         self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], defaults['allow_methods'])
 
