@@ -6,6 +6,7 @@ installed goes to ``.venv`` in the working tree; the rest of the system stays as
 
 import hashlib
 from pathlib import Path
+import re
 import subprocess
 import sys
 
@@ -43,6 +44,40 @@ def prepare(purpose: str, *arguments: str) -> Path:
     _run(str(python), '-m', 'pip', 'install', '-qq', '--disable-pip-version-check', *arguments)
     stamp.write_text(wanted)
     return python
+
+
+def add_optional(declaration: str) -> None:
+    """Install the requirements of a file, each by itself, as far as this machine can.
+
+    :param declaration: the name of the file, for example ``server-test-requirements.txt``
+    """
+    for line in (ROOT / declaration).read_text().splitlines():
+        requirement = line.partition('#')[0].strip()
+        if requirement:
+            _add_optional(requirement)
+
+
+def _add_optional(requirement: str) -> None:
+    stamp = VENV / f'installed-{re.split("[^A-Za-z0-9_-]", requirement)[0]}'
+    wanted = f'{sys.version} {requirement}'
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    _say(f'Installing {requirement}')
+    command = (str(VENV / 'bin' / 'python'), '-m', 'pip', 'install', '-qq', '--retries', '1')
+    done = subprocess.run(
+        (*command, '--disable-pip-version-check', requirement),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        _say(
+            f'{requirement} was not installed, tests that need it are skipped: {done.stdout[-500:]}'
+        )
+        return
+    stamp.write_text(wanted)
 
 
 def _fingerprint(arguments: tuple[str, ...]) -> str:

@@ -1,8 +1,9 @@
 """Set up and run every check and every test: ``python3 tools/test.py``.
 
 Lint, types, then the test suite on SQLite, then its functional part on MariaDB and on PostgreSQL
-servers that the run starts for itself. The last line of the output is the sum of all test runs;
-a lint or type check that fails counts as one failed test.
+servers that the run starts for itself. The web servers that some tests need are compiled if this
+machine can do that. The last line of the output is the sum of all test runs; a lint or type check
+that fails counts as one failed test.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from typing import Any
 import bootstrap
 
 STESTR_STATE = bootstrap.ROOT / '.stestr' / 'next-stream'
+# Tells the tests that a missing web server is a failure (placement/tests/functional/web).
+REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 PASSED = frozenset({'success', 'xfail'})
 
 
@@ -68,6 +71,7 @@ def main() -> None:
         *('-e', '.[serve]'),
         *('-r', 'requirements.txt', '-r', 'test-requirements.txt', '-r', 'lint-requirements.txt'),
     )
+    bootstrap.add_optional('server-test-requirements.txt')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
@@ -76,7 +80,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         '--require-databases',
         action='store_true',
-        help='fail when MariaDB or PostgreSQL is not installed, instead of skipping it',
+        help='fail if MariaDB, PostgreSQL, uWSGI or Apache with mod_wsgi is missing',
     )
     parser.add_argument('--concurrency', default='2', help='test processes at once')
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
@@ -86,6 +90,8 @@ def _parse() -> argparse.Namespace:
 def _run_everything(options: argparse.Namespace) -> int:
     os.chdir(bootstrap.ROOT)
     os.environ['PATH'] = f'{bootstrap.VENV / "bin"}{os.pathsep}{os.environ["PATH"]}'
+    if options.require_databases:
+        os.environ[REQUIRE_SERVERS] = 'true'
     started = time.monotonic()
     notes: list[str] = []
     total: Counter[str] = Counter()

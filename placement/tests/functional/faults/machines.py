@@ -1,6 +1,6 @@
 """What a fault hits: database servers and workers of the service, which tests kill and restart."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import importlib.util
 import os
@@ -109,32 +109,50 @@ class DatabaseServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _waitress(port: int) -> list[str]:
+    return [sys.executable, '-m', 'placement.tests.functional.faults.worker', str(port)]
+
+
 class Worker:
-    """A process of the service, on a port of its own.
+    """A server of the service, on a port of its own.
 
     :param url: the URL of its database
+    :param command: returns the command that serves on a port
+    :param settings: environment variables beside the usual ones
+    :param log: the file for its output
     """
 
-    def __init__(self, url: str):
+    def __init__(
+        self,
+        url: str,
+        command: Callable[[int], Sequence[str]] = _waitress,
+        settings: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ):
         self.port = _tool().free_port()
+        self._command = command(self.port)
+        self._log = log or Path(os.devnull)
         self._environment = {
             **os.environ,
             'OS_PLACEMENT_DATABASE__CONNECTION': url,
             'OS_API__AUTH_STRATEGY': 'noauth2',
             'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+            **(settings or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def start(self) -> None:
         """Start the process, for the first time or again, and wait until it listens."""
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'placement.tests.functional.faults.worker', str(self.port)],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with self._log.open('ab') as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + 60
         while self._process.poll() is None and time.monotonic() < deadline:
             with socket.socket() as probe:
@@ -143,11 +161,25 @@ class Worker:
             time.sleep(0.05)
         raise AssertionError('a worker did not start')
 
-    def kill(self) -> None:
-        """Kill the process at once, whatever it is doing."""
+    @property
+    def pid(self) -> int:
+        """The id of the process that was started; it may have started others."""
         assert self._process is not None
-        self._process.kill()
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the process and those it started at once, whatever they are doing."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def stop(self) -> None:
+        """Ask the process to end; kill it if it does not."""
+        assert self._process is not None
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self.remove()
 
     def remove(self) -> None:
         if self._process is not None and self._process.poll() is None:

@@ -1,0 +1,45 @@
+"""A web server with the service, for one test."""
+
+from collections.abc import Callable, Sequence
+import os
+from pathlib import Path
+import tempfile
+
+from oslotest import base
+from testtools import content
+
+from placement.tests import servers
+from placement.tests.functional.faults import machines
+from placement.tests.functional.web import commands
+
+
+class TestCase(base.BaseTestCase):
+    """Gives each test a folder with a SQLite file; `serve` starts a server on it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('this is about web servers, and SQLite serves as well')
+        folder = tempfile.TemporaryDirectory(prefix='placement-web-')
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.database = self.folder / 'placement.db'
+
+    def serve(self, command: Callable[[int], Sequence[str]]) -> None:
+        """Start a server, until the test ends."""
+        self.worker = machines.Worker(
+            f'sqlite:///{self.database}',
+            command,
+            settings={
+                'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
+                'PYTHONPATH': commands.SEARCH_PATH,
+            },
+            log=self.folder / 'server.log',
+        )
+        self.addCleanup(self.worker.stop)
+        self.addCleanup(self.show_logs)
+
+    def show_logs(self) -> None:
+        """Add what the server wrote to the report of a failure."""
+        for path in self.folder.glob('*.log'):
+            self.addDetail(path.name, content.text_content(path.read_text()))

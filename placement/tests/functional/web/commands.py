@@ -1,0 +1,138 @@
+"""The commands of web servers that serve Placement, with the settings of the deployment guide."""
+
+from collections.abc import Sequence
+import os
+from pathlib import Path
+import shutil
+import subprocess
+import sys
+import sysconfig
+from typing import NoReturn
+import unittest
+
+import placement
+
+# Set where no server may be missing.
+REQUIRED = 'PLACEMENT_TEST_REQUIRE_SERVERS'
+
+# Where the servers import from. The standard library is not in it: a server brings its own.
+SEARCH_PATH = os.pathsep.join(
+    (
+        str(Path(placement.__file__).parents[1]),
+        sysconfig.get_path('purelib'),
+        sysconfig.get_path('platlib'),
+    )
+)
+
+_MODULE = 'placement.tests.functional.web.application'
+_SCRIPTS = Path(sys.executable).parent
+_APACHE_MODULES = Path('/usr/lib/apache2/modules')
+
+_APACHE = """
+ServerRoot {folder}
+ServerName localhost
+Listen 127.0.0.1:{port}
+PidFile {folder}/pid
+DefaultRuntimeDir {folder}
+ErrorLog {folder}/error.log
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
+{wsgi_module}
+WSGISocketPrefix {folder}/wsgi
+WSGIChunkedRequest On
+WSGIDaemonProcess placement processes=1 threads=4 home={folder} python-path={path}
+WSGIScriptAlias / {folder}/placement.wsgi process-group=placement application-group=%{{GLOBAL}}
+<Directory {folder}>
+    Require all granted
+</Directory>
+"""
+
+
+def waitress(port: int) -> Sequence[str]:
+    """Return the command of waitress."""
+    return (
+        *(sys.executable, '-m', 'waitress'),
+        *(f'--listen=127.0.0.1:{port}', '--threads=4', f'{_MODULE}:application'),
+    )
+
+
+def uwsgi(port: int) -> Sequence[str]:
+    """Return the command of uWSGI; skips the test if it is not installed."""
+    program = shutil.which('uwsgi', path=f'{_SCRIPTS}{os.pathsep}{os.environ["PATH"]}')
+    if program is None:
+        _missing('uWSGI is not installed: it needs a C compiler and the headers of Python')
+    options = {
+        'http-socket': f'127.0.0.1:{port}',
+        'virtualenv': sys.prefix,
+        'module': f'{_MODULE}:application',
+        'processes': '1',
+        'threads': '4',
+        'buffer-size': '65535',
+        'post-buffering': '65536',
+        'add-header': 'Connection: close',
+    }
+    flags = (
+        *('master', 'enable-threads', 'thunder-lock', 'lazy-apps'),
+        *('disable-logging', 'die-on-term', 'need-app'),
+    )
+    return [
+        program,
+        *(f'--{flag}' for flag in flags),
+        *(word for name, value in options.items() for word in (f'--{name}', value)),
+    ]
+
+
+def apache(port: int, folder: Path) -> Sequence[str]:
+    """Return the command of Apache with mod_wsgi; skips the test if either is not installed.
+
+    :param folder: an empty folder for its configuration, its log and its sockets
+    """
+    program = shutil.which('apache2', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
+    if program is None or not _APACHE_MODULES.is_dir():
+        _missing('Apache is not installed')
+    (folder / 'placement.wsgi').write_text(f'from {_MODULE} import application\n')
+    configuration = folder / 'apache.conf'
+    configuration.write_text(
+        _APACHE.format(
+            folder=folder,
+            port=port,
+            modules=_APACHE_MODULES,
+            wsgi_module=_wsgi_module(),
+            path=SEARCH_PATH,
+        )
+    )
+    return [*_unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
+
+
+def _wsgi_module() -> str:
+    """The directives that load mod_wsgi for this version of Python."""
+    express = _SCRIPTS / 'mod_wsgi-express'
+    if express.exists():
+        return subprocess.check_output([express, 'module-config'], text=True)
+    # The package of Debian is for Debian's Python, whose version is in the name.
+    version = f'{sys.version_info.major}.{sys.version_info.minor}'
+    module = _APACHE_MODULES / f'mod_wsgi.so-{version}'
+    if not module.exists():
+        _missing(f'there is no mod_wsgi for Python {version}')
+    return f'LoadModule wsgi_module {module}\nWSGIPythonHome /usr'
+
+
+def _unprivileged() -> Sequence[str]:
+    """The start of a command whose rest may not run as root, but has to read what root may.
+
+    mod_wsgi refuses to run as root, and the Python of root may lie where nobody else can read.
+    """
+    if os.getuid() != 0:
+        return ()
+    capability = '+dac_override'
+    return (
+        'setpriv',
+        *('--reuid', 'nobody', '--regid', 'nogroup', '--clear-groups'),
+        *('--inh-caps', capability, '--ambient-caps', capability),
+    )
+
+
+def _missing(what: str) -> NoReturn:
+    if os.environ.get(REQUIRED):
+        raise AssertionError(what)
+    raise unittest.SkipTest(what)
