@@ -40,11 +40,16 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> util.App
 def update_database(conf: cfg.ConfigOpts) -> None:
     """The work on the database that comes before the first request.
 
-    Migrates the schema when `[placement_database] sync_on_startup` says so, then adds the
-    standard traits and resource classes that are missing.
+    Migrates the schema if `[placement_database] sync_on_startup` is true, then adds the standard
+    traits and resource classes that are missing.
+
+    :raises exception.UnsuitableDatabase: the schema is older than this release, and
+        `sync_on_startup` is false
     """
     if conf.placement_database.sync_on_startup:
         migration.upgrade('head')
+    else:
+        migration.require_current()
     sync.sync_traits()
     sync.sync_resource_classes()
 

@@ -37,6 +37,8 @@ def init_application() -> util.Application:
     :raises cfg.ConfigFilesNotFoundError: there is no placement.conf where the environment
         variable `OS_PLACEMENT_CONFIG_DIR` says
     :raises cfg.RequiredOptError: `[placement_database] connection` is not set
+    :raises exception.UnsuitableDatabase: the service cannot work with the database; the text says
+        what to do
     :raises ValueError: an option has a value that it cannot have
     """
     config = _read_configuration()

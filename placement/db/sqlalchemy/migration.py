@@ -3,6 +3,7 @@
 The revisions are in `alembic/versions`. They only go up.
 """
 
+import functools
 import logging
 import pathlib
 import time
@@ -10,7 +11,7 @@ import time
 from alembic import command, config, script
 import sqlalchemy as sa
 
-from placement import db_api
+from placement import db_api, exception
 from placement.db import startup
 from placement.db.sqlalchemy import models
 
@@ -50,6 +51,31 @@ def version() -> str | None:
         return conn.scalar(sa.select(_REVISION.c.version_num))
 
 
+def require_current() -> None:
+    """Check that the database has the tables that this release uses.
+
+    A revision that this release does not have is that of a newer release, and is accepted. So is a
+    database without a revision that has all tables.
+
+    :raises exception.UnsuitableDatabase: the schema is older; the text says what to do
+    """
+    with db_api.reader() as conn:
+        tables = set(sa.inspect(conn).get_table_names())
+        found = None
+        if _REVISION.name in tables:
+            found = conn.scalar(sa.select(_REVISION.c.version_num))
+    if found is None:
+        outdated = not tables.issuperset(models.metadata.tables)
+    else:
+        outdated = found in _revisions()[1:]
+    if outdated:
+        raise exception.UnsuitableDatabase(
+            f'The schema of the database is at revision {found or "none"}, but this release needs '
+            f'revision {_revisions()[0]}. Run `placement-manage db sync`, or set '
+            '[placement_database] sync_on_startup to true.'
+        )
+
+
 def stamp(version: str) -> None:
     """Write down that the database has a revision, without changing anything else.
 
@@ -67,6 +93,13 @@ def create_schema(engine: sa.Engine | None = None) -> None:
     :param engine: where to make them; the database of the service if left out
     """
     models.metadata.create_all(db_api.get_placement_engine() if engine is None else engine)
+
+
+@functools.cache
+def _revisions() -> tuple[str, ...]:
+    """The ids of all revisions of this release, the newest first."""
+    directory = script.ScriptDirectory.from_config(_configuration())
+    return tuple(revision.revision for revision in directory.walk_revisions())
 
 
 def _configuration() -> config.Config:

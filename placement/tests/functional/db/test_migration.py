@@ -2,8 +2,10 @@
 
 from alembic import config as alembic_config
 from alembic import script, util
+import os_traits
 import sqlalchemy as sa
 
+from placement import deploy, exception
 from placement.db.sqlalchemy import migration, models
 from placement.tests import schema
 from placement.tests.functional.db import base
@@ -17,6 +19,65 @@ SUPERFLUOUS = {
     'resource_providers_name_idx',
     'resource_providers_uuid_idx',
 }
+
+
+class StartTest(base.TestCase):
+    """What the service requires of the schema if it may not migrate."""
+
+    def start(self) -> None:
+        deploy.update_database(self.config)
+
+    def assertRefused(self, found: str) -> None:
+        error = self.assertRaises(exception.UnsuitableDatabase, self.start)
+        self.assertIn(
+            f'at revision {found}, but this release needs revision {CHAIN[-1]}', str(error)
+        )
+        self.assertIn('placement-manage db sync', str(error))
+        self.assertNotIn('SELECT', str(error))
+        self.assertIsNone(error.__cause__)
+
+    def test_an_empty_database_is_refused(self):
+        self.assertRefused('none')
+
+    def test_every_older_revision_is_refused(self):
+        for revision in CHAIN[:-1]:
+            migration.upgrade(revision)
+            self.assertRefused(revision)
+
+    def test_the_newest_revision_is_accepted(self):
+        migration.upgrade('head')
+        self.start()
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
+
+    def test_all_tables_without_a_revision_are_accepted(self):
+        migration.create_schema()
+        self.start()
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
+
+    def test_some_tables_without_a_revision_are_refused(self):
+        migration.create_schema()
+        with self.engine.begin() as conn:
+            models.consumers.drop(conn)
+            models.consumer_types.drop(conn)
+        self.assertRefused('none')
+
+    def test_a_table_of_revisions_without_a_row_is_no_revision(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.execute(sa.text('DELETE FROM alembic_version'))
+        self.start()
+
+    def test_a_newer_release_may_have_migrated(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.execute(sa.text("UPDATE alembic_version SET version_num = 'deadbeef0000'"))
+        self.start()
+
+    def test_the_start_may_migrate(self):
+        migration.upgrade(CHAIN[0])
+        self.config.set_override('sync_on_startup', True, group='placement_database')
+        self.start()
+        self.assertEqual(CHAIN[-1], migration.version())
 
 
 class ChainTest(base.TestCase):
