@@ -29,6 +29,9 @@ LOG = logging.getLogger(__name__)
 
 # How long a writing request is run again before it gives up, in seconds.
 DEADLINE = 30.0
+# How many attempts in a row may fail at the same key. A concurrent transaction that creates the
+# row is found by the next attempt. One that also deletes it in time may do so several times.
+SAME_KEY_ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5
 _FASTEST_GROWTH = 10  # doublings of the pause
 
@@ -140,11 +143,13 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
         however long that takes
     :returns: what `work` returned in the attempt that was committed
     :raises exception.LostSwap: rivals were faster until the deadline
+    :raises exception.KeyRefused: attempt after attempt fails at the same key
     :raises exception.DatabaseUnavailable: the database cannot answer
     :raises exception.OutcomeUnknown: the connection broke while COMMIT was under way
     :raises exception.UnstorableValue: a value does not fit its column
     """
     deadline = time.monotonic() + DEADLINE
+    refusals = _Refusals()
     attempt = 0
     while True:
         attempt += 1
@@ -159,6 +164,9 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
         except Exception as exc:
             if not failures.is_transient(exc):
                 raise _translated(exc) from exc
+            if refusals.add(exc) >= max(SAME_KEY_ATTEMPTS, least_attempts):
+                LOG.warning('A key refuses a row again and again: %s', failures.summary(exc))
+                raise exception.KeyRefused() from exc
             # A lock that is not given, or a server that is not there, may take long each time.
             least = least_attempts if failures.is_rivalry(exc) else 1
             if attempt >= least and time.monotonic() >= deadline:
@@ -167,6 +175,24 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
                 'Attempt %d of a transaction is made again: %s', attempt, failures.summary(exc)
             )
         time.sleep(_pause(attempt))
+
+
+class _Refusals:
+    """Counts how many attempts in a row failed at the same key."""
+
+    def __init__(self) -> None:
+        self._words = ''
+        self._count = 0
+
+    def add(self, exc: Exception) -> int:
+        """Note the failure of an attempt, and return the count; 0 if no key was the reason."""
+        if not failures.is_key_violation(exc):
+            self._count = 0
+            return 0
+        words = failures.summary(exc)
+        self._count = self._count + 1 if words == self._words else 1
+        self._words = words
+        return self._count
 
 
 def _attempt(work: Work[T]) -> T:

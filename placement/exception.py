@@ -175,7 +175,7 @@ class InvalidName(BadInput):
 
 
 class AmbiguousKeys(BadInput):
-    """Several keys of a body are one record to the database, which ignores letter case."""
+    """Several names in a request that the database compares as equal."""
 
     def __init__(self, key: str):
         self.key = key
@@ -250,6 +250,16 @@ class LostSwap(ConcurrentUpdate):
     def __init__(self, what: str):
         self.what = what
         super().__init__(f'{what} was changed by another request. Please try again.')
+
+
+class KeyRefused(Conflict):
+    """A key of the database refuses a row, and no look-up finds the row that it conflicts with."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            'The database refuses the change because of a record that Placement does not find. '
+            'Trying again does not help; the log of the service names the key.'
+        )
 
 
 class ResourceProviderExists(Conflict):

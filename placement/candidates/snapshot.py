@@ -15,6 +15,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement.candidates import eligibility, model, request, root_tests, statements
+from placement.db import names as db_names
 
 _NOTHING: frozenset[int] = frozenset()
 # Anchors that are enough to tell what is scarce, and how many checks of a provider for a slot.
@@ -75,25 +76,29 @@ def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
 def lookup(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
     """Ids for the names of a query, and the id of the sharing trait when anybody has it.
 
-    Raises what `request.bind` raises for names that do not exist.
+    Raises what `request.bind` raises for names that do not exist, and `exception.AmbiguousKeys`
+    for a request group that names a resource class twice.
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    for kind, name, id_ in conn.execute(*statements.lookup(query)):
-        found[kind][name] = id_
+    statement, requested = statements.lookup(query)
+    for kind, name, id_ in conn.execute(statement, requested):
+        if id_ is not None:  # a provider without a root
+            found[kind][name] = id_
+    lookups = [
+        db_names.Lookup(*statements.NAMED[kind], names, found[kind])
+        for kind, names in requested.items()
+    ]
+    known = dict(zip(requested, db_names.resolve(conn, lookups), strict=True))
     ids = request.Ids(
-        classes=found[statements.CLASS],
-        traits=found[statements.TRAIT],
-        aggregates=_as_asked(query.aggregates, found[statements.AGGREGATE]),
-        roots=_as_asked(query.trees, found[statements.TREE]),
+        classes=known.get(statements.CLASS, {}),
+        traits=known.get(statements.TRAIT, {}),
+        aggregates=known.get(statements.AGGREGATE, {}),
+        roots=known.get(statements.TREE, {}),
     )
-    return request.bind(query, ids), next(iter(found[statements.SHARING].values()), None)
-
-
-def _as_asked(uuids: Iterable[str], found: Mapping[str, int]) -> dict[str, int]:
-    """Ids by the uuids as they were asked for: a collation may have found another letter case."""
-    folded = {uuid.casefold(): id_ for uuid, id_ in found.items()}
-    ids = ((uuid, found.get(uuid, folded.get(uuid.casefold()))) for uuid in uuids)
-    return {uuid: id_ for uuid, id_ in ids if id_ is not None}
+    bound = request.bind(query, ids)
+    for group in query.groups:
+        db_names.require_distinct({name: ids.classes[name] for name, _ in group.amounts})
+    return bound, next(iter(found[statements.SHARING].values()), None)
 
 
 def names(

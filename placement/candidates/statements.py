@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from placement.candidates import model
 from placement.candidates.root_tests import MEMBERS, ROOT_OF_MEMBER, ROOTS, Clause, in_order, serves
 from placement.db import clauses
+from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 
 # Kinds of rows of `lookup` and `names`.
@@ -36,7 +37,7 @@ _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 
 
 # What is named: the column with the name, and the id that is wanted for it.
-_NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
+NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
     CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
     TRAIT: (models.traits.c.name, models.traits.c.id),
     AGGREGATE: (models.placement_aggregates.c.uuid, models.placement_aggregates.c.id),
@@ -66,7 +67,7 @@ def lookup(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]
 def _lookup(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
     named = [
         _kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
-        for kind, (name, id_) in _NAMED.items()
+        for kind, (name, id_) in NAMED.items()
         if kind in kinds
     ]
     traits = models.traits.c
@@ -85,13 +86,13 @@ def names(
 
 
 def _kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select(sa.literal_column(f"'{kind}'"), name, id_)
+    return sa.select(sa.literal_column(f"'{kind}'"), db_names.spelled(name), id_)
 
 
 _NAMES = sa.union_all(
     *(
-        _kind(kind, *_NAMED[kind]).where(
-            _NAMED[kind][1].in_(sa.bindparam(kind, expanding=True, literal_execute=True))
+        _kind(kind, *NAMED[kind]).where(
+            NAMED[kind][1].in_(sa.bindparam(kind, expanding=True, literal_execute=True))
         )
         for kind in (CLASS, TRAIT)
     )

@@ -84,11 +84,16 @@ def is_rivalry(exc: Exception) -> bool:
     if number == _MYSQL_LOCK_TIMEOUT:
         # To oslo.db this is a deadlock.
         return False
-    if isinstance(exc, (db_exc.DBDeadlock, db_exc.DBDuplicateEntry, db_exc.DBReferenceError)):
+    if isinstance(exc, db_exc.DBDeadlock) or is_key_violation(exc):
         return True
     if number == _MYSQL_COMMIT_FAILED:
         return 'deadlock' in str(_driver_error(exc)).lower()
     return number in _MYSQL_RIVALRY or _sql_state(exc) in _STATE_RIVALRY
+
+
+def is_key_violation(exc: Exception) -> bool:
+    """Whether a unique key or a foreign key refused a row."""
+    return isinstance(exc, (db_exc.DBDuplicateEntry, db_exc.DBReferenceError))
 
 
 def is_connection_lost(exc: Exception) -> bool:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from placement import db_api
+from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import generation, keys, resource_provider
+from placement.objects import generation, resource_provider
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -70,20 +71,21 @@ def replace(
 def _set_links(conn: sa.Connection, provider_id: int, wanted: Sequence[str]) -> None:
     """Link a provider to just these aggregates, which are created where they are missing."""
     rows = conn.execute(_FACTS, {'uuids': wanted, 'provider_id': provider_id}).all()
-    found = keys.match(conn, wanted, [row for row in rows if row.uuid is not None], 'uuid')
-    known = {row.id for row in found.values()}
+    # The database found these by all requested UUIDs together: which is which does not matter.
+    found = {row.uuid: row.id for row in rows if row.uuid is not None}
+    known = set(found.values())
     linked = {row.id for row in rows if row.uuid is None}
-    missing = [uuid for uuid in wanted if uuid not in found]
+    missing = [] if len(found) == len(wanted) else [uuid for uuid in wanted if uuid not in found]
     _unlink(conn, provider_id, sorted(linked - known))
     _link(conn, provider_id, sorted(known - linked))
     if missing:
-        keys.require_one_spelling(conn, missing)
-        conn.execute(sa.insert(_AGGREGATES), [{'uuid': uuid} for uuid in missing])
+        # Some may equal each other, or one of `found` that is spelled differently.
+        names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in missing])
         ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)
         conn.execute(
             sa.insert(_LINKS).from_select(
                 ['resource_provider_id', 'aggregate_id'],
-                ids.where(_AGGREGATES.c.uuid.in_(missing)),
+                ids.where(_AGGREGATES.c.uuid.in_(missing), _AGGREGATES.c.id.not_in(sorted(known))),
             )
         )
 

@@ -139,9 +139,9 @@ def replace(ctx: 'RequestContext', claims: Sequence[Claim]) -> None:
     def work(conn: sa.Connection) -> None:
         ground = claim.prepare(conn, claims)
         claim.require_providers(claims, ground)
-        holdings = claim.holdings(conn, claims, ground)
-        claim.judge(claims, ground, holdings)
-        claim.settle(conn, claims, ground, holdings, {})
+        wanted, holdings = claim.holdings(conn, claims, ground)
+        claim.judge(wanted, ground, holdings)
+        claim.settle(conn, wanted, ground, holdings, {})
 
     db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
 
@@ -154,11 +154,13 @@ def delete_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> None:
 
     def work(conn: sa.Connection) -> None:
         known = consumer.lock(conn, [consumer_uuid])
-        if not claim.release(conn, [consumer_uuid]):
-            raise exception.AllocationsNotFound(consumer_uuid)
+        uuids = {consumer_uuid, *(row.uuid for row in known.values())}
+        deleted = claim.release(conn, uuids)
         if not known and consumer.lock(conn, [consumer_uuid]):
-            # It came after the first look: what was deleted was not locked.
+            # It came after the first look: what was deleted, or was not found, was not locked.
             raise exception.LostSwap(f'Consumer {consumer_uuid}')
+        if not deleted:
+            raise exception.AllocationsNotFound(consumer_uuid)
         consumer.delete(conn, [row.id for row in known.values()])
 
     db_api.write(work)

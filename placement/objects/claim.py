@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import exception
+from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import (
     capacity,
@@ -30,19 +31,27 @@ _HELD = models.allocations
 _PROVIDERS = models.resource_providers
 _CLASSES = models.resource_classes
 
+# Outer joins: an allocation is released even if its provider or its class does not exist.
 _OF_CONSUMERS = (
     sa.select(
+        _HELD.c.id,
         _HELD.c.consumer_id,
         _PROVIDERS.c.id.label('provider_id'),
         _PROVIDERS.c.uuid.label('provider_uuid'),
         _CLASSES.c.name.label('resource_class'),
         _HELD.c.used,
     )
-    .join(_PROVIDERS, _PROVIDERS.c.id == _HELD.c.resource_provider_id)
-    .join(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
+    .outerjoin(_PROVIDERS, _PROVIDERS.c.id == _HELD.c.resource_provider_id)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
     .where(_HELD.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
 )
-_DELETE = sa.delete(_HELD).where(_HELD.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
+_DELETE_OF_CONSUMERS = sa.delete(_HELD).where(
+    _HELD.c.consumer_id.in_(sa.bindparam('uuids', expanding=True))
+)
+# Drivers limit the number of parameters, and consumers may have many allocations.
+_DELETE = sa.delete(_HELD).where(
+    _HELD.c.id.in_(sa.bindparam('ids', expanding=True, literal_execute=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +78,23 @@ class Ground:
     """What is known, and locked, before a claim is decided.
 
     :param consumers: those that existed before, by the uuid that the claim uses
-    :param held: rows of what the consumers of the request hold until now
+    :param held: the allocations of the consumers of the request before it. Without a consumer row
+        nothing locks them, so their number is compared when they are deleted
+    :param cleared: those of `held` whose consumers have no allocations after the request
     :param providers: all that the request touches, by the uuid that it uses
     :param owners: the ids of projects, users and consumer types
     """
 
     consumers: Mapping[str, Consumer]
     held: Sequence[Any]
+    cleared: Sequence[Any]
     providers: Mapping[str, Locked]
     owners: owner.Owners
 
 
 def release(conn: sa.Connection, consumer_uuids: Collection[str]) -> int:
-    """Delete all allocations of consumers, and tell how many there were."""
-    return int(conn.execute(_DELETE, {'uuids': sorted(consumer_uuids)}).rowcount)
+    """Delete all allocations of consumers, and return how many there were."""
+    return int(conn.execute(_DELETE_OF_CONSUMERS, {'uuids': sorted(consumer_uuids)}).rowcount)
 
 
 def check_generations(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) -> None:
@@ -107,12 +119,12 @@ def prepare(
     :param provider_uuids: providers to lock beside those that the claims touch
     :raises exception.ConsumerGenerationConflict:
     """
-    consumers = consumer.lock(conn, [claim.consumer_uuid for claim in claims])
-    check_generations(claims, consumers)
-    spellings = {claim.consumer_uuid for claim in claims}
-    spellings |= {known.uuid for known in consumers.values()}
-    held = conn.execute(_OF_CONSUMERS, {'uuids': sorted(spellings)}).all() if claims else []
     granted = [claim for claim in claims if claim.allocations]
+    uuids = [claim.consumer_uuid for claim in claims]
+    consumers = consumer.lock(conn, uuids, {claim.consumer_uuid for claim in granted})
+    check_generations(claims, consumers)
+    spellings = {*uuids, *(known.uuid for known in consumers.values())}
+    held = conn.execute(_OF_CONSUMERS, {'uuids': sorted(spellings)}).all() if claims else []
     owners = owner.ensure(
         conn,
         {claim.project_id for claim in granted},
@@ -120,12 +132,15 @@ def prepare(
         {claim.consumer_type for claim in granted if claim.consumer_type is not None},
     )
     consumer.create(
-        conn, [_row(claim, owners) for claim in granted if claim.consumer_uuid not in consumers]
+        conn,
+        [_row(claim, owners) for claim in granted if claim.consumer_uuid not in consumers],
+        uuids,
     )
-    touched = {uuid for claim in claims for uuid in claim.allocations}
-    touched |= {row.provider_uuid for row in _cleared(claims, consumers, held)}
-    providers = resource_provider.lock(conn, touched.union(provider_uuids))
-    return Ground(consumers, held, providers, owners)
+    cleared = _cleared(conn, claims, consumers, held)
+    named = {uuid for claim in claims for uuid in claim.allocations}
+    stored = {row.provider_uuid for row in cleared if row.provider_uuid is not None}
+    providers = resource_provider.lock(conn, named.union(provider_uuids), stored)
+    return Ground(consumers, held, cleared, providers, owners)
 
 
 def require_providers(claims: Iterable[Claim], ground: Ground) -> None:
@@ -153,6 +168,8 @@ def released(ground: Ground) -> dict[Spot, int]:
     """What the consumers of the request give back before they take anew."""
     given: dict[Spot, int] = {}
     for row in ground.held:
+        if row.provider_id is None or row.resource_class is None:
+            continue
         spot = row.provider_id, row.resource_class
         given[spot] = given.get(spot, 0) + row.used
     return given
@@ -195,26 +212,62 @@ def _row(claim: Claim, owners: owner.Owners) -> dict[str, Any]:
 
 
 def _cleared(
-    claims: Iterable[Claim], consumers: Mapping[str, Consumer], held: Iterable[Any]
-) -> list[Any]:
-    """The rows of `held` whose consumers shall hold nothing from now on."""
-    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    names = {*emptied, *(consumers[uuid].uuid for uuid in emptied if uuid in consumers)}
-    return [row for row in held if row.consumer_id in names]
+    conn: sa.Connection,
+    claims: Sequence[Claim],
+    consumers: Mapping[str, Consumer],
+    held: Sequence[Any],
+) -> Sequence[Any]:
+    """The allocations of the consumers that have none after the request."""
+    emptied = {claim.consumer_uuid for claim in claims if not claim.allocations}
+    if not emptied or not held:
+        return ()
+    if len(emptied) == len(claims):
+        return held
+    stored = {known.uuid: uuid for uuid, known in consumers.items()}
+    owners = stored | {claim.consumer_uuid: claim.consumer_uuid for claim in claims}
+    texts = {row.consumer_id for row in held}
+    if not texts <= owners.keys():
+        equal = names.equal_texts(conn, _HELD.c.consumer_id, owners)
+        owners = {text: owners[name] for text, name in equal.items()}
+    return [row for row in held if owners.get(row.consumer_id) in emptied]
 
 
-def holdings(conn: sa.Connection, claims: Sequence[Claim], ground: Ground) -> dict[Spot, Holding]:
-    """The inventories that the claims are about.
+def holdings(
+    conn: sa.Connection, claims: Sequence[Claim], ground: Ground
+) -> tuple[Sequence[Claim], dict[Spot, Holding]]:
+    """The claims with classes named as they are stored, and the inventories that they are about.
 
     :raises exception.UnknownResourceClasses:
+    :raises exception.AmbiguousKeys: a consumer names a class of a provider twice
     """
     wanted = demands(claims, ground)
     if not wanted:
-        return {}
-    names = {demand.resource_class for demand in wanted}
-    found = inventory.holdings(conn, {demand.provider_id for demand in wanted}, names)
-    resource_class.ids(conn, names - {name for _, name in found})
-    return found
+        return claims, {}
+    requested = {demand.resource_class for demand in wanted}
+    found = inventory.holdings(conn, {demand.provider_id for demand in wanted}, requested)
+    if requested <= {name for _, name in found}:
+        return claims, found
+    return with_stored_names(claims, resource_class.stored_names(conn, requested)), found
+
+
+def with_stored_names(claims: Sequence[Claim], stored: Mapping[str, str]) -> Sequence[Claim]:
+    """The same claims, with classes named as they are stored.
+
+    :param stored: the stored name by requested name
+    :raises exception.AmbiguousKeys: a consumer names a class of a provider twice
+    """
+    if all(requested == name for requested, name in stored.items()):
+        return claims
+    return [
+        replace(
+            claim,
+            allocations={
+                uuid: names.by_stored_name(amounts, stored)
+                for uuid, amounts in claim.allocations.items()
+            },
+        )
+        for claim in claims
+    ]
 
 
 def _exchange(
@@ -224,7 +277,9 @@ def _exchange(
     holdings: Mapping[Spot, Holding],
 ) -> None:
     if ground.held:
-        release(conn, {row.consumer_id for row in ground.held})
+        deleted = conn.execute(_DELETE, {'ids': [row.id for row in ground.held]}).rowcount
+        if deleted != len(ground.held):
+            raise exception.LostSwap('What a consumer of this request has')
     rows = []
     for claim in claims:
         known = ground.consumers.get(claim.consumer_uuid)
@@ -252,7 +307,7 @@ def _raise_providers(
     """Raise each provider that is claimed from, or cleared. A mere loss raises nothing."""
     steps = dict(also_raised)
     touched = {ground.providers[uuid].id for claim in claims for uuid in claim.allocations}
-    touched |= {row.provider_id for row in _cleared(claims, ground.consumers, ground.held)}
+    touched |= {row.provider_id for row in ground.cleared}
     for provider_id in touched:
         steps[provider_id] = steps.get(provider_id, 0) + 1
     seen = {locked.id: locked.generation for locked in ground.providers.values()}

@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
+from placement import exception
+from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import keys
 
 _CONSUMERS = models.consumers
 
@@ -41,28 +43,61 @@ class Consumer:
     consumer_type_id: int | None
 
 
-def lock(conn: sa.Connection, uuids: Collection[str]) -> dict[str, Consumer]:
-    """Lock the consumers that exist, and give them by the uuid that was asked for."""
-    keys.require_one_spelling(conn, uuids)
-    rows = conn.execute(_LOCK, {'uuids': sorted(uuids)}).all()
-    found = keys.match(conn, uuids, rows, 'uuid')
-    return {uuid: Consumer(*row) for uuid, row in found.items()}
+def lock(
+    conn: sa.Connection, uuids: Collection[str], new: Collection[str] = ()
+) -> dict[str, Consumer]:
+    """Lock the consumers that exist, and return them by requested UUID.
+
+    :param new: UUIDs that the caller passes to `create` if no consumer is returned for them: the
+        unique key decides whether they equal another one
+    :raises exception.AmbiguousKeys: two of the UUIDs are one consumer
+    """
+    rows = conn.execute(_LOCK, {'uuids': sorted(uuids)})
+    stored = {row.uuid: Consumer(*row) for row in rows}
+    requested = set(uuids)
+    if stored.keys() <= requested and requested - stored.keys() <= set(new):
+        return stored
+    ids = names.ids(
+        conn, _CONSUMERS.c.uuid, requested, {uuid: known.id for uuid, known in stored.items()}
+    )
+    names.require_distinct(ids)
+    by_id = {known.id: known for known in stored.values()}
+    return {uuid: by_id[id_] for uuid, id_ in ids.items()}
 
 
-def create(conn: sa.Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+def create(
+    conn: sa.Connection, rows: Iterable[Mapping[str, Any]], requested: Collection[str]
+) -> None:
     """Insert consumers, given by column; each is written, so each starts at generation 1.
 
+    :param requested: the UUIDs of all consumers of the request
+    :raises exception.AmbiguousKeys: two of the requested UUIDs are one consumer; the transaction
+        is rolled back
     :raises oslo_db.exception.DBDuplicateEntry: a rival created one of them at the same time
     """
     new = sorted(({**row, 'generation': 1} for row in rows), key=lambda row: str(row['uuid']))
-    if new:
+    if not new:
+        return
+    try:
         conn.execute(sa.insert(_CONSUMERS), new)
+    except db_exc.DBDuplicateEntry:
+        if len(requested) > 1:
+            # Without a concurrent transaction, a retry would fail in the same way.
+            conn.rollback()
+            names.require_different(conn, _CONSUMERS.c.uuid, requested)
+        raise
 
 
 def delete(conn: sa.Connection, consumer_ids: Collection[int]) -> None:
-    """Delete consumers that hold nothing any more."""
-    if consumer_ids:
-        conn.execute(_DELETE, {'consumer_ids': sorted(consumer_ids)})
+    """Delete consumers that hold nothing any more.
+
+    :raises exception.LostSwap: one of them is gone already
+    """
+    if not consumer_ids:
+        return
+    result = conn.execute(_DELETE, {'consumer_ids': sorted(consumer_ids)})
+    if result.rowcount != len(consumer_ids):
+        raise exception.LostSwap('A consumer')
 
 
 def changed_owners(wanted: Iterable[Consumer], current: Mapping[int, Consumer]) -> dict[str, Any]:

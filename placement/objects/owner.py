@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import keys
 
 _PROJECT, _USER, _TYPE = 0, 1, 2
 _TABLES = {
@@ -24,7 +24,7 @@ def _lookup(kind: int) -> sa.Select[Any]:
     table, name = _TABLES[kind]
     wanted: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
     return sa.select(
-        sa.literal_column(str(kind)).label('kind'), table.c.id, name.label('name')
+        sa.literal_column(str(kind)).label('kind'), table.c.id, names.spelled(name).label('name')
     ).where(name.in_(wanted))
 
 
@@ -50,36 +50,46 @@ def ensure(
 ) -> Owners:
     """Find the ids of projects, users and consumer types, and create those that are missing.
 
+    Names that the database compares as equal get the same id.
+
     :raises oslo_db.exception.DBDuplicateEntry: a rival created one of them at the same time
     """
-    names = {_PROJECT: projects, _USER: users, _TYPE: types}
-    statement = _OWNERS_AND_TYPES if types else _OWNERS
-    kinds = [kind for kind in names if names[kind]]
-    rows = (
-        conn.execute(statement, {f'names{kind}': sorted(set(names[kind])) for kind in kinds}).all()
-        if projects
-        else []
-    )
+    requested = {_PROJECT: set(projects), _USER: set(users), _TYPE: set(types)}
+    if not projects:
+        return Owners({}, {}, {})
+    found = _find(conn, _OWNERS_AND_TYPES if types else _OWNERS, requested)
     ids = {
-        kind: _complete(conn, kind, names[kind], [row for row in rows if row.kind == kind])
-        for kind in names
+        kind: known | _create(conn, kind, requested[kind] - known.keys())
+        for kind, known in found.items()
     }
     return Owners(ids[_PROJECT], ids[_USER], ids[_TYPE])
 
 
-def _complete(
-    conn: sa.Connection, kind: int, names: Collection[str], rows: list[Any]
-) -> dict[str, int]:
-    found = {name: row.id for name, row in keys.match(conn, names, rows, 'name').items()}
-    missing = sorted(set(names) - set(found))
+def _find(
+    conn: sa.Connection,
+    statement: sa.Select[Any] | sa.CompoundSelect[Any],
+    requested: Mapping[int, Collection[str]],
+) -> dict[int, dict[str, int]]:
+    """By kind, the ids of the requested names that exist."""
+    stored: dict[int, dict[str, int]] = {kind: {} for kind in requested}
+    parameters = {f'names{kind}': sorted(some) for kind, some in requested.items() if some}
+    for kind, id_, name in conn.execute(statement, parameters):
+        stored[kind][name] = id_
+    lookups = [
+        names.Lookup(_TABLES[kind][1], _TABLES[kind][0].c.id, some, stored[kind])
+        for kind, some in requested.items()
+    ]
+    return dict(zip(requested, names.resolve(conn, lookups), strict=True))
+
+
+def _create(conn: sa.Connection, kind: int, missing: Collection[str]) -> dict[str, int]:
     if not missing:
-        return found
+        return {}
     table, column = _TABLES[kind]
     if len(missing) == 1:  # the rule, and its id comes back with it
         (name,) = missing
         result = conn.execute(sa.insert(table), {column.name: name})
-        return {**found, name: result.inserted_primary_key[0]}  # type: ignore[index]
-    new = keys.one_of_each(conn, missing)
-    conn.execute(sa.insert(table), [{column.name: name} for name in new])
-    created = conn.execute(_IDS[kind], {f'names{kind}': missing}).all()
-    return {**found, **{n: row.id for n, row in keys.match(conn, missing, created, 'name').items()}}
+        return {name: result.inserted_primary_key[0]}  # type: ignore[index]
+    # Some of the names may be equal to others.
+    names.insert_missing(conn, table, [{column.name: name} for name in sorted(missing)])
+    return _find(conn, _IDS[kind], {kind: missing})[kind]

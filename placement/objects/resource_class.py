@@ -13,6 +13,7 @@ import os_resource_classes as orc
 import sqlalchemy as sa
 
 from placement import db_api, exception
+from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 from placement.objects import generation
 
@@ -97,9 +98,7 @@ def rename(ctx: 'RequestContext', name: str, new_name: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        class_id = _lock(conn, name)
-        if not is_custom(name):
-            raise exception.StandardResourceClass(name, 'update')
+        class_id = _lock(conn, name, 'update')
         if _id_of(conn, new_name) not in (None, class_id):
             raise exception.ResourceClassExists(new_name)
         conn.execute(sa.update(_CLASSES).where(_CLASSES.c.id == class_id).values(name=new_name))
@@ -116,9 +115,7 @@ def delete(ctx: 'RequestContext', name: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        class_id = _lock(conn, name)
-        if not is_custom(name):
-            raise exception.StandardResourceClass(name, 'delete')
+        class_id = _lock(conn, name, 'delete')
         stock = models.inventories
         in_use = conn.execute(
             sa.select(stock.c.id).where(stock.c.resource_class_id == class_id).limit(1)
@@ -131,17 +128,42 @@ def delete(ctx: 'RequestContext', name: str) -> None:
 
 
 def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
-    """The ids of classes by name.
+    """The ids of classes by requested name.
 
     :raises exception.UnknownResourceClasses: naming all that do not exist
     """
+    return _known(conn, names)[0]
+
+
+def stored_names(conn: sa.Connection, names: Collection[str]) -> dict[str, str]:
+    """The stored names of classes by requested name.
+
+    :raises exception.UnknownResourceClasses: naming all that do not exist
+    """
+    return find_ids(conn, names)[1]
+
+
+def find_ids(conn: sa.Connection, names: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """The ids of classes by stored name, and their stored names by requested name.
+
+    :raises exception.UnknownResourceClasses: naming all that do not exist
+    """
+    requested, stored = _known(conn, names)
+    by_id = {id_: name for name, id_ in stored.items()}
+    return stored, {name: by_id[id_] for name, id_ in requested.items()}
+
+
+def _known(conn: sa.Connection, names: Collection[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """The ids of classes by requested name, and by stored name."""
     if not names:
-        return {}
-    found = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
-    unknown = set(names) - found.keys()
+        return {}, {}
+    wanted = set(names)
+    stored = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(wanted)})}
+    requested = db_names.ids(conn, _CLASSES.c.name, wanted, stored)
+    unknown = wanted - requested.keys()
     if unknown:
         raise exception.UnknownResourceClasses(unknown)
-    return found
+    return requested, stored
 
 
 def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
@@ -150,7 +172,7 @@ def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
     Touching the rows locks them on one server, and on a cluster a rival that deletes one of
     them meets the touch.
 
-    :param classes: ids by name; standard classes need no holding
+    :param classes: ids by stored name; standard classes need no holding
     :raises exception.LostSwap: one of them is gone already
     """
     custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
@@ -162,10 +184,13 @@ def _id_of(conn: sa.Connection, name: str) -> int | None:
     return conn.execute(sa.select(_CLASSES.c.id).where(_CLASSES.c.name == name)).scalar()
 
 
-def _lock(conn: sa.Connection, name: str) -> int:
-    class_id = conn.execute(
-        sa.select(_CLASSES.c.id).where(_CLASSES.c.name == name).with_for_update()
-    ).scalar()
-    if class_id is None:
+def _lock(conn: sa.Connection, name: str, action: str) -> int:
+    """Lock a custom class, and return its id."""
+    row = conn.execute(
+        sa.select(_CLASSES.c.id, _CLASSES.c.name).where(_CLASSES.c.name == name).with_for_update()
+    ).first()
+    if row is None:
         raise exception.ResourceClassNotFound(name)
-    return int(class_id)
+    if not is_custom(row.name):
+        raise exception.StandardResourceClass(row.name, action)
+    return int(row.id)

@@ -14,8 +14,9 @@ from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import db_api, exception
+from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import generation, keys, tree
+from placement.objects import generation, tree
 
 if TYPE_CHECKING:
     from placement.context import RequestContext
@@ -51,10 +52,7 @@ _LOCK = (
         _PROVIDERS.c.root_provider_id.label('root_id'),
         _PROVIDERS.c.parent_provider_id.label('parent_id'),
     )
-    .where(
-        _PROVIDERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)),
-        _PROVIDERS.c.root_provider_id.is_not(None),
-    )
+    .where(_PROVIDERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
     .order_by(_PROVIDERS.c.uuid)
     .with_for_update()
 )
@@ -130,26 +128,47 @@ def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any])
 
 
 def read_with_generation(
-    conn: sa.Connection, statement: sa.Select[Any], uuid: str
+    conn: sa.Connection, statement: sa.Select[Any], uuid: str, **parameters: Any
 ) -> tuple[int, list[Any]]:
     """A provider's generation, and rows (key, columns...) of what belongs to it.
 
+    :param parameters: further parameters of the statement
     :raises exception.ResourceProviderNotFound:
     """
-    rows = conn.execute(statement, {'uuid': uuid}).all()
+    rows = conn.execute(statement, {'uuid': uuid, **parameters}).all()
     if not rows:
         raise exception.ResourceProviderNotFound(uuid)
     return rows[0][0], [row[1:] for row in rows if row[1] is not None]
 
 
-def lock(conn: sa.Connection, uuids: Collection[str]) -> dict[str, Locked]:
-    """Lock the providers that exist, and give them by the uuid that was asked for."""
-    if not uuids:
+def lock(
+    conn: sa.Connection, uuids: Collection[str], stored: Collection[str] = ()
+) -> dict[str, Locked]:
+    """Lock the providers that exist, and return them by requested UUID.
+
+    A provider without a root is locked, because it may be the root that others refer to, but it
+    is not returned.
+
+    :param uuids: requested UUIDs
+    :param stored: UUIDs that were read from the database, whose providers are locked too
+    :raises exception.AmbiguousKeys: two of the requested UUIDs are one provider
+    """
+    if not uuids and not stored:
         return {}
-    keys.require_one_spelling(conn, uuids)
-    rows = conn.execute(_LOCK, {'uuids': sorted(uuids)}).all()
-    found = keys.match(conn, uuids, rows, 'uuid')
-    return {uuid: Locked(*row) for uuid, row in found.items()}
+    rows = conn.execute(_LOCK, {'uuids': sorted({*uuids, *stored})})
+    locked = {row.uuid: Locked(*row) for row in rows if row.root_id is not None}
+    requested = set(uuids)
+    if locked.keys() == requested:
+        return locked
+    ids = names.ids(
+        conn,
+        _PROVIDERS.c.uuid,
+        requested.union(stored),
+        {uuid: known.id for uuid, known in locked.items()},
+    )
+    names.require_distinct({uuid: id_ for uuid, id_ in ids.items() if uuid in requested})
+    by_id = {known.id: known for known in locked.values()}
+    return {uuid: by_id[id_] for uuid, id_ in ids.items()}
 
 
 def lock_one(conn: sa.Connection, uuid: str) -> Locked:
@@ -245,7 +264,7 @@ def update(
 
     def work(conn: sa.Connection) -> Provider:
         before = read(conn, uuid)
-        if _stays(before, parent_uuid):
+        if _stays(conn, before, parent_uuid, may_reparent):
             if lock_one(conn, uuid).parent_id != before.parent_id:
                 raise exception.LostSwap(f'Resource provider {uuid}')
         else:
@@ -312,8 +331,20 @@ def _require_free(
         raise exception.ResourceProviderExists('uuid', uuid)
 
 
-def _stays(provider: Provider, parent_uuid: 'str | _Keep | None') -> bool:
-    return parent_uuid is KEEP_PARENT or parent_uuid == provider.parent_uuid
+def _stays(
+    conn: sa.Connection, provider: Provider, parent_uuid: 'str | _Keep | None', may_reparent: bool
+) -> bool:
+    """Whether a request leaves the parent as it is.
+
+    A provider that may move may also move to the parent that it has, so that it need not be
+    known whether the database compares the two UUIDs as equal.
+    """
+    if parent_uuid is KEEP_PARENT or parent_uuid == provider.parent_uuid:
+        return True
+    if may_reparent or parent_uuid is None or provider.parent_id is None:
+        return False
+    same = sa.select(_PROVIDERS.c.id).where(_PROVIDERS.c.uuid == parent_uuid)
+    return conn.execute(same).scalar() == provider.parent_id
 
 
 def _lock_in_tree(conn: sa.Connection, provider: Provider) -> Locked:
@@ -358,7 +389,11 @@ def _move(
         parent = _hold_parent(conn, parent_uuid, provider)
     members = conn.execute(
         sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
-            _PROVIDERS.c.root_provider_id == provider.root_id
+            # A provider without a root is between providers of the tree, if anywhere.
+            sa.or_(
+                _PROVIDERS.c.root_provider_id == provider.root_id,
+                _PROVIDERS.c.root_provider_id.is_(None),
+            )
         )
     )
     moving = tree.subtree(provider.id, {row[0]: row[1] for row in members})

@@ -1,6 +1,6 @@
 """Traits: qualities of providers, and which provider has which."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ import os_traits
 import sqlalchemy as sa
 
 from placement import db_api, exception
+from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_provider
 from placement.objects.resource_provider import Locked
@@ -56,13 +57,14 @@ def find(
     if names is not None:
         statement = statement.where(_TRAITS.c.name.in_(sorted(names)))
     if prefix is not None:
-        statement = statement.where(_TRAITS.c.name.startswith(prefix, autoescape=True))
+        # Not LIKE, which PostgreSQL refuses for a nondeterministic collation.
+        statement = statement.where(sa.func.substr(_TRAITS.c.name, 1, len(prefix)) == prefix)
     if associated is not None:
         linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
         statement = statement.where(linked if associated else ~linked)
     with db_api.reader() as conn:
         rows = conn.execute(statement).all()
-    # LIKE follows the collation, which may ignore letter case.
+    # The collation may ignore letter case.
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
 
 
@@ -104,12 +106,12 @@ def delete(ctx: 'RequestContext', name: str) -> None:
 
     def work(conn: sa.Connection) -> None:
         row = conn.execute(
-            sa.select(_TRAITS.c.id).where(_TRAITS.c.name == name).with_for_update()
+            sa.select(_TRAITS.c.id, _TRAITS.c.name).where(_TRAITS.c.name == name).with_for_update()
         ).first()
         if row is None:
             raise exception.TraitNotFound(name)
-        if not os_traits.is_custom(name):
-            raise exception.StandardTrait(name)
+        if not os_traits.is_custom(row.name):
+            raise exception.StandardTrait(row.name)
         link = sa.select(_LINKS.c.trait_id).where(_LINKS.c.trait_id == row.id).limit(1)
         if conn.execute(link).first() is not None:
             raise exception.TraitInUse(name)
@@ -144,9 +146,7 @@ def replace_on_provider(
         resource_provider.require_generation(provider, given_generation)
         rows = conn.execute(_wanted_and_linked(names, provider.id)).all()
         wanted = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
-        unknown = set(names) - {row.name for row in wanted}
-        if unknown:
-            raise exception.UnknownTraits(unknown)
+        _require_all(conn, set(names), {row.name: row.id for row in wanted})
         linked = {row.id for row in rows if row.name is None}
         raised = _set_links(conn, provider, linked, {row.id for row in wanted})
         return raised, [_trait(row) for row in wanted]
@@ -170,6 +170,15 @@ def clear_on_provider(ctx: 'RequestContext', uuid: str) -> None:
 
 def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
+
+
+def _require_all(conn: sa.Connection, names: Set[str], found: Mapping[str, int]) -> None:
+    """Check that all traits exist; each name equals at most one of the traits that were found."""
+    if len(found) == len(names):
+        return
+    unknown = names - db_names.ids(conn, _TRAITS.c.name, names, found).keys()
+    if unknown:
+        raise exception.UnknownTraits(unknown)
 
 
 def _wanted_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:

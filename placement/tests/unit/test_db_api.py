@@ -107,6 +107,26 @@ class WriteTest(base.BaseTestCase):
         self.assertRaises(KeyError, db_api.write, self.failing(KeyError), 10)
         self.assertEqual((1, []), (self.attempts, self.rows()))
 
+    def test_one_key_refuses_again_and_again(self):
+        """The transaction is not retried until the deadline."""
+        for error in (
+            lambda: db_exc.DBDuplicateEntry(['uuid']),
+            lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
+        ):
+            self.attempts = 0
+            self.assertRaises(exception.KeyRefused, db_api.write, self.failing(error))
+            self.assertEqual(db_api.SAME_KEY_ATTEMPTS, self.attempts)
+            self.assertEqual([], self.rows())
+
+    def test_keys_refuse_in_turns(self):
+        """Concurrent transactions create and delete rows: each attempt meets another one."""
+        errors = [
+            lambda: db_exc.DBDuplicateEntry(['uuid']),
+            lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
+        ] * db_api.SAME_KEY_ATTEMPTS
+        self.assertEqual('done', db_api.write(self.failing(*errors, None)))
+        self.assertEqual(len(errors) + 1, self.attempts)
+
     def test_swap_is_lost_until_the_deadline(self):
         work = self.failing(lambda: exception.LostSwap('a row'), lasting=1)
         self.assertRaises(exception.LostSwap, db_api.write, work)

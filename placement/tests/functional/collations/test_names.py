@@ -1,0 +1,326 @@
+"""Names that differ to some collations and are equal to others.
+
+For each pair of texts, the database of the run states whether they are equal. The service must
+then use one row or two.
+"""
+
+import uuid
+
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.db.sqlalchemy import models
+from placement.tests.functional.collations import base
+from placement.tests.functional.races.arena import claim, stock
+
+# Beyond the Basic Multilingual Plane: three-byte character sets cannot store them.
+GRINNING, BEAMING = 'n\N{GRINNING FACE}', 'n\N{GRINNING FACE WITH SMILING EYES}'
+PAIRS = (
+    ('1', '\N{CIRCLED DIGIT ONE}'),
+    ('fi', '\N{LATIN SMALL LIGATURE FI}'),
+    ('2x', '\N{SUPERSCRIPT TWO}x'),
+    ('Proj', 'proj'),
+    (GRINNING, BEAMING),
+    ('\N{LATIN SMALL LETTER SHARP S}', 's'),
+    ('\N{LATIN SMALL LETTER SHARP S}', 'ss'),
+    ('blank', 'blank '),
+    ('e', '\N{LATIN SMALL LETTER E WITH ACUTE}'),
+)
+# Texts of names that have a pattern.
+PATTERNED = (('A_B', 'AB'), ('A1', 'A01'))
+LOWER, UPPER = (f'{digits}-0000-4000-8000-00000000000a' for digits in ('abcdef00', 'ABCDEF00'))
+THIRD = 'Abcdef00-0000-4000-8000-00000000000a'
+
+
+class Names:
+    """The tests; a class below runs them with one collation."""
+
+    def stored_owners(self, consumers: list[str]) -> list[tuple[str, str]]:
+        """The stored project and user of each consumer."""
+        rows = self.rows(
+            sa.select(
+                models.consumers.c.uuid, models.projects.c.external_id, models.users.c.external_id
+            )
+            .join(models.projects, models.projects.c.id == models.consumers.c.project_id)
+            .join(models.users, models.users.c.id == models.consumers.c.user_id)
+            .where(models.consumers.c.uuid.in_(consumers))
+        )
+        owners = {row[0]: (row[1], row[2]) for row in rows}
+        return [owners[consumer] for consumer in consumers]
+
+    def test_projects_and_users(self):
+        provider = self.make_provider({'VCPU': 1000})
+        for pair in PAIRS:
+            for names in (pair, pair[::-1]):  # the second time both exist
+                with self.subTest(names=names):
+                    self._book(provider, names)
+
+    def _book(self, provider: str, names: tuple[str, str]) -> None:
+        consumers = [str(uuid.uuid4()) for _ in names]
+        body = {
+            consumer: {**claim({provider: 1}, project=project), 'user_id': user}
+            for consumer, project, user in zip(consumers, names, names[::-1], strict=True)
+        }
+        with self.attempts() as attempts:
+            answer = self.ask('POST', '/allocations', body)
+        self.assertEqual(1, attempts.call_count)
+        if not self.stores_everything and GRINNING in names:
+            self.assertEqual(400, answer.status, answer.body)
+            return
+        self.assertEqual(204, answer.status, answer.body)
+        same = self.equal(*names)
+        (first_project, first_user), (second_project, second_user) = self.stored_owners(consumers)
+        self.assertEqual(same, first_project == second_project)
+        self.assertEqual(same, first_user == second_user)
+        for requested, stored in (
+            (names[0], first_project),
+            (names[1], second_project),
+            (names[1], first_user),
+            (names[0], second_user),
+        ):
+            self.assertTrue(self.equal(requested, stored), f'{requested!r} is in {stored!r}')
+
+    def test_consumer_types(self):
+        provider = self.make_provider({'VCPU': 1000})
+        for names in PATTERNED:
+            with self.subTest(names=names):
+                consumers = [str(uuid.uuid4()) for _ in names]
+                body = {
+                    consumer: {**claim({provider: 1}), 'consumer_type': name}
+                    for consumer, name in zip(consumers, names, strict=True)
+                }
+                self.sure('POST', '/allocations', body)
+                types = self.rows(
+                    sa.select(models.consumers.c.consumer_type_id)
+                    .where(models.consumers.c.uuid.in_(consumers))
+                    .distinct()
+                )
+                self.assertEqual(1 if self.equal(*names) else 2, len(types))
+
+    def test_consumers(self):
+        """Two UUIDs of a body that are one consumer are refused, and each one by itself works."""
+        provider = self.make_provider({'VCPU': 1000})
+        same = self.equal(LOWER, UPPER)
+        body = {LOWER: claim({provider: 1}), UPPER: claim({provider: 2})}
+        with self.attempts() as attempts:
+            new = self.ask('POST', '/allocations', body)
+        self.assertEqual((400 if same else 204, 1), (new.status, attempts.call_count), new.body)
+        if not same:
+            self.assertEqual(3, self.used(provider))
+            return
+        self.assertIn('more than once', new.detail)
+        self.sure('POST', '/allocations', {LOWER: claim({provider: 1})})
+        another = str(uuid.uuid4())
+        for body in (
+            {LOWER: claim({provider: 1}, 1), UPPER: claim({provider: 2})},
+            {LOWER: claim({provider: 1}, 1), UPPER: claim({}, 1)},
+            {UPPER: claim({provider: 1}, 1), THIRD: claim({provider: 2}, 1)},
+            {another: claim({provider: 1}), UPPER: claim({}, 1), LOWER: claim({}, 1)},
+        ):
+            with self.attempts() as attempts:
+                answer = self.ask('POST', '/allocations', body)
+            self.assertEqual((400, 1), (answer.status, attempts.call_count), answer.body)
+        # A move: one of the consumers is emptied, and spelled differently.
+        self.sure('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
+        self.assertEqual(4, self.used(provider))
+        self.audit()
+
+    def test_providers_and_aggregates(self):
+        for number, names in enumerate(PAIRS):
+            if not self.stores_everything and GRINNING in names:
+                continue
+            with self.subTest(names=names):
+                first, second = (
+                    self.ask('POST', '/resource_providers', {'name': f'{number}-{name}'})
+                    for name in names
+                )
+                expected = 409 if self.equal(*names) else 200
+                self.assertEqual((200, expected), (first.status, second.status))
+        self._claim_from_provider()
+        self._aggregates()
+
+    def _claim_from_provider(self) -> None:
+        same = self.equal(LOWER, UPPER)
+        self.sure('POST', '/resource_providers', {'name': 'host', 'uuid': LOWER})
+        self.sure('PUT', f'/resource_providers/{LOWER}/inventories', stock({'VCPU': 9}, 0))
+        consumer = f'/allocations/{uuid.uuid4()}'
+        both = self.ask('PUT', consumer, claim({LOWER: 1, UPPER: 2}))
+        self.assertEqual(400, both.status)
+        self.assertIn('more than once' if same else 'No such', both.detail)
+        answer = self.ask('PUT', consumer, claim({UPPER: 2}))
+        self.assertEqual(204 if same else 400, answer.status, answer.body)
+        self.assertEqual(2 if same else 0, self.used(LOWER))
+        for query in (f'resource_providers?in_tree={UPPER}', f'resource_providers?uuid={UPPER}'):
+            found = self.sure('GET', f'/{query}')['resource_providers']
+            self.assertEqual([LOWER] if same else [], [one['uuid'] for one in found])
+        found = self.sure('GET', f'/allocation_candidates?resources=VCPU:1&in_tree={UPPER}')
+        self.assertEqual([LOWER] if same else [], [*found['provider_summaries']])
+
+    def _aggregates(self) -> None:
+        own = f'/resource_providers/{LOWER}/aggregates'
+        known = str(uuid.uuid4())
+        same = self.equal(LOWER, UPPER)
+        generation = self.provider(LOWER)['generation']
+        for uuids in ([known], [known, LOWER, UPPER], [UPPER, known], [THIRD]):
+            body = {'resource_provider_generation': generation, 'aggregates': uuids}
+            generation = self.sure('PUT', own, body)['resource_provider_generation']
+            different = {LOWER if same and one != known else one for one in uuids}
+            self.assertEqual(len(different), len(self.sure('GET', own)['aggregates']))
+        for member_of in (f'in:{known},{UPPER}', UPPER):
+            expected = [LOWER] if same else []
+            found = self.sure('GET', f'/resource_providers?member_of={member_of}')
+            self.assertEqual(expected, [one['uuid'] for one in found['resource_providers']])
+            query = f'resources=VCPU:1&member_of={member_of}'
+            found = self.sure('GET', f'/allocation_candidates?{query}')
+            self.assertEqual(expected, [*found['provider_summaries']])
+
+    def test_classes(self):
+        self.make_provider({'VCPU': 1})
+        for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
+            with self.subTest(names=(first, second)):
+                same = self.equal(first, second)
+                self.assertEqual(201, self.ask('PUT', f'/resource_classes/{first}').status)
+                provider = self.make_provider({first: 9})
+                own = f'/resource_providers/{provider}/inventories'
+                self.assertEqual(200 if same else 404, self.ask('GET', f'{own}/{second}').status)
+                answer = self.ask('PUT', own, stock({first: 8, second: 8}, 1))
+                self.assertEqual(400, answer.status, answer.body)
+                answer = self.ask('PUT', own, stock({second: 8}, 1))
+                self.assertEqual(200 if same else 400, answer.status, answer.body)
+                body = claim({provider: 2})
+                body['allocations'][provider]['resources'] = {second: 2}
+                answer = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+                self.assertEqual(204 if same else 400, answer.status, answer.body)
+                self.assertEqual(2 if same else 0, self.used(provider, first))
+                query = f'resources={second}:1,VCPU:1'
+                for resource in ('resource_providers', 'allocation_candidates'):
+                    answer = self.ask('GET', f'/{resource}?{query}')
+                    self.assertEqual(200 if same else 400, answer.status, answer.body)
+
+    def test_names_in_paths(self):
+        """Whether a name belongs to a custom class or trait depends on the stored name."""
+        same = self.equal('CUSTOM_X', 'custom_x')
+        for kind in ('resource_classes', 'traits'):
+            self.sure('PUT', f'/{kind}/CUSTOM_X')
+            answer = self.ask('DELETE', f'/{kind}/custom_x')
+            self.assertEqual(204 if same else 404, answer.status, answer.body)
+
+    def test_traits(self):
+        provider = self.make_provider({'VCPU': 1})
+        own = f'/resource_providers/{provider}'
+        for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
+            with self.subTest(names=(first, second)):
+                same = self.equal(first, second)
+                self.assertEqual(201, self.ask('PUT', f'/traits/{first}').status)
+                generation = self.provider(provider)['generation']
+                body = {'resource_provider_generation': generation, 'traits': [first]}
+                self.sure('PUT', f'{own}/traits', body)
+                status = 200 if same else 400
+                required = f'required=in:{second},HW_CPU_X86_AVX'
+                for query in (
+                    f'resource_providers?{required}',
+                    f'allocation_candidates?resources=VCPU:1&{required}',
+                ):
+                    self.assertEqual(status, self.ask('GET', f'/{query}').status, query)
+                body = {'resource_provider_generation': generation + 1, 'traits': [first, second]}
+                answer = self.ask('PUT', f'{own}/traits', body)
+                self.assertEqual(status, answer.status, answer.body)
+                self.assertEqual([first], self.sure('GET', f'{own}/traits')['traits'])
+
+    def test_traits_by_prefix(self):
+        self.sure('PUT', '/traits/CUSTOM_PREFIX_A')
+        found = self.sure('GET', '/traits?name=startswith:CUSTOM_PREFIX')
+        self.assertEqual(['CUSTOM_PREFIX_A'], found['traits'])
+
+
+class MariaDB(base.CollationTest):
+    engine = 'mysql'
+    stores_everything = True
+
+    def setUp(self):
+        super().setUp()
+        self.assertTrue(self.equal('a', 'a'))
+
+
+class GeneralCiTest(Names, MariaDB):
+    collation = 'utf8mb4_general_ci'
+
+
+class UnicodeCiTest(Names, MariaDB):
+    collation = 'utf8mb4_unicode_ci'
+
+
+class Uca1400Test(Names, MariaDB):
+    collation = 'utf8mb4_uca1400_ai_ci'
+
+
+class BinTest(Names, MariaDB):
+    collation = 'utf8mb4_bin'
+
+
+class ThreeBytesTest(Names, MariaDB):
+    collation = 'utf8mb3_general_ci'
+    stores_everything = False
+
+
+class SeveralAgesTest(Names, MariaDB):
+    """The default collation of the server changed between migrations."""
+
+    collation = 'utf8mb4_general_ci'
+    others = {'consumer_types': 'utf8mb4_unicode_ci', 'traits': 'utf8mb4_unicode_ci'}
+
+
+class PostgreSQL(base.CollationTest):
+    engine = 'postgresql'
+    stores_everything = True
+
+
+class LooseTest(Names, PostgreSQL):
+    collation = 'loose'
+
+
+class UnpunctuatedTest(Names, PostgreSQL):
+    collation = 'unpunctuated'
+
+
+class DefaultTest(Names, PostgreSQL):
+    pass
+
+
+class SQLite(base.CollationTest):
+    engine = 'sqlite'
+    stores_everything = True
+
+
+class BinaryTest(Names, SQLite):
+    pass
+
+
+class NocaseTest(Names, SQLite):
+    collation = 'NOCASE'
+
+
+class KeyThatNoLookupSeesTest(base.CollationTest):
+    """A unique key that is stricter than the collation of its column."""
+
+    def setUp(self):
+        super().setUp()
+        if self.engine_name == 'mysql':
+            self.skipTest('MariaDB has no index of an expression')
+        self.run_ddl('CREATE UNIQUE INDEX uniq_projects0lower ON projects (lower(external_id))')
+        self.addCleanup(self.run_ddl, 'DROP INDEX uniq_projects0lower')
+
+    def run_ddl(self, statement: str) -> None:
+        with db_api.get_placement_engine().begin() as conn:
+            conn.exec_driver_sql(statement)
+
+    def test_the_request_is_refused(self):
+        """No retry until the deadline: the key refuses the row again and again."""
+        provider = self.make_provider({'VCPU': 9})
+        for project, status in (('proj', 204), ('Proj', 409), ('other', 204)):
+            body = claim({provider: 1}, project=project)
+            with self.attempts() as attempts:
+                answer = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+            self.assertEqual(status, answer.status, answer.body)
+            most = db_api.SAME_KEY_ATTEMPTS if status == 409 else 1
+            self.assertEqual(most, attempts.call_count)
