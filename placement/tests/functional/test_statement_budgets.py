@@ -86,6 +86,21 @@ class StatementBudgetsTest(base.TestCase):
 
         self.assertFlat(12, ask)
 
+    def test_post_allocations_of_known_and_new_projects(self):
+        """Which names are equal is for the database, in one statement however many they are."""
+        providers = self.providers(1)
+        self.put_claim(providers, str(uuid.uuid4()), None)
+
+        def ask(size: int) -> None:
+            shares = {rp: {'VCPU': 1, 'MEMORY_MB': 2} for rp in providers}
+            projects = ['project', *(str(uuid.uuid4()) for _ in range(size))]
+            body = {str(uuid.uuid4()): claim(shares, project=project) for project in projects}
+            with self.counted() as counts:
+                self.sure('POST', '/allocations', body)
+            self.assertEqual(1, counts['WITH'], 'the names as rows')
+
+        self.assertFlat(12, ask)
+
     def test_post_allocations_that_hand_over(self):
         """A move: what some consumers held goes to as many new ones, in one request."""
         providers = self.providers(2)
