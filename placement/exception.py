@@ -329,6 +329,14 @@ class InvalidAllocation(Conflict):
         )
 
 
+class TraitExists(Conflict):
+    """The database compares the name of another trait as equal."""
+
+    def __init__(self, name: str):
+        self.name = name
+        super().__init__(f'Trait {name} already exists.')
+
+
 class ResourceClassExists(Conflict):
     def __init__(self, name: str):
         self.name = name

@@ -76,29 +76,27 @@ def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
 def lookup(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
     """Ids for the names of a query, and the id of the sharing trait when anybody has it.
 
-    Raises what `request.bind` raises for names that do not exist, and `exception.AmbiguousKeys`
-    for a request group that names a resource class twice.
+    Raises what `request.bind` raises for names that do not exist.
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
     statement, requested = statements.lookup(query)
     for kind, name, id_ in conn.execute(statement, requested):
         if id_ is not None:  # a provider without a root
             found[kind][name] = id_
+    # Classes and traits have to be named as they are stored. UUIDs are what the database takes for
+    # equal.
+    kinds = [kind for kind in (statements.AGGREGATE, statements.TREE) if kind in requested]
     lookups = [
-        db_names.Lookup(*statements.NAMED[kind], names, found[kind])
-        for kind, names in requested.items()
+        db_names.Lookup(*statements.NAMED[kind], requested[kind], found[kind]) for kind in kinds
     ]
-    known = dict(zip(requested, db_names.resolve(conn, lookups), strict=True))
+    known = dict(zip(kinds, db_names.resolve(conn, lookups), strict=True))
     ids = request.Ids(
-        classes=known.get(statements.CLASS, {}),
-        traits=known.get(statements.TRAIT, {}),
+        classes=found[statements.CLASS],
+        traits=found[statements.TRAIT],
         aggregates=known.get(statements.AGGREGATE, {}),
         roots=known.get(statements.TREE, {}),
     )
-    bound = request.bind(query, ids)
-    for group in query.groups:
-        db_names.require_distinct({name: ids.classes[name] for name, _ in group.amounts})
-    return bound, next(iter(found[statements.SHARING].values()), None)
+    return request.bind(query, ids), next(iter(found[statements.SHARING].values()), None)
 
 
 def names(

@@ -13,7 +13,7 @@ Everything else is decided by a statement that joins the requested names with th
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -21,8 +21,6 @@ from sqlalchemy.ext import compiler
 from sqlalchemy.sql import functions
 
 from placement import exception
-
-T = TypeVar('T')
 
 # The length of these statements depends on the request, so their compiled form is not kept.
 _UNCACHED: dict[str, Any] = {'compiled_cache': None}
@@ -202,13 +200,3 @@ _INSERT_MISSING: dict[str, Any] = {
     'postgresql': lambda table: postgresql.insert(table).on_conflict_do_nothing(),
     'sqlite': lambda table: sqlite.insert(table).on_conflict_do_nothing(),
 }
-
-
-def by_stored_name(values: Mapping[str, T], stored: Mapping[str, str]) -> dict[str, T]:
-    """The values of a mapping by stored instead of requested names.
-
-    :param stored: the stored name by requested name
-    :raises exception.AmbiguousKeys: two requested names are one stored name
-    """
-    require_distinct({name: stored[name] for name in values})
-    return {stored[name]: value for name, value in values.items()}

@@ -139,9 +139,9 @@ def replace(ctx: 'RequestContext', claims: Sequence[Claim]) -> None:
     def work(conn: sa.Connection) -> None:
         ground = claim.prepare(conn, claims)
         claim.require_providers(claims, ground)
-        wanted, holdings = claim.holdings(conn, claims, ground)
-        claim.judge(wanted, ground, holdings)
-        claim.settle(conn, wanted, ground, holdings, {})
+        holdings = claim.holdings(conn, claims, ground)
+        claim.judge(claims, ground, holdings)
+        claim.settle(conn, claims, ground, holdings, {})
 
     db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
 

@@ -232,42 +232,18 @@ def _cleared(
     return [row for row in held if owners.get(row.consumer_id) in emptied]
 
 
-def holdings(
-    conn: sa.Connection, claims: Sequence[Claim], ground: Ground
-) -> tuple[Sequence[Claim], dict[Spot, Holding]]:
-    """The claims with classes named as they are stored, and the inventories that they are about.
+def holdings(conn: sa.Connection, claims: Sequence[Claim], ground: Ground) -> dict[Spot, Holding]:
+    """The inventories that the claims are about.
 
     :raises exception.UnknownResourceClasses:
-    :raises exception.AmbiguousKeys: a consumer names a class of a provider twice
     """
     wanted = demands(claims, ground)
     if not wanted:
-        return claims, {}
-    requested = {demand.resource_class for demand in wanted}
-    found = inventory.holdings(conn, {demand.provider_id for demand in wanted}, requested)
-    if requested <= {name for _, name in found}:
-        return claims, found
-    return with_stored_names(claims, resource_class.stored_names(conn, requested)), found
-
-
-def with_stored_names(claims: Sequence[Claim], stored: Mapping[str, str]) -> Sequence[Claim]:
-    """The same claims, with classes named as they are stored.
-
-    :param stored: the stored name by requested name
-    :raises exception.AmbiguousKeys: a consumer names a class of a provider twice
-    """
-    if all(requested == name for requested, name in stored.items()):
-        return claims
-    return [
-        replace(
-            claim,
-            allocations={
-                uuid: names.by_stored_name(amounts, stored)
-                for uuid, amounts in claim.allocations.items()
-            },
-        )
-        for claim in claims
-    ]
+        return {}
+    class_names = {demand.resource_class for demand in wanted}
+    found = inventory.holdings(conn, {demand.provider_id for demand in wanted}, class_names)
+    resource_class.ids(conn, class_names - {name for _, name in found})
+    return found
 
 
 def _exchange(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from placement import db_api, errors, exception
-from placement.db import clauses, names
+from placement.db import clauses
 from placement.db.sqlalchemy import models
 from placement.objects import capacity, generation, resource_class, resource_provider
 from placement.objects.capacity import Holding, Record, Spot
@@ -42,15 +42,6 @@ _BY_PROVIDER = (
     .outerjoin(_STOCK, _STOCK.c.resource_provider_id == resource_provider.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
     .order_by(_STOCK.c.resource_class_id)
-)
-_OF_CLASS = resource_provider.with_generation(
-    _CLASSES.c.name, *_RECORD_COLUMNS, _STOCK.c.updated_at, _STOCK.c.created_at
-).outerjoin(
-    _STOCK_WITH_CLASS,
-    sa.and_(
-        _STOCK.c.resource_provider_id == resource_provider.ID,
-        _CLASSES.c.name == sa.bindparam('name'),
-    ),
 )
 _HOLDINGS = (
     sa.select(
@@ -113,13 +104,13 @@ def plan(current: Mapping[str, Holding], wanted: Mapping[str, Record]) -> Plan:
 
 
 def holdings(
-    conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str] | None = None
+    conn: sa.Connection, provider_ids: Iterable[int], names: Iterable[str] | None = None
 ) -> dict[Spot, Holding]:
     """Inventories of providers with their usage, of some classes or all, by provider and class."""
     asked: dict[str, Any] = {'provider_ids': sorted(provider_ids)}
     statement = _HOLDINGS
-    if class_names is not None:
-        asked['names'] = sorted(class_names)
+    if names is not None:
+        asked['names'] = sorted(names)
         statement = _HOLDINGS_OF_CLASSES
     return {
         (row[0], row[1]): Holding(row[2], Record(*row[3:9]), int(row[9]))
@@ -209,11 +200,11 @@ def get(ctx: 'RequestContext', uuid: str, name: str) -> tuple[int, Stock]:
     :raises exception.ResourceProviderNotFound:
     :raises exception.InventoryNotFound: the provider has none, or there is no such class
     """
-    with db_api.reader() as conn:
-        seen, rows = resource_provider.read_with_generation(conn, _OF_CLASS, uuid, name=name)
-    if not rows:
-        raise exception.InventoryNotFound(name, uuid)
-    return seen, _stock(rows[0])
+    seen, stocks = list_by_provider(ctx, uuid)
+    for stock in stocks:
+        if stock.resource_class == name:
+            return seen, stock
+    raise exception.InventoryNotFound(name, uuid)
 
 
 def _stock(row: Any) -> Stock:
@@ -236,11 +227,11 @@ def create(
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
         _require_capacity(provider, {name: record}, may_reserve_all)
-        classes, stored = resource_class.find_ids(conn, [name])
-        if holdings(conn, [provider.id], [name]):
+        classes = resource_class.ids(conn, [name])
+        if (provider.id, name) in holdings(conn, [provider.id], [name]):
             raise exception.InventoryExists(name, uuid)
         resource_class.hold(conn, classes)
-        apply(conn, {provider.id: plan({}, {stored[name]: record})}, classes)
+        apply(conn, {provider.id: plan({}, {name: record})}, classes)
         return _raise_generation(conn, provider)
 
     return db_api.write(work)
@@ -262,15 +253,14 @@ def replace(
     :raises exception.InvalidInventoryCapacity:
     :raises exception.UnknownResourceClasses:
     :raises exception.InventoryInUse: a class that is left out has allocations
-    :raises exception.AmbiguousKeys: two of the names are one class
     """
 
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
         resource_provider.require_generation(provider, given_generation)
         _require_capacity(provider, records, may_reserve_all)
-        classes, stored = resource_class.find_ids(conn, records)
-        _replace_all(conn, provider, names.by_stored_name(records, stored), classes)
+        classes = resource_class.ids(conn, records)
+        _replace_all(conn, provider, records, classes)
         return _raise_generation(conn, provider)
 
     return db_api.write(work)
@@ -299,14 +289,13 @@ def update(
         resource_provider.require_generation(provider, given_generation)
         _require_capacity(provider, {name: record}, may_reserve_all)
         try:
-            classes, stored = resource_class.find_ids(conn, [name])
+            classes = resource_class.ids(conn, [name])
         except exception.UnknownResourceClasses:
             raise exception.ResourceClassNotFound(name) from None
         current = holdings(conn, [provider.id], [name])
         if not current:
             raise exception.InventoryMissingForUpdate(name, uuid)
-        own = stored[name]
-        steps = plan({own: current[provider.id, own]}, {own: record})
+        steps = plan({name: current[provider.id, name]}, {name: record})
         _warn(uuid, steps)
         apply(conn, {provider.id: steps}, classes)
         return _raise_generation(conn, provider)
@@ -340,15 +329,15 @@ def delete(ctx: 'RequestContext', uuid: str, name: str) -> None:
     def work(conn: sa.Connection) -> None:
         provider = resource_provider.lock_one(conn, uuid)
         current = holdings(conn, [provider.id], [name])
-        if not current:
+        holding = current.get((provider.id, name))
+        if holding is None:
             raise exception.InventoryNotFound(name, uuid, deleting=True)
-        ((_, own), holding), *_ = current.items()
         if holding.used:
-            raise exception.InventoryInUse([own], uuid, code=errors.CONCURRENT_UPDATE)
+            raise exception.InventoryInUse([name], uuid, code=errors.CONCURRENT_UPDATE)
         apply(
             conn,
-            {provider.id: plan({own: holding}, {})},
-            {own: holding.resource_class_id},
+            {provider.id: plan({name: holding}, {})},
+            {name: holding.resource_class_id},
         )
         _raise_generation(conn, provider)
 

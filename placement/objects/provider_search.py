@@ -13,7 +13,6 @@ import sqlalchemy as sa
 
 from placement import db_api, exception
 from placement.db import clauses
-from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -151,7 +150,7 @@ def _ids(conn: sa.Connection, name: sa.Column[Any], sets: Collection[AnyOf]) -> 
     if not names:
         return {}
     rows = conn.execute(sa.select(name, name.table.c.id).where(name.in_(names)))
-    return db_names.ids(conn, name, names, {row[0]: row[1] for row in rows})
+    return {row[0]: row[1] for row in rows}
 
 
 def _traits(

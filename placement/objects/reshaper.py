@@ -4,13 +4,12 @@ It is a claim whose providers change under it: what decides is the inventory tha
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from placement import db_api, errors, exception
-from placement.db import names
 from placement.objects import claim, inventory, resource_class, resource_provider
 from placement.objects.capacity import Holding, Record, Spot
 from placement.objects.claim import Claim, Ground
@@ -44,15 +43,13 @@ def reshape(
     :raises exception.InventoryInUse: a class that goes still has allocations afterwards
     :raises exception.InvalidAllocation:
     """
-    requested = {uuid: NewInventory(*new) for uuid, new in inventories.items()}
+    wanted = {uuid: NewInventory(*new) for uuid, new in inventories.items()}
 
     def work(conn: sa.Connection) -> None:
-        ground = _prepare(conn, requested, claims)
-        _require_inventories(requested, ground.providers)
+        ground = _prepare(conn, wanted, claims)
+        _require_inventories(wanted, ground.providers)
         claim.require_providers(claims, ground)
-        classes, stored = resource_class.find_ids(conn, _class_names(requested, claims))
-        wanted = _with_stored_names(requested, stored)
-        renamed = claim.with_stored_names(claims, stored)
+        classes = _class_ids(conn, wanted, claims)
         current = inventory.holdings(conn, {locked.id for locked in ground.providers.values()})
         plans = {
             ground.providers[uuid].id: inventory.plan(
@@ -63,8 +60,8 @@ def reshape(
         final = _final(wanted, ground, current, classes)
         # Until the allocations are replaced, providers have the old inventories and the new ones.
         # So what the claims ask for is judged first, by both, and then what is left behind.
-        claim.judge(renamed, ground, {**current, **final})
-        _require_unused(plans, renamed, ground, current)
+        claim.judge(claims, ground, {**current, **final})
+        _require_unused(plans, claims, ground, current)
         added = {name for plan in plans.values() for name in plan.add}
         resource_class.hold(conn, {name: classes[name] for name in added})
         known = {name: held.resource_class_id for (_, name), held in current.items()}
@@ -73,7 +70,7 @@ def reshape(
         raised = {
             ground.providers[uuid].id: 2 if new.records else 1 for uuid, new in wanted.items()
         }
-        claim.settle(conn, renamed, ground, final, raised)
+        claim.settle(conn, claims, ground, final, raised)
 
     db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
 
@@ -101,21 +98,14 @@ def _require_inventories(
         resource_provider.require_generation(providers[uuid], new.generation)
 
 
-def _class_names(wanted: Mapping[str, NewInventory], claims: Sequence[Claim]) -> set[str]:
+def _class_ids(
+    conn: sa.Connection, wanted: Mapping[str, NewInventory], claims: Sequence[Claim]
+) -> dict[str, int]:
     named = {name for new in wanted.values() for name in new.records}
     claimed = {
         name for claim in claims for amounts in claim.allocations.values() for name in amounts
     }
-    return named | claimed
-
-
-def _with_stored_names(
-    requested: Mapping[str, NewInventory], stored: Mapping[str, str]
-) -> dict[str, NewInventory]:
-    return {
-        uuid: replace(new, records=names.by_stored_name(new.records, stored))
-        for uuid, new in requested.items()
-    }
+    return resource_class.ids(conn, named | claimed)
 
 
 def _of_provider(current: Mapping[Spot, Holding], provider_id: int) -> dict[str, Holding]:

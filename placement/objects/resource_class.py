@@ -7,13 +7,12 @@ ones count from 10000 (microversion 1.2).
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import os_resource_classes as orc
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 from placement.objects import generation
 
@@ -57,8 +56,8 @@ def get(ctx: 'RequestContext', name: str) -> ResourceClass:
     :raises exception.ResourceClassNotFound:
     """
     with db_api.reader() as conn:
-        row = conn.execute(sa.select(*_COLUMNS).where(_CLASSES.c.name == name)).first()
-    if row is None:
+        row = _row(conn, name)
+    if row is None or row.name != name:
         raise exception.ResourceClassNotFound(name)
     return ResourceClass(*row)
 
@@ -76,10 +75,14 @@ def ensure(ctx: 'RequestContext', name: str) -> bool:
     """Create a custom class unless it is there.
 
     :returns: whether it was created
+    :raises exception.ResourceClassExists: the database compares the name of another class as equal
     """
 
     def work(conn: sa.Connection) -> bool:
-        if _id_of(conn, name) is not None:
+        row = _row(conn, name)
+        if row is not None and row.name != name:
+            raise exception.ResourceClassExists(row.name)
+        if row is not None:
             return False
         highest = conn.execute(sa.select(sa.func.max(_CLASSES.c.id))).scalar()
         new_id = max(FIRST_CUSTOM_ID, (highest or 0) + 1)
@@ -99,7 +102,8 @@ def rename(ctx: 'RequestContext', name: str, new_name: str) -> None:
 
     def work(conn: sa.Connection) -> None:
         class_id = _lock(conn, name, 'update')
-        if _id_of(conn, new_name) not in (None, class_id):
+        row = _row(conn, new_name)
+        if row is not None and row.id != class_id:
             raise exception.ResourceClassExists(new_name)
         conn.execute(sa.update(_CLASSES).where(_CLASSES.c.id == class_id).values(name=new_name))
 
@@ -128,42 +132,18 @@ def delete(ctx: 'RequestContext', name: str) -> None:
 
 
 def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
-    """The ids of classes by requested name.
+    """The ids of classes by name.
 
     :raises exception.UnknownResourceClasses: naming all that do not exist
     """
-    return _known(conn, names)[0]
-
-
-def stored_names(conn: sa.Connection, names: Collection[str]) -> dict[str, str]:
-    """The stored names of classes by requested name.
-
-    :raises exception.UnknownResourceClasses: naming all that do not exist
-    """
-    return find_ids(conn, names)[1]
-
-
-def find_ids(conn: sa.Connection, names: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """The ids of classes by stored name, and their stored names by requested name.
-
-    :raises exception.UnknownResourceClasses: naming all that do not exist
-    """
-    requested, stored = _known(conn, names)
-    by_id = {id_: name for name, id_ in stored.items()}
-    return stored, {name: by_id[id_] for name, id_ in requested.items()}
-
-
-def _known(conn: sa.Connection, names: Collection[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """The ids of classes by requested name, and by stored name."""
     if not names:
-        return {}, {}
-    wanted = set(names)
-    stored = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(wanted)})}
-    requested = db_names.ids(conn, _CLASSES.c.name, wanted, stored)
-    unknown = wanted - requested.keys()
+        return {}
+    # A name has to be the stored one, on a collation that ignores letter case as well.
+    found = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
+    unknown = set(names) - found.keys()
     if unknown:
         raise exception.UnknownResourceClasses(unknown)
-    return requested, stored
+    return {name: found[name] for name in names}
 
 
 def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
@@ -172,7 +152,7 @@ def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
     Touching the rows locks them on one server, and on a cluster a rival that deletes one of
     them meets the touch.
 
-    :param classes: ids by stored name; standard classes need no holding
+    :param classes: ids by name; standard classes need no holding
     :raises exception.LostSwap: one of them is gone already
     """
     custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
@@ -180,8 +160,8 @@ def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
         raise exception.LostSwap('A resource class')
 
 
-def _id_of(conn: sa.Connection, name: str) -> int | None:
-    return conn.execute(sa.select(_CLASSES.c.id).where(_CLASSES.c.name == name)).scalar()
+def _row(conn: sa.Connection, name: str) -> Any:
+    return conn.execute(sa.select(*_COLUMNS).where(_CLASSES.c.name == name)).first()
 
 
 def _lock(conn: sa.Connection, name: str, action: str) -> int:
@@ -189,8 +169,8 @@ def _lock(conn: sa.Connection, name: str, action: str) -> int:
     row = conn.execute(
         sa.select(_CLASSES.c.id, _CLASSES.c.name).where(_CLASSES.c.name == name).with_for_update()
     ).first()
-    if row is None:
+    if row is None or row.name != name:
         raise exception.ResourceClassNotFound(name)
-    if not is_custom(row.name):
-        raise exception.StandardResourceClass(row.name, action)
+    if not is_custom(name):
+        raise exception.StandardResourceClass(name, action)
     return int(row.id)

@@ -1,6 +1,6 @@
 """Traits: qualities of providers, and which provider has which."""
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection
 from dataclasses import dataclass
 import datetime
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,6 @@ import os_traits
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_provider
 from placement.objects.resource_provider import Locked
@@ -75,7 +74,7 @@ def get(ctx: 'RequestContext', name: str) -> Trait:
     """
     with db_api.reader() as conn:
         row = _row(conn, name)
-    if row is None:
+    if row is None or row.name != name:
         raise exception.TraitNotFound(name)
     return _trait(row)
 
@@ -84,10 +83,13 @@ def ensure(ctx: 'RequestContext', name: str) -> tuple[Trait, bool]:
     """Create a custom trait unless it is there.
 
     :returns: the trait, and whether it was created
+    :raises exception.TraitExists: the database compares the name of another trait as equal
     """
 
     def work(conn: sa.Connection) -> tuple[Trait, bool]:
         row = _row(conn, name)
+        if row is not None and row.name != name:
+            raise exception.TraitExists(row.name)
         if row is not None:
             return _trait(row), False
         conn.execute(sa.insert(_TRAITS), {'name': name})
@@ -108,10 +110,10 @@ def delete(ctx: 'RequestContext', name: str) -> None:
         row = conn.execute(
             sa.select(_TRAITS.c.id, _TRAITS.c.name).where(_TRAITS.c.name == name).with_for_update()
         ).first()
-        if row is None:
+        if row is None or row.name != name:
             raise exception.TraitNotFound(name)
-        if not os_traits.is_custom(row.name):
-            raise exception.StandardTrait(row.name)
+        if not os_traits.is_custom(name):
+            raise exception.StandardTrait(name)
         link = sa.select(_LINKS.c.trait_id).where(_LINKS.c.trait_id == row.id).limit(1)
         if conn.execute(link).first() is not None:
             raise exception.TraitInUse(name)
@@ -146,7 +148,9 @@ def replace_on_provider(
         resource_provider.require_generation(provider, given_generation)
         rows = conn.execute(_wanted_and_linked(names, provider.id)).all()
         wanted = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
-        _require_all(conn, set(names), {row.name: row.id for row in wanted})
+        unknown = set(names) - {row.name for row in wanted}
+        if unknown:
+            raise exception.UnknownTraits(unknown)
         linked = {row.id for row in rows if row.name is None}
         raised = _set_links(conn, provider, linked, {row.id for row in wanted})
         return raised, [_trait(row) for row in wanted]
@@ -170,15 +174,6 @@ def clear_on_provider(ctx: 'RequestContext', uuid: str) -> None:
 
 def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
-
-
-def _require_all(conn: sa.Connection, names: Set[str], found: Mapping[str, int]) -> None:
-    """Check that all traits exist; each name equals at most one of the traits that were found."""
-    if len(found) == len(names):
-        return
-    unknown = names - db_names.ids(conn, _TRAITS.c.name, names, found).keys()
-    if unknown:
-        raise exception.UnknownTraits(unknown)
 
 
 def _wanted_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
