@@ -23,7 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception
-from placement.db import failures, sessions
+from placement.db import failures, sessions, statement_cache
 
 LOG = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ def get_placement_engine() -> sa.Engine:
         with _prepare_lock:
             if engine not in _prepared:
                 sessions.prepare(engine)
+                engine.update_execution_options(compiled_cache=statement_cache.StatementCache())
                 _prepared.add(engine)
     return engine
 

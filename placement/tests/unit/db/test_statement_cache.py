@@ -1,0 +1,72 @@
+"""The cache of compiled statements stays within its bound."""
+
+from oslotest import base
+import sqlalchemy as sa
+
+from placement.db import statement_cache
+
+TABLE = sa.table('number', sa.column('n'))
+
+
+def compiled(conditions: int) -> sa.Compiled:
+    """A compiled statement whose text grows with the number of conditions."""
+    return sa.select(TABLE).where(*(TABLE.c.n != n for n in range(conditions))).compile()
+
+
+SMALL, LARGE = compiled(1), compiled(40)
+SIZE = statement_cache.estimated_bytes(SMALL)
+
+
+class StatementCacheTest(base.BaseTestCase):
+    def test_a_statement_is_found_by_its_key(self):
+        cache = statement_cache.StatementCache()
+        cache['key'] = SMALL
+        self.assertIs(SMALL, cache['key'])
+        self.assertIs(SMALL, cache.get('key'))
+        self.assertIsNone(cache.get('another'))
+        self.assertRaises(KeyError, cache.__getitem__, 'another')
+        self.assertRaises(KeyError, cache.__delitem__, 'another')
+
+    def test_the_estimated_memory_stays_below_the_capacity(self):
+        cache = statement_cache.StatementCache(capacity=SIZE * 20)
+        for number in range(1000):
+            cache[number] = SMALL
+            self.assertLessEqual(cache.bytes, cache.capacity)
+            self.assertEqual(SIZE * len(cache), cache.bytes)
+        self.assertGreater(len(cache), 5)
+
+    def test_the_statements_used_last_are_kept(self):
+        cache = statement_cache.StatementCache(capacity=SIZE * 20)
+        for number in range(1000):
+            cache[number] = SMALL
+            self.assertIs(SMALL, cache.get(0), number)
+
+    def test_a_statement_that_is_too_large_is_not_kept(self):
+        large = statement_cache.estimated_bytes(LARGE)
+        capacity = int(large / statement_cache.LARGEST_SHARE)
+        too_little = statement_cache.StatementCache(capacity=capacity - 100)
+        enough = statement_cache.StatementCache(capacity=capacity + 100)
+        too_little['key'] = enough['key'] = LARGE
+        self.assertEqual((0, 0), (len(too_little), too_little.bytes))
+        self.assertEqual((1, large), (len(enough), enough.bytes))
+
+    def test_replacing_and_deleting_keep_the_sum_right(self):
+        cache = statement_cache.StatementCache()
+        cache['key'] = LARGE
+        cache['key'] = SMALL
+        self.assertEqual(SIZE, cache.bytes)
+        cache['another'] = SMALL
+        del cache['another']
+        self.assertEqual(['key'], list(cache))
+        cache.clear()
+        self.assertEqual((0, 0), (len(cache), cache.bytes))
+
+    def test_listed_values_count(self):
+        """A key refers to the values that an IN had when its statement was compiled."""
+        few, many = (
+            statement_cache.estimated_bytes(
+                sa.select(TABLE).where(TABLE.c.n.in_(range(1000, 1000 + count))).compile()
+            )
+            for count in (1, 10_001)
+        )
+        self.assertGreaterEqual(many - few, 10_000 * 28)
