@@ -225,7 +225,10 @@ class MalformedVersion(exception.PlacementException):
     """A version that is no pair of numbers."""
 
 
-@functools.lru_cache(maxsize=256)
+# Clients send a few short headers over and over, and can send long ones.
+_LONGEST_CACHED = 64
+
+
 def parse_header(header: str) -> Version:
     """The microversion that a value of the header asks for.
 
@@ -234,6 +237,10 @@ def parse_header(header: str) -> Version:
 
     Raises MalformedVersion and UnknownVersion.
     """
+    return _cached(header) if len(header) <= _LONGEST_CACHED else _parse(header)
+
+
+def _parse(header: str) -> Version:
     wanted = microversion_parse.get_version({HEADER: header}, service_type=SERVICE_TYPE)
     if not wanted:
         return MIN_VERSION
@@ -247,3 +254,6 @@ def parse_header(header: str) -> Version:
         return _BY_TEXT[str(version)]
     except KeyError as exc:
         raise UnknownVersion(f'Unacceptable microversion: {wanted}') from exc
+
+
+_cached = functools.lru_cache(maxsize=256)(_parse)

@@ -5,7 +5,7 @@ caller, so that nothing here looks a version up; whether a name exists is asked 
 Every refusal is a `BadQueryValue`, whose sentence repeats what was sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from oslo_utils import uuidutils
 
@@ -73,19 +73,38 @@ def parse_required(
     return tuple(frozenset((name,)) for name in required), refused
 
 
+def parse_repeated_required(
+    values: Iterable[str], allow_forbidden: bool, allow_any: bool
+) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
+    """Read all values of one `required`, each as `parse_required` does.
+
+    :returns: the different any-sets of all values, in the order of their first appearance, and
+        the forbidden traits of all values
+    :raises BadQueryValue: for the first value that is wrong
+    """
+    required: dict[frozenset[str], None] = {}
+    forbidden: set[str] = set()
+    for value in values:
+        any_sets, more_forbidden = parse_required(value, allow_forbidden, allow_any)
+        required |= dict.fromkeys(any_sets)
+        forbidden |= more_forbidden
+    return tuple(required), frozenset(forbidden)
+
+
 def parse_member_of(
     values: Sequence[str], allow_forbidden: bool, allow_many: bool = True
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
     """Read all values of one `member_of`: `UUID`, `in:UUID,UUID`, `!UUID`, `!in:UUID,UUID`.
 
-    :returns: sets of aggregates, of each of which one is needed, and the forbidden aggregates
+    :returns: the different sets of aggregates, of each of which one is needed, in the order of
+        their first appearance, and the forbidden aggregates
     :raises BadQueryValue: for what is no uuid, or a form that the flags do not allow
     """
     if len(values) > 1 and not allow_many:
         raise exception.BadQueryValue(
             'member_of', '&'.join(values), 'it can be given only once in this microversion'
         )
-    required: list[frozenset[str]] = []
+    required: dict[frozenset[str], None] = {}
     forbidden: set[str] = set()
     for value in values:
         negative = value.startswith(NOT)
@@ -97,7 +116,7 @@ def parse_member_of(
         if negative:
             forbidden |= uuids
         else:
-            required.append(uuids)
+            required[uuids] = None
     return tuple(required), frozenset(forbidden)
 
 

@@ -5,7 +5,7 @@ reported; `bind` puts ids for names. A microversion is looked at here and nowher
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 import re
 from typing import Any
@@ -183,18 +183,13 @@ _READERS: dict[str, Callable[[_Draft, str], Any]] = {
 
 
 def _group(draft: _Draft, version: Version) -> model.Group[str]:
-    required: tuple[frozenset[str], ...] = ()
-    forbidden: frozenset[str] = frozenset()
     # Before it could be repeated only the last was looked at.
     heeded = draft.required if version >= microversion.ANY_TRAITS else draft.required[-1:]
-    for value in heeded:
-        more_required, more_forbidden = grammar.parse_required(
-            value,
-            allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
-            allow_any=version >= microversion.ANY_TRAITS,
-        )
-        required += more_required
-        forbidden |= more_forbidden
+    required, forbidden = grammar.parse_repeated_required(
+        heeded,
+        allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
+        allow_any=version >= microversion.ANY_TRAITS,
+    )
     member_of, forbidden_aggregates = grammar.parse_member_of(
         draft.member_of,
         allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
@@ -294,12 +289,17 @@ def _bind_group(group: model.Group[str], ids: Ids) -> model.Group[int]:
     return model.Group(
         suffix=group.suffix,
         amounts=tuple((ids.classes[name], amount) for name, amount in group.amounts),
-        required=tuple(_trait_ids(any_set, ids) for any_set in group.required),
+        required=_different(_trait_ids(any_set, ids) for any_set in group.required),
         forbidden=_trait_ids(group.forbidden, ids),
-        member_of=tuple(_aggregate_ids(any_set, ids) for any_set in group.member_of),
+        member_of=_different(_aggregate_ids(any_set, ids) for any_set in group.member_of),
         forbidden_aggregates=_aggregate_ids(group.forbidden_aggregates, ids),
         in_tree=None if group.in_tree is None else ids.roots.get(group.in_tree, model.NOWHERE),
     )
+
+
+def _different(any_sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    """The any-sets without repetitions: different names can have one id in the database."""
+    return tuple(dict.fromkeys(any_sets))
 
 
 def _trait_ids(names: frozenset[str], ids: Ids) -> frozenset[int]:

@@ -1,6 +1,6 @@
 """Handlers of /resource_providers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import functools
 from http import HTTPStatus
 import operator
@@ -146,17 +146,11 @@ def _traits(
     values = [value for key, value in items if key == 'required']
     if version < microversion.ANY_TRAITS:
         values = values[-1:]
-    required: tuple[frozenset[str], ...] = ()
-    forbidden: frozenset[str] = frozenset()
-    for value in values:
-        more_required, more_forbidden = query.parse_required(
-            value,
-            allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
-            allow_any=version >= microversion.ANY_TRAITS,
-        )
-        required += more_required
-        forbidden |= more_forbidden
-    return required, forbidden
+    return query.parse_repeated_required(
+        values,
+        allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
+        allow_any=version >= microversion.ANY_TRAITS,
+    )
 
 
 def _require_name(uuid: str, name: str) -> None:
@@ -197,12 +191,22 @@ def _renderer(version: Version, prefix: str) -> Callable[[ProviderRow], dict[str
     return render
 
 
-# Marks in a rendered provider for what differs from one provider to the next.
-_UUID, _NAME, _GENERATION, _PARENT, _ROOT = (chr(0xE000 + n) for n in range(5))
+# Marks in a rendered provider for what differs from one provider to the next, and for the mount
+# point, which differs from one request to the next.
+_UUID, _NAME, _GENERATION, _PARENT, _ROOT, _PREFIX = (chr(0xE000 + n) for n in range(6))
 _MARKS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
 
 
-@functools.lru_cache(maxsize=128)
+@functools.cache
+def _stencil(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[str, ...]]]:
+    """A rendered provider with `%s` for each value, and a function that puts values in order."""
+    sample = provider_search.Found(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]
+    text = orjson.dumps(_renderer(version, _PREFIX)(sample)).decode()
+    marks = [whole or inside for whole, inside in _MARKS.findall(text)]
+    in_order = operator.itemgetter(*(ord(mark) - ord(_UUID) for mark in marks))
+    return _MARKS.sub('%s', text.replace('%', '%%')), in_order
+
+
 def _list_renderer(
     version: Version, prefix: str
 ) -> Callable[[provider_search.Found], orjson.Fragment]:
@@ -210,11 +214,9 @@ def _list_renderer(
 
     One provider is rendered with marks in it; for each of the list the marks are filled in.
     """
-    sample = provider_search.Found(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]
-    text = orjson.dumps(_renderer(version, prefix)(sample)).decode()
-    stencil = _MARKS.sub('%s', text.replace('%', '%%'))
-    marks = [whole or inside for whole, inside in _MARKS.findall(text)]
-    in_order = operator.itemgetter(*(ord(mark) - 0xE000 for mark in marks))
+    stencil, in_order = _stencil(version)
+    # Clients may decide the prefix (X-Forwarded-Prefix), so no cache depends on it.
+    stencil = stencil.replace(_PREFIX, orjson.dumps(prefix).decode()[1:-1].replace('%', '%%'))
 
     def render(provider: provider_search.Found) -> orjson.Fragment:
         uuid, *others = (orjson.dumps(value).decode() for value in provider)

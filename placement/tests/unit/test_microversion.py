@@ -100,6 +100,14 @@ class WindowsTest(base.BaseTestCase):
                 apart = one.max_version < other.min_version or other.max_version < one.min_version
                 self.assertTrue(apart, name)
 
+    def test_long_headers_are_not_cached(self):
+        microversion.parse_header('placement 1.2')
+        cached = microversion._cached.cache_info().currsize
+        for count in range(5, 50):
+            header = ', '.join(['placement 1.2'] * count)
+            self.assertEqual(Version(1, 2), microversion.parse_header(header))
+        self.assertEqual(cached, microversion._cached.cache_info().currsize)
+
     def test_choice(self):
         @microversion.version_handler(Version(1, 2), Version(1, 3))
         def answer(req):

@@ -78,6 +78,24 @@ class ParseRequiredTest(base.BaseTestCase):
             )
 
 
+class ParseRepeatedRequiredTest(base.BaseTestCase):
+    def test_values_are_combined(self):
+        required, forbidden = query.parse_repeated_required(['A,!B', 'in:C,D', '!E'], True, True)
+        self.assertEqual((frozenset('A'), frozenset('CD')), required)
+        self.assertEqual(frozenset('BE'), forbidden)
+
+    def test_equal_any_sets_are_merged(self):
+        values = ['A', 'in:C,D', 'A,B', 'in:D,C', 'in:A'] * 100
+        required, _ = query.parse_repeated_required(values, True, True)
+        self.assertEqual((frozenset('A'), frozenset('CD'), frozenset('B')), required)
+
+    def test_each_value_is_checked(self):
+        error = self.assertRaises(
+            exception.BadQueryValue, query.parse_repeated_required, ['A', 'A,', '!'], True, True
+        )
+        self.assertIn("'A,'", str(error))
+
+
 class ParseMemberOfTest(base.BaseTestCase):
     def test_forms(self):
         required, forbidden = query.parse_member_of([A, f'in:{A},{B}', f'!{B}', f'!in:{A}'], True)
@@ -90,6 +108,10 @@ class ParseMemberOfTest(base.BaseTestCase):
             [f'!!{A}'], ['x'], [f'in:!{A}'], [A, 'x'],
         ):  # fmt: skip
             self.assertRaises(exception.BadQueryValue, query.parse_member_of, values, True)
+
+    def test_equal_sets_are_merged(self):
+        required, _ = query.parse_member_of([A, f'in:{A},{B}', f'in:{B},{A}', A] * 100, True)
+        self.assertEqual((frozenset((A,)), frozenset((A, B))), required)
 
     def test_old_microversions(self):
         self.assertRaises(exception.BadQueryValue, query.parse_member_of, [f'!{A}'], False)

@@ -1,5 +1,6 @@
 """From valid bodies and queries to what the domain works with."""
 
+import orjson
 from oslo_config import cfg
 from oslotest import base
 import webob
@@ -7,6 +8,7 @@ import webob
 from placement import conf, exception, microversion, util
 from placement.handlers import allocation, inventory, resource_provider, trait
 from placement.microversion import Version
+from placement.objects import provider_search
 from placement.objects.inventory import Record
 from placement.tests.unit import edge
 
@@ -158,6 +160,17 @@ class LinksTest(base.BaseTestCase):
         self.assertNotIn('root_provider_uuid', below)
         self.assertEqual(P2, above['root_provider_uuid'])
         self.assertIsNone(above['parent_provider_uuid'])
+
+    def test_lists_show_the_same_below_any_mount_point(self):
+        """Clients can decide the mount point, so it must not decide what is cached."""
+        found = provider_search.Found(P1, 'a "%s"', 3, None, P2)
+        resource_provider._list_renderer(microversion.MAX_VERSION, '')
+        cached = resource_provider._stencil.cache_info().currsize
+        for prefix in ('', '/mount', '/%s', '/"', '/\xff', *(f'/{n}' for n in range(10))):
+            shown = resource_provider._renderer(microversion.MAX_VERSION, prefix)(found)
+            listed = resource_provider._list_renderer(microversion.MAX_VERSION, prefix)(found)
+            self.assertEqual(orjson.dumps(shown), orjson.dumps(listed))
+        self.assertEqual(cached, resource_provider._stencil.cache_info().currsize)
 
 
 class Row:
