@@ -50,7 +50,7 @@ class Service:
         config.set_override('auth_strategy', 'noauth2', group='api')
         config([], project='placement', default_config_files=[], default_config_dirs=[])
         db_api.configure(config)
-        self._application = deploy.loadapp(config)
+        self.application = deploy.loadapp(config)
         self.engine = db_api.get_placement_engine()
         wsgi.calm_collector()
 
@@ -60,7 +60,7 @@ class Service:
         :raises Refused: the status is not one of success
         """
         status: list[str] = []
-        chunks = self._application(_environ(request), lambda line, headers: status.append(line))
+        chunks = self.application(_environ(request), lambda line, headers: status.append(line))
         body = b''.join(chunks)
         if not status[0].startswith('2'):
             raise Refused(f'{request.method} {request.path}: {status[0]} {body.decode()}')
