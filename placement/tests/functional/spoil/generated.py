@@ -17,7 +17,6 @@ from placement.tests.functional.spoil import documents, forms, names, texts
 
 MOST_BYTES = 8 * 1024  # of a valid query
 LARGEST_BODY = 2**20
-_LONGEST_QUERY = 64 * 1024
 
 CLASSES: list[str] = ['VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'SRIOV_NET_VF', 'CUSTOM_A']
 TRAITS: list[str] = ['CUSTOM_T', *os_traits.get_traits('HW_CPU_X86_')]
@@ -115,11 +114,13 @@ class Generator:
 
     :param rng: decides everything
     :param now: reports generations, so that many writes succeed
+    :param longest_query: where a query string is cut off, in bytes; web servers refuse longer ones
     """
 
-    def __init__(self, rng: random.Random, now: forms.Generations):
+    def __init__(self, rng: random.Random, now: forms.Generations, longest_query: int = 64 * 1024):
         self._rng = rng
         self._now = now
+        self._longest_query = longest_query
         self._kinds: dict[Callable[[], Request], int] = {
             self._spoiled_body: 24,
             self._any_body: 6,
@@ -127,6 +128,7 @@ class Generator:
             self._query: 22,
             self._long_query: 4,
             self._valid_query: 8,
+            self._subtree_query: 3,
             self._path: 10,
             self._headers: 12,
             self._method: 3,
@@ -137,8 +139,7 @@ class Generator:
         """The next request."""
         (kind,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
         request = kind()
-        # Web servers refuse what is longer.
-        return request._replace(query=request.query[:_LONGEST_QUERY])
+        return request._replace(query=request.query[: self._longest_query])
 
     def _write(self) -> tuple[forms.Write, Any]:
         write = self._rng.choice(forms.WRITES)
@@ -235,6 +236,21 @@ class Generator:
 
     def _valid_query(self) -> Request:
         return valid_query(self._rng, 1000)
+
+    def _subtree_query(self) -> Request:
+        """Groups with and without resources, and up to thousands of same_subtree constraints."""
+        rng = self._rng
+        suffixes = [f'_{number}' for number in range(rng.choice((1, 2, 3, 8, 60, 200)))]
+        parts = [f'group_policy={rng.choice(("none", "isolate"))}', f'limit={rng.randint(1, 50)}']
+        for suffix in suffixes:
+            if rng.random() < 0.8:
+                parts.append(f'resources{suffix}={rng.choice(CLASSES)}:{rng.choice((1, 1, 7))}')
+            if rng.random() < 0.3:
+                parts.append(_condition(rng, suffix))
+        for _ in range(int(3000 ** rng.random())):
+            few = rng.sample(suffixes, min(len(suffixes), rng.choice((1, 2, 2, 3, 60))))
+            parts += [f'same_subtree={",".join(few)}'] * rng.choice((1, 1, 1, 2, 1000))
+        return Request('GET', '/allocation_candidates', query='&'.join(parts))
 
     def _path(self) -> Request:
         rng = self._rng
