@@ -142,7 +142,7 @@ def _summaries(answer: Answer, shape: Shape) -> Json:
     if not shape.all_classes:
         asked = {class_id for slot in answer.slots for class_id, _ in slot.amounts}
         names = {id_: name for id_, name in names.items() if id_ in asked}
-    uuids = {provider.id: provider.uuid for provider in answer.summarised}
+    uuids: dict[int | None, str] = {p.id: p.uuid for p in answer.summarised}
     trait_lists = _TraitLists(answer.trait_names)
     summaries: Json = {}
     for provider in answer.summarised:
@@ -150,8 +150,8 @@ def _summaries(answer: Answer, shape: Shape) -> Json:
         if shape.traits:
             summary['traits'] = trait_lists[provider.traits]
         if shape.trees:
-            parent = provider.parent_id
-            summary['parent_provider_uuid'] = None if parent is None else uuids[parent]
+            # In a damaged database a parent may not exist, or be in another tree.
+            summary['parent_provider_uuid'] = uuids.get(provider.parent_id)
             summary['root_provider_uuid'] = uuids[provider.root_id]
         summaries[provider.uuid] = summary
     return summaries
@@ -172,5 +172,6 @@ class _TraitLists(dict[frozenset[int], list[str]]):
         self._names = names
 
     def __missing__(self, ids: frozenset[int]) -> list[str]:
-        self[ids] = sorted(self._names[id_] for id_ in ids)
+        # In a damaged database a provider may have a trait that does not exist.
+        self[ids] = sorted(self._names[id_] for id_ in ids if id_ in self._names)
         return self[ids]

@@ -146,10 +146,20 @@ def _list_of(rows: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
-# Providers without a root, from old releases, are nowhere; a page must not count them.
+# Old releases leave providers without a root, and a damaged database has roots that do not exist
+# or are below other providers. None of their trees is searched, and a page must not count them.
 _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
-    ROOTS.c.root_provider_id.is_not(None),
+    ROOTS.c.root_provider_id == ROOTS.c.id,
+)
+_HAS_ROOT = sa.or_(
+    # Most members are roots, which spares a look-up.
+    sa.and_(MEMBERS.c.parent_provider_id.is_(None), MEMBERS.c.root_provider_id == MEMBERS.c.id),
+    clauses.found(
+        sa.select(sa.literal_column('1'))
+        .where(ROOTS.c.id == ROOT_OF_MEMBER, *_IS_ROOT)
+        .correlate(MEMBERS)
+    ),
 )
 # The largest id that there can be.
 MAX_ID = 2**31 - 1
@@ -202,7 +212,7 @@ def page_of_servers(
     root = ROOT_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(root > _AFTER, root <= _UPTO, *tests, serves(slot))
+        .where(root > _AFTER, root <= _UPTO, *tests, serves(slot), _HAS_ROOT)
         .group_by(root)
         .order_by(root)
         .limit(_SIZE)
@@ -214,7 +224,7 @@ def page_of_servers(
 
 def trees(root_ids: Collection[int], but: Collection[int] = ()) -> sa.Select[Any]:
     """Facts of the providers of the trees of these roots, but for some providers."""
-    few = sa.select(ROOTS.c.id).where(ROOTS.c.id.in_(clauses.listed(root_ids)))
+    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.listed(root_ids)))
     statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
     return statement.where(_PROVIDER.c.id.not_in(clauses.listed(but))) if but else statement
 
@@ -229,10 +239,12 @@ def sharers(
     sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
 ) -> sa.Select[Any]:
     """Facts of the sharing providers: all, those in aggregates, or those of some trees."""
-    statement = facts(with_aggregates=True).join_from(
-        _TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id
+    statement = (
+        facts(with_aggregates=True)
+        .join_from(_TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id)
+        .join(ROOTS, ROOTS.c.id == _PROVIDER.c.root_provider_id)
+        .where(_TRAITS.c.trait_id == sharing_id, *_IS_ROOT)
     )
-    statement = statement.where(_TRAITS.c.trait_id == sharing_id)
     if roots:
         statement = statement.where(_PROVIDER.c.root_provider_id.in_(clauses.listed(roots)))
     if aggregate_ids is not None:
@@ -284,5 +296,5 @@ def _roots_of(link: sa.FromClause, tests: Iterable[Clause]) -> sa.Select[Any]:
         .select_from(link)
         .join(MEMBERS, MEMBERS.c.id == link.c.resource_provider_id)
         .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
-        .where(*tests)
+        .where(*_IS_ROOT, *tests)
     )
