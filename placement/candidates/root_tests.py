@@ -25,9 +25,6 @@ from placement.db.sqlalchemy import models
 # worth their time. Databases also limit how deep expressions are, and how many tables one SELECT
 # may join.
 MOST_SLOTS = 16
-# Single precision columns, as MySQL has for ratios, are this far off at most. The tests here
-# must not be stricter than the arithmetic that decides.
-_TOLERANCE = 1.000001
 
 # The names under which pages speak of a root and of a member of a tree, and what subqueries call
 # their rows. They are made once: an alias costs more than the rest of a statement.
@@ -176,7 +173,7 @@ def _largest(slot: model.Slot) -> list[tuple[int, int]]:
 @functools.lru_cache(maxsize=256)
 def _has_stock(number: int, amount: int) -> Clause:
     """Whether the inventory of this number has an amount to give."""
-    return clauses.can_serve(_inventory(number), amount, _TOLERANCE)
+    return clauses.can_serve(_inventory(number), amount)
 
 
 @functools.cache

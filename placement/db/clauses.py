@@ -18,6 +18,9 @@ from placement.db.sqlalchemy import models
 
 # What an inventory can hold at most: `max_unit` is an INTEGER column.
 MAX_AMOUNT = 2**31 - 1
+# MySQL keeps ratios in single precision, and drivers return six digits of them: half a unit of the
+# last digit is up to 5 in a million.
+_MORE_THAN_EXACT = 1.00001
 
 # The names of rows inside of the subqueries. They are made once: an alias costs more than the rest
 # of a clause.
@@ -41,8 +44,9 @@ def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
 
 
 def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
-    """What the `inventory` row offers, not truncated."""
-    return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
+    """The capacity of the `inventory` row, not truncated: the same number as in Python."""
+    ratio: sa.ColumnElement[float] = exact_float(inventory.c.allocation_ratio)
+    return (inventory.c.total - inventory.c.reserved) * ratio
 
 
 def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
@@ -56,21 +60,17 @@ def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     )
 
 
-def can_serve(
-    inventory: sa.FromClause, amount: int, tolerance: float = 1.0
-) -> sa.ColumnElement[bool]:
-    """Whether the `inventory` row has `amount` to give, beside what is in use.
-
-    :param tolerance: factor on the capacity, for tests that may pass too much but nothing less
-        than what an exact look at the numbers passes later
-    """
+def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+    """Whether the `inventory` row has `amount` to give, beside what is in use."""
     if amount > MAX_AMOUNT:
         return sa.false()
-    offer = capacity(inventory)
-    if tolerance != 1.0:
-        offer = offer * tolerance
-    # The sum is asked for only where an empty provider would do.
-    return sa.and_(allows(inventory, amount), offer >= amount, offer >= used(inventory) + amount)
+    columns = inventory.c
+    rough = (columns.total - columns.reserved) * columns.allocation_ratio * _MORE_THAN_EXACT
+    # The sum, and the conversion of the ratio, are left to rows on which the amount would fit if
+    # nothing were in use.
+    return sa.and_(
+        allows(inventory, amount), rough >= amount, capacity(inventory) >= used(inventory) + amount
+    )
 
 
 def listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
@@ -157,6 +157,13 @@ class json_number(functions.GenericFunction[str]):
     type = sa.Text()
 
 
+class exact_float(functions.GenericFunction[float]):
+    """A floating point column as the number that drivers return, in double precision."""
+
+    inherit_cache = True
+    type = sa.Double()
+
+
 class unsought(functions.GenericFunction[int]):
     """A column by which SQLite shall not look rows up.
 
@@ -176,6 +183,18 @@ def _unsought(element, compiler, **kw) -> str:
 @compiler.compiles(unsought, 'sqlite')
 def _unsought_sqlite(element, compiler, **kw) -> str:
     return f'+{compiler.process(element.clauses, **kw)}'
+
+
+@compiler.compiles(exact_float)
+def _exact_float(element, compiler, **kw) -> str:
+    return compiler.process(element.clauses, **kw)
+
+
+@compiler.compiles(exact_float, 'mysql', 'mariadb')
+def _exact_float_mysql(element, compiler, **kw) -> str:
+    # A FLOAT has single precision: 0.7 is 0.699999988 in an expression. Drivers return the number
+    # that its text stands for.
+    return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
 
 
 @compiler.compiles(json_number)

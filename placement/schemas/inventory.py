@@ -11,8 +11,8 @@ _RECORD = {
     'min_unit': _AMOUNT,
     'max_unit': _AMOUNT,
     'step_size': _AMOUNT,
-    # The largest value of a single precision column.
-    'allocation_ratio': {'type': 'number', 'maximum': 3.40282e38},
+    # What a single precision column can hold.
+    'allocation_ratio': {'type': 'number', 'minimum': -3.40282e38, 'maximum': 3.40282e38},
 }
 
 POST_INVENTORY = {
