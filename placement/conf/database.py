@@ -59,8 +59,8 @@ db sync`, or at start with `sync_on_startup`.
 The SQL mode of every connection. Used with MySQL and MariaDB only.
 
 It overrides the mode of the server. Set it to no value to keep
-that one (`mysql_sql_mode=`). A mode that is not strict may cut
-values short.
+that one (`mysql_sql_mode=`). Placement adds STRICT_ALL_TABLES, so
+that no value is cut short, and removes EMPTY_STRING_IS_NULL.
 """,
     ),
     cfg.IntOpt(

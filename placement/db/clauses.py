@@ -56,7 +56,7 @@ def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     return sa.and_(
         inventory.c.min_unit <= amount,
         inventory.c.max_unit >= amount,
-        sa.literal(amount, sa.Integer) % inventory.c.step_size == 0,
+        remainder(sa.literal(amount, sa.Integer), inventory.c.step_size) == 0,
     )
 
 
@@ -157,6 +157,13 @@ class json_number(functions.GenericFunction[str]):
     type = sa.Text()
 
 
+class remainder(functions.GenericFunction[int]):
+    """The remainder of a division of integers. MariaDB has no `%` in its ORACLE mode."""
+
+    inherit_cache = True
+    type = sa.Integer()
+
+
 class exact_float(functions.GenericFunction[float]):
     """A floating point column as the number that drivers return, in double precision."""
 
@@ -183,6 +190,17 @@ def _unsought(element, compiler, **kw) -> str:
 @compiler.compiles(unsought, 'sqlite')
 def _unsought_sqlite(element, compiler, **kw) -> str:
     return f'+{compiler.process(element.clauses, **kw)}'
+
+
+@compiler.compiles(remainder)
+def _remainder(element, compiler, **kw) -> str:
+    return f'mod({compiler.process(element.clauses, **kw)})'
+
+
+@compiler.compiles(remainder, 'sqlite')
+def _remainder_sqlite(element, compiler, **kw) -> str:
+    dividend, divisor = (compiler.process(clause, **kw) for clause in element.clauses)
+    return f'({dividend} % {divisor})'
 
 
 @compiler.compiles(exact_float)

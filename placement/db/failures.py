@@ -3,27 +3,31 @@
 Is it *transient* (nobody's fault, run the transaction again), and if so, is it *rivalry* (of
 somebody who was faster)? Is the database *unavailable* (answer 503)? Or is it a *bad value* (one
 that no column can hold)? The numbers are those of the MySQL and MariaDB error lists, the
-five-character codes those of SQLSTATE.
+five-character codes those of SQLSTATE. They decide wherever an engine has them: servers write
+messages in the language that `lc_messages` names, and oslo.db only understands English.
 """
 
 import os
 import pathlib
+import re
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 import placement
 
-_MYSQL_RIVALRY = frozenset(
-    {
-        1020,  # record has changed since last read
-        1213,  # deadlock, or a transaction that lost certification
-        1317,  # interrupted to let another node's transaction through
-        1412,  # table definition has changed
-    }
-)
+_MYSQL_RIVALRY = frozenset({
+    1020,  # record has changed since last read
+    1213,  # deadlock, or a transaction that lost certification
+    1317,  # interrupted to let another node's transaction through
+    1412,  # table definition has changed
+    1022, 1062, 1586,  # duplicate key
+    1216, 1217, 1451, 1452,  # missing or remaining reference
+})  # fmt: skip
 _MYSQL_LOCK_TIMEOUT = 1205
 _MYSQL_COMMIT_FAILED = 1180
+# What a storage engine says in the message of the above, and its number for it.
+_DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
 _MYSQL_NOT_READY = 1047  # Galera: a node without its cluster
 _MYSQL_UNAVAILABLE = frozenset({
     3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, in the words of various layers
@@ -47,9 +51,9 @@ _TOO_LARGE = (
     'number of parameters must be between',
 )
 
-_STATE_RIVALRY = frozenset({'40001', '40P01'})
+_STATE_RIVALRY = frozenset({'40001', '40P01', '23503', '23505'})
 _STATE_LOCK_TIMEOUT = '55P03'
-_STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006')
+_STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006', '25P03', '25P04')
 _STATE_BAD_VALUE = ('22',)
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
@@ -87,7 +91,7 @@ def is_rivalry(exc: Exception) -> bool:
     if isinstance(exc, db_exc.DBDeadlock) or is_key_violation(exc):
         return True
     if number == _MYSQL_COMMIT_FAILED:
-        return 'deadlock' in str(_driver_error(exc)).lower()
+        return _DEADLOCK_DURING_COMMIT.search(str(_driver_error(exc))) is not None
     return number in _MYSQL_RIVALRY or _sql_state(exc) in _STATE_RIVALRY
 
 

@@ -26,19 +26,49 @@ SQLITE_BUSY_MILLISECONDS = 30_000
 _BEGUN = 'in_transaction'
 # Noted on a connection from COMMIT to the next transaction.
 _COMMITTED = 'placement_committed'
-# The first is about rows, the second about whole tables. A server that waits less stays so.
-_MYSQL_PATIENCE = (
-    'SET SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s), '
-    'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)'
+# All that the statements of this service depend on, whatever the server, the user, `init_connect`
+# or `mysql_sql_mode` set. One statement, because it costs a round trip for each connection.
+_MYSQL_SESSION = ', '.join(
+    (
+        # If the mode is strict, a value that does not fit is an error, and not cut. MariaDB stores
+        # NULL in place of empty text if the other mode is set.
+        "SET SESSION sql_mode = CONCAT_WS(',', 'STRICT_ALL_TABLES', "
+        "REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'))",
+        # COMMIT AND CHAIN would pass the isolation level on to the next transaction.
+        'SESSION completion_type = 0',
+        # Results are cut off without an error.
+        'SESSION sql_select_limit = 18446744073709551615',
+        # MariaDB cuts JSON lists off there, in the middle; a provider may have many of everything.
+        'SESSION group_concat_max_len = 16777216',
+        # Refuse some statements that have no key, or many rows.
+        'SESSION sql_safe_updates = 0',
+        'SESSION sql_big_selects = 1',
+        # "id IS NULL" would find the last row that was inserted.
+        'SESSION sql_auto_is_null = 0',
+        # Concurrent inserts rely on unique and foreign keys.
+        'SESSION unique_checks = 1',
+        'SESSION foreign_key_checks = 1',
+        # The first is about rows, the second about whole tables. A server that waits less stays so.
+        'SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s)',
+        'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)',
+    )
 )
-# MariaDB cuts JSON lists off there, in the middle; a provider may have many of everything.
-_MYSQL_LONGEST_LIST = 'SET SESSION group_concat_max_len = 16777216'
-_POSTGRESQL_PATIENCE = (
-    "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+# The same for PostgreSQL, where a function can set what SET can.
+_POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
+    (
+        "set_config('default_transaction_isolation', 'read committed', false)",
+        # Names may have any character.
+        "set_config('client_encoding', 'UTF8', false)",
+        # All digits of an allocation ratio.
+        "set_config('extra_float_digits', '3', false)",
+        # Searches for candidates are thought to be expensive, because they stop as soon as enough
+        # is found, which the planner cannot foresee; to compile them takes longer than to run them.
+        "set_config('jit', 'off', false)",
+        # 0 means for ever; a value that the operator chose stays.
+        "CASE WHEN current_setting('lock_timeout') = '0' "
+        "THEN set_config('lock_timeout', %s, false) END",
+    )
 )
-# Searches for candidates are thought to be expensive, because they stop as soon as enough is found,
-# which the planner cannot foresee; to compile them takes longer than to run them.
-_POSTGRESQL_NO_COMPILER = 'SET SESSION jit = off'
 _MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
 
 _causality: dict[str, int | None] = {'wsrep_sync_wait': None}
@@ -119,6 +149,8 @@ def spare_rollbacks(engine: sa.Engine) -> None:
 
 def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
+    # First, because sql_select_limit cuts off what SHOW returns, too.
+    cursor.execute(_MYSQL_SESSION, (LOCK_SECONDS, LOCK_SECONDS))
     cursor.execute(_MYSQL_FACTS)
     facts = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
     if facts.get('log_bin') == 'ON' and facts.get('binlog_format') == 'STATEMENT':
@@ -127,8 +159,6 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
     cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
-    cursor.execute(_MYSQL_PATIENCE, (LOCK_SECONDS, LOCK_SECONDS))
-    cursor.execute(_MYSQL_LONGEST_LIST)
     if facts.get('wsrep_on') == 'ON' and _causality['wsrep_sync_wait'] is None:
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
@@ -136,12 +166,12 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
 
 def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
-    cursor.execute('SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED')
-    cursor.execute(_POSTGRESQL_NO_COMPILER)
-    # 0 means for ever; a value that the operator chose stays.
-    cursor.execute(_POSTGRESQL_PATIENCE, (f'{LOCK_SECONDS}s',))
+    cursor.execute(_POSTGRESQL_SESSION, (f'{LOCK_SECONDS}s',))
     cursor.close()
     dbapi_connection.commit()
+    # psycopg2 does not notice that the encoding changed; psycopg 3 does.
+    if hasattr(dbapi_connection, 'set_client_encoding'):
+        dbapi_connection.set_client_encoding('UTF8')
 
 
 def _set_up_sqlite(dbapi_connection: Any, record: Any) -> None:

@@ -44,6 +44,8 @@ def wrapped(orig: Exception, lost: bool = False) -> sa.exc.DBAPIError:
 class MysqlTest(base.BaseTestCase):
     CASES = MappingProxyType({
         1213: RIVAL, 1020: RIVAL, 1317: RIVAL, 1412: RIVAL,
+        1022: RIVAL, 1062: RIVAL, 1586: RIVAL,  # duplicate key
+        1216: RIVAL, 1217: RIVAL, 1451: RIVAL, 1452: RIVAL,  # reference
         1205: WAITED,
         3: AWAY, 28: AWAY, 1021: AWAY, 1026: AWAY, 1030: AWAY, 1114: AWAY,  # disk full
         1040: AWAY, 1203: AWAY, 1226: AWAY,  # too many connections
@@ -90,6 +92,8 @@ class MysqlTest(base.BaseTestCase):
     def test_failed_commit(self):
         text = 'Got error 149 "Lock deadlock; Retry transaction" during COMMIT'
         self.assertEqual(RIVAL, verdict(wrapped(pymysql.err.OperationalError(1180, text))))
+        text = 'Fehler 149 beim COMMIT'
+        self.assertEqual(RIVAL, verdict(wrapped(pymysql.err.OperationalError(1180, text))))
         text = 'Got error 28 "No space left on device" during COMMIT'
         self.assertEqual(AWAY, verdict(wrapped(pymysql.err.OperationalError(1180, text))))
 
@@ -113,9 +117,9 @@ class _Psycopg2Error(Exception):
 
 class PostgresqlTest(base.BaseTestCase):
     CASES = MappingProxyType({
-        '40001': RIVAL, '40P01': RIVAL,
+        '40001': RIVAL, '40P01': RIVAL, '23503': RIVAL, '23505': RIVAL,
         '55P03': WAITED,
-        '08006': AWAY, '25006': AWAY, '53100': AWAY, '53200': AWAY, '53300': AWAY,
+        '08006': AWAY, '25006': AWAY, '25P03': AWAY, '53100': AWAY, '53200': AWAY, '53300': AWAY,
         '57014': AWAY, '57P01': AWAY, '57P03': AWAY, '58030': AWAY,
         '22001': BAD, '22003': BAD, '22021': BAD,
         '42P01': DEFECT, '42601': DEFECT, 'XX000': DEFECT,

@@ -1,0 +1,293 @@
+"""Servers, databases and users may have session settings of any kind: the service works the same.
+
+PostgreSQL takes them from the database, MySQL and MariaDB from a statement that is executed when a
+connection is made (as `init_connect` is), and from `[placement_database] mysql_sql_mode`.
+"""
+
+from typing import Any
+import unittest
+import uuid
+
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.db import sessions
+from placement.db.sqlalchemy import models
+from placement.tests import servers
+from placement.tests.functional.races import arena
+
+POSTGRESQL = {
+    'DateStyle': 'German, DMY',
+    'IntervalStyle': 'sql_standard',
+    'TimeZone': 'Pacific/Apia',
+    'bytea_output': 'escape',
+    'extra_float_digits': '-15',
+    'client_encoding': 'LATIN1',
+    'standard_conforming_strings': 'off',
+    'backslash_quote': 'on',
+    'escape_string_warning': 'off',
+    'transform_null_equals': 'on',
+    'quote_all_identifiers': 'on',
+    'default_transaction_isolation': 'serializable',
+    'default_transaction_deferrable': 'on',
+    'plan_cache_mode': 'force_generic_plan',
+    'enable_seqscan': 'off',
+    'enable_indexscan': 'off',
+    'enable_sort': 'off',
+    'jit': 'on',
+    'jit_above_cost': '0',
+    'lock_timeout': '0',
+}
+MYSQL = {
+    'time_zone': "'+12:00'",
+    'lc_messages': "'de_DE'",
+    'lc_time_names': "'ja_JP'",
+    'collation_connection': 'utf8mb4_german2_ci',
+    'group_concat_max_len': '4',
+    'div_precision_increment': '0',
+    'max_sort_length': '64',
+    'sql_select_limit': '1',
+    'sql_safe_updates': '1',
+    'sql_auto_is_null': '1',
+    'sql_big_selects': '0',
+    # oslo.db looks at the variables of the server first, with this in force.
+    'max_join_size': '5000',
+    'completion_type': '1',
+    'unique_checks': '0',
+    'foreign_key_checks': '0',
+    'autocommit': '1',
+    'innodb_lock_wait_timeout': '1000',
+    'lock_wait_timeout': '1000',
+    'optimizer_switch': "'index_merge=off,semijoin=off,materialization=off'",
+}
+# Characters that quoting, patterns and encodings treat in a special way.
+NAME = 'a\\b\'c"d`e%f_g\u00e9\u4e2d\U0001f600'
+RATIO = 1.15
+TRAITS = [f'CUSTOM_SESSION_{number}' for number in range(30)]
+
+
+class Settings(arena.Arena):
+    """A tour of all kinds of reads and writes."""
+
+    def tour(self) -> None:
+        self.make_names()
+        root, child = self.make_tree()
+        self.check_lists(root, child)
+        self.check_candidates(root, child)
+        self.check_claims(root)
+        self.check_failures(root, child)
+        self.remove(root, child)
+
+    def make_names(self) -> None:
+        for name in ('CUSTOM_ONE', 'CUSTOM_TWO'):
+            self.sure('POST', '/resource_classes', {'name': name})
+        self.assertEqual(409, self.ask('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}).status)
+        classes = self.sure('GET', '/resource_classes')['resource_classes']
+        self.assertLessEqual({'VCPU', 'CUSTOM_ONE', 'CUSTOM_TWO'}, {one['name'] for one in classes})
+        for name in TRAITS:
+            self.sure('PUT', f'/traits/{name}')
+        found = self.sure('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
+        self.assertEqual(sorted(TRAITS), sorted(found))
+
+    def make_tree(self) -> tuple[str, str]:
+        root = str(uuid.uuid4())
+        self.sure('POST', '/resource_providers', {'name': NAME, 'uuid': root})
+        child = self.make_provider({'VGPU': 4}, parent=root)
+        own = f'/resource_providers/{root}'
+        records = {
+            name: {'total': 100, 'allocation_ratio': RATIO}
+            for name in ('VCPU', 'MEMORY_MB', 'CUSTOM_ONE', 'CUSTOM_TWO')
+        }
+        body: dict[str, Any] = {'resource_provider_generation': 0, 'inventories': records}
+        self.sure('PUT', f'{own}/inventories', body)
+        shown = self.sure('GET', f'{own}/inventories')['inventories']
+        self.assertEqual(RATIO, shown['VCPU']['allocation_ratio'])
+        self.sure('PUT', f'{own}/traits', {'resource_provider_generation': 1, 'traits': TRAITS})
+        self.assertEqual(sorted(TRAITS), sorted(self.sure('GET', f'{own}/traits')['traits']))
+        aggregates = sorted(str(uuid.uuid4()) for _ in range(30))
+        body = {'resource_provider_generation': 2, 'aggregates': aggregates}
+        self.sure('PUT', f'{own}/aggregates', body)
+        self.assertEqual(aggregates, sorted(self.sure('GET', f'{own}/aggregates')['aggregates']))
+        return root, child
+
+    def check_lists(self, root: str, child: str) -> None:
+        every = self.ask('GET', '/resource_providers')
+        self.assertIn('GMT', every.headers['Last-Modified'])
+        shown = {one['uuid']: one for one in every.body['resource_providers']}
+        self.assertEqual({root, child}, set(shown))
+        self.assertEqual(NAME, shown[root]['name'])
+        self.assertEqual(
+            (root, root), (shown[child]['parent_provider_uuid'], shown[child]['root_provider_uuid'])
+        )
+        # 114 is below 114.99999999999999, which is what 100 * 1.15 is.
+        for amount, expected in ((114, [root]), (115, [])):
+            path = f'/resource_providers?resources=VCPU:{amount}&required={TRAITS[0]},{TRAITS[29]}'
+            found = self.sure('GET', path)['resource_providers']
+            self.assertEqual(expected, [one['uuid'] for one in found])
+        found = self.sure('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
+        self.assertEqual([child], [one['uuid'] for one in found['resource_providers']])
+
+    def check_candidates(self, root: str, child: str) -> None:
+        found = self.sure('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
+        self.assertEqual(1, len(found['allocation_requests']))
+        summaries = found['provider_summaries']
+        self.assertEqual(sorted(TRAITS), sorted(summaries[root]['traits']))
+        self.assertEqual({'capacity': 114, 'used': 0}, summaries[root]['resources']['VCPU'])
+        self.assertEqual(root, summaries[child]['parent_provider_uuid'])
+
+    def check_claims(self, root: str) -> None:
+        first, second = str(uuid.uuid4()), str(uuid.uuid4())
+        self.sure('PUT', f'/allocations/{first}', arena.claim({root: 60}, project=NAME))
+        self.assertEqual(
+            409, self.ask('PUT', f'/allocations/{second}', arena.claim({root: 55})).status
+        )
+        self.sure('POST', '/allocations', {second: arena.claim({root: 54})})
+        shown = self.sure('GET', f'/allocations/{first}')
+        self.assertEqual(NAME, shown['project_id'])
+        self.assertEqual({'VCPU': 60}, shown['allocations'][root]['resources'])
+        self.assertEqual(114, self.used(root))
+        usages = self.sure('GET', '/usages?project_id=project')['usages']
+        self.assertEqual({'INSTANCE': {'VCPU': 54, 'consumer_count': 1}}, usages)
+        self.sure('PUT', f'/allocations/{second}', arena.claim({root: 1}, 1))
+        for consumer in (first, second):
+            self.sure('DELETE', f'/allocations/{consumer}')
+        self.assertEqual(0, self.used(root))
+
+    def check_failures(self, root: str, child: str) -> None:
+        """What a database refuses is reported, and nothing is cut or stored twice."""
+        body = {'name': NAME, 'uuid': str(uuid.uuid4())}
+        self.assertEqual(409, self.ask('POST', '/resource_providers', body).status)
+        generation = self.provider(child)['generation']
+        body = {'resource_provider_generation': generation, 'aggregates': ['urn:uuid:' + root]}
+        path = f'/resource_providers/{child}/aggregates'
+        self.assertEqual(400, self.ask('PUT', path, body).status)
+
+    def remove(self, root: str, child: str) -> None:
+        self.assertEqual(409, self.ask('DELETE', f'/resource_providers/{root}').status)
+        self.sure('DELETE', f'/resource_providers/{child}')
+        self.sure('DELETE', f'/resource_providers/{root}')
+        for path in ('/resource_classes/CUSTOM_ONE', '/resource_classes/CUSTOM_TWO'):
+            self.sure('DELETE', path)
+        for name in TRAITS:
+            self.sure('DELETE', f'/traits/{name}')
+        self.assertEqual([], self.sure('GET', '/resource_providers')['resource_providers'])
+        self.audit()
+
+    def check_duplicate(self) -> None:
+        """A duplicate key is understood in any language, and repeats the transaction."""
+        attempts: list[sa.Connection] = []
+
+        def work(conn: sa.Connection) -> None:
+            attempts.append(conn)
+            if len(attempts) == 1:
+                conn.execute(sa.insert(models.traits), [{'name': 'CUSTOM_SAME'}] * 2)
+
+        db_api.write(work)
+        self.assertEqual(2, len(attempts))
+
+    def settings(self, statement: str) -> dict[str, str]:
+        """What connections of the service are set to."""
+        with db_api.get_placement_engine().connect() as conn:
+            return {row[0]: str(row[1]) for row in conn.exec_driver_sql(statement)}
+
+
+class PostgresqlTest(Settings):
+    def setUp(self) -> None:
+        skip_unless('postgresql')
+        self.connection = servers.create()
+        url = sa.make_url(self.connection)
+        engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+        with engine.connect() as conn:
+            for name, value in POSTGRESQL.items():
+                conn.exec_driver_sql(f"ALTER DATABASE {url.database} SET {name} = '{value}'")
+        super().setUp()
+
+    def test_tour(self) -> None:
+        self.tour()
+
+    def test_settings(self) -> None:
+        found = self.settings('SELECT name, setting FROM pg_settings')
+        # The settings of this test are in force.
+        self.assertEqual(POSTGRESQL['IntervalStyle'], found['IntervalStyle'])
+        self.assertEqual('off', found['enable_seqscan'])
+        expected = {
+            'default_transaction_isolation': 'read committed',
+            'transaction_isolation': 'read committed',
+            'client_encoding': 'UTF8',
+            'extra_float_digits': '3',
+            'jit': 'off',
+            'lock_timeout': str(1000 * sessions.LOCK_SECONDS),
+        }
+        self.assertEqual(expected, {name: found[name] for name in expected})
+
+    def test_duplicate(self) -> None:
+        self.check_duplicate()
+
+
+class MysqlTest(Settings):
+    """With an SQL mode that is not strict."""
+
+    mode = ''
+
+    def setUp(self) -> None:
+        skip_unless('mysql')
+        values = ', '.join(f'SESSION {name} = {value}' for name, value in MYSQL.items())
+        url = sa.make_url(servers.create())
+        url = url.update_query_dict({'init_command': f'SET {values}'})
+        self.connection = url.render_as_string(hide_password=False)
+        self.options = {'mysql_sql_mode': self.mode}
+        super().setUp()
+
+    def test_tour(self) -> None:
+        self.tour()
+
+    def test_settings(self) -> None:
+        found = self.settings('SHOW SESSION VARIABLES')
+        # The settings of this test are in force.
+        self.assertEqual('+12:00', found['time_zone'])
+        self.assertEqual('de_DE', found['lc_messages'])
+        expected = {
+            'tx_isolation': 'READ-COMMITTED',
+            'autocommit': 'OFF',
+            'completion_type': 'NO_CHAIN',
+            'sql_select_limit': '18446744073709551615',
+            'group_concat_max_len': '16777216',
+            'sql_safe_updates': 'OFF',
+            'sql_big_selects': 'ON',
+            'sql_auto_is_null': 'OFF',
+            'unique_checks': 'ON',
+            'foreign_key_checks': 'ON',
+            'innodb_lock_wait_timeout': str(sessions.LOCK_SECONDS),
+            'lock_wait_timeout': str(sessions.LOCK_SECONDS),
+        }
+        self.assertEqual(expected, {name: found[name] for name in expected})
+        self.assertIn('STRICT_ALL_TABLES', found['sql_mode'])
+
+    def test_duplicate(self) -> None:
+        self.check_duplicate()
+
+
+class AnsiModeTest(MysqlTest):
+    mode = 'ANSI'
+
+
+class OracleModeTest(MysqlTest):
+    mode = 'ORACLE'
+
+
+class EmptyStringIsNullModeTest(MysqlTest):
+    mode = 'EMPTY_STRING_IS_NULL'
+
+
+class ManyModesTest(MysqlTest):
+    mode = (
+        'TRADITIONAL,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,ONLY_FULL_GROUP_BY,'
+        'PAD_CHAR_TO_FULL_LENGTH,REAL_AS_FLOAT,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,'
+        'NO_AUTO_VALUE_ON_ZERO,TIME_ROUND_FRACTIONAL'
+    )
+
+
+def skip_unless(dialect: str) -> None:
+    """Skip the test unless this run has a server of the kind."""
+    if not arena.on_server() or servers.admin_url().get_dialect().name != dialect:
+        raise unittest.SkipTest(f'this needs a server of {dialect}')
