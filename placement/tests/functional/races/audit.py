@@ -20,10 +20,18 @@ def problems(engine: sa.Engine, may_exceed: bool = False) -> list[str]:
     :param may_exceed: inventories were made smaller than what was in use, which is allowed
     """
     with engine.connect() as conn:
-        tables = {
-            table.name: conn.execute(sa.select(table)).all()
-            for table in models.metadata.sorted_tables
-        }
+        return problems_of(read(conn), may_exceed)
+
+
+def read(conn: sa.Connection) -> dict[str, Rows]:
+    """All rows by the name of the table."""
+    return {
+        table.name: conn.execute(sa.select(table)).all() for table in models.metadata.sorted_tables
+    }
+
+
+def problems_of(tables: Mapping[str, Rows], may_exceed: bool = False) -> list[str]:
+    """Like `problems`, for rows that were read before."""
     return [
         *_capacities(tables, may_exceed),
         *_consumers(tables),

@@ -1,0 +1,511 @@
+"""Schedules: one writing request is paused after a chosen statement while others run.
+
+A *schedule* is a start state, a request A, the number of a statement of A, and other requests.
+`Scheduler.run` runs it on a database server:
+
+1. The start state is written.
+2. A runs in a thread of its own and is paused after that statement.
+3. The other requests run, one after the other, until they are finished or until one of them waits
+   for a lock. The server says whether it waits; no time limit decides it.
+4. A continues to its end, then the others do. A transaction that A repeats is not paused again.
+
+`Scheduler.examine` compares the outcome with the serial orders: A before, between and after the
+others. Every response, and the state that clients can see, must be those of one of these orders.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+import contextlib
+from dataclasses import dataclass, field
+import re
+import threading
+import time
+from typing import Any
+
+from pymysql.constants import CLIENT
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from placement.db.sqlalchemy import models
+from placement.tests.functional.races import arena, audit
+from placement.tests.functional.races.writers import Request, Start
+
+# How long a request may take before the schedule counts as stuck, in seconds.
+PATIENCE = 60
+# A statement that takes longer than this is looked up among those that wait for a lock.
+_POLL = 0.002
+
+Send = Callable[[Request], arena.Answer]
+Tables = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One request, paused after its statement number `boundary`, and those that run meanwhile."""
+
+    start: Start
+    paused: Request
+    boundary: int
+    others: tuple[Request, ...]
+
+    def __str__(self) -> str:
+        others = ', then '.join(f'[{other.name}]' for other in self.others)
+        return (
+            f'{self.start.name}: [{self.paused.name}] paused after statement {self.boundary}, '
+            f'meanwhile {others}'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a client sees of a response, without what differs from run to run."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The responses, that of the paused request first, and the state that they leave.
+
+    :param problems: rules of the data that the state breaks
+    """
+
+    responses: tuple[Response, ...]
+    state: Mapping[str, Any]
+    problems: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A schedule that was run.
+
+    :param statement: the statement after which the request was paused
+    :param has_waited: the other requests waited for a lock of the paused one
+    """
+
+    outcome: Outcome
+    statement: str
+    has_waited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A schedule whose outcome is not allowed."""
+
+    schedule: Schedule
+    run: Run
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        reasons = '\n'.join(f'    {reason}' for reason in self.reasons)
+        return f'{self.schedule}\n    {" ".join(self.run.statement.split())}\n{reasons}'
+
+
+@dataclass(slots=True)
+class Report:
+    """How many schedules were tried, in how many of them a request waited, and what was wrong."""
+
+    tried: int = 0
+    waited: int = 0
+    violations: list[Violation] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        head = (
+            f'{self.tried} schedules, {self.waited} of them with a request that waited for a lock, '
+            f'{len(self.violations)} violations'
+        )
+        return '\n'.join([head, *(str(violation) for violation in self.violations)])
+
+
+@dataclass(slots=True)
+class _Client:
+    """A thread that sends requests, as the listeners of the engine see it."""
+
+    boundary: int = 0  # 0: it is not paused
+    statements: list[str] = field(default_factory=list)
+    session: int = 0  # the number of the server for the connection in use
+    sent: float | None = None  # when the statement was sent that has not returned
+    has_stopped: threading.Event = field(default_factory=threading.Event)  # paused or finished
+    may_continue: threading.Event = field(default_factory=threading.Event)
+
+
+class Scheduler:
+    """Runs schedules on the database of `engine`.
+
+    :param engine: the engine of the service
+    :param send: sends a request to the service
+    """
+
+    def __init__(self, engine: sa.Engine, send: Send) -> None:
+        self._engine = engine
+        self._send = send
+        self._server = _SERVERS[engine.dialect.name](engine)
+        self._clients: dict[int, _Client] = {}
+        self._scripts: dict[Start, str] = {}
+        self._serial: dict[tuple[Start, tuple[Request, ...]], Outcome] = {}
+        self._lengths: dict[tuple[Start, Request], int] = {}
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator['Scheduler']:
+        """Listen to the statements of the service for the duration of the context."""
+        listeners = [
+            ('connect', self._server.set_up),
+            ('before_cursor_execute', self._note_sent),
+            ('after_cursor_execute', self._note_returned),
+        ]
+        for name, listener in listeners:
+            event.listen(self._engine, name, listener)
+        self._engine.dispose()  # so that all connections are set up
+        with futures.ThreadPoolExecutor(2) as self._pool, self._server.connected():
+            # Every run reads all rows, and needs none of the standard ones but VCPU.
+            self._server.execute('DELETE FROM traits; DELETE FROM resource_classes WHERE id <> 0')
+            try:
+                yield self
+            finally:
+                for name, listener in listeners:
+                    event.remove(self._engine, name, listener)
+        self._engine.dispose()
+
+    def schedules(
+        self, start: Start, paused: Request, others: tuple[Request, ...]
+    ) -> Iterator[Schedule]:
+        """The schedules of these requests: one for each statement of the paused request."""
+        for number in range(1, self._length(start, paused) + 1):
+            yield Schedule(start, paused, number, others)
+
+    def examine(self, schedules: Iterable[Schedule]) -> Report:
+        """Run schedules and compare their outcomes with those of the serial orders."""
+        report = Report()
+        for schedule in schedules:
+            run = self.run(schedule)
+            report.tried += 1
+            report.waited += run.has_waited
+            reasons = tuple(self._reasons(schedule, run.outcome))
+            if reasons:
+                report.violations.append(Violation(schedule, run, reasons))
+        return report
+
+    def run(self, schedule: Schedule) -> Run:
+        """Run a schedule.
+
+        :raises AssertionError: the paused request has fewer statements, or a request does not end
+        """
+        self._reset(schedule.start)
+        paused, other = _Client(schedule.boundary), _Client()
+        first = self._pool.submit(self._send_all, paused, [schedule.paused])
+        try:
+            paused.has_stopped.wait(PATIENCE)
+            if len(paused.statements) != schedule.boundary:
+                raise AssertionError(f'{schedule}: there is no such statement')
+            second = self._pool.submit(self._send_all, other, schedule.others)
+            has_waited = self._wait(schedule, other)
+        finally:
+            paused.may_continue.set()
+        answers = first.result(PATIENCE) + second.result(PATIENCE)
+        statement = paused.statements[schedule.boundary - 1]
+        return Run(self._outcome(answers), statement, has_waited)
+
+    def _wait(self, schedule: Schedule, other: _Client) -> bool:
+        """Wait until the other requests are finished (False) or wait for a lock (True)."""
+        deadline = time.monotonic() + PATIENCE
+        while not other.has_stopped.wait(_POLL):
+            if self._waits_for_lock(other):
+                return True
+            if time.monotonic() > deadline:
+                raise AssertionError(f'{schedule}: the other requests neither end nor wait')
+        return False
+
+    def serial(self, start: Start, requests: tuple[Request, ...]) -> Outcome:
+        """The outcome of requests that are sent one after the other."""
+        key = start, requests
+        if key not in self._serial:
+            self._reset(start)
+            self._serial[key] = self._outcome([self._send(request) for request in requests])
+        return self._serial[key]
+
+    def _length(self, start: Start, request: Request) -> int:
+        """The number of statements of a request that runs alone."""
+        key = start, request
+        if key not in self._lengths:
+            self._reset(start)
+            client = _Client()
+            self._pool.submit(self._send_all, client, [request]).result(PATIENCE)
+            self._lengths[key] = len(client.statements)
+        return self._lengths[key]
+
+    def _send_all(self, client: _Client, requests: Sequence[Request]) -> list[arena.Answer]:
+        self._clients[threading.get_ident()] = client
+        try:
+            return [self._send(request) for request in requests]
+        finally:
+            del self._clients[threading.get_ident()]
+            client.has_stopped.set()
+
+    def _waits_for_lock(self, client: _Client) -> bool:
+        sent = client.sent
+        if sent is None or time.monotonic() - sent < _POLL:
+            return False
+        return self._server.waits_for_lock(client.session)
+
+    # Listeners
+
+    def _note_sent(self, conn: sa.Connection, *_: Any) -> None:
+        client = self._clients.get(threading.get_ident())
+        if client is not None:
+            client.session = self._server.session(conn.connection.dbapi_connection)
+            client.sent = time.monotonic()
+
+    def _note_returned(self, conn: Any, cursor: Any, statement: str, *_: Any) -> None:
+        client = self._clients.get(threading.get_ident())
+        if client is None:
+            return
+        client.sent = None
+        client.statements.append(statement)
+        if len(client.statements) == client.boundary:
+            client.has_stopped.set()
+            client.may_continue.wait(PATIENCE)
+
+    # States
+
+    def _reset(self, start: Start) -> None:
+        if start not in self._scripts:
+            self._scripts[start] = _script(start, self._engine.dialect)
+        self._server.execute(self._scripts[start])
+
+    def _outcome(self, answers: Sequence[arena.Answer]) -> Outcome:
+        tables = self._server.read()
+        return Outcome(
+            tuple(Response(answer.status, _comparable(answer.body)) for answer in answers),
+            _state(tables),
+            frozenset(audit.problems_of(tables)),
+        )
+
+    # Judgement
+
+    def _reasons(self, schedule: Schedule, outcome: Outcome) -> Iterator[str]:
+        for response in outcome.responses:
+            if response.status >= 500:
+                yield f'{response.status}: {response.body}'
+        orders = list(self._orders(schedule))
+        if self._may_have_problems(schedule):
+            allowed = {problem for order in orders for problem in order.problems}
+        else:
+            allowed = set()
+        yield from sorted(outcome.problems - allowed)
+        if outcome not in orders:
+            yield f'the outcome is that of no serial order: {_differences(outcome, orders[-1])}'
+            for number, order in enumerate(orders):
+                yield f'the paused request as number {number}: {_differences(order, outcome)}'
+
+    def _may_have_problems(self, schedule: Schedule) -> bool:
+        """Whether a serial order may break a rule: by design, or because the start state does."""
+        requests = (schedule.paused, *schedule.others)
+        return not schedule.start.c_is_recorded or any(request.shrinks for request in requests)
+
+    def _orders(self, schedule: Schedule) -> Iterator[Outcome]:
+        """The outcomes of the serial orders, with the response of the paused request first."""
+        others = schedule.others
+        for place in range(len(others) + 1):
+            requests = (*others[:place], schedule.paused, *others[place:])
+            found = self.serial(schedule.start, requests)
+            answers = list(found.responses)
+            own = answers.pop(place)
+            yield Outcome((own, *answers), found.state, found.problems)
+
+
+class _Server:
+    """A second way to the database, and what differs between the database servers."""
+
+    connect_args: Mapping[str, Any] = {}
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = sa.create_engine(
+            engine.url,
+            isolation_level='AUTOCOMMIT',
+            connect_args=dict(self.connect_args),
+            poolclass=sa.NullPool,
+        )
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[None]:
+        with self._engine.connect() as self._conn:
+            yield
+
+    def execute(self, script: str) -> None:
+        """Execute several statements with one round trip."""
+        self._conn.exec_driver_sql(script.replace('%', '%%'))
+
+    def read(self) -> dict[str, Sequence[Any]]:
+        return audit.read(self._conn)
+
+    def set_up(self, dbapi_connection: Any, record: Any) -> None:
+        """Prepare a connection of the service."""
+
+    def session(self, dbapi_connection: Any) -> int:
+        """The number that the server gave to a connection."""
+        raise NotImplementedError
+
+    def waits_for_lock(self, session: int) -> bool:
+        """Whether the statement of a connection waits for a lock of another transaction."""
+        raise NotImplementedError
+
+
+class _MySQL(_Server):
+    connect_args = {'client_flag': CLIENT.MULTI_STATEMENTS}
+
+    def execute(self, script: str) -> None:
+        cursor = self._conn.connection.cursor()
+        cursor.execute(script)
+        while cursor.nextset():
+            pass
+        cursor.close()
+
+    def session(self, dbapi_connection: Any) -> int:
+        return int(dbapi_connection.thread_id())
+
+    def waits_for_lock(self, session: int) -> bool:
+        # The tables of information_schema are copies that are renewed after 0.1 s without a reader.
+        status = self._conn.exec_driver_sql('SHOW ENGINE INNODB STATUS').one()[2]
+        transactions = re.split(r'^---TRANSACTION ', status, flags=re.MULTILINE)[1:]
+        own = re.compile(rf'^\w+ thread id {session},', re.MULTILINE)
+        return any(
+            own.search(text) and re.search('^LOCK WAIT', text, re.MULTILINE)
+            for text in transactions
+        )
+
+
+class _PostgreSQL(_Server):
+    def set_up(self, dbapi_connection: Any, record: Any) -> None:
+        # The server looks for a deadlock after a second.
+        cursor = dbapi_connection.cursor()
+        cursor.execute("SET SESSION deadlock_timeout = '20ms'")
+        cursor.close()
+        dbapi_connection.commit()
+
+    def session(self, dbapi_connection: Any) -> int:
+        return int(dbapi_connection.info.backend_pid)
+
+    def waits_for_lock(self, session: int) -> bool:
+        query = 'SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = %s'
+        return bool(self._conn.exec_driver_sql(query, (session,)).scalar())
+
+
+_SERVERS: dict[str, type[_Server]] = {'mysql': _MySQL, 'postgresql': _PostgreSQL}
+
+
+def _script(start: Start, dialect: sa.Dialect) -> str:
+    """The statements that replace all rows by those of a start state."""
+    tables = models.metadata.tables
+    rows = start.rows()
+    providers = tables['resource_providers']
+    statements: list[Any] = [
+        # Providers refer to each other, and MySQL checks that row by row.
+        sa.update(providers).values(
+            root_provider_id=None, parent_provider_id=None, updated_at=sa.null()
+        )
+    ]
+    for table in reversed(models.metadata.sorted_tables):
+        delete = sa.delete(table)
+        if table.name == 'resource_classes':
+            delete = delete.where(table.c.id != 0)
+        statements.append(delete)
+    for table in models.metadata.sorted_tables:
+        if rows[table.name]:
+            statements.append(sa.insert(table).values(list(rows[table.name])))
+    compiled = [
+        str(statement.compile(dialect=dialect, compile_kwargs={'literal_binds': True}))
+        for statement in statements
+    ]
+    return ';\n'.join(compiled)
+
+
+def _comparable(body: Any) -> Any:
+    """The body of a response without the id of the request."""
+    if isinstance(body, dict) and 'errors' in body:
+        return [
+            {key: value for key, value in error.items() if key != 'request_id'}
+            for error in body['errors']
+        ]
+    return body
+
+
+def _state(tables: Tables) -> dict[str, Any]:
+    """What clients can see of the rows: names instead of ids, and no times."""
+    names = {
+        table: {row.id: getattr(row, column) for row in tables[table]}
+        for table, column in (
+            ('resource_providers', 'uuid'),
+            ('resource_classes', 'name'),
+            ('traits', 'name'),
+            ('placement_aggregates', 'uuid'),
+            ('projects', 'external_id'),
+            ('users', 'external_id'),
+            ('consumer_types', 'name'),
+        )
+    }
+    providers, classes = names['resource_providers'], names['resource_classes']
+    state: dict[str, Any] = {table: sorted(known.values()) for table, known in names.items()}
+    state['resource_providers'] = sorted(
+        (
+            row.uuid,
+            row.name,
+            row.generation,
+            providers.get(row.root_provider_id),
+            providers.get(row.parent_provider_id),
+        )
+        for row in tables['resource_providers']
+    )
+    state['inventories'] = sorted(
+        (
+            str(providers.get(row.resource_provider_id)),
+            str(classes.get(row.resource_class_id)),
+            *(row.total, row.reserved, row.min_unit, row.max_unit, row.step_size),
+            row.allocation_ratio,
+        )
+        for row in tables['inventories']
+    )
+    state['allocations'] = sorted(
+        (
+            row.consumer_id,
+            str(providers.get(row.resource_provider_id)),
+            str(classes.get(row.resource_class_id)),
+            row.used,
+        )
+        for row in tables['allocations']
+    )
+    state['consumers'] = sorted(
+        (
+            row.uuid,
+            row.generation,
+            names['projects'].get(row.project_id),
+            names['users'].get(row.user_id),
+            names['consumer_types'].get(row.consumer_type_id),
+        )
+        for row in tables['consumers']
+    )
+    state['resource_provider_traits'] = sorted(
+        (
+            str(providers.get(row.resource_provider_id)),
+            str(names['traits'].get(row.trait_id)),
+        )
+        for row in tables['resource_provider_traits']
+    )
+    state['resource_provider_aggregates'] = sorted(
+        (
+            str(providers.get(row.resource_provider_id)),
+            str(names['placement_aggregates'].get(row.aggregate_id)),
+        )
+        for row in tables['resource_provider_aggregates']
+    )
+    return state
+
+
+def _differences(outcome: Outcome, reference: Outcome) -> str:
+    """The responses, and the rows that another outcome has not."""
+    parts = [f'{response.status} {response.body or ""}'.strip() for response in outcome.responses]
+    for name, rows in outcome.state.items():
+        own = [row for row in rows if row not in reference.state[name]]
+        if own:
+            parts.append(f'{name} {own}')
+    return '; '.join(parts)

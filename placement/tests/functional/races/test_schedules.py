@@ -1,0 +1,168 @@
+"""Pairs of writing requests, one paused after each of its statements while the other runs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import itertools
+import logging
+import os
+import sys
+from typing import Any
+from unittest import mock
+
+from oslotest import base
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from placement import db_api, handler
+from placement.db.sqlalchemy import models
+from placement.objects import generation
+from placement.tests.functional.races import arena, schedules, writers
+from placement.tests.functional.races.schedules import Report, Schedule
+from placement.tests.functional.races.writers import Request, Start
+
+# If this variable is set, all schedules run: some 19,000, about eight minutes on each engine.
+ALL = 'PLACEMENT_TEST_ALL_SCHEDULES'
+# Otherwise one pair of so many. It has no factor in common with the number of requests, so that
+# each request is among the pairs, in both places.
+PART = 31
+
+Pair = tuple[Request, Request]
+
+
+class CatalogueTest(base.BaseTestCase):
+    def test_every_writing_route_is_among_the_requests(self):
+        """A new route needs a request here."""
+        mapper = handler.Mapper(handler.ROUTE_DECLARATIONS)
+        tried = set()
+        for request in writers.every(writers.RECORDED):
+            route, _ = mapper.match(request.path)
+            tried.add(route.methods[request.method])
+        written = {
+            application
+            for methods in handler.ROUTE_DECLARATIONS.values()
+            for method, application in methods.items()
+            if method != 'GET'
+        }
+        self.assertEqual(written, tried)
+
+    def test_names_are_unique(self):
+        """A report names requests, and outcomes are kept by request."""
+        names = [request.name for request in writers.every(writers.RECORDED)]
+        self.assertEqual(sorted(set(names)), sorted(names))
+
+    def test_start_state_is_about_every_table(self):
+        """A start state replaces all rows of the database."""
+        tables = {table.name for table in models.metadata.sorted_tables}
+        self.assertEqual(tables, writers.RECORDED.rows().keys())
+
+    def test_part_reaches_every_request(self):
+        requests = writers.every(writers.RECORDED)
+        pairs = list(itertools.product(requests, requests))[::PART]
+        self.assertEqual(set(requests), {paused for paused, _ in pairs})
+        self.assertEqual(set(requests), {other for _, other in pairs})
+
+
+class WithScheduler(arena.Arena):
+    """Gives each test a scheduler."""
+
+    def setUp(self):
+        if not arena.on_server():
+            self.skipTest('on SQLite a writer is alone from its first statement')
+        super().setUp()
+        # Formatting the records of so many requests takes a quarter of the time.
+        self.addCleanup(logging.disable, logging.NOTSET)
+        logging.disable(logging.INFO)
+        context = schedules.Scheduler(db_api.get_placement_engine(), self.send).opened()
+        self.scheduler = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+
+    def send(self, request: Request) -> arena.Answer:
+        return self.ask(request.method, request.path, request.body, request.version)
+
+
+class SchedulesTest(WithScheduler):
+    def examine(self, least: int, tried: Iterable[Schedule]) -> None:
+        """Run schedules: at least `least` of them, and no violation."""
+        report = self.scheduler.examine(tried)
+        if ALL in os.environ:
+            print(f'{self.id()}: {report}', file=sys.stderr)
+        if report.violations:
+            self.fail(str(report))
+        self.assertGreaterEqual(report.tried, least)
+        self.assertGreater(report.waited, 0)
+
+    def at_each_statement(self, start: Start, pairs: Iterable[Pair]) -> Iterator[Schedule]:
+        for paused, other in pairs:
+            yield from self.scheduler.schedules(start, paused, (other,))
+
+    def test_pairs(self):
+        """Each request, paused after each of its statements, beside each request."""
+        requests = writers.every(writers.RECORDED)
+        pairs = selected(itertools.product(requests, requests))
+        self.examine(500, self.at_each_statement(writers.RECORDED, pairs))
+
+
+class SchedulerTest(WithScheduler):
+    """The scheduler pauses where it has to, and finds an over-allocation."""
+
+    # Of two new consumers MariaDB may let one wait for the index record of the other.
+    paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, 1)
+    other = writers.put('N uses 4 of ROOT', writers.N, {writers.ROOT: {'VCPU': 4}}, None)
+
+    def examine(self) -> Report:
+        return self.scheduler.examine(
+            self.scheduler.schedules(writers.RECORDED, self.paused, (self.other,))
+        )
+
+    def test_other_request_waits_from_the_lock_on(self):
+        runs = [
+            self.scheduler.run(schedule)
+            for schedule in self.scheduler.schedules(writers.RECORDED, self.paused, (self.other,))
+        ]
+        (lock,) = (
+            number
+            for number, run in enumerate(runs)
+            if 'FROM resource_providers' in run.statement and 'FOR UPDATE' in run.statement
+        )
+        self.assertEqual(
+            [False] * lock + [True] * (len(runs) - lock), [run.has_waited for run in runs]
+        )
+        for number, run in enumerate(runs):
+            answered = [response.status for response in run.outcome.responses]
+            self.assertEqual([409, 204] if number < lock else [204, 409], answered)
+
+    def test_claims_without_locks_and_generations_are_found(self):
+        """Both guards have to be removed: each is enough on one server."""
+        self.assertEqual([], self.examine().violations)
+        self.without_provider_locks()
+        self.assertEqual([], self.examine().violations)
+        with mock.patch.object(generation, 'raise_providers', increment_blindly):
+            report = self.examine()
+        used = {
+            sum(row[-1] for row in found.run.outcome.state['allocations'] if writers.ROOT in row)
+            for found in report.violations
+            if found.run.outcome.problems
+        }
+        self.assertEqual({14}, used, str(report))
+
+    def without_provider_locks(self) -> None:
+        def unlocked(conn: Any, cursor: Any, statement: str, parameters: Any, *_: Any) -> Any:
+            if 'FROM resource_providers' in statement:
+                statement = statement.replace('FOR UPDATE', '')
+            return statement, parameters
+
+        engine = db_api.get_placement_engine()
+        event.listen(engine, 'before_cursor_execute', unlocked, retval=True)
+        self.addCleanup(event.remove, engine, 'before_cursor_execute', unlocked)
+
+
+def increment_blindly(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
+    """Like `generation.raise_providers`, whatever the generations are."""
+    table = models.resource_providers
+    conn.execute(
+        sa.update(table).where(table.c.id.in_(seen)).values(generation=table.c.generation + by)
+    )
+
+
+def selected(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The pairs of this run."""
+    return itertools.islice(pairs, 0, None, 1 if ALL in os.environ else PART)
