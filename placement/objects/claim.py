@@ -30,6 +30,7 @@ from placement.objects.resource_provider import Locked
 _HELD = models.allocations
 _PROVIDERS = models.resource_providers
 _CLASSES = models.resource_classes
+_CONSUMERS = models.consumers
 
 # Outer joins: an allocation is released even if its provider or its class does not exist.
 _OF_CONSUMERS = (
@@ -140,7 +141,26 @@ def prepare(
     named = {uuid for claim in claims for uuid in claim.allocations}
     stored = {row.provider_uuid for row in cleared if row.provider_uuid is not None}
     providers = resource_provider.lock(conn, named.union(provider_uuids), stored)
+    _require_still_unknown(conn, claims, consumers)
     return Ground(consumers, held, cleared, providers, owners)
+
+
+def _require_still_unknown(
+    conn: sa.Connection, claims: Iterable[Claim], consumers: Mapping[str, Consumer]
+) -> None:
+    """Check that no consumer was created that the request empties and that had no row to lock.
+
+    Other unknown consumers are inserted, and the unique key detects the conflict. From here on
+    the locks of the providers keep the usage that decides as it is.
+
+    :raises exception.LostSwap: a concurrent transaction created one of them
+    """
+    unknown = {claim.consumer_uuid for claim in claims if not claim.allocations} - consumers.keys()
+    if not unknown:
+        return
+    query = sa.select(_CONSUMERS.c.id).where(_CONSUMERS.c.uuid.in_(sorted(unknown))).limit(1)
+    if conn.execute(query).first() is not None:
+        raise exception.LostSwap('A consumer that the request empties')
 
 
 def require_providers(claims: Iterable[Claim], ground: Ground) -> None:

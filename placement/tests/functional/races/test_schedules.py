@@ -19,7 +19,7 @@ from placement.tests.functional.races import arena, schedules, writers
 from placement.tests.functional.races.schedules import Report, Schedule
 from placement.tests.functional.races.writers import Request, Start
 
-# If this variable is set, all schedules run: some 19,000, about eight minutes on each engine.
+# If this variable is set, all schedules run: some 20,000, about eight minutes on each engine.
 ALL = 'PLACEMENT_TEST_ALL_SCHEDULES'
 # Otherwise one pair of so many. It has no factor in common with the number of requests, so that
 # each request is among the pairs, in both places.
@@ -99,6 +99,15 @@ class SchedulesTest(WithScheduler):
         requests = writers.every(writers.RECORDED)
         pairs = selected(itertools.product(requests, requests))
         self.examine(500, self.at_each_statement(writers.RECORDED, pairs))
+
+    def test_consumer_is_created_while_it_is_emptied(self):
+        """A consumer without allocations has no row that could be locked."""
+        claims = writers.claims(writers.RECORDED)
+        emptied = [claim for claim in claims if ': N is emptied' in claim.name]
+        created = [claim for claim in claims if writers.N in claim.consumers]
+        pairs = [(empty, other) for empty in emptied for other in created]
+        pairs += [(other, empty) for empty, other in pairs]
+        self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
 
 
 class SchedulerTest(WithScheduler):

@@ -166,6 +166,12 @@ def claims(start: Start) -> list[Request]:
         put('C moves to LEAF', C, {LEAF: {'VCPU': 6}}, own),
         old_put('C moves to LEAF', C, {LEAF: {'VCPU': 6}}),
         put('C is emptied', C, {}, own),
+        put('N is emptied', N, {}, None),
+        post(
+            'N is emptied, D uses 4 of ROOT',
+            {N: old_claim({}), D: old_claim({ROOT: {'VCPU': 4}})},
+            '1.13',
+        ),
         post(
             'C moves to LEAF, M takes its share',
             {C: claim({LEAF: {'VCPU': 6}}, own), M: claim({ROOT: {'VCPU': 6}}, None)},
