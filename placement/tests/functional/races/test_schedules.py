@@ -19,7 +19,7 @@ from placement.tests.functional.races import arena, schedules, writers
 from placement.tests.functional.races.schedules import Report, Schedule
 from placement.tests.functional.races.writers import Request, Start
 
-# If this variable is set, all schedules run: some 20,000, about eight minutes on each engine.
+# If this variable is set, all schedules run: some 27,000, about ten minutes on each engine.
 ALL = 'PLACEMENT_TEST_ALL_SCHEDULES'
 # Otherwise one pair of so many. It has no factor in common with the number of requests, so that
 # each request is among the pairs, in both places.
@@ -46,8 +46,9 @@ class CatalogueTest(base.BaseTestCase):
 
     def test_names_are_unique(self):
         """A report names requests, and outcomes are kept by request."""
-        names = [request.name for request in writers.every(writers.RECORDED)]
-        self.assertEqual(sorted(set(names)), sorted(names))
+        for start in (writers.RECORDED, writers.UNRECORDED):
+            names = [request.name for request in writers.every(start)]
+            self.assertEqual(sorted(set(names)), sorted(names))
 
     def test_start_state_is_about_every_table(self):
         """A start state replaces all rows of the database."""
@@ -100,6 +101,16 @@ class SchedulesTest(WithScheduler):
         pairs = selected(itertools.product(requests, requests))
         self.examine(500, self.at_each_statement(writers.RECORDED, pairs))
 
+    def test_pairs_with_a_missing_consumer_row(self):
+        """All pairs of which one writes a consumer that has allocations and no consumers row."""
+        requests = writers.every(writers.UNRECORDED)
+        pairs = selected(
+            (paused, other)
+            for paused, other in itertools.product(requests, requests)
+            if writers.C in paused.consumers | other.consumers
+        )
+        self.examine(200, self.at_each_statement(writers.UNRECORDED, pairs))
+
     def test_consumer_is_created_while_it_is_emptied(self):
         """A consumer without allocations has no row that could be locked."""
         claims = writers.claims(writers.RECORDED)
@@ -108,6 +119,26 @@ class SchedulesTest(WithScheduler):
         pairs = [(empty, other) for empty in emptied for other in created]
         pairs += [(other, empty) for empty, other in pairs]
         self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
+
+    def test_allocations_are_deleted_while_they_are_replaced(self):
+        """They are there in both orders, so the response is never 404 Not Found."""
+        start = writers.UNRECORDED
+        paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, None)
+        other = writers.release('C', writers.C)
+        self.examine(9, self.scheduler.schedules(start, paused, (other,)))
+
+    def test_allocations_are_deleted_and_their_share_is_claimed(self):
+        """While a request that writes the same consumer is paused, with and without its row."""
+        tried: list[Iterator[Schedule]] = []
+        for start in (writers.NEARLY_FULL, writers.NEARLY_FULL_UNRECORDED):
+            others = (
+                writers.release('C', writers.C),
+                writers.put('D uses 8 of ROOT', writers.D, {writers.ROOT: {'VCPU': 8}}, None),
+            )
+            for paused in writers.claims(start):
+                if writers.C in paused.consumers:
+                    tried.append(self.scheduler.schedules(start, paused, others))
+        self.examine(150, itertools.chain.from_iterable(tried))
 
 
 class SchedulerTest(WithScheduler):

@@ -113,6 +113,9 @@ class Start:
 
 
 RECORDED = Start('all rows present', c_is_recorded=True)
+UNRECORDED = Start('no row of consumer C', c_is_recorded=False)
+NEARLY_FULL = Start('C uses 8 of 10', c_is_recorded=True, c_uses=8)
+NEARLY_FULL_UNRECORDED = Start('C uses 8 of 10, no row of C', c_is_recorded=False, c_uses=8)
 
 
 def _row(id_: int, **values: Any) -> dict[str, Any]:
