@@ -83,10 +83,21 @@ def check_accept(*offers: str) -> Callable[[Handler], Handler]:
     return decorator
 
 
-@functools.lru_cache(maxsize=256)
+# Clients send a few short headers over and over, and can send long ones.
+_LONGEST_CACHED = 256
+
+
 def _acceptable(header: str, offers: tuple[str, ...]) -> list[tuple[str, float]]:
     """The offers that an Accept header admits, the preferred one first."""
+    read = _cached_offers if len(header) <= _LONGEST_CACHED else _offers
+    return read(header, offers)
+
+
+def _offers(header: str, offers: tuple[str, ...]) -> list[tuple[str, float]]:
     return list(create_accept_header(header).acceptable_offers(list(offers)))
+
+
+_cached_offers = functools.lru_cache(maxsize=256)(_offers)
 
 
 # Reading a request --------------------------------------------------------------
