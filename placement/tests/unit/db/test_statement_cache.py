@@ -1,5 +1,8 @@
 """The cache of compiled statements stays within its bound."""
 
+import gc
+
+import fixtures
 from oslotest import base
 import sqlalchemy as sa
 
@@ -18,6 +21,11 @@ SIZE = statement_cache.estimated_bytes(SMALL)
 
 
 class StatementCacheTest(base.BaseTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        # Collecting the garbage of a whole test process takes long.
+        self.collect = self.useFixture(fixtures.MockPatchObject(gc, 'collect')).mock
+
     def test_a_statement_is_found_by_its_key(self):
         cache = statement_cache.StatementCache()
         cache['key'] = SMALL
@@ -34,6 +42,14 @@ class StatementCacheTest(base.BaseTestCase):
             self.assertLessEqual(cache.bytes, cache.capacity)
             self.assertEqual(SIZE * len(cache), cache.bytes)
         self.assertGreater(len(cache), 5)
+
+    def test_garbage_is_collected_after_each_eviction(self):
+        cache = statement_cache.StatementCache(capacity=SIZE * 20)
+        for number in range(20):
+            cache[number] = SMALL
+        self.collect.assert_not_called()
+        cache[20] = SMALL
+        self.collect.assert_called_once_with()
 
     def test_the_statements_used_last_are_kept(self):
         cache = statement_cache.StatementCache(capacity=SIZE * 20)
