@@ -21,6 +21,8 @@ _MYSQL_RIVALRY = frozenset({
     1213,  # deadlock, or a transaction that lost certification
     1317,  # interrupted to let another node's transaction through
     1412,  # table definition has changed
+})  # fmt: skip
+_MYSQL_KEY_VIOLATION = frozenset({
     1022, 1062, 1586,  # duplicate key
     1216, 1217, 1451, 1452,  # missing or remaining reference
 })  # fmt: skip
@@ -51,7 +53,8 @@ _TOO_LARGE = (
     'number of parameters must be between',
 )
 
-_STATE_RIVALRY = frozenset({'40001', '40P01', '23503', '23505'})
+_STATE_RIVALRY = frozenset({'40001', '40P01'})
+_STATE_KEY_VIOLATION = frozenset({'23503', '23505'})
 _STATE_LOCK_TIMEOUT = '55P03'
 _STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006', '25P03', '25P04')
 _STATE_BAD_VALUE = ('22',)
@@ -97,7 +100,9 @@ def is_rivalry(exc: Exception) -> bool:
 
 def is_key_violation(exc: Exception) -> bool:
     """Whether a unique key or a foreign key refused a row."""
-    return isinstance(exc, (db_exc.DBDuplicateEntry, db_exc.DBReferenceError))
+    if isinstance(exc, (db_exc.DBDuplicateEntry, db_exc.DBReferenceError)):
+        return True
+    return _mysql_number(exc) in _MYSQL_KEY_VIOLATION or _sql_state(exc) in _STATE_KEY_VIOLATION
 
 
 def is_connection_lost(exc: Exception) -> bool:

@@ -8,7 +8,7 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from placement import exception
-from placement.db import names
+from placement.db import failures, names
 from placement.db.sqlalchemy import models
 
 _CONSUMERS = models.consumers
@@ -80,8 +80,8 @@ def create(
         return
     try:
         conn.execute(sa.insert(_CONSUMERS), new)
-    except db_exc.DBDuplicateEntry:
-        if len(requested) > 1:
+    except db_exc.DBError as exc:
+        if failures.is_key_violation(exc) and len(requested) > 1:
             # Without a concurrent transaction, a retry would fail in the same way.
             conn.rollback()
             names.require_different(conn, _CONSUMERS.c.uuid, requested)
