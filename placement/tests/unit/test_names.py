@@ -47,8 +47,3 @@ class DistinctTest(base.BaseTestCase):
         found = {'a': 1, 'b': 2, 'A': 1}
         refused = self.assertRaises(exception.AmbiguousKeys, names.require_distinct, found)
         self.assertEqual('A', refused.key)
-
-    def test_values_by_stored_name(self):
-        stored = {'a': 'A', 'b': 'b', 'A': 'A'}
-        self.assertEqual({'A': 1, 'b': 2}, names.by_stored_name({'a': 1, 'b': 2}, stored))
-        self.assertRaises(exception.AmbiguousKeys, names.by_stored_name, {'a': 1, 'A': 2}, stored)
