@@ -173,7 +173,7 @@ def _largest(slot: model.Slot) -> list[tuple[int, int]]:
 @functools.lru_cache(maxsize=256)
 def _has_stock(number: int, amount: int) -> Clause:
     """Whether the inventory of this number has an amount to give."""
-    return clauses.can_serve(_inventory(number), amount)
+    return clauses.may_serve(_inventory(number), amount)
 
 
 @functools.cache

@@ -152,14 +152,10 @@ _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
-_HAS_ROOT = sa.or_(
-    # Most members are roots, which spares a look-up.
-    sa.and_(MEMBERS.c.parent_provider_id.is_(None), MEMBERS.c.root_provider_id == MEMBERS.c.id),
-    clauses.found(
-        sa.select(sa.literal_column('1'))
-        .where(ROOTS.c.id == ROOT_OF_MEMBER, *_IS_ROOT)
-        .correlate(MEMBERS)
-    ),
+_HAS_ROOT = clauses.found(
+    sa.select(sa.literal_column('1'))
+    .where(ROOTS.c.id == ROOT_OF_MEMBER, *_IS_ROOT)
+    .correlate(MEMBERS)
 )
 # The largest id that there can be.
 MAX_ID = 2**31 - 1
@@ -212,13 +208,12 @@ def page_of_servers(
     root = ROOT_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(root > _AFTER, root <= _UPTO, *tests, serves(slot), _HAS_ROOT)
+        .where(root > _AFTER, root <= _UPTO, *tests, serves(slot))
         .group_by(root)
         .order_by(root)
         .limit(_SIZE)
     )
-    if others:
-        few = few.having(in_order(others))
+    few = few.having(in_order([*others, _HAS_ROOT]))
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 

@@ -20,7 +20,7 @@ from placement.db.sqlalchemy import models
 MAX_AMOUNT = 2**31 - 1
 # MySQL keeps ratios in single precision, and drivers return six digits of them: half a unit of the
 # last digit is up to 5 in a million.
-_MORE_THAN_EXACT = 1.00001
+_SLIGHTLY_LESS = 0.99999
 
 # The names of rows inside of the subqueries. They are made once: an alias costs more than the rest
 # of a clause.
@@ -64,13 +64,32 @@ def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     """Whether the `inventory` row has `amount` to give, beside what is in use."""
     if amount > MAX_AMOUNT:
         return sa.false()
-    columns = inventory.c
-    rough = (columns.total - columns.reserved) * columns.allocation_ratio * _MORE_THAN_EXACT
-    # The sum, and the conversion of the ratio, are left to rows on which the amount would fit if
-    # nothing were in use.
+    needed = used(inventory) + amount
+    return sa.and_(_could_serve(inventory, amount), capacity(inventory) >= needed)
+
+
+def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+    """Whether the `inventory` row has `amount` to give, or a few millionths less.
+
+    For a prefilter. PERF: a search in which no inventory has enough left is 5 % faster with it
+    (MariaDB, 10,000 providers, 2026-11).
+    """
+    if amount > MAX_AMOUNT:
+        return sa.false()
+    needed = (used(inventory) + amount) * _SLIGHTLY_LESS
+    return sa.and_(_could_serve(inventory, amount), _nominal_capacity(inventory) >= needed)
+
+
+def _could_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+    """What is necessary, and spares other rows the sum of usage and a conversion of the ratio."""
     return sa.and_(
-        allows(inventory, amount), rough >= amount, capacity(inventory) >= used(inventory) + amount
+        allows(inventory, amount), _nominal_capacity(inventory) >= amount * _SLIGHTLY_LESS
     )
+
+
+def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
+    """The capacity with the ratio as the column has it: on MySQL up to 5 in a million off."""
+    return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
 
 
 def listed(ids: Iterable[int]) -> sa.BindParameter[Any]:
@@ -211,7 +230,8 @@ def _exact_float(element, compiler, **kw) -> str:
 @compiler.compiles(exact_float, 'mysql', 'mariadb')
 def _exact_float_mysql(element, compiler, **kw) -> str:
     # A FLOAT has single precision: 0.7 is 0.699999988 in an expression. Drivers return the number
-    # that its text stands for.
+    # that its text stands for. MariaDB multiplies a text as DECIMAL, and a sum with 0e0 as DOUBLE:
+    # 100 * 1.15 is 115 in the former and 114.99999999999999 in the latter, as in Python.
     return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
 
 
