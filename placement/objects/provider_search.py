@@ -12,7 +12,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.db import clauses
+from placement.db import clauses, names
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -203,11 +203,10 @@ def _traits(
 
 def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], list[Clause]]:
     """Clauses for the aggregates to be in, and for those not to be in."""
-    ids = _ids(
-        conn,
-        models.placement_aggregates.c.uuid,
-        [*filters.member_of, filters.forbidden_aggregates],
-    )
+    column, sets = models.placement_aggregates.c.uuid, [*filters.member_of]
+    sets.append(filters.forbidden_aggregates)
+    stored = _ids(conn, column, sets)
+    ids = names.ids(conn, column, frozenset().union(*sets), stored)
     found = [[ids[uuid] for uuid in any_of if uuid in ids] for any_of in filters.member_of]
     if not all(found):
         raise _Nothing
@@ -229,10 +228,11 @@ def _amounts(
 
 
 def _ids(conn: sa.Connection, name: sa.Column[Any], sets: Collection[AnyOf]) -> dict[str, int]:
-    names = sorted(frozenset().union(*sets))
-    if not names:
+    """The ids of the rows that the database finds by these names, by stored name."""
+    requested = sorted(frozenset().union(*sets))
+    if not requested:
         return {}
-    rows = conn.execute(sa.select(name, name.table.c.id).where(name.in_(names)))
+    rows = conn.execute(sa.select(name, name.table.c.id).where(name.in_(requested)))
     return {row[0]: row[1] for row in rows}
 
 

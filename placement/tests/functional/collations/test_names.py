@@ -166,7 +166,7 @@ class Names:
             generation = self.sure('PUT', own, body)['resource_provider_generation']
             different = {LOWER if same and one != known else one for one in uuids}
             self.assertEqual(len(different), len(self.sure('GET', own)['aggregates']))
-        for member_of in (f'in:{known},{UPPER}', UPPER):
+        for member_of in (f'in:{known},{UPPER}', UPPER, f'in:{known},{LOWER}', LOWER):
             expected = [LOWER] if same else []
             found = self.sure('GET', f'/resource_providers?member_of={member_of}')
             self.assertEqual(expected, [one['uuid'] for one in found['resource_providers']])
