@@ -43,6 +43,8 @@ class Task:
     one_per_tree: bool
     # same_subtree as sets of slot numbers.
     subtrees: tuple[frozenset[int], ...]
+    # Whether there are traits that the providers of the group without suffix need together.
+    collective: bool
     # A slot of each kind: the classes of the group without suffix, and suffixed groups.
     loose: Mapping[int, model.Slot]
     granular: Mapping[int, model.Slot]
@@ -62,6 +64,7 @@ class Task:
                 frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
                 for suffixes in query.same_subtrees
             ),
+            collective=bool(query.collective_traits),
             loose={kind: slot for kind, slot in samples.items() if not slot.granular},
             granular={kind: slot for kind, slot in samples.items() if slot.granular},
         )
@@ -81,19 +84,32 @@ def solve(
         if eligibility.serves_alone(anchor.root, task.slots):
             yield (anchor.root.id,) * len(task.slots)
         return
-    servers = yield from _servers(task, anchor, steps)
+    if task.granular:
+        servers = yield from _servers(task, anchor, steps)
+    else:
+        steps.used += len(anchor.tree) + len(anchor.lenders)
+        servers = eligibility.class_servers(task.slots, anchor)
     if not servers:
         return
-    terminal = rules.collective_traits(task.query, task.slots, servers)
-    steps.used += len(terminal) * (len(anchor.tree) + len(anchor.lenders)) // 8
-    if not all(rule.slots for rule in terminal):
+    terminal: list[rules.OneOf] = []
+    if task.collective:
+        terminal = rules.collective_traits(task.query, task.slots, servers)
+        steps.used += len(terminal) * (len(anchor.tree) + len(anchor.lenders)) // 8
+        if not all(rule.slots for rule in terminal):
+            return
+    if task.granular or terminal or task.one_per_tree:
+        domains = _domains(servers, rng)
+        yield from _search(task, anchor, servers, domains, terminal, steps, rng)
         return
-    domains = _domains(servers, rng)
-    if not task.granular and not terminal and not task.one_per_tree:
-        # Each slot takes a class of its own, so none takes from another: all combinations hold.
-        yield from _combinations(domains, steps)
-        return
-    yield from _search(task, anchor, servers, domains, terminal, steps, rng)
+    # Each slot takes a class of its own, so none takes from another: all combinations hold.
+    if rng:
+        servers = [rng.sample(found, len(found)) for found in servers]
+    cost = CANDIDATE_COST * len(servers)
+    for chosen in itertools.product(*([provider.id for provider in found] for found in servers)):
+        if steps.used > steps.pause_at:
+            yield None
+        steps.used += cost
+        yield chosen
 
 
 def _servers(
@@ -128,15 +144,6 @@ def _domains(servers: Sequence[Sequence[model.Provider]], rng: random.Random | N
         if id(found) not in made:
             made[id(found)] = [provider.id for provider in found]
     return [made[id(found)] for found in servers]
-
-
-def _combinations(domains: Domains, steps: Steps) -> Solutions:
-    cost = CANDIDATE_COST * len(domains)
-    for chosen in itertools.product(*domains):
-        if steps.used > steps.pause_at:
-            yield None
-        steps.used += cost
-        yield chosen
 
 
 def _search(
@@ -213,9 +220,9 @@ class _Search:
         self._due: list[list[rules.OneOf]] = [[] for _ in domains]
         for rule in terminal:
             self._due[max(depths[slot] for slot in rule.slots)].append(rule)
-        self._due_cost = [
-            sum(1 + len(rule.slots) // 8 for rule in due) if due else 0 for due in self._due
-        ]
+        self._due_cost = [0] * len(domains)
+        for depth, due in enumerate(self._due) if terminal else ():
+            self._due_cost[depth] = sum(1 + len(rule.slots) // 8 for rule in due)
         steps.used += len(domains)
 
     def run(self) -> Solutions:

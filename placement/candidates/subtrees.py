@@ -157,7 +157,8 @@ class _Splitter:
         else:
             tops = []
         for top in options if self._viable else ():
-            if any(self._below(positions, [slots], top)):
+            narrowed = self._subtree(positions, slots, top)
+            if narrowed and any(self._parts(narrowed, [slots], top)):
                 tops.append(top)
             if self._steps.used > self._steps.pause_at:
                 yield None
@@ -172,24 +173,21 @@ class _Splitter:
         """
         same_subtrees = [slots for slots, _ in chosen]
         for top in chosen[-1][1]:
-            self._steps.used += 1
-            for part in self._below(positions, same_subtrees, top):
+            narrowed = self._subtree(positions, same_subtrees[-1], top)
+            for part in self._parts(narrowed, same_subtrees, top) if narrowed else ():
                 yield part
                 if self._steps.used > self._steps.pause_at:
                     yield None
             if self._steps.used > self._steps.pause_at:
                 yield None
 
-    def _below(
-        self, positions: _Positions, same_subtrees: Sequence[Slots], top: int
+    def _parts(
+        self, narrowed: _Positions, same_subtrees: Sequence[Slots], top: int
     ) -> Iterator[_Positions]:
-        """The options that are left below a top, for each slot that could be bound to it.
+        """What is left below a top, for each slot that could be bound to the top.
 
         These parts do not overlap: of the slots that are bound to the top, one is the first.
         """
-        narrowed = self._subtree(positions, same_subtrees[-1], top)
-        if narrowed is None:
-            return
         for slot in same_subtrees[-1]:
             options = narrowed[slot]
             if options[0] != top:
