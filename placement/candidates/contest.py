@@ -38,6 +38,11 @@ class Contest:
     # Provider -> root, where no two providers of a tree may be bound.
     roots: Mapping[int, int]
 
+    @property
+    def rules_out_nothing(self) -> bool:
+        """Whether every slot may be bound to each of its options, whatever the others are."""
+        return not (self.free or self.isolated or self.roots)
+
     def may_bind(self, options: Options, free: Amounts, steps: Steps) -> bool:
         """Whether all these slots could be bound together.
 

@@ -101,15 +101,10 @@ def solve(
         domains = _domains(servers, rng)
         yield from _search(task, anchor, servers, domains, terminal, steps, rng)
         return
-    # Each slot takes a class of its own, so none takes from another: all combinations hold.
+    # Each slot takes a class of its own, so none takes from another.
     if rng:
         servers = [rng.sample(found, len(found)) for found in servers]
-    cost = CANDIDATE_COST * len(servers)
-    for chosen in itertools.product(*([provider.id for provider in found] for found in servers)):
-        if steps.used > steps.pause_at:
-            yield None
-        steps.used += cost
-        yield chosen
+    yield from _combinations([[provider.id for provider in found] for found in servers], steps)
 
 
 def _servers(
@@ -146,6 +141,16 @@ def _domains(servers: Sequence[Sequence[model.Provider]], rng: random.Random | N
     return [made[id(found)] for found in servers]
 
 
+def _combinations(domains: Domains, steps: Steps) -> Solutions:
+    """Yield all combinations, where each is a result."""
+    cost = CANDIDATE_COST * len(domains)
+    for chosen in itertools.product(*domains):
+        if steps.used > steps.pause_at:
+            yield None
+        steps.used += cost
+        yield chosen
+
+
 def _search(
     task: Task,
     anchor: model.Anchor,
@@ -159,7 +164,7 @@ def _search(
     steps.used += sum(map(len, domains)) // _CHECKS_A_STEP
     contested = contest.contest_of(task.query, task.slots, task.kinds, servers, task.one_per_tree)
     if not task.subtrees:
-        return _Search(contested, domains, terminal, steps).run()
+        return _bindings(contested, domains, terminal, steps)
     several = len(task.subtrees) > 1
     if several and not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
         return iter(())
@@ -191,7 +196,16 @@ def _search_subtrees(
         if narrowed is None:
             yield None
             continue
-        yield from _Search(contested, narrowed, terminal, steps).run()
+        yield from _bindings(contested, narrowed, terminal, steps)
+
+
+def _bindings(
+    contested: Contest, domains: Domains, terminal: Sequence[rules.OneOf], steps: Steps
+) -> Solutions:
+    """All ways to bind the slots to options of these domains."""
+    if contested.rules_out_nothing and not terminal:
+        return _combinations(domains, steps)
+    return _Search(contested, domains, terminal, steps).run()
 
 
 class _Search:
