@@ -77,12 +77,12 @@ def solve(
 
     :param rng: shuffles the options of every slot
     """
-    if not eligibility.root_passes(anchor.root, task.query):
-        return
-    if not task.granular and len(anchor.tree) == 1 and not anchor.lenders:
+    if is_plain(task, anchor):
         steps.used += 1
-        if eligibility.serves_alone(anchor.root, task.slots):
-            yield (anchor.root.id,) * len(task.slots)
+        if serves_alone(task, anchor):
+            yield alone(task, anchor)
+        return
+    if not eligibility.root_passes(anchor.root, task.query):
         return
     if task.granular:
         servers = yield from _servers(task, anchor, steps)
@@ -105,6 +105,22 @@ def solve(
     if rng:
         servers = [rng.sample(found, len(found)) for found in servers]
     yield from _combinations([[provider.id for provider in found] for found in servers], steps)
+
+
+def is_plain(task: Task, anchor: model.Anchor) -> bool:
+    """Whether the root of the anchor is the only provider that its candidate could have."""
+    return not task.granular and len(anchor.tree) == 1 and not anchor.lenders
+
+
+def serves_alone(task: Task, anchor: model.Anchor) -> bool:
+    """Whether the root of a plain anchor is a candidate."""
+    root = anchor.root
+    return eligibility.root_passes(root, task.query) and eligibility.serves_alone(root, task.slots)
+
+
+def alone(task: Task, anchor: model.Anchor) -> model.Chosen:
+    """The candidate of a plain anchor."""
+    return (anchor.root.id,) * len(task.slots)
 
 
 def _servers(
