@@ -104,11 +104,11 @@ def search(
 
 
 class _Walk:
-    """Goes from anchor to anchor, as far as somebody pulls.
+    """The anchors of a search, page by page, as far as the caller pulls.
 
     Every tree gets a turn. A tree that uses up its turn without a candidate is set aside, and
-    comes back when all other trees had theirs, without a connection to the database: so a tree
-    in which the search is long hides no tree in which it is short.
+    comes back when all other trees had theirs, without a connection to the database. So a tree
+    in which the search is long does not hide a tree in which it is short.
     """
 
     def __init__(
