@@ -112,7 +112,7 @@ class _Flow:
         return moved
 
     def _move(self, amount: int, demand: int, bin_: int, left: int | None) -> None:
-        """Let a demand take an amount from a bin, instead of from the bin that it leaves."""
+        """Move an amount of a demand to a bin, from the bin `left` unless that is None."""
         taken = self._taken[demand]
         taken[bin_] = taken.get(bin_, 0) + amount
         self._takers.setdefault(bin_, set()).add(demand)

@@ -100,6 +100,12 @@ def search(
             'max_candidate_search_steps: %d candidates are returned, there may be more.',
             len(candidates),
         )
+    if walk.crowded:
+        LOG.warning(
+            'The search for allocation candidates left out provider trees in which it is long, '
+            'because there are too many of them: %d candidates are returned, there may be more.',
+            len(candidates),
+        )
     return _answer(source, walk, query.nested, candidates)
 
 
@@ -139,6 +145,8 @@ class _Walk:
         # The anchors that are or were set aside, and how many providers they have.
         self._aside: dict[int, model.Anchor] = {}
         self._providers_aside = 0
+        # Whether a tree was given up because too many providers are set aside.
+        self.crowded = False
 
     def streams(self) -> Iterator[Iterator[model.Candidate | None]]:
         """One stream of candidates for each anchor; None is a pause."""
@@ -172,6 +180,12 @@ class _Walk:
                     self._note(anchor)
                     fruitful = True
                 self._found += 1
+                # Trees that take turns may never come to the end of one.
+                if self._in_turns:
+                    enough = self._count(steps.used - counted)
+                    counted = steps.used
+                    if not enough:
+                        return
                 yield model.Candidate(root_id, chosen)
                 continue
             if not self._count(steps.used - counted):
@@ -182,7 +196,7 @@ class _Walk:
                     yield None
                     turn *= TURN_GROWTH
                 elif self.limit.finite:
-                    self.limit.incomplete = True
+                    self.crowded = True
                     return
             fruitful = False
             steps.pause_at = steps.used + min(turn, self.limit.left)

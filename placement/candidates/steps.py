@@ -1,7 +1,7 @@
 """Search steps: the work of a search is counted, so that it can be bounded and shared.
 
-A step is about a microsecond of work of the slowest kind. Whoever does work counts it: `Steps`
-belongs to the search in one tree, `SearchLimit` to the whole request.
+A step is at most about a microsecond of work. The function that does the work adds it to `Steps`,
+which belongs to the search in one tree. `SearchLimit` belongs to the whole request.
 """
 
 import math

@@ -233,7 +233,7 @@ class _Splitter:
         for slot in slots:
             options = positions[slot]
             if id(options) not in made:
-                # Of a list that is longer no more than its length matters to `viable`.
+                # `viable` uses only the length of longer lists.
                 made[id(options)] = self._ids(options) if len(options) < len(slots) else options
         return {slot: made[id(positions[slot])] for slot in slots}
 

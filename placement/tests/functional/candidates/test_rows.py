@@ -11,7 +11,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement.candidates import model, render, search
-from placement.candidates.steps import SearchLimit
+from placement.candidates.steps import SearchLimit, Steps
 from placement.db.sqlalchemy import models
 from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.unit.candidates import cases, strategies, worlds
@@ -215,10 +215,33 @@ class SearchLimitTest(base.BaseTestCase):
             shown = render.render(answer, render.Shape.of(worlds.NEWEST))
             self.assertLessEqual(14, len(shown['provider_summaries']))
 
+    def test_trees_in_turn_are_counted(self):
+        """With breadth-first, trees that never use up a turn take steps too."""
+        trees = ([f'R{n}', *(f'  R{n}C{k}[VGPU:1]' for k in range(12))] for n in range(30))
+        groups = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 13))
+        used: list[Steps] = []
+
+        class Recorded(Steps):
+            def __init__(self, *args: float):
+                super().__init__(*args)
+                used.append(self)
+
+        self.patch(search, 'Steps', Recorded)
+        limit = SearchLimit(10**6)
+        answer = self._search(
+            [line for tree in trees for line in tree],
+            f'{groups}&group_policy=isolate&limit=30',
+            limit=limit,
+            strategy='breadth-first',
+        )
+        self.assertEqual(30, len(answer.candidates))
+        self.assertEqual(sum(steps.used for steps in used), 10**6 - limit.left)
+
     def test_more_trees_than_are_set_aside(self):
-        """What no more fits into memory is given up, and the log says so."""
+        """What does not fit into memory is left out, and the log says so."""
         drawing = [*_piecewise(12, 'A'), *_piecewise(12, 'B'), *_piecewise(13, 'C')]
         self.patch(search, 'MOST_SET_ASIDE', 20)
-        with self.assertLogs('placement', 'WARNING'):
+        with self.assertLogs('placement', 'WARNING') as logs:
             answer = self._search(drawing, _IN_PIECES, limit=SearchLimit(10**6))
         self.assertEqual({27}, {candidate.root_id for candidate in answer.candidates})
+        self.assertIn('left out provider trees', ' '.join(logs.output))
