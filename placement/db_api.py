@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 # How long a writing request is run again before it gives up, in seconds.
 DEADLINE = 30.0
 # How many attempts in a row may fail at the same key. A concurrent transaction that creates the
-# row is found by the next attempt. One that also deletes it in time may do so several times.
+# row is found by the next attempt. If it also deletes the row, that attempt may fail again.
 SAME_KEY_ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5
 _FASTEST_GROWTH = 10  # doublings of the pause

@@ -257,8 +257,8 @@ class KeyRefused(Conflict):
 
     def __init__(self) -> None:
         super().__init__(
-            'The database refuses the change because of a record that Placement does not find. '
-            'Trying again does not help; the log of the service names the key.'
+            'A unique or foreign key of the database rejects the change, and Placement finds no '
+            'conflicting row. Retrying does not help. The service log names the key.'
         )
 
 
@@ -330,7 +330,7 @@ class InvalidAllocation(Conflict):
 
 
 class TraitExists(Conflict):
-    """The database compares the name of another trait as equal."""
+    """The database compares the name as equal to that of another trait."""
 
     def __init__(self, name: str):
         self.name = name

@@ -333,7 +333,11 @@ def absolute_url(environ: Environ, path: str) -> str:
     return f'{scheme}://{host}{mount}{quote(path)}'
 
 
-_STATUS_LINES = {status.value: f'{status.value} {status.phrase}' for status in HTTPStatus}
+# Python 3.13 has another phrase for 413.
+_PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
+    413: 'Request Entity Too Large'
+}
+_STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in _PHRASES.items()}
 
 
 # Errors -------------------------------------------------------------------------
@@ -353,7 +357,7 @@ def error_response(
     :param code: told from the microversion on that has codes
     :param more: further members of the JSON form
     """
-    error = {'status': status, 'title': HTTPStatus(status).phrase, 'detail': detail}
+    error = {'status': status, 'title': _PHRASES[status], 'detail': detail}
     if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
         error['code'] = code
     if ENVIRON_REQUEST_ID in environ:

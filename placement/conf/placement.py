@@ -75,8 +75,8 @@ can ask for a search that takes hours. The search counts its steps,
 of about a microsecond each. Below this number the response is
 exact. At this number the search ends, the response holds the
 candidates that were found so far, and Placement logs a warning.
-The trees share the steps: a tree in which the search is long is
-set aside and searched on after all others.
+The trees share the steps: in a tree in which the search is long,
+it continues after all other trees.
 
 The default is far beyond what ordinary requests need and takes at
 most about 10 seconds of one processor core. -1 means no bound.

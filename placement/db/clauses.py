@@ -81,7 +81,7 @@ def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
 
 
 def _could_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """What is necessary, and spares other rows the sum of usage and a conversion of the ratio."""
+    """A cheap necessary condition, so that usage is summed for few rows only."""
     return sa.and_(
         allows(inventory, amount), _nominal_capacity(inventory) >= amount * _SLIGHTLY_LESS
     )

@@ -150,8 +150,9 @@ def is_too_large(exc: Exception) -> bool:
 
 
 def summary(exc: Exception) -> str:
-    """What the driver says, without statement and parameters."""
-    return f'{type(exc).__name__}: {_driver_error(exc) or type(exc).__name__}'
+    """What the driver says, in one line, without statement and parameters."""
+    words = str(_driver_error(exc) or type(exc).__name__).split()
+    return f'{type(exc).__name__}: {" ".join(words)}'
 
 
 def _original(exc: BaseException | None) -> BaseException | None:

@@ -87,7 +87,7 @@ def resolve(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, in
     if unsure:
         asked = _ask(conn, [lookups[n] for n in unsure])
         for n, matches in zip(unsure, asked, strict=True):
-            # A row that appeared after the look-up is not locked: it does not exist yet.
+            # Rows that were created after the look-up are not locked, and count as missing.
             current = set(lookups[n].found.values())
             resolved[n] = {name: id_ for name, id_ in matches.items() if id_ in current}
     return [known or {} for known in resolved]

@@ -31,7 +31,7 @@ _COMMITTED = 'placement_committed'
 _MYSQL_SESSION = ', '.join(
     (
         # If the mode is strict, a value that does not fit is an error, and not cut. MariaDB stores
-        # NULL in place of empty text if the other mode is set.
+        # NULL in place of empty text if EMPTY_STRING_IS_NULL is set.
         "SET SESSION sql_mode = CONCAT_WS(',', 'STRICT_ALL_TABLES', "
         "REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'))",
         # COMMIT AND CHAIN would pass the isolation level on to the next transaction.
@@ -40,7 +40,7 @@ _MYSQL_SESSION = ', '.join(
         'SESSION sql_select_limit = 18446744073709551615',
         # MariaDB cuts JSON lists off there, in the middle; a provider may have many of everything.
         'SESSION group_concat_max_len = 16777216',
-        # Refuse some statements that have no key, or many rows.
+        # The server could reject a change without a key, and a SELECT of many rows.
         'SESSION sql_safe_updates = 0',
         'SESSION sql_big_selects = 1',
         # "id IS NULL" would find the last row that was inserted.
@@ -61,8 +61,8 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
         "set_config('client_encoding', 'UTF8', false)",
         # All digits of an allocation ratio.
         "set_config('extra_float_digits', '3', false)",
-        # Searches for candidates are thought to be expensive, because they stop as soon as enough
-        # is found, which the planner cannot foresee; to compile them takes longer than to run them.
+        # The planner overestimates searches for candidates: it cannot foresee that they stop early.
+        # Compiling them takes longer than executing them.
         "set_config('jit', 'off', false)",
         # 0 means for ever; a value that the operator chose stays.
         "CASE WHEN current_setting('lock_timeout') = '0' "

@@ -275,7 +275,7 @@ def _exchange(
     if ground.held:
         deleted = conn.execute(_DELETE, {'ids': [row.id for row in ground.held]}).rowcount
         if deleted != len(ground.held):
-            raise exception.LostSwap('What a consumer of this request has')
+            raise exception.LostSwap('The set of allocations of a consumer')
     rows = []
     for claim in claims:
         known = ground.consumers.get(claim.consumer_uuid)

@@ -86,7 +86,9 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     config.set_default('default_log_levels', levels)
     logging.setup(config, 'placement')
     for handler in std_logging.getLogger().handlers:
-        handler.setFormatter(_Printable(handler.formatter, colored=config.log_color))
+        handler.setFormatter(
+            _Printable(handler.formatter, colored='log_color' in config and config.log_color)
+        )
     std_logging.captureWarnings(True)
 
 
@@ -94,7 +96,7 @@ class _Printable(std_logging.Formatter):
     """Writes control characters as `\\u001b`, the form that is valid in JSON too.
 
     Text of clients reaches the log in many ways: in the context of a record, in messages of
-    libraries, in tracebacks. A terminal that shows the log must not execute it.
+    libraries, in tracebacks. A terminal that shows the log must not interpret it.
     """
 
     def __init__(self, inner: std_logging.Formatter | None, colored: bool):
@@ -104,7 +106,9 @@ class _Printable(std_logging.Formatter):
 
     def format(self, record: std_logging.LogRecord) -> str:
         """Return the line, or the lines of a traceback."""
-        return self._controls.sub(_escaped, self._inner.format(record))
+        text = self._inner.format(record)
+        # The formatter for Fluentd returns a dictionary.
+        return self._controls.sub(_escaped, text) if isinstance(text, str) else text
 
 
 def _escaped(match: re.Match[str]) -> str:

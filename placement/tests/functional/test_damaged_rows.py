@@ -56,9 +56,11 @@ def damage(statement: sa.Update | sa.Delete) -> None:
             conn.exec_driver_sql('SET SESSION foreign_key_checks = 0')
         elif conn.dialect.name == 'postgresql':
             conn.exec_driver_sql('SET LOCAL session_replication_role = replica')
-        conn.execute(statement)
-        if conn.dialect.name == 'mysql':
-            conn.exec_driver_sql('SET SESSION foreign_key_checks = 1')
+        try:
+            conn.execute(statement)
+        finally:
+            if conn.dialect.name == 'mysql':
+                conn.exec_driver_sql('SET SESSION foreign_key_checks = 1')
 
     db_api.write(work)
 

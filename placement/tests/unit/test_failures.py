@@ -234,3 +234,12 @@ class AllEnginesTest(base.BaseTestCase):
             'SELECT :p', {'p': 'hidden'}, sqlite3.OperationalError('database is locked')
         )
         self.assertEqual('OperationalError: database is locked', failures.summary(error))
+
+    def test_summary_is_one_line(self):
+        """Names in the words of a driver cannot forge a line of the log."""
+        words = 'duplicate key\nDETAIL:  Key (name)=(a\r\n2026-11-22 INFO forged) exists.'
+        error = sa.exc.OperationalError('SELECT', {}, sqlite3.OperationalError(words))
+        self.assertEqual(
+            'OperationalError: duplicate key DETAIL: Key (name)=(a 2026-11-22 INFO forged) exists.',
+            failures.summary(error),
+        )

@@ -9,6 +9,7 @@ from unittest import mock
 
 import fixtures
 from oslo_config import cfg
+from oslo_log import formatters
 from oslotest import base
 import webob
 
@@ -104,6 +105,12 @@ class LoggingTest(base.BaseTestCase):
             'x', logging.ERROR, '', 0, '\x1b[00;36mred\x1b[0m\x1b[2J', (), None
         )
         self.assertEqual('\x1b[00;36mred\x1b[0m' + r'\u001b[2J', formatter.format(record))
+
+    def test_a_formatter_that_returns_no_text(self):
+        """That of oslo.log for Fluentd returns a dictionary."""
+        formatter = wsgi._Printable(formatters.FluentFormatter(), colored=False)
+        record = logging.LogRecord('x', logging.ERROR, '', 0, 'message', (), None)
+        self.assertEqual('message', formatter.format(record)['message'])
 
     def test_every_handler_of_the_service_has_it(self):
         root = logging.getLogger()
