@@ -35,6 +35,8 @@ class Contest:
     # (provider, class) -> what may be taken in all, where several slots may take.
     free: Amounts
     isolated: frozenset[int]
+    # How many amounts of contested classes there are.
+    size: int
     # Provider -> root, where no two providers of a tree may be bound.
     roots: Mapping[int, int]
 
@@ -51,7 +53,7 @@ class Contest:
 
         :param free: what may still be taken in all
         """
-        steps.used += len(options) // 8 + 1
+        steps.used += (len(options) + self.size) // 8 + 1
         few = {slot: ids for slot, ids in options.items() if len(ids) < len(options)}
         return self._may_be_isolated(few, steps) and self._may_be_supplied(few, free, steps)
 
@@ -127,7 +129,7 @@ def contest_of(
     isolated = frozenset(
         number for number, slot in enumerate(slots) if slot.granular and query.isolate
     )
-    contested = _contested(slots, isolated, servers)
+    contested = _contested(slots, kinds, isolated, servers)
     scarce = {class_id for _, class_id in contested}
     providers = (
         {provider.id: provider for found in _different(servers) for provider in found}
@@ -138,12 +140,14 @@ def contest_of(
     for number, kind in enumerate(kinds):
         if kind not in demands:
             demands[kind] = _demands(slots[number], servers[number], contested)
+    amounts = tuple(
+        tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in scarce)
+        for slot in slots
+    )
     return Contest(
         demands=tuple(demands[kind] for kind in kinds),
-        amounts=tuple(
-            tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in scarce)
-            for slot in slots
-        ),
+        amounts=amounts,
+        size=sum(map(len, amounts)),
         free={
             (id_, class_id): free_capacity(providers[id_], class_id) for id_, class_id in contested
         },
@@ -154,6 +158,7 @@ def contest_of(
 
 def _contested(
     slots: Sequence[model.Slot],
+    kinds: Sequence[int],
     isolated: frozenset[int],
     servers: Sequence[Sequence[model.Provider]],
 ) -> set[tuple[int, int]]:
@@ -163,17 +168,24 @@ def _contested(
         return set()
     takers: Counter[tuple[int, int]] = Counter()
     isolated_takers = set()
+    contested: set[tuple[int, int]] = set()
+    seen: set[int] = set()
     for number, slot in enumerate(slots):
+        again = kinds[number] in seen
+        seen.add(kinds[number])
         for class_id, _ in slot.amounts:
-            if wanted[class_id] == 1:
+            if wanted[class_id] == 1 or (again and number in isolated):
                 continue
             keys = [(provider.id, class_id) for provider in servers[number]]
-            if number not in isolated:
-                takers.update(keys)
-            else:  # however many they are, only one of them gets the provider
+            if number in isolated:  # however many they are, only one of them gets the provider
                 isolated_takers.update(keys)
+            elif again:
+                contested.update(keys)
+            else:
+                takers.update(keys)
     takers.update(isolated_takers)
-    return {key for key, count in takers.items() if count > 1}
+    contested.update(key for key, count in takers.items() if count > 1)
+    return contested
 
 
 def _demands(

@@ -26,9 +26,9 @@ PAGE_STEPS = 100_000
 # further turn is longer by the factor.
 FIRST_TURN = 1_000
 TURN_GROWTH = 4
-# Providers of trees that are set aside: they stay in memory. Of further trees that use up their
-# first turn no more is searched.
-MOST_SET_ASIDE = 50_000
+# Options of the slots of trees that are set aside: they stay in memory. Further trees are not
+# searched any more when they have used up their first turn.
+MOST_SET_ASIDE = 400_000
 
 
 def find(ctx: Any, query: model.Query[str], rng: random.Random | None = None) -> render.Answer:
@@ -142,10 +142,10 @@ class _Walk:
         self._seen: set[model.Chosen] = set()
         # Steps until the next page has to be read.
         self._page_left = PAGE_STEPS
-        # The anchors that are or were set aside, and how many providers they have.
+        # The anchors that are or were set aside, and how many options they may have.
         self._aside: dict[int, model.Anchor] = {}
-        self._providers_aside = 0
-        # Whether a tree was given up because too many providers are set aside.
+        self._options_aside = 0
+        # Whether a tree was given up because too many are set aside.
         self.crowded = False
 
     def streams(self) -> Iterator[Iterator[model.Candidate | None]]:
@@ -220,13 +220,15 @@ class _Walk:
         return found
 
     def _set_aside(self, anchor: model.Anchor) -> bool:
-        """Note that an anchor pauses; return False if too many providers are set aside."""
+        """Note that an anchor pauses; return False if too many are set aside."""
         if anchor.root.id in self._aside:
             return True
-        if self._providers_aside + len(anchor.tree) > MOST_SET_ASIDE:
+        kinds = len(self.task.loose) + len(self.task.granular)
+        options = kinds * (len(anchor.tree) + len(anchor.lenders)) + len(anchor.kin)
+        if self._options_aside + options > MOST_SET_ASIDE:
             return False
         self._aside[anchor.root.id] = anchor
-        self._providers_aside += len(anchor.tree)
+        self._options_aside += options
         return True
 
     def _all_anchors(self) -> Iterator[model.Anchor]:

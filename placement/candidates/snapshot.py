@@ -297,16 +297,15 @@ class Source:
         }
         for provider in self.whole_trees(nested - self._kin.keys()):
             self._kin.setdefault(provider.root_id, []).append(provider)
-        return [
-            anchor._replace(
-                kin=tuple(
-                    provider
-                    for root_id in sorted({lender.root_id for lender in anchor.lenders})
-                    for provider in self._kin.get(root_id, ())
-                )
-            )
-            for anchor in anchors
-        ]
+        # Many anchors have the same sharing providers, and share the tuple.
+        made: dict[tuple[int, ...], tuple[model.Provider, ...]] = {(): ()}
+        found = []
+        for anchor in anchors:
+            key = tuple(sorted({lender.root_id for lender in anchor.lenders}))
+            if key not in made:
+                made[key] = tuple(p for root_id in key for p in self._kin.get(root_id, ()))
+            found.append(anchor._replace(kin=made[key]))
+        return found
 
     def _find_lenders(self, providers: Iterable[model.Provider]) -> None:
         """Read the sharing providers in the aggregates that were not met before."""

@@ -24,8 +24,8 @@ from placement.candidates.subtrees import Domains
 TEST_AFTER = 200
 # What a candidate costs for each of its slots: it takes memory and has to be rendered.
 CANDIDATE_COST = 4
-# Checks of a provider for a slot that count as one step.
-_CHECKS_A_STEP = 4
+# Parts of a check of a provider for a slot that count as one step; see `_weight`.
+_PARTS_A_STEP = 4
 
 # A candidate, or None for a pause.
 Solutions = Iterator[model.Chosen | None]
@@ -43,6 +43,9 @@ class Task:
     one_per_tree: bool
     # same_subtree as sets of slot numbers.
     subtrees: tuple[frozenset[int], ...]
+    # Slot -> the steps that the trial of an option takes, and the sum of what slots ask for.
+    trials: tuple[int, ...]
+    parts: int
     # Whether there are traits that the providers of the group without suffix need together.
     collective: bool
     # A slot of each kind: the classes of the group without suffix, and suffixed groups.
@@ -64,6 +67,8 @@ class Task:
                 frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
                 for suffixes in query.same_subtrees
             ),
+            trials=tuple(1 + len(slot.amounts) // 4 for slot in slots),
+            parts=sum(1 + len(slot.amounts) for slot in slots),
             collective=bool(query.collective_traits),
             loose={kind: slot for kind, slot in samples.items() if not slot.granular},
             granular={kind: slot for kind, slot in samples.items() if slot.granular},
@@ -87,14 +92,14 @@ def solve(
     if task.granular:
         servers = yield from _servers(task, anchor, steps)
     else:
-        steps.used += len(anchor.tree) + len(anchor.lenders)
+        steps.used += _reach(anchor) * len(task.slots) // 2
         servers = eligibility.class_servers(task.slots, anchor)
     if not servers:
         return
     terminal: list[rules.OneOf] = []
     if task.collective:
         terminal = rules.collective_traits(task.query, task.slots, servers)
-        steps.used += len(terminal) * (len(anchor.tree) + len(anchor.lenders)) // 8
+        steps.used += len(terminal) * _reach(anchor) // 8
         if not all(rule.slots for rule in terminal):
             return
     if task.granular or terminal or task.one_per_tree:
@@ -127,16 +132,16 @@ def _servers(
     task: Task, anchor: model.Anchor, steps: Steps
 ) -> Generator[None, None, list[list[model.Provider]]]:
     """The providers that could serve each slot; nothing at all if one of them has none."""
-    cost = (len(anchor.tree) + len(anchor.lenders)) // _CHECKS_A_STEP + 1
+    reach = _reach(anchor)
     by_kind: dict[int, list[model.Provider]] = {}
     if task.loose:
-        steps.used += cost * len(task.loose)
+        steps.used += reach * len(task.loose) // 2
         by_class = eligibility.class_servers(tuple(task.loose.values()), anchor)
         if not by_class:
             return []
         by_kind.update(zip(task.loose, by_class, strict=True))
     for kind, slot in task.granular.items():
-        steps.used += cost
+        steps.used += reach * _weight(slot) // _PARTS_A_STEP + 1
         found = eligibility.servers(slot, anchor)
         if not found:
             return []
@@ -144,6 +149,17 @@ def _servers(
         if steps.used > steps.pause_at:
             yield None
     return [by_kind[kind] for kind in task.kinds]
+
+
+def _reach(anchor: model.Anchor) -> int:
+    """How many providers could serve a slot."""
+    return len(anchor.tree) + len(anchor.lenders)
+
+
+def _weight(slot: model.Slot) -> int:
+    """How many parts the check of a provider for a slot has."""
+    group = slot.group
+    return 2 + len(slot.amounts) + (len(group.required) + len(group.member_of)) // 16
 
 
 def _domains(servers: Sequence[Sequence[model.Provider]], rng: random.Random | None) -> Domains:
@@ -177,10 +193,10 @@ def _search(
     rng: random.Random | None,
 ) -> Solutions:
     """All ways to bind the slots that could be bound together."""
-    steps.used += sum(map(len, domains)) // _CHECKS_A_STEP
+    steps.used += _reach(anchor) * task.parts // 4
     contested = contest.contest_of(task.query, task.slots, task.kinds, servers, task.one_per_tree)
     if not task.subtrees:
-        return _bindings(contested, domains, terminal, steps)
+        return _bindings(task, contested, domains, terminal, steps)
     several = len(task.subtrees) > 1
     if several and not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
         return iter(())
@@ -212,16 +228,20 @@ def _search_subtrees(
         if narrowed is None:
             yield None
             continue
-        yield from _bindings(contested, narrowed, terminal, steps)
+        yield from _bindings(task, contested, narrowed, terminal, steps)
 
 
 def _bindings(
-    contested: Contest, domains: Domains, terminal: Sequence[rules.OneOf], steps: Steps
+    task: Task,
+    contested: Contest,
+    domains: Domains,
+    terminal: Sequence[rules.OneOf],
+    steps: Steps,
 ) -> Solutions:
     """All ways to bind the slots to options of these domains."""
     if contested.rules_out_nothing and not terminal:
         return _combinations(domains, steps)
-    return _Search(contested, domains, terminal, steps).run()
+    return _Search(task, contested, domains, terminal, steps).run()
 
 
 class _Search:
@@ -229,11 +249,13 @@ class _Search:
 
     def __init__(
         self,
+        task: Task,
         contested: Contest,
         domains: Domains,
         terminal: Sequence[rules.OneOf],
         steps: Steps,
     ):
+        self._trials = task.trials
         self._contest = contested
         self._domains = domains
         self._steps = steps
@@ -261,6 +283,7 @@ class _Search:
         options = self._options()
         isolated = [slot in self._contest.isolated for slot in self._order]
         roots, order, due = self._contest.roots, self._order, self._due
+        trials = self._trials
         last, cost = len(order) - 1, CANDIDATE_COST * len(order)
         if math.prod(map(len, options)) > TEST_AFTER and not self._may_bind_from(0):
             return
@@ -271,14 +294,15 @@ class _Search:
         while depth >= 0:
             if steps.used > steps.pause_at:
                 yield None
+            trial = trials[order[depth]]
             for option, demands in pending[depth]:
-                steps.used += 1
+                steps.used += trial
                 fruitless += 1
                 if isolated[depth] and option in busy:
                     continue
-                if demands and not _fits(free, demands):
-                    continue
                 if roots and self._has_sibling(option):
+                    continue
+                if demands and not _fits(free, demands):
                     continue
                 bound[order[depth]] = option
                 if due[depth]:
@@ -358,7 +382,7 @@ class _Search:
             isolated = slot in self._contest.isolated
             key = id(domain), id(demands), isolated
             if key not in made:
-                self._steps.used += len(domain) // 2 + 1
+                self._steps.used += len(domain) * self._trials[slot] // 2 + 1
                 made[key] = [
                     option
                     for option in domain
