@@ -241,6 +241,6 @@ def _require_some(conn: sa.Connection, *filters: Sequence[Clause]) -> None:
 
     :raises _Nothing:
     """
-    for wanted in filters:
-        if wanted and conn.execute(sa.select(_ID).where(*wanted).limit(1)).first() is None:
-            raise _Nothing
+    matched = [clauses.found(sa.select(_ID).where(*wanted)) for wanted in filters if wanted]
+    if matched and not all(conn.execute(sa.select(*matched)).one()):
+        raise _Nothing
