@@ -143,8 +143,8 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
     :param least_attempts: how often it is tried at least against rivals that are faster,
         however long that takes
     :returns: what `work` returned in the attempt that was committed
-    :raises exception.LostSwap: rivals were faster until the deadline
-    :raises exception.KeyRefused: attempt after attempt fails at the same key
+    :raises exception.ConcurrentChange: rivals were faster until the deadline
+    :raises exception.RepeatedKeyViolation: attempt after attempt fails at the same key
     :raises exception.DatabaseUnavailable: the database cannot answer
     :raises exception.OutcomeUnknown: the connection broke while COMMIT was under way
     :raises exception.UnstorableValue: a value does not fit its column
@@ -156,7 +156,7 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
         attempt += 1
         try:
             return _attempt(work)
-        except exception.LostSwap as exc:
+        except exception.ConcurrentChange as exc:
             if attempt >= least_attempts and time.monotonic() >= deadline:
                 raise
             LOG.debug('Attempt %d of a transaction is made again: %s', attempt, exc)
@@ -167,7 +167,7 @@ def write(work: Work[T], least_attempts: int = 1) -> T:
                 raise _translated(exc) from exc
             if refusals.add(exc) >= max(SAME_KEY_ATTEMPTS, least_attempts):
                 LOG.warning('A key refuses a row again and again: %s', failures.summary(exc))
-                raise exception.KeyRefused() from exc
+                raise exception.RepeatedKeyViolation() from exc
             # A lock that is not given, or a server that is not there, may take long each time.
             least = least_attempts if failures.is_rivalry(exc) else 1
             if attempt >= least and time.monotonic() >= deadline:

@@ -244,7 +244,7 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
         )
 
 
-class LostSwap(ConcurrentUpdate):
+class ConcurrentChange(ConcurrentUpdate):
     """A rival moved a generation between reading and writing: run the transaction again."""
 
     def __init__(self, what: str):
@@ -252,7 +252,7 @@ class LostSwap(ConcurrentUpdate):
         super().__init__(f'{what} was changed by another request. Please try again.')
 
 
-class KeyRefused(Conflict):
+class RepeatedKeyViolation(Conflict):
     """A key of the database refuses a row, and no look-up finds the row that it conflicts with."""
 
     def __init__(self) -> None:

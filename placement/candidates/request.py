@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import re
 from typing import Any
 
-from placement import errors, exception, microversion
-from placement import query as grammar
+from placement import errors, exception, grammar, microversion
 from placement.candidates import model
 from placement.microversion import Version
 

@@ -24,7 +24,7 @@ _SLIGHTLY_LESS = 0.99999
 
 # The names of rows inside of the subqueries. They are made once: an alias costs more than the rest
 # of a clause.
-_HELD = models.allocations.alias('held')
+_ALLOCATIONS = models.allocations.alias('held')
 _STOCK = models.inventories.alias('stock')
 _TRAIT_LINK = models.resource_provider_traits.alias('trait_link')
 _AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
@@ -33,10 +33,10 @@ _AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
 def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
     """The sum of the allocations of the provider and class of the `inventory` row."""
     return (
-        sa.select(sa.func.coalesce(sa.func.sum(_HELD.c.used), 0))
+        sa.select(sa.func.coalesce(sa.func.sum(_ALLOCATIONS.c.used), 0))
         .where(
-            _HELD.c.resource_provider_id == inventory.c.resource_provider_id,
-            _HELD.c.resource_class_id == inventory.c.resource_class_id,
+            _ALLOCATIONS.c.resource_provider_id == inventory.c.resource_provider_id,
+            _ALLOCATIONS.c.resource_class_id == inventory.c.resource_class_id,
         )
         .correlate(inventory)
         .scalar_subquery()

@@ -17,9 +17,8 @@ from placement.schemas import aggregate as schemas
 @microversion.version_handler(microversion.AGGREGATES)
 def get_aggregates(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/aggregates."""
-    context = util.context(req)
-    context.can(policies.LIST)
-    generation, uuids = aggregate.list_by_provider(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.LIST)
+    generation, uuids = aggregate.list_by_provider(util.path_item(req, 'uuid'))
     return util.json_reply(req, _document(req, uuids, generation))
 
 
@@ -28,15 +27,15 @@ def get_aggregates(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.AGGREGATES)
 def set_aggregates(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/aggregates: replace the set."""
-    context, version = util.context(req), util.version(req)
-    context.can(policies.UPDATE)
+    version = util.version(req)
+    util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT.pick(version))
     if version < microversion.AGGREGATE_GENERATION:
         uuids, given = data, None
     else:
         uuids, given = data['aggregates'], int(data['resource_provider_generation'])
-    generation = aggregate.replace(context, uuid, uuids, given)
+    generation = aggregate.replace(uuid, uuids, given)
     return util.json_reply(req, _document(req, uuids, generation))
 
 

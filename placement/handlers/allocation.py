@@ -21,9 +21,8 @@ _UNKNOWN_TYPE = 'unknown'
 @util.check_accept(util.JSON)
 def list_for_consumer(req: webob.Request) -> webob.Response:
     """GET /allocations/{consumer_uuid}; a consumer that nobody knows has none."""
-    context = util.context(req)
-    context.can(policies.LIST)
-    held = allocation.list_by_consumer(context, util.path_item(req, 'consumer_uuid'))
+    util.context(req).can(policies.LIST)
+    held = allocation.list_by_consumer(util.path_item(req, 'consumer_uuid'))
     if held is None:
         return util.json_reply(req, {'allocations': {}})
     document = _held_by_consumer(held, util.version(req))
@@ -34,11 +33,8 @@ def list_for_consumer(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def list_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/allocations."""
-    context = util.context(req)
-    context.can(policies.PROVIDER_LIST)
-    generation, shares, last_modified = allocation.list_by_provider(
-        context, util.path_item(req, 'uuid')
-    )
+    util.context(req).can(policies.PROVIDER_LIST)
+    generation, shares, last_modified = allocation.list_by_provider(util.path_item(req, 'uuid'))
     with_generation = util.version(req) >= microversion.CONSUMER_GENERATION
     allocations: dict[str, dict[str, Any]] = {}
     for consumer_uuid, share in shares.items():
@@ -63,7 +59,8 @@ def set_allocations_for_consumer(req: webob.Request) -> webob.Response:
         raise exception.InvalidConsumerUuid(text)
     data = util.extract_json(req, schemas.PUT.pick(version))
     to_claim = claim_maker(context, version)
-    allocation.replace(context, [to_claim(util.normalize_uuid(text), data)])
+    claims = [to_claim(util.normalize_uuid(text), data)]
+    allocation.replace(claims, context.config.placement.allocation_conflict_retry_count)
     return util.empty_reply(req)
 
 
@@ -76,16 +73,16 @@ def set_allocations(req: webob.Request) -> webob.Response:
     context.can(policies.MANAGE)
     data = util.extract_json(req, schemas.POST.pick(version))
     to_claim = claim_maker(context, version)
-    allocation.replace(context, [to_claim(consumer, one) for consumer, one in data.items()])
+    claims = [to_claim(consumer, one) for consumer, one in data.items()]
+    allocation.replace(claims, context.config.placement.allocation_conflict_retry_count)
     return util.empty_reply(req)
 
 
 @wsgi_wrapper.PlacementWsgify
 def delete_allocations(req: webob.Request) -> webob.Response:
     """DELETE /allocations/{consumer_uuid}."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    allocation.delete_by_consumer(context, util.path_item(req, 'consumer_uuid'))
+    util.context(req).can(policies.DELETE)
+    allocation.delete_by_consumer(util.path_item(req, 'consumer_uuid'))
     return util.empty_reply(req, HTTPStatus.NO_CONTENT)
 
 

@@ -20,5 +20,5 @@ def about_provider(req: webob.Request, uuid: str, schema: Schema) -> Any:
     try:
         return util.extract_json(req, schema)
     except exception.BadInput:
-        resource_provider.get(util.context(req), uuid)
+        resource_provider.get(uuid)
         raise

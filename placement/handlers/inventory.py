@@ -8,26 +8,25 @@ from typing import Any
 import webob
 
 from placement import microversion, util, wsgi_wrapper
+from placement.capacity import Inventory
 from placement.handlers import body
 from placement.objects import inventory
-from placement.objects.capacity import Record
 from placement.policies import inventory as policies
 from placement.schemas import inventory as schemas
 
 _GENERATION = 'resource_provider_generation'
-_DEFAULTS = asdict(Record(total=0))
+_DEFAULTS = asdict(Inventory(total=0))
 
 
 @wsgi_wrapper.PlacementWsgify
 @util.check_accept(util.JSON)
 def get_inventories(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories."""
-    context = util.context(req)
-    context.can(policies.LIST)
-    generation, stocks = inventory.list_by_provider(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.LIST)
+    generation, stocks = inventory.list_by_provider(util.path_item(req, 'uuid'))
     document = {
         _GENERATION: generation,
-        'inventories': {stock.resource_class: asdict(stock.record) for stock in stocks},
+        'inventories': {stock.resource_class: asdict(stock.inventory) for stock in stocks},
     }
     return util.json_reply(req, document, last_modified=util.newest(stocks))
 
@@ -36,12 +35,11 @@ def get_inventories(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def create_inventory(req: webob.Request) -> webob.Response:
     """POST /resource_providers/{uuid}/inventories: add one class."""
-    context = util.context(req)
-    context.can(policies.CREATE)
+    util.context(req).can(policies.CREATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
     name = data['resource_class']
-    generation = inventory.create(context, uuid, name, record(data), _may_reserve_all(req))
+    generation = inventory.create(uuid, name, record(data), _may_reserve_all(req))
     return util.json_reply(
         req,
         {_GENERATION: generation, **_echo(data)},
@@ -54,12 +52,11 @@ def create_inventory(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def set_inventories(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/inventories: replace all."""
-    context = util.context(req)
-    context.can(policies.UPDATE)
+    util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
     given, wanted = replacement(data)
-    generation = inventory.replace(context, uuid, given, wanted, _may_reserve_all(req))
+    generation = inventory.replace(uuid, given, wanted, _may_reserve_all(req))
     document = {
         _GENERATION: generation,
         'inventories': {name: _echo(one) for name, one in data['inventories'].items()},
@@ -71,9 +68,8 @@ def set_inventories(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.DELETE_INVENTORIES, status=HTTPStatus.METHOD_NOT_ALLOWED)
 def delete_inventories(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/inventories."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    inventory.delete_all(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.DELETE)
+    inventory.delete_all(util.path_item(req, 'uuid'))
     return util.empty_reply(req)
 
 
@@ -81,12 +77,11 @@ def delete_inventories(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def get_inventory(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
-    context = util.context(req)
-    context.can(policies.SHOW)
+    util.context(req).can(policies.SHOW)
     generation, stock = inventory.get(
-        context, util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
+        util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
     )
-    document = {_GENERATION: generation, **asdict(stock.record)}
+    document = {_GENERATION: generation, **asdict(stock.inventory)}
     return util.json_reply(req, document, last_modified=util.newest([stock]))
 
 
@@ -94,12 +89,10 @@ def get_inventory(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def update_inventory(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    context = util.context(req)
-    context.can(policies.UPDATE)
+    util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORY)
     generation = inventory.update(
-        context,
         uuid,
         int(data[_GENERATION]),
         util.path_item(req, 'resource_class'),
@@ -112,22 +105,21 @@ def update_inventory(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 def delete_inventory(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/inventories/{resource_class}."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    inventory.delete(context, util.path_item(req, 'uuid'), util.path_item(req, 'resource_class'))
+    util.context(req).can(policies.DELETE)
+    inventory.delete(util.path_item(req, 'uuid'), util.path_item(req, 'resource_class'))
     return util.empty_reply(req)
 
 
-def record(data: Mapping[str, Any]) -> Record:
+def record(data: Mapping[str, Any]) -> Inventory:
     """The inventory that a valid body describes; what it leaves out has its default."""
     values = {key: data[key] for key in _DEFAULTS if key in data}
     ratio = float(values.pop('allocation_ratio', _DEFAULTS['allocation_ratio']))
     # JSON has one kind of number: 2.0 is an integer as well.
     amounts = {key: int(value) for key, value in values.items()}
-    return Record(**amounts, allocation_ratio=ratio)
+    return Inventory(**amounts, allocation_ratio=ratio)
 
 
-def replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Record]]:
+def replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Inventory]]:
     """The generation and the inventories, by class, of a valid body that replaces all."""
     records = {name: record(one) for name, one in data['inventories'].items()}
     return int(data[_GENERATION]), records

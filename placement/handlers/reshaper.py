@@ -20,8 +20,8 @@ def reshape(req: webob.Request) -> webob.Response:
     data = util.extract_json(req, schemas.POST.pick(version))
     to_claim = claim_maker(context, version)
     reshaper.reshape(
-        context,
         {uuid: replacement(one) for uuid, one in data['inventories'].items()},
         [to_claim(consumer, one) for consumer, one in data['allocations'].items()],
+        context.config.placement.allocation_conflict_retry_count,
     )
     return util.empty_reply(req)

@@ -15,9 +15,8 @@ from placement.schemas import resource_class as schemas
 @util.check_accept(util.JSON)
 def list_resource_classes(req: webob.Request) -> webob.Response:
     """GET /resource_classes: all of them."""
-    context = util.context(req)
-    context.can(policies.LIST)
-    classes = resource_class.find(context)
+    util.context(req).can(policies.LIST)
+    classes = resource_class.find()
     prefix = util.mount_prefix(req)
     document = {'resource_classes': [_shown(one.name, prefix) for one in classes]}
     return util.json_reply(req, document, last_modified=util.newest(classes))
@@ -28,10 +27,9 @@ def list_resource_classes(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def create_resource_class(req: webob.Request) -> webob.Response:
     """POST /resource_classes."""
-    context = util.context(req)
-    context.can(policies.CREATE)
+    util.context(req).can(policies.CREATE)
     name = util.extract_json(req, schemas.BODY)['name']
-    resource_class.create(context, name)
+    resource_class.create(name)
     return util.empty_reply(req, HTTPStatus.CREATED, _path(name))
 
 
@@ -40,9 +38,8 @@ def create_resource_class(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def get_resource_class(req: webob.Request) -> webob.Response:
     """GET /resource_classes/{name}."""
-    context = util.context(req)
-    context.can(policies.SHOW)
-    found = resource_class.get(context, util.path_item(req, 'name'))
+    util.context(req).can(policies.SHOW)
+    found = resource_class.get(util.path_item(req, 'name'))
     document = _shown(found.name, util.mount_prefix(req))
     return util.json_reply(req, document, last_modified=util.newest([found]))
 
@@ -54,10 +51,9 @@ def get_resource_class(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def update_resource_class(req: webob.Request) -> webob.Response:
     """PUT /resource_classes/{name}: give the class another name."""
-    context = util.context(req)
-    context.can(policies.UPDATE)
+    util.context(req).can(policies.UPDATE)
     name = util.extract_json(req, schemas.BODY)['name']
-    resource_class.rename(context, util.path_item(req, 'name'), name)
+    resource_class.rename(util.path_item(req, 'name'), name)
     return util.json_reply(req, _shown(name, util.mount_prefix(req)))
 
 
@@ -65,13 +61,12 @@ def update_resource_class(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.RESOURCE_CLASS_PUT_CREATES)
 def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
     """PUT /resource_classes/{name}: make sure that there is such a class."""
-    context = util.context(req)
-    context.can(policies.UPDATE)
+    util.context(req).can(policies.UPDATE)
     name = util.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
     if problem:
         raise exception.InvalidName(problem)
-    created = resource_class.ensure(context, name)
+    created = resource_class.ensure(name)
     status = HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT
     return util.empty_reply(req, status, _path(name))
 
@@ -80,9 +75,8 @@ def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 def delete_resource_class(req: webob.Request) -> webob.Response:
     """DELETE /resource_classes/{name}."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    resource_class.delete(context, util.path_item(req, 'name'))
+    util.context(req).can(policies.DELETE)
+    resource_class.delete(util.path_item(req, 'name'))
     return util.empty_reply(req)
 
 

@@ -11,7 +11,7 @@ import uuid as uuid_lib
 import orjson
 import webob
 
-from placement import exception, microversion, query, util, wsgi_wrapper
+from placement import exception, grammar, microversion, util, wsgi_wrapper
 from placement.handlers import body
 from placement.microversion import Version
 from placement.objects import provider_search, resource_provider
@@ -47,9 +47,9 @@ class ProviderRow(Protocol):
 @util.check_accept(util.JSON)
 def list_resource_providers(req: webob.Request) -> webob.Response:
     """GET /resource_providers: those that meet all filters of the query."""
-    context, version = util.context(req), util.version(req)
-    context.can(policies.LIST)
-    found, last_modified = provider_search.find(context, _filters(req, version))
+    version = util.version(req)
+    util.context(req).can(policies.LIST)
+    found, last_modified = provider_search.find(_filters(req, version))
     render = _list_renderer(version, util.mount_prefix(req))
     document = {'resource_providers': [render(provider) for provider in found]}
     return util.json_reply(req, document, last_modified=last_modified)
@@ -59,14 +59,12 @@ def list_resource_providers(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def create_resource_provider(req: webob.Request) -> webob.Response:
     """POST /resource_providers."""
-    context, version = util.context(req), util.version(req)
-    context.can(policies.CREATE)
+    version = util.version(req)
+    util.context(req).can(policies.CREATE)
     data = util.extract_json(req, schemas.POST.pick(version))
     uuid = util.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
     _require_name(uuid, data['name'])
-    provider = resource_provider.create(
-        context, uuid, data['name'], data.get('parent_provider_uuid')
-    )
+    provider = resource_provider.create(uuid, data['name'], data.get('parent_provider_uuid'))
     location = _path(provider.uuid)
     if version < microversion.PROVIDER_POST_RETURNS_BODY:
         return util.empty_reply(req, HTTPStatus.CREATED, location)
@@ -78,9 +76,8 @@ def create_resource_provider(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def get_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}."""
-    context = util.context(req)
-    context.can(policies.SHOW)
-    provider = resource_provider.get(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.SHOW)
+    provider = resource_provider.get(util.path_item(req, 'uuid'))
     document = _renderer(util.version(req), util.mount_prefix(req))(provider)
     return util.json_reply(req, document, last_modified=util.newest([provider]))
 
@@ -89,15 +86,14 @@ def get_resource_provider(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def update_resource_provider(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}: rename it, or give it another parent."""
-    context, version = util.context(req), util.version(req)
-    context.can(policies.UPDATE)
+    version = util.version(req)
+    util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT.pick(version))
     if not data['name']:
-        resource_provider.get(context, uuid)
+        resource_provider.get(uuid)
     _require_name(uuid, data['name'])
     provider = resource_provider.update(
-        context,
         uuid,
         data['name'],
         data.get('parent_provider_uuid', resource_provider.KEEP_PARENT),
@@ -110,9 +106,8 @@ def update_resource_provider(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 def delete_resource_provider(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    resource_provider.delete(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.DELETE)
+    resource_provider.delete(util.path_item(req, 'uuid'))
     return util.empty_reply(req)
 
 
@@ -120,13 +115,13 @@ def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
     """The filters of a query. Raises BadInput for one that cannot be read."""
     items = util.query_items(req.environ)
     last = util.validate_query(items, schemas.QUERY.pick(version))
-    member_of, forbidden_aggregates = query.parse_member_of(
+    member_of, forbidden_aggregates = grammar.parse_member_of(
         [value for key, value in items if key == 'member_of'],
         allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
         allow_many=version >= microversion.REPEATED_MEMBER_OF,
     )
     required, forbidden = _traits(items, version)
-    amounts = query.parse_resources(last['resources']) if 'resources' in last else {}
+    amounts = grammar.parse_resources(last['resources']) if 'resources' in last else {}
     return provider_search.Filters(
         name=last.get('name') or None,
         uuid=last.get('uuid'),
@@ -146,7 +141,7 @@ def _traits(
     values = [value for key, value in items if key == 'required']
     if version < microversion.ANY_TRAITS:
         values = values[-1:]
-    return query.parse_repeated_required(
+    return grammar.parse_repeated_required(
         values,
         allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
         allow_any=version >= microversion.ANY_TRAITS,

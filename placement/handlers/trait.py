@@ -17,10 +17,9 @@ from placement.schemas import trait as schemas
 @util.check_accept(util.JSON)
 def list_traits(req: webob.Request) -> webob.Response:
     """GET /traits: all, or those of certain names, or those that are (not) in use."""
-    context = util.context(req)
-    context.can(policies.LIST)
+    util.context(req).can(policies.LIST)
     asked = util.validate_query(util.query_items(req.environ), schemas.QUERY)
-    traits = trait.find(context, **_filters(asked))
+    traits = trait.find(**_filters(asked))
     return util.json_reply(req, {'traits': _names(traits)}, last_modified=util.newest(traits))
 
 
@@ -28,9 +27,8 @@ def list_traits(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def get_trait(req: webob.Request) -> webob.Response:
     """GET /traits/{name}: whether there is such a trait."""
-    context = util.context(req)
-    context.can(policies.SHOW)
-    found = trait.get(context, util.path_item(req, 'name'))
+    util.context(req).can(policies.SHOW)
+    found = trait.get(util.path_item(req, 'name'))
     return util.empty_reply(req, last_modified=util.newest([found]))
 
 
@@ -38,13 +36,12 @@ def get_trait(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def put_trait(req: webob.Request) -> webob.Response:
     """PUT /traits/{name}: make sure that there is such a trait."""
-    context = util.context(req)
-    context.can(policies.UPDATE)
+    util.context(req).can(policies.UPDATE)
     name = util.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
     if problem:
         raise exception.InvalidName(problem)
-    there, created = trait.ensure(context, name)
+    there, created = trait.ensure(name)
     return util.empty_reply(
         req,
         HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
@@ -57,9 +54,8 @@ def put_trait(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def delete_trait(req: webob.Request) -> webob.Response:
     """DELETE /traits/{name}."""
-    context = util.context(req)
-    context.can(policies.DELETE)
-    trait.delete(context, util.path_item(req, 'name'))
+    util.context(req).can(policies.DELETE)
+    trait.delete(util.path_item(req, 'name'))
     return util.empty_reply(req)
 
 
@@ -68,9 +64,8 @@ def delete_trait(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/traits."""
-    context = util.context(req)
-    context.can(policies.PROVIDER_LIST)
-    generation, traits = trait.list_by_provider(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.PROVIDER_LIST)
+    generation, traits = trait.list_by_provider(util.path_item(req, 'uuid'))
     return _of_provider(req, generation, traits)
 
 
@@ -79,11 +74,9 @@ def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/traits: replace the set."""
-    context = util.context(req)
-    context.can(policies.PROVIDER_UPDATE)
+    util.context(req).can(policies.PROVIDER_UPDATE)
     data = util.extract_json(req, schemas.PUT_TRAITS)
     generation, traits = trait.replace_on_provider(
-        context,
         util.path_item(req, 'uuid'),
         int(data['resource_provider_generation']),
         data['traits'],
@@ -95,9 +88,8 @@ def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def delete_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/traits."""
-    context = util.context(req)
-    context.can(policies.PROVIDER_DELETE)
-    trait.clear_on_provider(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.PROVIDER_DELETE)
+    trait.clear_on_provider(util.path_item(req, 'uuid'))
     return util.empty_reply(req)
 
 

@@ -15,9 +15,8 @@ from placement.schemas import usage as schemas
 @util.check_accept(util.JSON)
 def list_usages(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/usages."""
-    context = util.context(req)
-    context.can(policies.PROVIDER_USAGES)
-    generation, usages = usage.by_provider(context, util.path_item(req, 'uuid'))
+    util.context(req).can(policies.PROVIDER_USAGES)
+    generation, usages = usage.by_provider(util.path_item(req, 'uuid'))
     document = {'resource_provider_generation': generation, 'usages': usages}
     return util.json_reply(req, document)
 
@@ -27,16 +26,16 @@ def list_usages(req: webob.Request) -> webob.Response:
 @util.check_accept(util.JSON)
 def get_total_usages(req: webob.Request) -> webob.Response:
     """GET /usages: of a project, or of a user in it."""
-    context, version = util.context(req), util.version(req)
+    version = util.version(req)
     items = util.query_items(req.environ)
     # Who may ask depends on the project, so this comes before the query is looked at.
     target = {key: value for key, value in items if key == 'project_id'}
-    context.can(policies.TOTAL_USAGES, target)
+    util.context(req).can(policies.TOTAL_USAGES, target)
     asked = util.validate_query(items, schemas.QUERY.pick(version))
     project_id, user_id = asked['project_id'], asked.get('user_id')
     usages: Mapping[str, Any]
     if version < microversion.CONSUMER_TYPES:
-        usages = usage.by_project(context, project_id, user_id)
+        usages = usage.by_project(project_id, user_id)
     else:
-        usages = usage.by_consumer_type(context, project_id, user_id, asked.get('consumer_type'))
+        usages = usage.by_consumer_type(project_id, user_id, asked.get('consumer_type'))
     return util.json_reply(req, {'usages': usages})

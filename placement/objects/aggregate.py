@@ -1,7 +1,6 @@
 """Aggregates: groups of providers that are nothing but a uuid, made on first use and kept."""
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -9,9 +8,6 @@ from placement import db_api
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_provider
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 _AGGREGATES = models.placement_aggregates
 _LINKS = models.resource_provider_aggregates
@@ -32,7 +28,7 @@ _FACTS = sa.union_all(
 )
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[str]]:
+def list_by_provider(uuid: str) -> tuple[int, list[str]]:
     """A provider's generation and the aggregates that it is a member of.
 
     :raises exception.ResourceProviderNotFound:
@@ -42,9 +38,7 @@ def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[str]]:
     return seen, [found for (found,) in rows]
 
 
-def replace(
-    ctx: 'RequestContext', uuid: str, aggregates: Collection[str], given_generation: int | None
-) -> int:
+def replace(uuid: str, aggregates: Collection[str], given_generation: int | None) -> int:
     """Make a provider a member of just these aggregates.
 
     :param given_generation: from microversion 1.19 on the generation that the client saw, which
@@ -62,7 +56,7 @@ def replace(
         if given_generation is None:
             generation.touch(conn, models.resource_providers, [provider.id])
             return provider.generation
-        generation.raise_providers(conn, {provider.id: provider.generation})
+        generation.increment_providers(conn, {provider.id: provider.generation})
         return provider.generation + 1
 
     return db_api.write(work)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -12,10 +12,7 @@ from placement.db.sqlalchemy import models
 from placement.objects import claim, consumer, resource_provider
 from placement.objects.claim import Claim
 
-if TYPE_CHECKING:
-    from placement.context import RequestContext
-
-_HELD = models.allocations
+_ALLOCATIONS = models.allocations
 _PROVIDERS = models.resource_providers
 _CLASSES = models.resource_classes
 _CONSUMERS = models.consumers
@@ -25,34 +22,34 @@ _LIST_BY_CONSUMER = (
         _PROVIDERS.c.uuid,
         _PROVIDERS.c.generation,
         _CLASSES.c.name,
-        _HELD.c.used,
+        _ALLOCATIONS.c.used,
         models.projects.c.external_id.label('project_id'),
         models.users.c.external_id.label('user_id'),
         _CONSUMERS.c.generation.label('consumer_generation'),
         models.consumer_types.c.name.label('consumer_type'),
-        _HELD.c.created_at,
+        _ALLOCATIONS.c.created_at,
     )
-    .select_from(_HELD)
-    .join(_PROVIDERS, _PROVIDERS.c.id == _HELD.c.resource_provider_id)
-    .join(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
-    .join(_CONSUMERS, _CONSUMERS.c.uuid == _HELD.c.consumer_id)
+    .select_from(_ALLOCATIONS)
+    .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
+    .join(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
+    .join(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
     .join(models.projects, models.projects.c.id == _CONSUMERS.c.project_id)
     .join(models.users, models.users.c.id == _CONSUMERS.c.user_id)
     .outerjoin(models.consumer_types, models.consumer_types.c.id == _CONSUMERS.c.consumer_type_id)
-    .where(_HELD.c.consumer_id == sa.bindparam('uuid'))
-    .order_by(_HELD.c.id)
+    .where(_ALLOCATIONS.c.consumer_id == sa.bindparam('uuid'))
+    .order_by(_ALLOCATIONS.c.id)
 )
 _LIST_BY_PROVIDER = (
     resource_provider.with_generation(
         _CONSUMERS.c.uuid,
         _CONSUMERS.c.generation,
         _CLASSES.c.name,
-        _HELD.c.used,
-        _HELD.c.created_at,
+        _ALLOCATIONS.c.used,
+        _ALLOCATIONS.c.created_at,
     )
-    .outerjoin(_HELD, _HELD.c.resource_provider_id == resource_provider.ID)
-    .outerjoin(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
-    .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _HELD.c.consumer_id)
+    .outerjoin(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
+    .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
 )
 
 
@@ -79,7 +76,7 @@ class ConsumerShare:
 # Reading ----------------------------------------------------------------------
 
 
-def list_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> ConsumerAllocations | None:
+def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
     """What a consumer holds, or None when it holds nothing."""
     with db_api.reader() as conn:
         rows = conn.execute(_LIST_BY_CONSUMER, {'uuid': consumer_uuid}).all()
@@ -100,9 +97,7 @@ def list_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> ConsumerAlloc
     )
 
 
-def list_by_provider(
-    ctx: 'RequestContext', uuid: str
-) -> tuple[int, dict[str, ConsumerShare], datetime.datetime | None]:
+def list_by_provider(uuid: str) -> tuple[int, dict[str, ConsumerShare], datetime.datetime | None]:
     """A provider's generation, what each consumer holds, and when the newest of that was made.
 
     :raises exception.ResourceProviderNotFound:
@@ -127,7 +122,7 @@ def _newest(rows: Iterable[Sequence[Any]]) -> datetime.datetime | None:
 # Writing ----------------------------------------------------------------------
 
 
-def replace(ctx: 'RequestContext', claims: Sequence[Claim]) -> None:
+def replace(claims: Sequence[Claim], min_attempts: int) -> None:
     """Make each claim all that its consumer holds; all of them, or none.
 
     :raises exception.ConsumerGenerationConflict: from microversion 1.28 on
@@ -143,10 +138,10 @@ def replace(ctx: 'RequestContext', claims: Sequence[Claim]) -> None:
         claim.judge(claims, ground, holdings)
         claim.settle(conn, claims, ground, holdings, {})
 
-    db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
+    db_api.write(work, max(1, min_attempts))
 
 
-def delete_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> None:
+def delete_by_consumer(consumer_uuid: str) -> None:
     """Remove all that a consumer holds, and the consumer. No generation is checked or raised.
 
     :raises exception.AllocationsNotFound: it holds nothing
@@ -158,7 +153,7 @@ def delete_by_consumer(ctx: 'RequestContext', consumer_uuid: str) -> None:
         deleted = claim.release(conn, uuids)
         if not known and consumer.lock(conn, [consumer_uuid]):
             # It came after the first look: what was deleted, or was not found, was not locked.
-            raise exception.LostSwap(f'Consumer {consumer_uuid}')
+            raise exception.ConcurrentChange(f'Consumer {consumer_uuid}')
         if not deleted:
             raise exception.AllocationsNotFound(consumer_uuid)
         consumer.delete(conn, [row.id for row in known.values()])

@@ -11,11 +11,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import exception
+from placement import capacity, exception
+from placement.capacity import Demand, InventoryKey, InventoryUsage
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import (
-    capacity,
     consumer,
     generation,
     inventory,
@@ -23,11 +23,10 @@ from placement.objects import (
     resource_class,
     resource_provider,
 )
-from placement.objects.capacity import Demand, Holding, Spot
 from placement.objects.consumer import Consumer
 from placement.objects.resource_provider import Locked
 
-_HELD = models.allocations
+_ALLOCATIONS = models.allocations
 _PROVIDERS = models.resource_providers
 _CLASSES = models.resource_classes
 _CONSUMERS = models.consumers
@@ -35,23 +34,23 @@ _CONSUMERS = models.consumers
 # Outer joins: an allocation is released even if its provider or its class does not exist.
 _OF_CONSUMERS = (
     sa.select(
-        _HELD.c.id,
-        _HELD.c.consumer_id,
+        _ALLOCATIONS.c.id,
+        _ALLOCATIONS.c.consumer_id,
         _PROVIDERS.c.id.label('provider_id'),
         _PROVIDERS.c.uuid.label('provider_uuid'),
         _CLASSES.c.name.label('resource_class'),
-        _HELD.c.used,
+        _ALLOCATIONS.c.used,
     )
-    .outerjoin(_PROVIDERS, _PROVIDERS.c.id == _HELD.c.resource_provider_id)
-    .outerjoin(_CLASSES, _CLASSES.c.id == _HELD.c.resource_class_id)
-    .where(_HELD.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
+    .outerjoin(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
+    .where(_ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
 )
-_DELETE_OF_CONSUMERS = sa.delete(_HELD).where(
-    _HELD.c.consumer_id.in_(sa.bindparam('uuids', expanding=True))
+_DELETE_OF_CONSUMERS = sa.delete(_ALLOCATIONS).where(
+    _ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True))
 )
 # Drivers limit the number of parameters, and consumers may have many allocations.
-_DELETE = sa.delete(_HELD).where(
-    _HELD.c.id.in_(sa.bindparam('ids', expanding=True, literal_execute=True))
+_DELETE = sa.delete(_ALLOCATIONS).where(
+    _ALLOCATIONS.c.id.in_(sa.bindparam('ids', expanding=True, literal_execute=True))
 )
 
 
@@ -153,14 +152,14 @@ def _require_still_unknown(
     Other unknown consumers are inserted, and the unique key detects the conflict. From here on
     the locks of the providers keep the usage that decides as it is.
 
-    :raises exception.LostSwap: a concurrent transaction created one of them
+    :raises exception.ConcurrentChange: a concurrent transaction created one of them
     """
     unknown = {claim.consumer_uuid for claim in claims if not claim.allocations} - consumers.keys()
     if not unknown:
         return
     query = sa.select(_CONSUMERS.c.id).where(_CONSUMERS.c.uuid.in_(sorted(unknown))).limit(1)
     if conn.execute(query).first() is not None:
-        raise exception.LostSwap('A consumer that the request empties')
+        raise exception.ConcurrentChange('A consumer that the request empties')
 
 
 def require_providers(claims: Iterable[Claim], ground: Ground) -> None:
@@ -184,9 +183,9 @@ def demands(claims: Iterable[Claim], ground: Ground) -> list[Demand]:
     ]
 
 
-def released(ground: Ground) -> dict[Spot, int]:
+def released(ground: Ground) -> dict[InventoryKey, int]:
     """What the consumers of the request give back before they take anew."""
-    given: dict[Spot, int] = {}
+    given: dict[InventoryKey, int] = {}
     for row in ground.held:
         if row.provider_id is None or row.resource_class is None:
             continue
@@ -195,7 +194,9 @@ def released(ground: Ground) -> dict[Spot, int]:
     return given
 
 
-def judge(claims: Sequence[Claim], ground: Ground, holdings: Mapping[Spot, Holding]) -> None:
+def judge(
+    claims: Sequence[Claim], ground: Ground, holdings: Mapping[InventoryKey, InventoryUsage]
+) -> None:
     """Decide whether all the claims can be granted.
 
     :raises exception.InvalidAllocation: an amount cannot be granted
@@ -207,7 +208,7 @@ def settle(
     conn: sa.Connection,
     claims: Sequence[Claim],
     ground: Ground,
-    holdings: Mapping[Spot, Holding],
+    holdings: Mapping[InventoryKey, InventoryUsage],
     also_raised: Mapping[int, int],
 ) -> None:
     """Apply claims that `judge` granted.
@@ -216,7 +217,7 @@ def settle(
     :param also_raised: by provider id, how much its generation rises for other reasons
     """
     _exchange(conn, claims, ground, holdings)
-    _raise_providers(conn, claims, ground, also_raised)
+    _increment_providers(conn, claims, ground, also_raised)
     _update_consumers(conn, claims, ground)
 
 
@@ -247,12 +248,14 @@ def _cleared(
     owners = stored | {claim.consumer_uuid: claim.consumer_uuid for claim in claims}
     texts = {row.consumer_id for row in held}
     if not texts <= owners.keys():
-        equal = names.equal_texts(conn, _HELD.c.consumer_id, owners)
+        equal = names.equal_texts(conn, _ALLOCATIONS.c.consumer_id, owners)
         owners = {text: owners[name] for text, name in equal.items()}
     return [row for row in held if owners.get(row.consumer_id) in emptied]
 
 
-def holdings(conn: sa.Connection, claims: Sequence[Claim], ground: Ground) -> dict[Spot, Holding]:
+def holdings(
+    conn: sa.Connection, claims: Sequence[Claim], ground: Ground
+) -> dict[InventoryKey, InventoryUsage]:
     """The inventories that the claims are about.
 
     :raises exception.UnknownResourceClasses:
@@ -270,12 +273,12 @@ def _exchange(
     conn: sa.Connection,
     claims: Sequence[Claim],
     ground: Ground,
-    holdings: Mapping[Spot, Holding],
+    holdings: Mapping[InventoryKey, InventoryUsage],
 ) -> None:
     if ground.held:
         deleted = conn.execute(_DELETE, {'ids': [row.id for row in ground.held]}).rowcount
         if deleted != len(ground.held):
-            raise exception.LostSwap('The set of allocations of a consumer')
+            raise exception.ConcurrentChange('The set of allocations of a consumer')
     rows = []
     for claim in claims:
         known = ground.consumers.get(claim.consumer_uuid)
@@ -291,10 +294,10 @@ def _exchange(
                 }
             )
     if rows:
-        conn.execute(sa.insert(_HELD), rows)
+        conn.execute(sa.insert(_ALLOCATIONS), rows)
 
 
-def _raise_providers(
+def _increment_providers(
     conn: sa.Connection,
     claims: Sequence[Claim],
     ground: Ground,
@@ -309,7 +312,7 @@ def _raise_providers(
     seen = {locked.id: locked.generation for locked in ground.providers.values()}
     # There are three different steps at most, in whatever number of providers.
     for step in sorted(set(steps.values())):
-        generation.raise_providers(
+        generation.increment_providers(
             conn,
             {pid: seen[pid] for pid, own in steps.items() if own == step and pid in seen},
             step,
@@ -334,7 +337,7 @@ def _update_consumers(conn: sa.Connection, claims: Sequence[Claim], ground: Grou
             consumer_type_id=owned['consumer_type_id'] or known.consumer_type_id,
         )
     current = {known.id: known for known in ground.consumers.values()}
-    generation.raise_consumers(
+    generation.increment_consumers(
         conn,
         {known.id: known.generation for known in kept.values()},
         consumer.changed_owners(kept.values(), current),

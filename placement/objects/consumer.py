@@ -91,13 +91,13 @@ def create(
 def delete(conn: sa.Connection, consumer_ids: Collection[int]) -> None:
     """Delete consumers that hold nothing any more.
 
-    :raises exception.LostSwap: one of them is gone already
+    :raises exception.ConcurrentChange: one of them is gone already
     """
     if not consumer_ids:
         return
     result = conn.execute(_DELETE, {'consumer_ids': sorted(consumer_ids)})
     if result.rowcount != len(consumer_ids):
-        raise exception.LostSwap('A consumer')
+        raise exception.ConcurrentChange('A consumer')
 
 
 def changed_owners(wanted: Iterable[Consumer], current: Mapping[int, Consumer]) -> dict[str, Any]:

@@ -17,23 +17,23 @@ from placement import exception
 from placement.db.sqlalchemy import models
 
 
-def raise_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
+def increment_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
     """Raise the generation of providers.
 
     :param seen: the generation that was read, by provider id
     :param by: how much to raise it
-    :raises exception.LostSwap: one of them has another generation by now
+    :raises exception.ConcurrentChange: one of them has another generation by now
     """
     _swap(conn, models.resource_providers, seen, by, {})
 
 
-def raise_consumers(
+def increment_consumers(
     conn: sa.Connection, seen: Mapping[int, int], values: Mapping[str, Any] | None = None
 ) -> None:
     """Raise the generation of consumers by one, and set `values` on the same rows.
 
     :param seen: the generation that was read, by consumer id
-    :raises exception.LostSwap: one of them has another generation by now
+    :raises exception.ConcurrentChange: one of them has another generation by now
     """
     _swap(conn, models.consumers, seen, 1, values or {})
 
@@ -79,4 +79,4 @@ def _swap(
         .values(generation=table.c.generation + by, **values)
     )
     if result.rowcount != len(seen):
-        raise exception.LostSwap('The generation of a row that this request changes')
+        raise exception.ConcurrentChange('The generation of a row that this request changes')

@@ -8,53 +8,54 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 import datetime
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
-from placement import db_api, errors, exception
+from placement import capacity, db_api, errors, exception
+from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.db import clauses
 from placement.db.sqlalchemy import models
-from placement.objects import capacity, generation, resource_class, resource_provider
-from placement.objects.capacity import Holding, Record, Spot
+from placement.objects import generation, resource_class, resource_provider
 from placement.objects.resource_provider import Locked
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 LOG = logging.getLogger(__name__)
 
-_STOCK = models.inventories
+_INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
-_RECORD_COLUMNS = (
-    _STOCK.c.total,
-    _STOCK.c.reserved,
-    _STOCK.c.min_unit,
-    _STOCK.c.max_unit,
-    _STOCK.c.step_size,
-    _STOCK.c.allocation_ratio,
+_INVENTORY_COLUMNS = (
+    _INVENTORIES.c.total,
+    _INVENTORIES.c.reserved,
+    _INVENTORIES.c.min_unit,
+    _INVENTORIES.c.max_unit,
+    _INVENTORIES.c.step_size,
+    _INVENTORIES.c.allocation_ratio,
 )
-_STOCK_WITH_CLASS = _STOCK.join(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
+_INVENTORIES_WITH_CLASS = _INVENTORIES.join(
+    _CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id
+)
 _BY_PROVIDER = (
     resource_provider.with_generation(
-        _CLASSES.c.name, *_RECORD_COLUMNS, _STOCK.c.updated_at, _STOCK.c.created_at
+        _CLASSES.c.name, *_INVENTORY_COLUMNS, _INVENTORIES.c.updated_at, _INVENTORIES.c.created_at
     )
-    .outerjoin(_STOCK, _STOCK.c.resource_provider_id == resource_provider.ID)
-    .outerjoin(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
-    .order_by(_STOCK.c.resource_class_id)
+    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
+    .order_by(_INVENTORIES.c.resource_class_id)
 )
-_HOLDINGS = (
+_INVENTORY_USAGES = (
     sa.select(
-        _STOCK.c.resource_provider_id,
+        _INVENTORIES.c.resource_provider_id,
         _CLASSES.c.name,
-        _STOCK.c.resource_class_id,
-        *_RECORD_COLUMNS,
-        clauses.used(_STOCK).label('used'),
+        _INVENTORIES.c.resource_class_id,
+        *_INVENTORY_COLUMNS,
+        clauses.used(_INVENTORIES).label('used'),
     )
-    .select_from(_STOCK_WITH_CLASS)
-    .where(_STOCK.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
+    .select_from(_INVENTORIES_WITH_CLASS)
+    .where(_INVENTORIES.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
 )
-_HOLDINGS_OF_CLASSES = _HOLDINGS.where(_CLASSES.c.name.in_(sa.bindparam('names', expanding=True)))
+_INVENTORY_USAGES_OF_CLASSES = _INVENTORY_USAGES.where(
+    _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Stock:
     """An inventory as clients read it."""
 
     resource_class: str
-    record: Record
+    inventory: Inventory
     updated_at: datetime.datetime | None
     created_at: datetime.datetime | None
 
@@ -74,14 +75,14 @@ class Plan:
     `over_full` names classes whose new capacity is below what is in use, which is allowed.
     """
 
-    add: Mapping[str, Record]
-    change: Mapping[str, Record]
+    add: Mapping[str, Inventory]
+    change: Mapping[str, Inventory]
     drop: tuple[str, ...]
     in_use: tuple[str, ...]
     over_full: tuple[str, ...]
 
 
-def plan(current: Mapping[str, Holding], wanted: Mapping[str, Record]) -> Plan:
+def plan(current: Mapping[str, InventoryUsage], wanted: Mapping[str, Inventory]) -> Plan:
     """Decide what to add, change and drop. Records that stay as they are appear nowhere."""
     drop = tuple(sorted(current.keys() - wanted.keys()))
     return Plan(
@@ -89,7 +90,7 @@ def plan(current: Mapping[str, Holding], wanted: Mapping[str, Record]) -> Plan:
         change={
             name: record
             for name, record in wanted.items()
-            if name in current and current[name].record != record
+            if name in current and current[name].inventory != record
         },
         drop=drop,
         in_use=tuple(name for name in drop if current[name].used),
@@ -105,15 +106,15 @@ def plan(current: Mapping[str, Holding], wanted: Mapping[str, Record]) -> Plan:
 
 def holdings(
     conn: sa.Connection, provider_ids: Iterable[int], names: Iterable[str] | None = None
-) -> dict[Spot, Holding]:
+) -> dict[InventoryKey, InventoryUsage]:
     """Inventories of providers with their usage, of some classes or all, by provider and class."""
     asked: dict[str, Any] = {'provider_ids': sorted(provider_ids)}
-    statement = _HOLDINGS
+    statement = _INVENTORY_USAGES
     if names is not None:
         asked['names'] = sorted(names)
-        statement = _HOLDINGS_OF_CLASSES
+        statement = _INVENTORY_USAGES_OF_CLASSES
     return {
-        (row[0], row[1]): Holding(row[2], Record(*row[3:9]), int(row[9]))
+        (row[0], row[1]): InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
         for row in conn.execute(statement, asked)
     }
 
@@ -131,7 +132,7 @@ def apply(
         for name, record in sorted(plan.add.items())
     ]
     if rows:
-        conn.execute(sa.insert(_STOCK), rows)
+        conn.execute(sa.insert(_INVENTORIES), rows)
     _change(
         conn,
         {
@@ -150,8 +151,8 @@ def _spots(spots: Iterable[tuple[int, int]]) -> sa.ColumnElement[bool]:
         sa.false(),
         *(
             sa.and_(
-                _STOCK.c.resource_provider_id == provider_id,
-                _STOCK.c.resource_class_id.in_(sorted(ids)),
+                _INVENTORIES.c.resource_provider_id == provider_id,
+                _INVENTORIES.c.resource_class_id.in_(sorted(ids)),
             )
             for provider_id, ids in sorted(by_provider.items())
         ),
@@ -161,14 +162,14 @@ def _spots(spots: Iterable[tuple[int, int]]) -> sa.ColumnElement[bool]:
 def _drop(conn: sa.Connection, gone: Mapping[int, list[int]]) -> None:
     spots = [(pid, class_id) for pid, ids in gone.items() for class_id in ids]
     if spots:
-        conn.execute(sa.delete(_STOCK).where(_spots(spots)))
+        conn.execute(sa.delete(_INVENTORIES).where(_spots(spots)))
 
 
-def _change(conn: sa.Connection, records: Mapping[tuple[int, int], Record]) -> None:
+def _change(conn: sa.Connection, records: Mapping[tuple[int, int], Inventory]) -> None:
     if not records:
         return
     values: dict[str, Any] = {}
-    for column in _RECORD_COLUMNS:
+    for column in _INVENTORY_COLUMNS:
         news = {getattr(record, column.name) for record in records.values()}
         if len(news) == 1:
             values[column.name] = news.pop()
@@ -178,13 +179,13 @@ def _change(conn: sa.Connection, records: Mapping[tuple[int, int], Record]) -> N
             for spot, record in records.items()
         ]
         values[column.name] = sa.case(*whens, else_=column)
-    conn.execute(sa.update(_STOCK).where(_spots(records)).values(**values))
+    conn.execute(sa.update(_INVENTORIES).where(_spots(records)).values(**values))
 
 
 # What the API does with it ----------------------------------------------------
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Stock]]:
+def list_by_provider(uuid: str) -> tuple[int, list[Stock]]:
     """A provider's generation and its inventories.
 
     :raises exception.ResourceProviderNotFound:
@@ -194,13 +195,13 @@ def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Stock]
     return seen, [_stock(row) for row in rows]
 
 
-def get(ctx: 'RequestContext', uuid: str, name: str) -> tuple[int, Stock]:
+def get(uuid: str, name: str) -> tuple[int, Stock]:
     """A provider's generation and its inventory of one class.
 
     :raises exception.ResourceProviderNotFound:
     :raises exception.InventoryNotFound: the provider has none, or there is no such class
     """
-    seen, stocks = list_by_provider(ctx, uuid)
+    seen, stocks = list_by_provider(uuid)
     for stock in stocks:
         if stock.resource_class == name:
             return seen, stock
@@ -208,12 +209,10 @@ def get(ctx: 'RequestContext', uuid: str, name: str) -> tuple[int, Stock]:
 
 
 def _stock(row: Any) -> Stock:
-    return Stock(row[0], Record(*row[1:7]), row[7], row[8])
+    return Stock(row[0], Inventory(*row[1:7]), row[7], row[8])
 
 
-def create(
-    ctx: 'RequestContext', uuid: str, name: str, record: Record, may_reserve_all: bool
-) -> int:
+def create(uuid: str, name: str, record: Inventory, may_reserve_all: bool) -> int:
     """Add inventory of a class that the provider has none of.
 
     :param may_reserve_all: from microversion 1.26 on everything may be reserved
@@ -230,18 +229,17 @@ def create(
         classes = resource_class.ids(conn, [name])
         if (provider.id, name) in holdings(conn, [provider.id], [name]):
             raise exception.InventoryExists(name, uuid)
-        resource_class.hold(conn, classes)
+        resource_class.touch(conn, classes)
         apply(conn, {provider.id: plan({}, {name: record})}, classes)
-        return _raise_generation(conn, provider)
+        return _increment_generation(conn, provider)
 
     return db_api.write(work)
 
 
 def replace(
-    ctx: 'RequestContext',
     uuid: str,
     given_generation: int,
-    records: Mapping[str, Record],
+    records: Mapping[str, Inventory],
     may_reserve_all: bool,
 ) -> int:
     """Make `records`, by class, all the inventory that a provider has.
@@ -261,17 +259,16 @@ def replace(
         _require_capacity(provider, records, may_reserve_all)
         classes = resource_class.ids(conn, records)
         _replace_all(conn, provider, records, classes)
-        return _raise_generation(conn, provider)
+        return _increment_generation(conn, provider)
 
     return db_api.write(work)
 
 
 def update(
-    ctx: 'RequestContext',
     uuid: str,
     given_generation: int,
     name: str,
-    record: Record,
+    inventory: Inventory,
     may_reserve_all: bool,
 ) -> int:
     """Overwrite the inventory that a provider has of one class.
@@ -287,7 +284,7 @@ def update(
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
         resource_provider.require_generation(provider, given_generation)
-        _require_capacity(provider, {name: record}, may_reserve_all)
+        _require_capacity(provider, {name: inventory}, may_reserve_all)
         try:
             classes = resource_class.ids(conn, [name])
         except exception.UnknownResourceClasses:
@@ -295,15 +292,15 @@ def update(
         current = holdings(conn, [provider.id], [name])
         if not current:
             raise exception.InventoryMissingForUpdate(name, uuid)
-        steps = plan({name: current[provider.id, name]}, {name: record})
+        steps = plan({name: current[provider.id, name]}, {name: inventory})
         _warn(uuid, steps)
         apply(conn, {provider.id: steps}, classes)
-        return _raise_generation(conn, provider)
+        return _increment_generation(conn, provider)
 
     return db_api.write(work)
 
 
-def delete_all(ctx: 'RequestContext', uuid: str) -> None:
+def delete_all(uuid: str) -> None:
     """Remove all inventory of a provider (microversion 1.5).
 
     :raises exception.ResourceProviderNotFound:
@@ -313,12 +310,12 @@ def delete_all(ctx: 'RequestContext', uuid: str) -> None:
     def work(conn: sa.Connection) -> None:
         provider = resource_provider.lock_one(conn, uuid)
         _replace_all(conn, provider, {}, {})
-        _raise_generation(conn, provider)
+        _increment_generation(conn, provider)
 
     db_api.write(work)
 
 
-def delete(ctx: 'RequestContext', uuid: str, name: str) -> None:
+def delete(uuid: str, name: str) -> None:
     """Remove the inventory that a provider has of one class.
 
     :raises exception.ResourceProviderNotFound:
@@ -339,7 +336,7 @@ def delete(ctx: 'RequestContext', uuid: str, name: str) -> None:
             {provider.id: plan({name: holding}, {})},
             {name: holding.resource_class_id},
         )
-        _raise_generation(conn, provider)
+        _increment_generation(conn, provider)
 
     db_api.write(work)
 
@@ -347,7 +344,7 @@ def delete(ctx: 'RequestContext', uuid: str, name: str) -> None:
 def _replace_all(
     conn: sa.Connection,
     provider: Locked,
-    records: Mapping[str, Record],
+    records: Mapping[str, Inventory],
     classes: Mapping[str, int],
 ) -> None:
     current = {name: held for (_, name), held in holdings(conn, [provider.id]).items()}
@@ -355,13 +352,13 @@ def _replace_all(
     if steps.in_use:
         raise exception.InventoryInUse(steps.in_use, provider.uuid)
     _warn(provider.uuid, steps)
-    resource_class.hold(conn, {name: classes[name] for name in steps.add})
+    resource_class.touch(conn, {name: classes[name] for name in steps.add})
     known = {name: held.resource_class_id for name, held in current.items()}
     apply(conn, {provider.id: steps}, {**known, **classes})
 
 
 def _require_capacity(
-    provider: Locked, records: Mapping[str, Record], may_reserve_all: bool
+    provider: Locked, records: Mapping[str, Inventory], may_reserve_all: bool
 ) -> None:
     for name, record in records.items():
         if not capacity.allows_reservation(record, may_reserve_all):
@@ -373,6 +370,6 @@ def _warn(uuid: str, steps: Plan) -> None:
         LOG.warning('Resource provider %s has more of %s in use than its new capacity', uuid, name)
 
 
-def _raise_generation(conn: sa.Connection, provider: Locked) -> int:
-    generation.raise_providers(conn, {provider.id: provider.generation})
+def _increment_generation(conn: sa.Connection, provider: Locked) -> int:
+    generation.increment_providers(conn, {provider.id: provider.generation})
     return provider.generation + 1

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -15,9 +15,6 @@ from placement import db_api, exception
 from placement.db import clauses, names
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 _PROVIDERS = models.resource_providers
 _ID = _PROVIDERS.c.id
@@ -95,7 +92,7 @@ class _Nothing(Exception):
     """No provider can meet the filters, so the rest of them is not looked at."""
 
 
-def find(ctx: 'RequestContext', filters: Filters) -> tuple[list[Found], datetime.datetime | None]:
+def find(filters: Filters) -> tuple[list[Found], datetime.datetime | None]:
     """The providers that meet the filters, oldest first.
 
     :returns: the providers, and when the newest change to one of them was

@@ -5,18 +5,14 @@ It is a claim whose providers change under it: what decides is the inventory tha
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from placement import db_api, errors, exception
+from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.objects import claim, inventory, resource_class, resource_provider
-from placement.objects.capacity import Holding, Record, Spot
 from placement.objects.claim import Claim, Ground
 from placement.objects.inventory import Plan
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +20,13 @@ class NewInventory:
     """All the inventory that a provider shall have, and the generation that the client saw."""
 
     generation: int
-    records: Mapping[str, Record]
+    records: Mapping[str, Inventory]
 
 
 def reshape(
-    ctx: 'RequestContext',
-    inventories: Mapping[str, tuple[int, Mapping[str, Record]]],
+    inventories: Mapping[str, tuple[int, Mapping[str, Inventory]]],
     claims: Sequence[Claim],
+    min_attempts: int,
 ) -> None:
     """Replace inventories and allocations in one transaction (microversion 1.30).
 
@@ -63,7 +59,7 @@ def reshape(
         claim.judge(claims, ground, {**current, **final})
         _require_unused(plans, claims, ground, current)
         added = {name for plan in plans.values() for name in plan.add}
-        resource_class.hold(conn, {name: classes[name] for name in added})
+        resource_class.touch(conn, {name: classes[name] for name in added})
         known = {name: held.resource_class_id for (_, name), held in current.items()}
         inventory.apply(conn, plans, {**known, **classes})
         # Once for the old and the new together, once more for the new alone.
@@ -72,7 +68,7 @@ def reshape(
         }
         claim.settle(conn, claims, ground, final, raised)
 
-    db_api.write(work, max(1, ctx.config.placement.allocation_conflict_retry_count))
+    db_api.write(work, max(1, min_attempts))
 
 
 def _prepare(
@@ -108,16 +104,18 @@ def _class_ids(
     return resource_class.ids(conn, named | claimed)
 
 
-def _of_provider(current: Mapping[Spot, Holding], provider_id: int) -> dict[str, Holding]:
+def _of_provider(
+    current: Mapping[InventoryKey, InventoryUsage], provider_id: int
+) -> dict[str, InventoryUsage]:
     return {name: held for (pid, name), held in current.items() if pid == provider_id}
 
 
 def _final(
     wanted: Mapping[str, NewInventory],
     ground: Ground,
-    current: Mapping[Spot, Holding],
+    current: Mapping[InventoryKey, InventoryUsage],
     classes: Mapping[str, int],
-) -> dict[Spot, Holding]:
+) -> dict[InventoryKey, InventoryUsage]:
     """The inventories as they will be, with their usage as it is."""
     reshaped = {ground.providers[uuid].id for uuid in wanted}
     final = {spot: held for spot, held in current.items() if spot[0] not in reshaped}
@@ -125,7 +123,9 @@ def _final(
         provider_id = ground.providers[uuid].id
         for name, record in new.records.items():
             before = current.get((provider_id, name))
-            final[provider_id, name] = Holding(classes[name], record, before.used if before else 0)
+            final[provider_id, name] = InventoryUsage(
+                classes[name], record, before.used if before else 0
+            )
     return final
 
 
@@ -133,7 +133,7 @@ def _require_unused(
     plans: Mapping[int, Plan],
     claims: Sequence[Claim],
     ground: Ground,
-    current: Mapping[Spot, Holding],
+    current: Mapping[InventoryKey, InventoryUsage],
 ) -> None:
     """No class may go that somebody holds when all is done."""
     left = {spot: held.used for spot, held in current.items()}

@@ -7,7 +7,7 @@ ones count from 10000 (microversion 1.2).
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import os_resource_classes as orc
 import sqlalchemy as sa
@@ -15,9 +15,6 @@ import sqlalchemy as sa
 from placement import db_api, exception
 from placement.db.sqlalchemy import models
 from placement.objects import generation
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 FIRST_CUSTOM_ID = 10000
 
@@ -43,14 +40,14 @@ def is_custom(name: str) -> bool:
     return name.startswith(orc.CUSTOM_NAMESPACE)
 
 
-def find(ctx: 'RequestContext') -> list[ResourceClass]:
+def find() -> list[ResourceClass]:
     """All resource classes, the standard ones first."""
     with db_api.reader() as conn:
         rows = conn.execute(sa.select(*_COLUMNS).order_by(_CLASSES.c.id)).all()
     return [ResourceClass(*row) for row in rows]
 
 
-def get(ctx: 'RequestContext', name: str) -> ResourceClass:
+def get(name: str) -> ResourceClass:
     """One class by name.
 
     :raises exception.ResourceClassNotFound:
@@ -62,16 +59,16 @@ def get(ctx: 'RequestContext', name: str) -> ResourceClass:
     return ResourceClass(*row)
 
 
-def create(ctx: 'RequestContext', name: str) -> None:
+def create(name: str) -> None:
     """Create a custom class.
 
     :raises exception.ResourceClassExists:
     """
-    if not ensure(ctx, name):
+    if not ensure(name):
         raise exception.ResourceClassExists(name)
 
 
-def ensure(ctx: 'RequestContext', name: str) -> bool:
+def ensure(name: str) -> bool:
     """Create a custom class unless it is there.
 
     :returns: whether it was created
@@ -92,7 +89,7 @@ def ensure(ctx: 'RequestContext', name: str) -> bool:
     return db_api.write(work)
 
 
-def rename(ctx: 'RequestContext', name: str, new_name: str) -> None:
+def rename(name: str, new_name: str) -> None:
     """Rename a custom class, in use or not (microversions 1.2 to 1.6).
 
     :raises exception.ResourceClassNotFound: no class has the old name
@@ -110,7 +107,7 @@ def rename(ctx: 'RequestContext', name: str, new_name: str) -> None:
     db_api.write(work)
 
 
-def delete(ctx: 'RequestContext', name: str) -> None:
+def delete(name: str) -> None:
     """Delete a custom class that no provider has inventory of.
 
     :raises exception.ResourceClassNotFound:
@@ -146,18 +143,18 @@ def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
     return {name: found[name] for name in names}
 
 
-def hold(conn: sa.Connection, classes: Mapping[str, int]) -> None:
+def touch(conn: sa.Connection, classes: Mapping[str, int]) -> None:
     """Keep custom classes from being deleted while inventory of them is added.
 
     Touching the rows locks them on one server, and on a cluster a rival that deletes one of
     them meets the touch.
 
     :param classes: ids by name; standard classes need no holding
-    :raises exception.LostSwap: one of them is gone already
+    :raises exception.ConcurrentChange: one of them is gone already
     """
     custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
     if generation.touch(conn, _CLASSES, custom) != len(custom):
-        raise exception.LostSwap('A resource class')
+        raise exception.ConcurrentChange('A resource class')
 
 
 def _row(conn: sa.Connection, name: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 import datetime
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oslo_utils import timeutils
 import sqlalchemy as sa
@@ -17,9 +17,6 @@ from placement import db_api, exception
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, tree
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 _PROVIDERS = models.resource_providers
 _ROOT = models.resource_providers.alias('root')
@@ -94,7 +91,7 @@ class Locked:
     parent_id: int | None
 
 
-def get(ctx: 'RequestContext', uuid: str) -> Provider:
+def get(uuid: str) -> Provider:
     """One provider by uuid.
 
     :raises exception.ResourceProviderNotFound:
@@ -193,7 +190,7 @@ def require_generation(provider: Locked, given: int) -> None:
         )
 
 
-def create(ctx: 'RequestContext', uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
+def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
     """Create a provider, with generation 0, as a root or below a parent.
 
     :raises exception.ResourceProviderExists: the uuid or the name is taken
@@ -245,7 +242,6 @@ def _new(
 
 
 def update(
-    ctx: 'RequestContext',
     uuid: str,
     name: str,
     parent_uuid: 'str | _Keep | None' = KEEP_PARENT,
@@ -266,7 +262,7 @@ def update(
         before = read(conn, uuid)
         if _stays(conn, before, parent_uuid, may_reparent):
             if lock_one(conn, uuid).parent_id != before.parent_id:
-                raise exception.LostSwap(f'Resource provider {uuid}')
+                raise exception.ConcurrentChange(f'Resource provider {uuid}')
         else:
             assert not isinstance(parent_uuid, _Keep)
             _move(conn, before, parent_uuid, may_reparent)
@@ -277,7 +273,7 @@ def update(
     return db_api.write(work)
 
 
-def delete(ctx: 'RequestContext', uuid: str) -> None:
+def delete(uuid: str) -> None:
     """Delete a provider with its inventories and its links to traits and aggregates.
 
     :raises exception.ResourceProviderNotFound:
@@ -350,11 +346,11 @@ def _stays(
 def _lock_in_tree(conn: sa.Connection, provider: Provider) -> Locked:
     """Lock a provider and the root of its tree, at once: claims lock providers by uuid too.
 
-    :raises exception.LostSwap: it was deleted or moved to another tree meanwhile
+    :raises exception.ConcurrentChange: it was deleted or moved to another tree meanwhile
     """
     locked = lock(conn, {provider.root_uuid, provider.uuid}).get(provider.uuid)
     if locked is None or locked.root_id != provider.root_id:
-        raise exception.LostSwap(f'Resource provider {provider.uuid}')
+        raise exception.ConcurrentChange(f'Resource provider {provider.uuid}')
     return locked
 
 
@@ -362,7 +358,7 @@ def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None)
     """Lock the roots of the trees that change, the parent, and the provider that moves there.
 
     :raises exception.UnknownParent:
-    :raises exception.LostSwap: one of them was deleted or moved to another tree meanwhile
+    :raises exception.ConcurrentChange: one of them was deleted or moved to another tree meanwhile
     """
     try:
         parent = read(conn, parent_uuid)
@@ -373,7 +369,7 @@ def _hold_parent(conn: sa.Connection, parent_uuid: str, moving: Provider | None)
     locked = {row.id: row for row in found.values()}
     for one in involved:
         if one.id not in locked or locked[one.id].root_id != one.root_id:
-            raise exception.LostSwap(f'Resource provider {one.uuid}')
+            raise exception.ConcurrentChange(f'Resource provider {one.uuid}')
     return parent
 
 

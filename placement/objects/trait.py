@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import os_traits
 import sqlalchemy as sa
@@ -12,9 +12,6 @@ from placement import db_api, exception
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_provider
 from placement.objects.resource_provider import Locked
-
-if TYPE_CHECKING:
-    from placement.context import RequestContext
 
 _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
@@ -41,7 +38,6 @@ def _trait(row: Any) -> Trait:
 
 
 def find(
-    ctx: 'RequestContext',
     names: Collection[str] | None = None,
     prefix: str | None = None,
     associated: bool | None = None,
@@ -67,7 +63,7 @@ def find(
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
 
 
-def get(ctx: 'RequestContext', name: str) -> Trait:
+def get(name: str) -> Trait:
     """One trait.
 
     :raises exception.TraitNotFound:
@@ -79,7 +75,7 @@ def get(ctx: 'RequestContext', name: str) -> Trait:
     return _trait(row)
 
 
-def ensure(ctx: 'RequestContext', name: str) -> tuple[Trait, bool]:
+def ensure(name: str) -> tuple[Trait, bool]:
     """Create a custom trait unless it is there.
 
     :returns: the trait, and whether it was created
@@ -98,7 +94,7 @@ def ensure(ctx: 'RequestContext', name: str) -> tuple[Trait, bool]:
     return db_api.write(work)
 
 
-def delete(ctx: 'RequestContext', name: str) -> None:
+def delete(name: str) -> None:
     """Delete a custom trait that no provider has.
 
     :raises exception.TraitNotFound:
@@ -122,7 +118,7 @@ def delete(ctx: 'RequestContext', name: str) -> None:
     db_api.write(work)
 
 
-def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Trait]]:
+def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
     """A provider's generation and its traits.
 
     :raises exception.ResourceProviderNotFound:
@@ -133,7 +129,7 @@ def list_by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, list[Trait]
 
 
 def replace_on_provider(
-    ctx: 'RequestContext', uuid: str, given_generation: int, names: Collection[str]
+    uuid: str, given_generation: int, names: Collection[str]
 ) -> tuple[int, list[Trait]]:
     """Make `names` all the traits that a provider has.
 
@@ -158,7 +154,7 @@ def replace_on_provider(
     return db_api.write(work)
 
 
-def clear_on_provider(ctx: 'RequestContext', uuid: str) -> None:
+def clear_on_provider(uuid: str) -> None:
     """Take all traits from a provider; its generation rises if it had some.
 
     :raises exception.ResourceProviderNotFound:
@@ -198,5 +194,5 @@ def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], wanted: 
             sa.insert(_LINKS),
             [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in new],
         )
-    generation.raise_providers(conn, {provider.id: provider.generation})
+    generation.increment_providers(conn, {provider.id: provider.generation})
     return provider.generation + 1

@@ -1,7 +1,7 @@
 """Usages: sums over allocations, by provider, project, user and consumer type. Never stored."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -10,28 +10,25 @@ from placement.db import clauses
 from placement.db.sqlalchemy import models
 from placement.objects import resource_provider
 
-if TYPE_CHECKING:
-    from placement.context import RequestContext
-
 ALL_TYPES = 'all'
 UNKNOWN_TYPE = 'unknown'
 CONSUMER_COUNT = 'consumer_count'
 
-_STOCK = models.inventories
+_INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
-_HELD = models.allocations
+_ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
 _TYPES = models.consumer_types
 
 _OF_PROVIDER = (
-    resource_provider.with_generation(_CLASSES.c.name, clauses.used(_STOCK))
-    .outerjoin(_STOCK, _STOCK.c.resource_provider_id == resource_provider.ID)
-    .outerjoin(_CLASSES, _CLASSES.c.id == _STOCK.c.resource_class_id)
+    resource_provider.with_generation(_CLASSES.c.name, clauses.used(_INVENTORIES))
+    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
 )
 _HAS_TYPES = sa.select(sa.exists().select_from(_TYPES))
 
 
-def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, dict[str, int]]:
+def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
     """A provider's generation and what is used of each class that it has inventory of.
 
     :raises exception.ResourceProviderNotFound:
@@ -41,9 +38,7 @@ def by_provider(ctx: 'RequestContext', uuid: str) -> tuple[int, dict[str, int]]:
     return generation, {name: int(used) for name, used in rows}
 
 
-def by_project(
-    ctx: 'RequestContext', project_id: str, user_id: str | None = None
-) -> dict[str, int]:
+def by_project(project_id: str, user_id: str | None = None) -> dict[str, int]:
     """What a project, or a user in it, uses of each class (microversion 1.9)."""
     sums = _sums(_of_owner(project_id, user_id)).subquery()
     statement = sa.select(_CLASSES.c.name, sums.c.used).join(
@@ -55,7 +50,6 @@ def by_project(
 
 
 def by_consumer_type(
-    ctx: 'RequestContext',
     project_id: str,
     user_id: str | None = None,
     consumer_type: str | None = None,
@@ -107,10 +101,10 @@ def _grouped(
 
 def _sums(wanted: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
     return (
-        sa.select(_HELD.c.resource_class_id, sa.func.sum(_HELD.c.used).label('used'))
-        .select_from(_CONSUMERS.join(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid))
+        sa.select(_ALLOCATIONS.c.resource_class_id, sa.func.sum(_ALLOCATIONS.c.used).label('used'))
+        .select_from(_CONSUMERS.join(_ALLOCATIONS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid))
         .where(*wanted)
-        .group_by(_HELD.c.resource_class_id)
+        .group_by(_ALLOCATIONS.c.resource_class_id)
     )
 
 
@@ -123,13 +117,15 @@ def _sums_and_idle(
     way, while to look for the allocations of each consumer once more would take half as long again.
     """
     keys = _keys(group)
-    idle = _HELD.c.resource_class_id.is_(None)
-    amount = sa.case((idle, -sa.func.count()), else_=sa.func.sum(_HELD.c.used))
+    idle = _ALLOCATIONS.c.resource_class_id.is_(None)
+    amount = sa.case((idle, -sa.func.count()), else_=sa.func.sum(_ALLOCATIONS.c.used))
     return (
-        sa.select(_HELD.c.resource_class_id, *keys, amount.label('amount'))
-        .select_from(_CONSUMERS.outerjoin(_HELD, _HELD.c.consumer_id == _CONSUMERS.c.uuid))
+        sa.select(_ALLOCATIONS.c.resource_class_id, *keys, amount.label('amount'))
+        .select_from(
+            _CONSUMERS.outerjoin(_ALLOCATIONS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
+        )
         .where(*wanted)
-        .group_by(_HELD.c.resource_class_id, *keys)
+        .group_by(_ALLOCATIONS.c.resource_class_id, *keys)
     )
 
 

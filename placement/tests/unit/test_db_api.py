@@ -86,7 +86,7 @@ class WriteTest(base.BaseTestCase):
     def test_nobody_is_at_fault(self):
         """It is run again as a whole, and only the last run leaves something."""
         errors = (
-            lambda: exception.LostSwap('a row'),
+            lambda: exception.ConcurrentChange('a row'),
             db_exc.DBDeadlock,
             lambda: db_exc.DBDuplicateEntry(['uuid']),
             lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
@@ -114,7 +114,7 @@ class WriteTest(base.BaseTestCase):
             lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
         ):
             self.attempts = 0
-            self.assertRaises(exception.KeyRefused, db_api.write, self.failing(error))
+            self.assertRaises(exception.RepeatedKeyViolation, db_api.write, self.failing(error))
             self.assertEqual(db_api.SAME_KEY_ATTEMPTS, self.attempts)
             self.assertEqual([], self.rows())
 
@@ -128,15 +128,15 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual(len(errors) + 1, self.attempts)
 
     def test_swap_is_lost_until_the_deadline(self):
-        work = self.failing(lambda: exception.LostSwap('a row'), lasting=1)
-        self.assertRaises(exception.LostSwap, db_api.write, work)
+        work = self.failing(lambda: exception.ConcurrentChange('a row'), lasting=1)
+        self.assertRaises(exception.ConcurrentChange, db_api.write, work)
         self.assertBetween(20, 31, self.attempts)
         self.assertBetween(30, 32, self.clock.now - 1000)
         self.assertEqual([], self.rows())
 
     def test_least_attempts(self):
         """Against rivals, however long it takes."""
-        for error in (lambda: exception.LostSwap('a row'), db_exc.DBDeadlock):
+        for error in (lambda: exception.ConcurrentChange('a row'), db_exc.DBDeadlock):
             self.attempts = 0
             work = self.failing(error, lasting=10)
             self.assertRaises(exception.PlacementException, db_api.write, work, 12)

@@ -334,7 +334,7 @@ class KindsTest(base.BaseTestCase):
     @ddt.data(
         (exception.ResourceProviderNotFound('u'), 404, 'placement.undefined_code'),
         (exception.UnknownTraits(['A']), 400, 'placement.undefined_code'),
-        (exception.LostSwap('x'), 409, 'placement.concurrent_update'),
+        (exception.ConcurrentChange('x'), 409, 'placement.concurrent_update'),
         (exception.InventoryInUse(['VCPU'], 'u'), 409, 'placement.inventory.inuse'),
         (exception.PolicyNotAuthorized('rule'), 403, 'placement.undefined_code'),
         (exception.DatabaseUnavailable(), 503, 'placement.undefined_code'),

@@ -31,7 +31,7 @@ SETTINGS = hypothesis.settings(
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Inventory:
     """An inventory. Part of its capacity is in use, if it has any."""
 
     total: int
@@ -55,7 +55,7 @@ _ratios = (
     | st.sampled_from([0.0, 1e-45, 1e-7, 1e20, 3.40282e38])
 )
 _records = st.builds(
-    Record,
+    Inventory,
     total=st.integers(min_value=20, max_value=1000)
     | st.integers(min_value=2, max_value=100).map(lambda n: n * 10)
     | st.integers(min_value=20, max_value=MAX_INT),
@@ -65,23 +65,23 @@ _records = st.builds(
 )
 _worlds = st.lists(_records, min_size=PROVIDERS, max_size=PROVIDERS)
 _KNOWN = [
-    Record(10, 0.7),
-    Record(100, 0.7),
-    Record(10, 0.9),
-    Record(100, 1.15),
-    Record(10, 1.3),
-    Record(1000, 1.001),
-    Record(30, 0.7, 20),
-    Record(200, 0.57, 100, 0.5),
-    Record(1, 1 / 3),
+    Inventory(10, 0.7),
+    Inventory(100, 0.7),
+    Inventory(10, 0.9),
+    Inventory(100, 1.15),
+    Inventory(10, 1.3),
+    Inventory(1000, 1.001),
+    Inventory(30, 0.7, 20),
+    Inventory(200, 0.57, 100, 0.5),
+    Inventory(1, 1 / 3),
     # Six digits of single precision are shown, and rounding them up adds 4 in a million.
-    Record(1_000_000, 0.1234555),
-    Record(1_000_000, 0.1234565, 0, 0.5),
-    Record(MAX_INT, 3.40282e38),
-    Record(MAX_INT, 1e-45),
-    Record(5, 0.0),
-    Record(5, -1.0, 10),
-    Record(5, 0.1, 10),
+    Inventory(1_000_000, 0.1234555),
+    Inventory(1_000_000, 0.1234565, 0, 0.5),
+    Inventory(MAX_INT, 3.40282e38),
+    Inventory(MAX_INT, 1e-45),
+    Inventory(5, 0.0),
+    Inventory(5, -1.0, 10),
+    Inventory(5, 0.1, 10),
 ]
 
 
@@ -99,12 +99,12 @@ class CapacityTest(arena.Arena):
     def test_random_ratios(self) -> None:
         @SETTINGS
         @hypothesis.given(_worlds)
-        def check(records: list[Record]) -> None:
+        def check(records: list[Inventory]) -> None:
             self.check(records)
 
         check()
 
-    def check(self, records: list[Record]) -> None:
+    def check(self, records: list[Inventory]) -> None:
         shown = {
             own: self.replace(own, record) for own, record in zip(self.own, records, strict=True)
         }
@@ -123,7 +123,7 @@ class CapacityTest(arena.Arena):
                         self.check_amount(asked, shown, used)
                         self.check_claim(own, asked, shown[own], used[own])
 
-    def replace(self, own: str, record: Record) -> Mapping[str, Any]:
+    def replace(self, own: str, record: Inventory) -> Mapping[str, Any]:
         """Replace the inventory of a provider, and give it as clients read it."""
         path = f'/resource_providers/{own}/inventories'
         generation = self.sure('GET', path)['resource_provider_generation']

@@ -175,7 +175,7 @@ class SchedulerTest(WithScheduler):
         self.assertEqual([], self.examine().violations)
         self.without_provider_locks()
         self.assertEqual([], self.examine().violations)
-        with mock.patch.object(generation, 'raise_providers', increment_blindly):
+        with mock.patch.object(generation, 'increment_providers', increment_blindly):
             report = self.examine()
         used = {
             sum(row[-1] for row in found.run.outcome.state['allocations'] if writers.ROOT in row)
@@ -196,7 +196,7 @@ class SchedulerTest(WithScheduler):
 
 
 def increment_blindly(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
-    """Like `generation.raise_providers`, whatever the generations are."""
+    """Like `generation.increment_providers`, whatever the generations are."""
     table = models.resource_providers
     conn.execute(
         sa.update(table).where(table.c.id.in_(seen)).values(generation=table.c.generation + by)

@@ -9,7 +9,7 @@ from placement import conf, exception, microversion, util
 from placement.handlers import allocation, inventory, resource_provider, trait
 from placement.microversion import Version
 from placement.objects import provider_search
-from placement.objects.inventory import Record
+from placement.objects.inventory import Inventory
 from placement.tests.unit import edge
 
 P1 = '6a3b1f53-7a0f-4d8b-9c57-0f1f4d3a2c01'
@@ -68,7 +68,7 @@ class ClaimTest(base.BaseTestCase):
 
 class RecordTest(base.BaseTestCase):
     def test_defaults(self):
-        self.assertEqual(Record(total=4), inventory.record({'total': 4}))
+        self.assertEqual(Inventory(total=4), inventory.record({'total': 4}))
 
     def test_all(self):
         data = {
@@ -82,7 +82,7 @@ class RecordTest(base.BaseTestCase):
             'allocation_ratio': 3,
         }
         record = inventory.record(data)
-        self.assertEqual(Record(8, 1, 2, 4, 2, 3.0), record)
+        self.assertEqual(Inventory(8, 1, 2, 4, 2, 3.0), record)
         self.assertIs(int, type(record.total))
         self.assertIs(float, type(record.allocation_ratio))
 

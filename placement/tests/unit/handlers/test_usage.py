@@ -27,7 +27,7 @@ class TotalUsagesTest(base.BaseTestCase):
             fixtures.MonkeyPatch('placement.objects.usage.by_project', self._by_project)
         )
 
-    def _by_project(self, context, project_id, user_id=None):
+    def _by_project(self, project_id, user_id=None):
         self.shown = project_id
         return {}
 

@@ -9,7 +9,7 @@ MAX_INT = 2147483647
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Inventory:
     """One inventory as clients write it: amounts in units of the resource class."""
 
     total: int
@@ -26,11 +26,11 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class InventoryUsage:
     """A record with what is used of it by all consumers together."""
 
     resource_class_id: int
-    record: Record
+    inventory: Inventory
     used: int
 
 
@@ -45,10 +45,10 @@ class Demand:
 
 
 # A provider's id and the name of a resource class.
-Spot = tuple[int, str]
+InventoryKey = tuple[int, str]
 
 
-def allows_reservation(record: Record, may_reserve_all: bool) -> bool:
+def allows_reservation(record: Inventory, may_reserve_all: bool) -> bool:
     """Whether a record leaves the capacity that a microversion wants.
 
     :param may_reserve_all: from microversion 1.26 on nothing needs to be left
@@ -59,8 +59,8 @@ def allows_reservation(record: Record, may_reserve_all: bool) -> bool:
 
 def judge(
     demands: Iterable[Demand],
-    holdings: Mapping[Spot, Holding],
-    released: Mapping[Spot, int],
+    holdings: Mapping[InventoryKey, InventoryUsage],
+    released: Mapping[InventoryKey, int],
 ) -> None:
     """Decide whether all demands together can be granted.
 
@@ -72,25 +72,25 @@ def judge(
     :param released: what the consumers of the request held before, and give back
     :raises exception.InvalidAllocation: the first demand that cannot be granted
     """
-    wanted: dict[Spot, int] = {}
+    wanted: dict[InventoryKey, int] = {}
     for demand in demands:
         spot = demand.provider_id, demand.resource_class
         holding = holdings.get(spot)
         if holding is None:
             raise _refusal(demand, 'does not exist.')
-        _judge_unit(demand, holding.record)
+        _judge_unit(demand, holding.inventory)
         wanted[spot] = wanted.get(spot, 0) + demand.amount
         before = holding.used
         after = before - released.get(spot, 0) + wanted[spot]
-        if after > holding.record.capacity and after > before:
+        if after > holding.inventory.capacity and after > before:
             raise _refusal(
                 demand,
                 f'has no room: {after} would be used of a capacity of '
-                f'{int(holding.record.capacity)}.',
+                f'{int(holding.inventory.capacity)}.',
             )
 
 
-def _judge_unit(demand: Demand, record: Record) -> None:
+def _judge_unit(demand: Demand, record: Inventory) -> None:
     if demand.amount < record.min_unit:
         raise _refusal(demand, f'is not given in amounts below its min_unit {record.min_unit}.')
     if demand.amount > record.max_unit:

@@ -4,16 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslotest import base
 
-from placement import exception
-from placement.objects import capacity
-from placement.objects.capacity import Demand, Holding, Record
+from placement import capacity, exception
+from placement.capacity import Demand, Inventory, InventoryUsage
 
 PROVIDER = 1
 VCPU = (PROVIDER, 'VCPU')
 
 
-def holding(used: int = 0, **record: float) -> Holding:
-    return Holding(0, Record(**{'total': 10, **record}), used)
+def holding(used: int = 0, **record: float) -> InventoryUsage:
+    return InventoryUsage(0, Inventory(**{'total': 10, **record}), used)
 
 
 def demand(amount: int) -> Demand:
@@ -21,7 +20,7 @@ def demand(amount: int) -> Demand:
 
 
 def is_granted(
-    amounts: list[int], held: Holding | None, released: int = 0
+    amounts: list[int], held: InventoryUsage | None, released: int = 0
 ) -> exception.InvalidAllocation | None:
     """None when granted, else the refusal."""
     try:
@@ -36,11 +35,11 @@ def is_granted(
 
 
 class JudgeTest(base.BaseTestCase):
-    def assertGranted(self, amounts: list[int], held: Holding, released: int = 0) -> None:
+    def assertGranted(self, amounts: list[int], held: InventoryUsage, released: int = 0) -> None:
         self.assertIsNone(is_granted(amounts, held, released))
 
     def assertRefused(
-        self, reason: str, amounts: list[int], held: Holding | None, released: int = 0
+        self, reason: str, amounts: list[int], held: InventoryUsage | None, released: int = 0
     ) -> None:
         refusal = is_granted(amounts, held, released)
         self.assertIsNotNone(refusal)
@@ -109,14 +108,14 @@ class JudgeTest(base.BaseTestCase):
 
 class ReservationTest(base.BaseTestCase):
     def test_below_1_26_something_must_be_left(self):
-        self.assertFalse(capacity.allows_reservation(Record(total=5, reserved=5), False))
-        self.assertTrue(capacity.allows_reservation(Record(total=5, reserved=4), False))
+        self.assertFalse(capacity.allows_reservation(Inventory(total=5, reserved=5), False))
+        self.assertTrue(capacity.allows_reservation(Inventory(total=5, reserved=4), False))
 
     def test_from_1_26_on_everything_may_be_reserved(self):
-        self.assertTrue(capacity.allows_reservation(Record(total=5, reserved=5), True))
-        self.assertFalse(capacity.allows_reservation(Record(total=5, reserved=6), True))
+        self.assertTrue(capacity.allows_reservation(Inventory(total=5, reserved=5), True))
+        self.assertFalse(capacity.allows_reservation(Inventory(total=5, reserved=6), True))
 
     def test_the_rule_is_on_the_truncated_capacity(self):
-        record = Record(total=3, reserved=0, allocation_ratio=0.3)
+        record = Inventory(total=3, reserved=0, allocation_ratio=0.3)
         self.assertFalse(capacity.allows_reservation(record, False))
         self.assertTrue(capacity.allows_reservation(record, True))

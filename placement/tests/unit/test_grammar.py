@@ -2,7 +2,7 @@
 
 from oslotest import base
 
-from placement import exception, query
+from placement import exception, grammar
 
 A = '0a8aa2a4-1f8b-4f9c-9b1a-0d0b8f7d0c01'
 B = '0A8AA2A41F8B4F9C9B1A0D0B8F7D0C02'
@@ -10,55 +10,57 @@ B = '0A8AA2A41F8B4F9C9B1A0D0B8F7D0C02'
 
 class ParseResourcesTest(base.BaseTestCase):
     def test_items(self):
-        self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, query.parse_resources('VCPU:2,DISK_GB:10'))
+        self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, grammar.parse_resources('VCPU:2,DISK_GB:10'))
 
     def test_last_of_a_class_counts(self):
-        self.assertEqual({'VCPU': 2}, query.parse_resources('VCPU:9,VCPU:2'))
+        self.assertEqual({'VCPU': 2}, grammar.parse_resources('VCPU:9,VCPU:2'))
 
     def test_integer_syntax(self):
         for text, amount in (('1_0', 10), ('+1', 1), (' 1 ', 1), ('007', 7)):
-            self.assertEqual({'VCPU': amount}, query.parse_resources(f'VCPU:{text}'))
+            self.assertEqual({'VCPU': amount}, grammar.parse_resources(f'VCPU:{text}'))
 
     def test_class_names_are_literal(self):
-        self.assertEqual({' VCPU': 1}, query.parse_resources(' VCPU:1'))
+        self.assertEqual({' VCPU': 1}, grammar.parse_resources(' VCPU:1'))
 
     def test_huge_amounts_are_amounts(self):
-        self.assertEqual({'VCPU': 10**30}, query.parse_resources('VCPU:1' + '0' * 30))
+        self.assertEqual({'VCPU': 10**30}, grammar.parse_resources('VCPU:1' + '0' * 30))
 
     def test_refused(self):
         for value in (
             '', ',', 'VCPU', 'VCPU:', 'VCPU:1,', 'VCPU:1:2', 'VCPU:0', 'VCPU:-1', 'VCPU:1.0',
             'VCPU:x', 'VCPU:' + '1' * 5000,
         ):  # fmt: skip
-            self.assertRaises(exception.BadQueryValue, query.parse_resources, value)
+            self.assertRaises(exception.BadQueryValue, grammar.parse_resources, value)
 
     def test_the_sentence_names_the_item(self):
         error = self.assertRaises(
-            exception.BadQueryValue, query.parse_resources, 'VCPU:1,DISK_GB:many'
+            exception.BadQueryValue, grammar.parse_resources, 'VCPU:1,DISK_GB:many'
         )
         self.assertIn('DISK_GB:many', str(error))
 
 
 class ParseRequiredTest(base.BaseTestCase):
     def test_names(self):
-        required, forbidden = query.parse_required(
+        required, forbidden = grammar.parse_required(
             'A, B ,!C,!!D,! !E'.replace('! !', '!!!'), True, True
         )
         self.assertEqual((frozenset('A'), frozenset('B')), required)
         self.assertEqual(frozenset('CDE'), forbidden)
 
     def test_any_of(self):
-        required, forbidden = query.parse_required('in:A, B', True, True)
+        required, forbidden = grammar.parse_required('in:A, B', True, True)
         self.assertEqual((frozenset('AB'),), required)
         self.assertEqual(frozenset(), forbidden)
 
     def test_in_elsewhere_is_part_of_a_name(self):
-        required, forbidden = query.parse_required('A,in:B,!in:C', True, True)
+        required, forbidden = grammar.parse_required('A,in:B,!in:C', True, True)
         self.assertEqual((frozenset('A'), frozenset(('in:B',))), required)
         self.assertEqual(frozenset(('in:C',)), forbidden)
 
     def test_repeated_names_count_once(self):
-        self.assertEqual(((frozenset('A'),), frozenset()), query.parse_required('A,A', True, True))
+        self.assertEqual(
+            ((frozenset('A'),), frozenset()), grammar.parse_required('A,A', True, True)
+        )
 
     def test_refused(self):
         for value, forbidden, any_of in (
@@ -74,31 +76,31 @@ class ParseRequiredTest(base.BaseTestCase):
             ('in:A', True, False),
         ):
             self.assertRaises(
-                exception.BadQueryValue, query.parse_required, value, forbidden, any_of
+                exception.BadQueryValue, grammar.parse_required, value, forbidden, any_of
             )
 
 
 class ParseRepeatedRequiredTest(base.BaseTestCase):
     def test_values_are_combined(self):
-        required, forbidden = query.parse_repeated_required(['A,!B', 'in:C,D', '!E'], True, True)
+        required, forbidden = grammar.parse_repeated_required(['A,!B', 'in:C,D', '!E'], True, True)
         self.assertEqual((frozenset('A'), frozenset('CD')), required)
         self.assertEqual(frozenset('BE'), forbidden)
 
     def test_equal_any_sets_are_merged(self):
         values = ['A', 'in:C,D', 'A,B', 'in:D,C', 'in:A'] * 100
-        required, _ = query.parse_repeated_required(values, True, True)
+        required, _ = grammar.parse_repeated_required(values, True, True)
         self.assertEqual((frozenset('A'), frozenset('CD'), frozenset('B')), required)
 
     def test_each_value_is_checked(self):
         error = self.assertRaises(
-            exception.BadQueryValue, query.parse_repeated_required, ['A', 'A,', '!'], True, True
+            exception.BadQueryValue, grammar.parse_repeated_required, ['A', 'A,', '!'], True, True
         )
         self.assertIn("'A,'", str(error))
 
 
 class ParseMemberOfTest(base.BaseTestCase):
     def test_forms(self):
-        required, forbidden = query.parse_member_of([A, f'in:{A},{B}', f'!{B}', f'!in:{A}'], True)
+        required, forbidden = grammar.parse_member_of([A, f'in:{A},{B}', f'!{B}', f'!in:{A}'], True)
         self.assertEqual((frozenset((A,)), frozenset((A, B))), required)
         self.assertEqual(frozenset((A, B)), forbidden)
 
@@ -107,26 +109,26 @@ class ParseMemberOfTest(base.BaseTestCase):
             [''], ['in:'], [f'{A},{B}'], [f'!{A},{B}'], [f'in:{A},'], [f' {A}'], [f'in:{A}, {B}'],
             [f'!!{A}'], ['x'], [f'in:!{A}'], [A, 'x'],
         ):  # fmt: skip
-            self.assertRaises(exception.BadQueryValue, query.parse_member_of, values, True)
+            self.assertRaises(exception.BadQueryValue, grammar.parse_member_of, values, True)
 
     def test_equal_sets_are_merged(self):
-        required, _ = query.parse_member_of([A, f'in:{A},{B}', f'in:{B},{A}', A] * 100, True)
+        required, _ = grammar.parse_member_of([A, f'in:{A},{B}', f'in:{B},{A}', A] * 100, True)
         self.assertEqual((frozenset((A,)), frozenset((A, B))), required)
 
     def test_old_microversions(self):
-        self.assertRaises(exception.BadQueryValue, query.parse_member_of, [f'!{A}'], False)
+        self.assertRaises(exception.BadQueryValue, grammar.parse_member_of, [f'!{A}'], False)
         self.assertRaises(
-            exception.BadQueryValue, query.parse_member_of, [A, B], False, allow_many=False
+            exception.BadQueryValue, grammar.parse_member_of, [A, B], False, allow_many=False
         )
 
 
 class ParseInTreeTest(base.BaseTestCase):
     def test_blanks_are_trimmed(self):
-        self.assertEqual(A, query.parse_in_tree(f' {A}\t'))
+        self.assertEqual(A, grammar.parse_in_tree(f' {A}\t'))
 
     def test_text_is_kept(self):
-        self.assertEqual(B, query.parse_in_tree(B))
+        self.assertEqual(B, grammar.parse_in_tree(B))
 
     def test_refused(self):
         for value in ('', ' ', 'x', f'{A},{A}'):
-            self.assertRaises(exception.BadQueryValue, query.parse_in_tree, value)
+            self.assertRaises(exception.BadQueryValue, grammar.parse_in_tree, value)
