@@ -7,7 +7,7 @@ extensions = ['oslo_config.sphinxext', 'oslo_policy.sphinxext']
 root_doc = 'index'
 html_theme = 'alabaster'
 html_theme_options = {
-    'description': 'What a cloud has, who uses it, and where a workload could run',
+    'description': 'Resource inventories, allocations and allocation candidates',
     'fixed_sidebar': True,
     'page_width': '70rem',
 }
