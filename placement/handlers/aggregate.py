@@ -16,7 +16,7 @@ from placement.schemas import aggregate as schemas
 @util.check_accept(util.JSON)
 @microversion.version_handler(microversion.AGGREGATES)
 def get_aggregates(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/aggregates."""
+    """GET /resource_providers/{uuid}/aggregates: the aggregates of a provider."""
     util.context(req).can(policies.LIST)
     generation, uuids = aggregate.list_by_provider(util.path_item(req, 'uuid'))
     return util.json_reply(req, _document(req, uuids, generation))
@@ -26,7 +26,7 @@ def get_aggregates(req: webob.Request) -> webob.Response:
 @util.require_content(util.JSON)
 @microversion.version_handler(microversion.AGGREGATES)
 def set_aggregates(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}/aggregates: replace the set."""
+    """PUT /resource_providers/{uuid}/aggregates: replace the aggregates of a provider."""
     version = util.version(req)
     util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')

@@ -1,4 +1,4 @@
-"""Bodies about a resource provider that the path names."""
+"""Request bodies of routes below /resource_providers/{uuid}."""
 
 from typing import Any
 
@@ -10,12 +10,15 @@ from placement.validation import Schema
 
 
 def about_provider(req: webob.Request, uuid: str, schema: Schema) -> Any:
-    """The valid body of a request about a provider.
+    """Return the body of a request about a provider, validated by a schema.
 
-    A provider that does not exist is told before a bad body is (404, not 400). It is looked
-    up only when the body is bad: otherwise the function that does the work finds out.
+    If the provider does not exist and the body is invalid, the response is 404 Not Found. The
+    provider is read only if the body is invalid: otherwise the function that handles the request
+    reads it anyway.
 
-    Raises BadInput and ResourceProviderNotFound.
+    :param uuid: the UUID of the provider in the path
+    :raises exception.BadInput: the body is invalid
+    :raises exception.ResourceProviderNotFound:
     """
     try:
         return util.extract_json(req, schema)

@@ -14,11 +14,11 @@ from placement.schemas import resource_class as schemas
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 @util.check_accept(util.JSON)
 def list_resource_classes(req: webob.Request) -> webob.Response:
-    """GET /resource_classes: all of them."""
+    """GET /resource_classes: all resource classes."""
     util.context(req).can(policies.LIST)
-    classes = resource_class.find()
+    classes = resource_class.list_all()
     prefix = util.mount_prefix(req)
-    document = {'resource_classes': [_shown(one.name, prefix) for one in classes]}
+    document = {'resource_classes': [_document(one.name, prefix) for one in classes]}
     return util.json_reply(req, document, last_modified=util.newest(classes))
 
 
@@ -26,7 +26,7 @@ def list_resource_classes(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 @util.require_content(util.JSON)
 def create_resource_class(req: webob.Request) -> webob.Response:
-    """POST /resource_classes."""
+    """POST /resource_classes: create a custom class."""
     util.context(req).can(policies.CREATE)
     name = util.extract_json(req, schemas.BODY)['name']
     resource_class.create(name)
@@ -37,11 +37,11 @@ def create_resource_class(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 @util.check_accept(util.JSON)
 def get_resource_class(req: webob.Request) -> webob.Response:
-    """GET /resource_classes/{name}."""
+    """GET /resource_classes/{name}: one resource class."""
     util.context(req).can(policies.SHOW)
-    found = resource_class.get(util.path_item(req, 'name'))
-    document = _shown(found.name, util.mount_prefix(req))
-    return util.json_reply(req, document, last_modified=util.newest([found]))
+    existing = resource_class.get(util.path_item(req, 'name'))
+    document = _document(existing.name, util.mount_prefix(req))
+    return util.json_reply(req, document, last_modified=util.newest([existing]))
 
 
 @wsgi_wrapper.PlacementWsgify
@@ -50,17 +50,17 @@ def get_resource_class(req: webob.Request) -> webob.Response:
 )
 @util.require_content(util.JSON)
 def update_resource_class(req: webob.Request) -> webob.Response:
-    """PUT /resource_classes/{name}: give the class another name."""
+    """PUT /resource_classes/{name} before 1.7: rename a custom class."""
     util.context(req).can(policies.UPDATE)
     name = util.extract_json(req, schemas.BODY)['name']
     resource_class.rename(util.path_item(req, 'name'), name)
-    return util.json_reply(req, _shown(name, util.mount_prefix(req)))
+    return util.json_reply(req, _document(name, util.mount_prefix(req)))
 
 
-@wsgi_wrapper.PlacementWsgify  # type: ignore[no-redef]
+@wsgi_wrapper.PlacementWsgify  # type: ignore[no-redef]  # `version_handler` keeps both functions
 @microversion.version_handler(microversion.RESOURCE_CLASS_PUT_CREATES)
-def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
-    """PUT /resource_classes/{name}: make sure that there is such a class."""
+def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811  # as above
+    """PUT /resource_classes/{name} since 1.7: create a custom class unless it exists."""
     util.context(req).can(policies.UPDATE)
     name = util.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
@@ -74,7 +74,7 @@ def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 def delete_resource_class(req: webob.Request) -> webob.Response:
-    """DELETE /resource_classes/{name}."""
+    """DELETE /resource_classes/{name}: delete a custom class."""
     util.context(req).can(policies.DELETE)
     resource_class.delete(util.path_item(req, 'name'))
     return util.empty_reply(req)
@@ -84,5 +84,5 @@ def _path(name: str) -> str:
     return f'/resource_classes/{name}'
 
 
-def _shown(name: str, prefix: str) -> dict[str, object]:
+def _document(name: str, prefix: str) -> dict[str, object]:
     return {'name': name, 'links': [{'rel': 'self', 'href': prefix + _path(name)}]}

@@ -10,7 +10,7 @@ _DOCUMENT = {
             'id': f'v{microversion.MIN_VERSION}',
             'max_version': str(microversion.MAX_VERSION),
             'min_version': str(microversion.MIN_VERSION),
-            # Only one major version has ever been, so it is the current one.
+            # The API has only this major version.
             'status': 'CURRENT',
             'links': [{'rel': 'self', 'href': ''}],
         }
@@ -20,5 +20,5 @@ _DOCUMENT = {
 
 @wsgi_wrapper.PlacementWsgify
 def home(req: webob.Request) -> webob.Response:
-    """Tell everybody which microversions there are."""
+    """GET /: the supported microversions."""
     return util.json_reply(req, _DOCUMENT)

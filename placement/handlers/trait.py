@@ -16,44 +16,44 @@ from placement.schemas import trait as schemas
 @microversion.version_handler(microversion.TRAITS)
 @util.check_accept(util.JSON)
 def list_traits(req: webob.Request) -> webob.Response:
-    """GET /traits: all, or those of certain names, or those that are (not) in use."""
+    """GET /traits: the names of all traits, or of the traits that match the filters."""
     util.context(req).can(policies.LIST)
-    asked = util.validate_query(util.query_items(req.environ), schemas.QUERY)
-    traits = trait.find(**_filters(asked))
+    query = util.validate_query(util.query_items(req.environ), schemas.QUERY)
+    traits = trait.list_matching(**_filters(query))
     return util.json_reply(req, {'traits': _names(traits)}, last_modified=util.newest(traits))
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def get_trait(req: webob.Request) -> webob.Response:
-    """GET /traits/{name}: whether there is such a trait."""
+    """GET /traits/{name}: 204 No Content if the trait exists."""
     util.context(req).can(policies.SHOW)
-    found = trait.get(util.path_item(req, 'name'))
-    return util.empty_reply(req, last_modified=util.newest([found]))
+    existing = trait.get(util.path_item(req, 'name'))
+    return util.empty_reply(req, last_modified=util.newest([existing]))
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def put_trait(req: webob.Request) -> webob.Response:
-    """PUT /traits/{name}: make sure that there is such a trait."""
+    """PUT /traits/{name}: create a custom trait unless it exists."""
     util.context(req).can(policies.UPDATE)
     name = util.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
     if problem:
         raise exception.InvalidName(problem)
-    there, created = trait.ensure(name)
+    stored, created = trait.ensure(name)
     return util.empty_reply(
         req,
         HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
         location=f'/traits/{name}',
-        last_modified=util.newest([there]),
+        last_modified=util.newest([stored]),
     )
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def delete_trait(req: webob.Request) -> webob.Response:
-    """DELETE /traits/{name}."""
+    """DELETE /traits/{name}: delete a custom trait."""
     util.context(req).can(policies.DELETE)
     trait.delete(util.path_item(req, 'name'))
     return util.empty_reply(req)
@@ -63,17 +63,17 @@ def delete_trait(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 @util.check_accept(util.JSON)
 def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/traits."""
+    """GET /resource_providers/{uuid}/traits: the traits of a provider."""
     util.context(req).can(policies.PROVIDER_LIST)
     generation, traits = trait.list_by_provider(util.path_item(req, 'uuid'))
-    return _of_provider(req, generation, traits)
+    return _provider_reply(req, generation, traits)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 @util.require_content(util.JSON)
 def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}/traits: replace the set."""
+    """PUT /resource_providers/{uuid}/traits: replace the traits of a provider."""
     util.context(req).can(policies.PROVIDER_UPDATE)
     data = util.extract_json(req, schemas.PUT_TRAITS)
     generation, traits = trait.replace_on_provider(
@@ -81,28 +81,28 @@ def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
         int(data['resource_provider_generation']),
         data['traits'],
     )
-    return _of_provider(req, generation, traits)
+    return _provider_reply(req, generation, traits)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def delete_traits_for_resource_provider(req: webob.Request) -> webob.Response:
-    """DELETE /resource_providers/{uuid}/traits."""
+    """DELETE /resource_providers/{uuid}/traits: remove all traits from a provider."""
     util.context(req).can(policies.PROVIDER_DELETE)
     trait.clear_on_provider(util.path_item(req, 'uuid'))
     return util.empty_reply(req)
 
 
-def _filters(asked: dict[str, str]) -> dict[str, Any]:
-    """What to look for, from a valid query. Operators that are not known filter nothing."""
+def _filters(query: dict[str, str]) -> dict[str, Any]:
+    """Return the arguments of `trait.list_matching`. Unknown operators of `name` are ignored."""
     filters: dict[str, Any] = {}
-    operator, _, operand = asked.get('name', '').partition(':')
+    operator, _, operand = query.get('name', '').partition(':')
     if operator == 'in':
         filters['names'] = operand.split(',')
     elif operator == 'startswith':
         filters['prefix'] = operand
-    if 'associated' in asked:
-        filters['associated'] = asked['associated'].lower() == 'true'
+    if 'associated' in query:
+        filters['associated'] = query['associated'].lower() == 'true'
     return filters
 
 
@@ -110,6 +110,8 @@ def _names(traits: Iterable[trait.Trait]) -> list[str]:
     return [one.name for one in traits]
 
 
-def _of_provider(req: webob.Request, generation: int, traits: list[trait.Trait]) -> webob.Response:
+def _provider_reply(
+    req: webob.Request, generation: int, traits: list[trait.Trait]
+) -> webob.Response:
     document = {'traits': _names(traits), 'resource_provider_generation': generation}
     return util.json_reply(req, document, last_modified=util.newest(traits))

@@ -1,4 +1,4 @@
-"""Handlers of usages: of a resource provider, and of a project."""
+"""Handlers of usages of a resource provider, and of a project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from placement.schemas import usage as schemas
 @wsgi_wrapper.PlacementWsgify
 @util.check_accept(util.JSON)
 def list_usages(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/usages."""
+    """GET /resource_providers/{uuid}/usages: the usage of each class with inventory."""
     util.context(req).can(policies.PROVIDER_USAGES)
     generation, usages = usage.by_provider(util.path_item(req, 'uuid'))
     document = {'resource_provider_generation': generation, 'usages': usages}
@@ -25,17 +25,17 @@ def list_usages(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.USAGES)
 @util.check_accept(util.JSON)
 def get_total_usages(req: webob.Request) -> webob.Response:
-    """GET /usages: of a project, or of a user in it."""
+    """GET /usages: the usages of a project, or of a user in it."""
     version = util.version(req)
     items = util.query_items(req.environ)
-    # Who may ask depends on the project, so this comes before the query is looked at.
+    # A policy rule can depend on the project. Policy is checked before the query is validated.
     target = {key: value for key, value in items if key == 'project_id'}
     util.context(req).can(policies.TOTAL_USAGES, target)
-    asked = util.validate_query(items, schemas.QUERY.pick(version))
-    project_id, user_id = asked['project_id'], asked.get('user_id')
+    query = util.validate_query(items, schemas.QUERY.pick(version))
+    project_id, user_id = query['project_id'], query.get('user_id')
     usages: Mapping[str, Any]
     if version < microversion.CONSUMER_TYPES:
         usages = usage.by_project(project_id, user_id)
     else:
-        usages = usage.by_consumer_type(project_id, user_id, asked.get('consumer_type'))
+        usages = usage.by_consumer_type(project_id, user_id, query.get('consumer_type'))
     return util.json_reply(req, {'usages': usages})

@@ -1,4 +1,7 @@
-"""Aggregates: groups of providers that are nothing but a uuid, made on first use and kept."""
+"""Aggregates: groups of resource providers. An aggregate has a UUID and nothing else.
+
+Placement creates an aggregate when it first adds a provider to it, and never deletes it.
+"""
 
 from collections.abc import Collection, Sequence
 
@@ -7,18 +10,18 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import generation, resource_provider
+from placement.objects import generation, provider_locks, provider_rows
 
 _AGGREGATES = models.placement_aggregates
 _LINKS = models.resource_provider_aggregates
 _OF_PROVIDER = (
-    resource_provider.with_generation(_AGGREGATES.c.uuid)
-    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == resource_provider.ID)
+    provider_rows.with_generation(_AGGREGATES.c.uuid)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_AGGREGATES, _AGGREGATES.c.id == _LINKS.c.aggregate_id)
     .order_by(_AGGREGATES.c.id)
 )
-# What is wanted as far as it exists, and what is linked already, which has no uuid here.
-_FACTS = sa.union_all(
+# Selects the requested aggregates that exist, and, with a NULL uuid, the linked aggregates.
+_REQUESTED_AND_LINKED = sa.union_all(
     sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid).where(
         _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))
     ),
@@ -29,29 +32,30 @@ _FACTS = sa.union_all(
 
 
 def list_by_provider(uuid: str) -> tuple[int, list[str]]:
-    """A provider's generation and the aggregates that it is a member of.
+    """Return a provider's generation and the UUIDs of its aggregates.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        seen, rows = resource_provider.read_with_generation(conn, _OF_PROVIDER, uuid)
-    return seen, [found for (found,) in rows]
+        current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    return current, [aggregate_uuid for (aggregate_uuid,) in rows]
 
 
 def replace(uuid: str, aggregates: Collection[str], given_generation: int | None) -> int:
-    """Make a provider a member of just these aggregates.
+    """Replace the aggregates of a provider.
 
-    :param given_generation: from microversion 1.19 on the generation that the client saw, which
-        is then raised; None leaves it alone
-    :returns: the provider's generation
+    :param aggregates: UUIDs; the missing aggregates are created
+    :param given_generation: the provider's generation, as sent by the client (microversion 1.19);
+        None neither checks nor increments it
+    :returns: the provider's generation after the change
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         if given_generation is not None:
-            resource_provider.require_generation(provider, given_generation)
+            generation.check_provider(provider.uuid, given_generation, provider.generation)
         _set_links(conn, provider.id, sorted(set(aggregates)))
         if given_generation is None:
             generation.touch(conn, models.resource_providers, [provider.id])
@@ -62,26 +66,39 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
     return db_api.write(work)
 
 
-def _set_links(conn: sa.Connection, provider_id: int, wanted: Sequence[str]) -> None:
-    """Link a provider to just these aggregates, which are created where they are missing."""
-    rows = conn.execute(_FACTS, {'uuids': wanted, 'provider_id': provider_id}).all()
-    # The database found these by all requested UUIDs together: which is which does not matter.
+def _set_links(conn: sa.Connection, provider_id: int, requested: Sequence[str]) -> None:
+    """Link a provider to exactly the requested aggregates, and create the missing ones."""
+    parameters = {'uuids': requested, 'provider_id': provider_id}
+    rows = conn.execute(_REQUESTED_AND_LINKED, parameters).all()
+    # Each of these equals a requested UUID. Which one does not matter.
     found = {row.uuid: row.id for row in rows if row.uuid is not None}
-    known = set(found.values())
+    existing = set(found.values())
     linked = {row.id for row in rows if row.uuid is None}
-    missing = [] if len(found) == len(wanted) else [uuid for uuid in wanted if uuid not in found]
-    _unlink(conn, provider_id, sorted(linked - known))
-    _link(conn, provider_id, sorted(known - linked))
+    _unlink(conn, provider_id, sorted(linked - existing))
+    _link(conn, provider_id, sorted(existing - linked))
+    # Equal numbers: every requested aggregate exists, even if it is stored in another spelling.
+    missing = [] if len(found) == len(requested) else [u for u in requested if u not in found]
     if missing:
-        # Some may equal each other, or one of `found` that is spelled differently.
-        names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in missing])
-        ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)
-        conn.execute(
-            sa.insert(_LINKS).from_select(
-                ['resource_provider_id', 'aggregate_id'],
-                ids.where(_AGGREGATES.c.uuid.in_(missing), _AGGREGATES.c.id.not_in(sorted(known))),
-            )
+        _create_and_link(conn, provider_id, missing, existing)
+
+
+def _create_and_link(
+    conn: sa.Connection, provider_id: int, uuids: Sequence[str], existing: Collection[int]
+) -> None:
+    """Create aggregates, and link a provider to them.
+
+    :param uuids: UUIDs that are not stored in this spelling; the database may still compare one as
+        equal to another, or to one of the existing aggregates
+    :param existing: ids of aggregates that are linked already
+    """
+    names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in uuids])
+    ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)
+    conn.execute(
+        sa.insert(_LINKS).from_select(
+            ['resource_provider_id', 'aggregate_id'],
+            ids.where(_AGGREGATES.c.uuid.in_(uuids), _AGGREGATES.c.id.not_in(sorted(existing))),
         )
+    )
 
 
 def _unlink(conn: sa.Connection, provider_id: int, aggregate_ids: Sequence[int]) -> None:

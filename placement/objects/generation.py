@@ -1,9 +1,13 @@
-"""Compare-and-swap of generations, and touching rows that have none to raise.
+"""Generations of providers and consumers: checks, increments, and touched rows.
 
-A lost swap means that a rival committed between reading and writing: the transaction is rolled
-back and run again. On one server the row locks make every swap succeed; on a multi-master
-cluster the swapped row is what certification compares, which is why a write that raises no
-generation touches the row instead.
+A *generation conflict* is the fault of the client: the generation in the request is stale. The
+checks report it as 409 Conflict.
+
+An increment updates a row only if its generation is still the one that the transaction read.
+Otherwise a concurrent transaction committed first, and this transaction is rolled back and
+retried. On one database server, row locks make every increment succeed. A multi-master cluster
+does not share row locks between nodes: it certifies a transaction by the rows that it changes. A
+write that increments no generation therefore touches the row.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,35 +21,54 @@ from placement import exception
 from placement.db.sqlalchemy import models
 
 
-def increment_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
-    """Raise the generation of providers.
+def check_provider(uuid: str, given: int, current: int) -> None:
+    """Check that the client sent the current generation of a provider.
 
-    :param seen: the generation that was read, by provider id
-    :param by: how much to raise it
-    :raises exception.ConcurrentChange: one of them has another generation by now
+    :raises exception.ResourceProviderGenerationConflict:
     """
-    _swap(conn, models.resource_providers, seen, by, {})
+    if given != current:
+        raise exception.ResourceProviderGenerationConflict(uuid, given, current)
+
+
+def check_consumer(uuid: str, given: int | None, current: int | None) -> None:
+    """Check that the client sent the current generation of a consumer, None for a new consumer.
+
+    :raises exception.ConsumerGenerationConflict:
+    """
+    if given != current:
+        raise exception.ConsumerGenerationConflict(uuid, given, current)
+
+
+def increment_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
+    """Increment the generation of providers.
+
+    :param seen: the generation that this transaction read, by provider id
+    :param by: the increment
+    :raises exception.ConcurrentChange: a provider has another generation, or does not exist
+    """
+    _increment(conn, models.resource_providers, seen, by, {})
 
 
 def increment_consumers(
     conn: sa.Connection, seen: Mapping[int, int], values: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise the generation of consumers by one, and set `values` on the same rows.
+    """Increment the generation of consumers by one, and set `values` on the same rows.
 
-    :param seen: the generation that was read, by consumer id
-    :raises exception.ConcurrentChange: one of them has another generation by now
+    :param seen: the generation that this transaction read, by consumer id
+    :param values: new values by column name
+    :raises exception.ConcurrentChange: a consumer has another generation, or does not exist
     """
-    _swap(conn, models.consumers, seen, 1, values or {})
+    _increment(conn, models.consumers, seen, 1, values or {})
 
 
 def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int:
-    """Change rows in nothing but `updated_at`, so that a rival's certification meets them.
+    """Set `updated_at` of rows, so that a cluster certifies them although nothing else changes.
 
-    MySQL keeps whole seconds, and does not write a row that an UPDATE leaves as it is: the node
-    of a cluster would have nothing to certify. A row that was touched in this second already
-    goes back by one.
+    MySQL stores whole seconds, and does not write a row whose values an UPDATE leaves as they are:
+    a cluster would have nothing to certify. If a row was touched within the current second, its
+    `updated_at` is set back by one second.
 
-    :returns: how many of them there are
+    :returns: the number of rows that exist
     """
     if not row_ids:
         return 0
@@ -57,7 +80,7 @@ def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int
     return int(result.rowcount)
 
 
-def _swap(
+def _increment(
     conn: sa.Connection,
     table: sa.Table,
     seen: Mapping[int, int],

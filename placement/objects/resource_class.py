@@ -1,7 +1,7 @@
-"""Resource classes: the kinds of things that providers have. Standard ones come with a library.
+"""Resource classes. The os-resource-classes library defines the standard ones.
 
-The application chooses the ids: a standard class has its position in the library's list, custom
-ones count from 10000 (microversion 1.2).
+Placement assigns the ids: the id of a standard class is its position in the list of the library,
+and the ids of custom classes (microversion 1.2) start at 10000.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ _IDS = sa.select(_CLASSES.c.name, _CLASSES.c.id).where(
 
 @dataclass(frozen=True, slots=True)
 class ResourceClass:
-    """A resource class as clients see it, and its id."""
+    """A resource class."""
 
     id: int
     name: str
@@ -36,19 +36,19 @@ class ResourceClass:
 
 
 def is_custom(name: str) -> bool:
-    """Whether a name is that of a custom class."""
+    """Return whether a name is the name of a custom class."""
     return name.startswith(orc.CUSTOM_NAMESPACE)
 
 
-def find() -> list[ResourceClass]:
-    """All resource classes, the standard ones first."""
+def list_all() -> list[ResourceClass]:
+    """Return all resource classes by id: first the standard classes, then the custom ones."""
     with db_api.reader() as conn:
         rows = conn.execute(sa.select(*_COLUMNS).order_by(_CLASSES.c.id)).all()
     return [ResourceClass(*row) for row in rows]
 
 
 def get(name: str) -> ResourceClass:
-    """One class by name.
+    """Return the class with a name.
 
     :raises exception.ResourceClassNotFound:
     """
@@ -69,7 +69,7 @@ def create(name: str) -> None:
 
 
 def ensure(name: str) -> bool:
-    """Create a custom class unless it is there.
+    """Create a custom class unless it exists.
 
     :returns: whether it was created
     :raises exception.ResourceClassExists: the database compares the name of another class as equal
@@ -90,7 +90,7 @@ def ensure(name: str) -> bool:
 
 
 def rename(name: str, new_name: str) -> None:
-    """Rename a custom class, in use or not (microversions 1.2 to 1.6).
+    """Rename a custom class (microversions 1.2 to 1.6). Inventories of it can exist.
 
     :raises exception.ResourceClassNotFound: no class has the old name
     :raises exception.StandardResourceClass:
@@ -108,18 +108,18 @@ def rename(name: str, new_name: str) -> None:
 
 
 def delete(name: str) -> None:
-    """Delete a custom class that no provider has inventory of.
+    """Delete a custom class of which no inventory exists.
 
     :raises exception.ResourceClassNotFound:
     :raises exception.StandardResourceClass:
     :raises exception.ResourceClassInUse:
     """
+    inventories = models.inventories
 
     def work(conn: sa.Connection) -> None:
         class_id = _lock(conn, name, 'delete')
-        stock = models.inventories
         in_use = conn.execute(
-            sa.select(stock.c.id).where(stock.c.resource_class_id == class_id).limit(1)
+            sa.select(inventories.c.id).where(inventories.c.resource_class_id == class_id).limit(1)
         ).first()
         if in_use is not None:
             raise exception.ResourceClassInUse(name)
@@ -129,28 +129,28 @@ def delete(name: str) -> None:
 
 
 def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
-    """The ids of classes by name.
+    """Return the ids of classes by name.
 
-    :raises exception.UnknownResourceClasses: naming all that do not exist
+    :raises exception.UnknownResourceClasses: names all classes that do not exist
     """
     if not names:
         return {}
-    # A name has to be the stored one, on a collation that ignores letter case as well.
-    found = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
-    unknown = set(names) - found.keys()
+    # The stored name must be identical, also if the collation of the column ignores letter case.
+    stored = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
+    unknown = set(names) - stored.keys()
     if unknown:
         raise exception.UnknownResourceClasses(unknown)
-    return {name: found[name] for name in names}
+    return {name: stored[name] for name in names}
 
 
 def touch(conn: sa.Connection, classes: Mapping[str, int]) -> None:
-    """Keep custom classes from being deleted while inventory of them is added.
+    """Touch the rows of custom classes, so that none is deleted while inventory is added.
 
-    Touching the rows locks them on one server, and on a cluster a rival that deletes one of
-    them meets the touch.
+    On one database server the touched rows are locked. A cluster detects the conflict with a
+    transaction on another node that deletes one of them.
 
-    :param classes: ids by name; standard classes need no holding
-    :raises exception.ConcurrentChange: one of them is gone already
+    :param classes: ids by name; the rows of standard classes, which nothing deletes, stay untouched
+    :raises exception.ConcurrentChange: a class does not exist anymore
     """
     custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
     if generation.touch(conn, _CLASSES, custom) != len(custom):
@@ -162,7 +162,12 @@ def _row(conn: sa.Connection, name: str) -> Any:
 
 
 def _lock(conn: sa.Connection, name: str, action: str) -> int:
-    """Lock a custom class, and return its id."""
+    """Lock a custom class, and return its id.
+
+    :param action: what the request does to the class, for the error message
+    :raises exception.ResourceClassNotFound:
+    :raises exception.StandardResourceClass:
+    """
     row = conn.execute(
         sa.select(_CLASSES.c.id, _CLASSES.c.name).where(_CLASSES.c.name == name).with_for_update()
     ).first()

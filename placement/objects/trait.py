@@ -1,4 +1,4 @@
-"""Traits: qualities of providers, and which provider has which."""
+"""Traits, and the traits of each resource provider."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ import sqlalchemy as sa
 
 from placement import db_api, exception
 from placement.db.sqlalchemy import models
-from placement.objects import generation, resource_provider
-from placement.objects.resource_provider import Locked
+from placement.objects import generation, provider_locks, provider_rows
+from placement.objects.provider_locks import Locked
 
 _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
 _COLUMNS = (_TRAITS.c.id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at)
 _OF_PROVIDER = (
-    resource_provider.with_generation(*_COLUMNS)
-    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == resource_provider.ID)
+    provider_rows.with_generation(*_COLUMNS)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
     .order_by(_TRAITS.c.name)
 )
@@ -26,7 +26,7 @@ _OF_PROVIDER = (
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A trait as clients see it."""
+    """A trait."""
 
     name: str
     updated_at: datetime.datetime | None
@@ -37,34 +37,34 @@ def _trait(row: Any) -> Trait:
     return Trait(row.name, row.updated_at, row.created_at)
 
 
-def find(
+def list_matching(
     names: Collection[str] | None = None,
     prefix: str | None = None,
     associated: bool | None = None,
 ) -> list[Trait]:
-    """Traits, all or some.
+    """Return the traits that match all filters that are not None.
 
-    :param names: only these; names that do not exist are ignored
-    :param prefix: only those whose name begins with this text, letter by letter
-    :param associated: only those that some provider has (True), or none has (False)
+    :param names: return only these traits; names that do not exist are ignored
+    :param prefix: return only traits whose name starts with this text; letter case matters
+    :param associated: return only traits that a provider has (True), or that no provider has
     """
     statement = sa.select(*_COLUMNS).order_by(_TRAITS.c.id)
     if names is not None:
         statement = statement.where(_TRAITS.c.name.in_(sorted(names)))
     if prefix is not None:
-        # Not LIKE, which PostgreSQL refuses for a nondeterministic collation.
+        # PostgreSQL rejects LIKE on a column with a nondeterministic collation.
         statement = statement.where(sa.func.substr(_TRAITS.c.name, 1, len(prefix)) == prefix)
     if associated is not None:
         linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
         statement = statement.where(linked if associated else ~linked)
     with db_api.reader() as conn:
         rows = conn.execute(statement).all()
-    # The collation may ignore letter case.
+    # The collation of the column can ignore letter case.
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
 
 
 def get(name: str) -> Trait:
-    """One trait.
+    """Return the trait with a name.
 
     :raises exception.TraitNotFound:
     """
@@ -76,7 +76,7 @@ def get(name: str) -> Trait:
 
 
 def ensure(name: str) -> tuple[Trait, bool]:
-    """Create a custom trait unless it is there.
+    """Create a custom trait unless it exists.
 
     :returns: the trait, and whether it was created
     :raises exception.TraitExists: the database compares the name of another trait as equal
@@ -119,50 +119,51 @@ def delete(name: str) -> None:
 
 
 def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
-    """A provider's generation and its traits.
+    """Return a provider's generation and its traits.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        seen, rows = resource_provider.read_with_generation(conn, _OF_PROVIDER, uuid)
-    return seen, [Trait(*row[1:]) for row in rows]
+        current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    return current, [Trait(*row[1:]) for row in rows]
 
 
 def replace_on_provider(
     uuid: str, given_generation: int, names: Collection[str]
 ) -> tuple[int, list[Trait]]:
-    """Make `names` all the traits that a provider has.
+    """Replace all traits of a provider by the traits with these names.
 
-    :returns: the provider's generation, raised if the set changed, and its traits
+    :param given_generation: the provider's generation, as sent by the client
+    :returns: the provider's generation, which is incremented if the set changes, and its traits
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
-    :raises exception.UnknownTraits: naming all that do not exist
+    :raises exception.UnknownTraits: names all traits that do not exist
     """
 
     def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
-        provider = resource_provider.lock_one(conn, uuid)
-        resource_provider.require_generation(provider, given_generation)
-        rows = conn.execute(_wanted_and_linked(names, provider.id)).all()
-        wanted = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
-        unknown = set(names) - {row.name for row in wanted}
+        provider = provider_locks.lock_one(conn, uuid)
+        generation.check_provider(provider.uuid, given_generation, provider.generation)
+        rows = conn.execute(_requested_and_linked(names, provider.id)).all()
+        requested = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
+        unknown = set(names) - {row.name for row in requested}
         if unknown:
             raise exception.UnknownTraits(unknown)
         linked = {row.id for row in rows if row.name is None}
-        raised = _set_links(conn, provider, linked, {row.id for row in wanted})
-        return raised, [_trait(row) for row in wanted]
+        new_generation = _set_links(conn, provider, linked, {row.id for row in requested})
+        return new_generation, [_trait(row) for row in requested]
 
     return db_api.write(work)
 
 
 def clear_on_provider(uuid: str) -> None:
-    """Take all traits from a provider; its generation rises if it had some.
+    """Remove all traits from a provider. If it had any, its generation is incremented.
 
     :raises exception.ResourceProviderNotFound:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = resource_provider.lock_one(conn, uuid)
-        linked = conn.execute(_wanted_and_linked([], provider.id))
+        provider = provider_locks.lock_one(conn, uuid)
+        linked = conn.execute(_requested_and_linked([], provider.id))
         _set_links(conn, provider, {row.id for row in linked}, set())
 
     db_api.write(work)
@@ -172,27 +173,27 @@ def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
 
 
-def _wanted_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
-    """The traits of these names, then those that a provider has, which come without a name."""
-    nothing = (sa.null() for _ in _COLUMNS[1:])
+def _requested_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
+    """Select the requested traits that exist, and, with a NULL name, a provider's traits."""
+    nulls = (sa.null() for _ in _COLUMNS[1:])
     return sa.union_all(
         sa.select(*_COLUMNS).where(_TRAITS.c.name.in_(sorted(set(names)))),
-        sa.select(_LINKS.c.trait_id, *nothing).where(_LINKS.c.resource_provider_id == provider_id),
+        sa.select(_LINKS.c.trait_id, *nulls).where(_LINKS.c.resource_provider_id == provider_id),
     )
 
 
-def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], wanted: set[int]) -> int:
-    """Link a provider to just the wanted traits, and give its generation after that."""
-    gone, new = sorted(linked - wanted), sorted(wanted - linked)
-    if not gone and not new:
+def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], requested: set[int]) -> int:
+    """Replace the links of a provider to traits, and return its generation after the change."""
+    removed, added = sorted(linked - requested), sorted(requested - linked)
+    if not removed and not added:
         return provider.generation
-    if gone:
+    if removed:
         here = _LINKS.c.resource_provider_id == provider.id
-        conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.trait_id.in_(gone)))
-    if new:
+        conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.trait_id.in_(removed)))
+    if added:
         conn.execute(
             sa.insert(_LINKS),
-            [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in new],
+            [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in added],
         )
     generation.increment_providers(conn, {provider.id: provider.generation})
     return provider.generation + 1

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.objects import consumer, generation, resource_provider
+from placement.objects import consumer, generation, provider_rows
 from placement.tests.functional.races import arena
 from placement.tests.functional.races.arena import claim, old_claim
 
@@ -58,7 +58,7 @@ class InterleavingsTest(arena.Arena):
         own = self.make_provider(parent=first)
         path = f'/resource_providers/{own}'
         rival = self.call('PUT', path, {'name': 'moved', 'parent_provider_uuid': second})
-        answers = self.meddle(resource_provider, 'read', rival)
+        answers = self.meddle(provider_rows, 'read', rival)
         renamed = self.sure('PUT', path, {'name': 'renamed', 'parent_provider_uuid': first})
         self.assertEqual([200], [answer.status for answer in answers])
         self.assertEqual(('renamed', first), (renamed['name'], renamed['parent_provider_uuid']))
@@ -67,7 +67,7 @@ class InterleavingsTest(arena.Arena):
     def test_parent_goes_while_a_child_comes(self):
         parent = self.make_provider(parent=self.make_provider())
         answers = self.meddle(
-            resource_provider, 'read', self.call('DELETE', f'/resource_providers/{parent}')
+            provider_rows, 'read', self.call('DELETE', f'/resource_providers/{parent}')
         )
         body = {'name': 'child', 'parent_provider_uuid': parent}
         self.assertEqual(400, self.ask('POST', '/resource_providers', body).status)
@@ -79,7 +79,7 @@ class InterleavingsTest(arena.Arena):
         elsewhere = self.make_provider()
         path = f'/resource_providers/{parent}'
         rival = self.call('PUT', path, {'name': 'moved', 'parent_provider_uuid': elsewhere})
-        answers = self.meddle(resource_provider, 'read', rival)
+        answers = self.meddle(provider_rows, 'read', rival)
         body = {'name': 'child', 'parent_provider_uuid': parent}
         child = self.sure('POST', '/resource_providers', body)
         self.assertEqual([200], [answer.status for answer in answers])

@@ -1,4 +1,4 @@
-"""Whose usage is shown, and who is asked whether it may be."""
+"""The policy check of GET /usages depends on the project of the request."""
 
 import fixtures
 from oslotest import base
@@ -10,7 +10,7 @@ from placement.tests.unit import edge
 
 
 class Context:
-    """Remembers what was asked of the policy."""
+    """A request context that allows everything, and keeps the target of the last policy check."""
 
     target = None
 
@@ -22,25 +22,25 @@ class Context:
 class TotalUsagesTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        self.shown = None
+        self.project_id = None
         self.useFixture(
             fixtures.MonkeyPatch('placement.objects.usage.by_project', self._by_project)
         )
 
     def _by_project(self, project_id, user_id=None):
-        self.shown = project_id
+        self.project_id = project_id
         return {}
 
-    def ask(self, query):
+    def get(self, query):
         context = Context()
         environ = edge.at(Version(1, 9), QUERY_STRING=query, **{util.ENVIRON_CONTEXT: context})
         return edge.call(usage.get_total_usages, environ).status, context.target
 
-    def test_the_policy_is_asked_about_the_project_that_is_shown(self):
+    def test_policy_target_is_the_project_of_the_response(self):
         for query in ('project_id=a', 'project_id=b&project_id=a', 'project_id=b;project_id=a'):
-            self.assertEqual((200, {'project_id': 'a'}), self.ask(query))
-            self.assertEqual('a', self.shown)
+            self.assertEqual((200, {'project_id': 'a'}), self.get(query))
+            self.assertEqual('a', self.project_id)
 
-    def test_the_policy_is_asked_before_the_query_is_judged(self):
-        self.assertEqual((400, {}), self.ask('colour=red'))
-        self.assertIsNone(self.shown)
+    def test_policy_is_checked_before_the_query_is_validated(self):
+        self.assertEqual((400, {}), self.get('colour=red'))
+        self.assertIsNone(self.project_id)

@@ -1,4 +1,4 @@
-"""Who belongs to the subtree of a provider."""
+"""The providers of a subtree."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,28 +13,28 @@ PARENTS = {1: None, 2: 1, 3: 1, 4: 2, 5: 2}
 
 
 class SubtreeTest(base.BaseTestCase):
-    def test_a_leaf_is_its_own_subtree(self):
+    def test_subtree_of_a_leaf_is_the_leaf(self):
         self.assertEqual({4}, tree.subtree(4, PARENTS))
 
-    def test_a_branch_takes_its_leaves_along(self):
+    def test_subtree_has_all_descendants(self):
         self.assertEqual({2, 4, 5}, tree.subtree(2, PARENTS))
 
-    def test_the_root_has_everything(self):
+    def test_subtree_of_the_root_is_the_whole_tree(self):
         self.assertEqual(set(PARENTS), tree.subtree(1, PARENTS))
 
     @given(st.lists(st.integers(0, 100), max_size=30))
-    def test_members_are_those_with_the_provider_among_their_ancestors(self, choices):
+    def test_subtree_has_the_providers_with_this_ancestor(self, choices):
         parents: dict[int, int | None] = {0: None}
         for number, choice in enumerate(choices, 1):
             parents[number] = choice % number
 
-        def ancestors(member: int | None) -> set[int]:
-            found = set()
-            while member is not None:
-                found.add(member)
-                member = parents[member]
-            return found
+        def with_ancestors(provider: int | None) -> set[int]:
+            path = set()
+            while provider is not None:
+                path.add(provider)
+                provider = parents[provider]
+            return path
 
         for provider in parents:
-            expected = {member for member in parents if provider in ancestors(member)}
+            expected = {other for other in parents if provider in with_ancestors(other)}
             self.assertEqual(expected, tree.subtree(provider, parents))

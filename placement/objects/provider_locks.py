@@ -1,0 +1,117 @@
+"""Row locks of resource providers.
+
+Every function locks by UUID with one statement that visits the rows in the order of their UUIDs.
+InnoDB locks rows in the order of the index that it reads, so a statement that locks by id could
+deadlock with these.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from placement import exception
+from placement.db import names
+from placement.db.sqlalchemy import models
+from placement.objects import provider_rows
+from placement.objects.provider_rows import Provider
+
+_PROVIDERS = models.resource_providers
+# The columns in the order of the fields of `Locked`.
+_LOCK = (
+    sa.select(
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.uuid,
+        _PROVIDERS.c.generation,
+        _PROVIDERS.c.root_provider_id.label('root_id'),
+        _PROVIDERS.c.parent_provider_id.label('parent_id'),
+    )
+    .where(_PROVIDERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .order_by(_PROVIDERS.c.uuid)
+    .with_for_update()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The columns of a locked provider row on which writes depend."""
+
+    id: int
+    uuid: str
+    generation: int
+    root_id: int
+    parent_id: int | None
+
+
+def lock(
+    conn: sa.Connection, uuids: Collection[str], stored: Collection[str] = ()
+) -> dict[str, Locked]:
+    """Lock the existing providers among these, and return them by UUID.
+
+    A provider without a root is locked, because it can be the root of other providers. It is not
+    returned.
+
+    :param uuids: requested UUIDs; the result has them as the client spelled them
+    :param stored: UUIDs that were read from the database, whose providers are locked too
+    :raises exception.AmbiguousKeys: two of the requested UUIDs identify the same provider
+    """
+    if not uuids and not stored:
+        return {}
+    rows = conn.execute(_LOCK, {'uuids': sorted({*uuids, *stored})})
+    locked = {row.uuid: Locked(*row) for row in rows if row.root_id is not None}
+    requested = set(uuids)
+    if locked.keys() == requested:
+        return locked
+    ids = names.ids(
+        conn,
+        _PROVIDERS.c.uuid,
+        requested.union(stored),
+        {uuid: provider.id for uuid, provider in locked.items()},
+    )
+    names.require_distinct({uuid: id_ for uuid, id_ in ids.items() if uuid in requested})
+    by_id = {provider.id: provider for provider in locked.values()}
+    return {uuid: by_id[id_] for uuid, id_ in ids.items()}
+
+
+def lock_one(conn: sa.Connection, uuid: str) -> Locked:
+    """Lock one provider and return it.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    locked = lock(conn, [uuid]).get(uuid)
+    if locked is None:
+        raise exception.ResourceProviderNotFound(uuid)
+    return locked
+
+
+def lock_with_root(conn: sa.Connection, *providers: Provider) -> list[Locked]:
+    """Lock providers and the roots of their trees, and return the providers in the same order.
+
+    Every change to the structure of a tree locks its root.
+
+    :param providers: providers that this transaction read without a lock
+    :raises exception.ConcurrentChange: a concurrent transaction deleted one of the providers or
+        moved it to another tree
+    """
+    uuids = {uuid for provider in providers for uuid in (provider.root_uuid, provider.uuid)}
+    by_id = {locked.id: locked for locked in lock(conn, uuids).values()}
+    for provider in providers:
+        if provider.id not in by_id or by_id[provider.id].root_id != provider.root_id:
+            raise exception.ConcurrentChange(f'Resource provider {provider.uuid}')
+    return [by_id[provider.id] for provider in providers]
+
+
+def lock_parent(conn: sa.Connection, parent_uuid: str, *moving: Provider) -> Provider:
+    """Lock a parent and its root, and the provider that moves below it and its root.
+
+    :param moving: the provider that moves; none if a provider is created
+    :returns: the parent
+    :raises exception.UnknownParent:
+    :raises exception.ConcurrentChange: as `lock_with_root`
+    """
+    try:
+        parent = provider_rows.read(conn, parent_uuid)
+    except exception.ResourceProviderNotFound:
+        raise exception.UnknownParent(parent_uuid) from None
+    lock_with_root(conn, parent, *moving)
+    return parent
