@@ -5,7 +5,7 @@ import functools
 from http import HTTPStatus
 import operator
 import re
-from typing import Any, Protocol
+from typing import Any
 import uuid as uuid_lib
 
 import orjson
@@ -15,10 +15,12 @@ from placement import exception, grammar, microversion, util, wsgi_wrapper
 from placement.handlers import body
 from placement.microversion import Version
 from placement.objects import provider_search, resource_provider
+from placement.objects.provider_search import ListedProvider
+from placement.objects.resource_provider import Provider
 from placement.policies import resource_provider as policies
 from placement.schemas import resource_provider as schemas
 
-# Resources below a provider that its links name, with the microversion that has each.
+# The links of a provider, with the microversion that added each.
 _LINKS = (
     ('inventories', microversion.MIN_VERSION),
     ('usages', microversion.MIN_VERSION),
@@ -28,37 +30,22 @@ _LINKS = (
 )
 
 
-class ProviderRow(Protocol):
-    """What is shown of a provider."""
-
-    @property
-    def uuid(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def generation(self) -> int: ...
-    @property
-    def parent_uuid(self) -> str | None: ...
-    @property
-    def root_uuid(self) -> str: ...
-
-
 @wsgi_wrapper.PlacementWsgify
 @util.check_accept(util.JSON)
 def list_resource_providers(req: webob.Request) -> webob.Response:
-    """GET /resource_providers: those that meet all filters of the query."""
+    """GET /resource_providers: the providers that match all filters of the query."""
     version = util.version(req)
     util.context(req).can(policies.LIST)
-    found, last_modified = provider_search.find(_filters(req, version))
+    providers, last_modified = provider_search.list_matching(_filters(req, version))
     render = _list_renderer(version, util.mount_prefix(req))
-    document = {'resource_providers': [render(provider) for provider in found]}
+    document = {'resource_providers': [render(provider) for provider in providers]}
     return util.json_reply(req, document, last_modified=last_modified)
 
 
 @wsgi_wrapper.PlacementWsgify
 @util.require_content(util.JSON)
 def create_resource_provider(req: webob.Request) -> webob.Response:
-    """POST /resource_providers."""
+    """POST /resource_providers: create a provider."""
     version = util.version(req)
     util.context(req).can(policies.CREATE)
     data = util.extract_json(req, schemas.POST.pick(version))
@@ -75,7 +62,7 @@ def create_resource_provider(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @util.check_accept(util.JSON)
 def get_resource_provider(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}."""
+    """GET /resource_providers/{uuid}: one provider."""
     util.context(req).can(policies.SHOW)
     provider = resource_provider.get(util.path_item(req, 'uuid'))
     document = _renderer(util.version(req), util.mount_prefix(req))(provider)
@@ -85,7 +72,7 @@ def get_resource_provider(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @util.require_content(util.JSON)
 def update_resource_provider(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}: rename it, or give it another parent."""
+    """PUT /resource_providers/{uuid}: rename a provider, or move it to another parent."""
     version = util.version(req)
     util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
@@ -105,14 +92,17 @@ def update_resource_provider(req: webob.Request) -> webob.Response:
 
 @wsgi_wrapper.PlacementWsgify
 def delete_resource_provider(req: webob.Request) -> webob.Response:
-    """DELETE /resource_providers/{uuid}."""
+    """DELETE /resource_providers/{uuid}: delete a provider."""
     util.context(req).can(policies.DELETE)
     resource_provider.delete(util.path_item(req, 'uuid'))
     return util.empty_reply(req)
 
 
 def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
-    """The filters of a query. Raises BadInput for one that cannot be read."""
+    """Return the filters of the query.
+
+    :raises exception.BadInput: a parameter is unknown or invalid
+    """
     items = util.query_items(req.environ)
     last = util.validate_query(items, schemas.QUERY.pick(version))
     member_of, forbidden_aggregates = grammar.parse_member_of(
@@ -137,7 +127,10 @@ def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
 def _traits(
     items: list[tuple[str, str]], version: Version
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """What the query requires and forbids; until 1.39 only its last `required` counts."""
+    """Return the required and the forbidden traits.
+
+    Before microversion 1.39, only the last value of a repeated `required` is used.
+    """
     values = [value for key, value in items if key == 'required']
     if version < microversion.ANY_TRAITS:
         values = values[-1:]
@@ -157,64 +150,63 @@ def _path(uuid: str) -> str:
     return f'/resource_providers/{uuid}'
 
 
-def _renderer(version: Version, prefix: str) -> Callable[[ProviderRow], dict[str, Any]]:
-    """A function that shows a provider in the shape of a microversion.
+def _renderer(
+    version: Version, prefix: str
+) -> Callable[[Provider | ListedProvider], dict[str, Any]]:
+    """Return a function that renders a provider in the form of a microversion.
 
-    What does not depend on the provider is settled here: a list may be long.
+    :param prefix: the path at which the API is mounted
     """
     base = f'{prefix}/resource_providers/'
     tails = [(name, f'/{name}') for name, since in _LINKS if version >= since]
     nested = version >= microversion.NESTED_PROVIDERS
 
-    def render(row: ProviderRow) -> dict[str, Any]:
-        uuid = row.uuid
-        path = base + uuid
-        shown: dict[str, Any] = {
-            'uuid': uuid,
-            'name': row.name,
-            'generation': row.generation,
+    def render(provider: Provider | ListedProvider) -> dict[str, Any]:
+        path = base + provider.uuid
+        document: dict[str, Any] = {
+            'uuid': provider.uuid,
+            'name': provider.name,
+            'generation': provider.generation,
             'links': [
                 {'rel': 'self', 'href': path},
                 *[{'rel': name, 'href': path + tail} for name, tail in tails],
             ],
         }
         if nested:
-            shown['parent_provider_uuid'] = row.parent_uuid
-            shown['root_provider_uuid'] = row.root_uuid
-        return shown
+            document['parent_provider_uuid'] = provider.parent_uuid
+            document['root_provider_uuid'] = provider.root_uuid
+        return document
 
     return render
 
 
-# Marks in a rendered provider for what differs from one provider to the next, and for the mount
-# point, which differs from one request to the next.
+# Placeholders in the template for the fields of a `ListedProvider`, in their order, and for the
+# mount prefix. They are characters of the private use area.
 _UUID, _NAME, _GENERATION, _PARENT, _ROOT, _PREFIX = (chr(0xE000 + n) for n in range(6))
-_MARKS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
+_PLACEHOLDERS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
 
 
 @functools.cache
-def _stencil(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[str, ...]]]:
-    """A rendered provider with `%s` for each value, and a function that puts values in order."""
-    sample = provider_search.Found(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]
+def _template(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[str, ...]]]:
+    """Return a rendered provider with `%s` for each value, and a function that orders values."""
+    sample = ListedProvider(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]  # text for the generation
     text = orjson.dumps(_renderer(version, _PREFIX)(sample)).decode()
-    marks = [whole or inside for whole, inside in _MARKS.findall(text)]
-    in_order = operator.itemgetter(*(ord(mark) - ord(_UUID) for mark in marks))
-    return _MARKS.sub('%s', text.replace('%', '%%')), in_order
+    found = [quoted or unquoted for quoted, unquoted in _PLACEHOLDERS.findall(text)]
+    in_order = operator.itemgetter(*(ord(placeholder) - ord(_UUID) for placeholder in found))
+    return _PLACEHOLDERS.sub('%s', text.replace('%', '%%')), in_order
 
 
-def _list_renderer(
-    version: Version, prefix: str
-) -> Callable[[provider_search.Found], orjson.Fragment]:
-    """A function that shows providers as `_renderer` does, and faster: lists are long.
+def _list_renderer(version: Version, prefix: str) -> Callable[[ListedProvider], orjson.Fragment]:
+    """Return a function with the result of `_renderer` that is faster, for long lists.
 
-    One provider is rendered with marks in it; for each of the list the marks are filled in.
+    It fills the values of each provider into a template.
     """
-    stencil, in_order = _stencil(version)
-    # Clients may decide the prefix (X-Forwarded-Prefix), so no cache depends on it.
-    stencil = stencil.replace(_PREFIX, orjson.dumps(prefix).decode()[1:-1].replace('%', '%%'))
+    template, in_order = _template(version)
+    # Clients can choose the prefix (X-Forwarded-Prefix), so the cached template has a placeholder.
+    template = template.replace(_PREFIX, orjson.dumps(prefix).decode()[1:-1].replace('%', '%%'))
 
-    def render(provider: provider_search.Found) -> orjson.Fragment:
+    def render(provider: ListedProvider) -> orjson.Fragment:
         uuid, *others = (orjson.dumps(value).decode() for value in provider)
-        return orjson.Fragment(stencil % in_order((uuid[1:-1], *others)))
+        return orjson.Fragment(template % in_order((uuid[1:-1], *others)))
 
     return render

@@ -163,14 +163,14 @@ class LinksTest(base.BaseTestCase):
 
     def test_lists_show_the_same_below_any_mount_point(self):
         """Clients can decide the mount point, so it must not decide what is cached."""
-        found = provider_search.Found(P1, 'a "%s"', 3, None, P2)
+        found = provider_search.ListedProvider(P1, 'a "%s"', 3, None, P2)
         resource_provider._list_renderer(microversion.MAX_VERSION, '')
-        cached = resource_provider._stencil.cache_info().currsize
+        cached = resource_provider._template.cache_info().currsize
         for prefix in ('', '/mount', '/%s', '/"', '/\xff', *(f'/{n}' for n in range(10))):
             shown = resource_provider._renderer(microversion.MAX_VERSION, prefix)(found)
             listed = resource_provider._list_renderer(microversion.MAX_VERSION, prefix)(found)
             self.assertEqual(orjson.dumps(shown), orjson.dumps(listed))
-        self.assertEqual(cached, resource_provider._stencil.cache_info().currsize)
+        self.assertEqual(cached, resource_provider._template.cache_info().currsize)
 
 
 class Row:
