@@ -168,10 +168,12 @@ def _round(
             totals[name] = before
             failed = True
             continue
-        if outcome.found:
-            print(f'{outcome.found} rows matched query {name}, {outcome.done} migrated')
-        totals[name] = repair.Outcome(before.found + outcome.found, before.done + outcome.done)
-        migrated += outcome.done
+        if outcome.matched:
+            print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
+        totals[name] = repair.Outcome(
+            before.matched + outcome.matched, before.migrated + outcome.migrated
+        )
+        migrated += outcome.migrated
         if migrated >= max_count:
             break
     return migrated, failed
@@ -180,7 +182,7 @@ def _round(
 def _print_table(totals: dict[str, repair.Outcome]) -> None:
     table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
     for name, outcome in totals.items():
-        table.add_row([name, outcome.found, outcome.done])
+        table.add_row([name, outcome.matched, outcome.migrated])
     print(table)
 
 

@@ -31,7 +31,9 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check_incomplete_consumers(self) -> upgradecheck.Result:
         """Allocations without a record of their consumer count as used and are never listed."""
         count = _scalar(
-            repair.without_record(sa.func.count(models.allocations.c.consumer_id.distinct()))
+            repair.select_without_consumer(
+                sa.func.count(models.allocations.c.consumer_id.distinct())
+            )
         )
         if count == 0:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)

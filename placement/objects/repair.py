@@ -1,11 +1,12 @@
-"""Repairs of data that releases of long ago left behind and that the API does not mend.
+"""Online data migrations: repairs of rows that old releases left and that the API does not correct.
 
-A repair works on a batch, may be repeated at any time beside a running service, and tells
-how many rows it found and how many of them it mended.
+`placement-manage db online_data_migrations` runs them. Each call repairs one batch. A call can be
+repeated at any time while the service runs.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from oslo_config import cfg
 import sqlalchemy as sa
@@ -13,77 +14,80 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db.sqlalchemy import models
 
-_providers = models.resource_providers
-_allocations = models.allocations
-_consumers = models.consumers
+_PROVIDERS = models.resource_providers
+_ALLOCATIONS = models.allocations
+_CONSUMERS = models.consumers
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a repair did with one batch."""
+    """The number of rows of a batch that needed a repair, and that this call repaired."""
 
-    found: int
-    done: int
+    matched: int
+    migrated: int
 
 
+# Takes the configuration and the maximum number of rows of the batch.
 Repair = Callable[[cfg.ConfigOpts, int], Outcome]
 
 
-def set_root_provider_ids(conf: cfg.ConfigOpts, max_count: int) -> Outcome:
-    """Make providers without a root the roots of their own trees, at most `max_count` of them."""
+def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
+    """Make at most `max_count` providers without a root the roots of their own trees."""
 
     def work(conn: sa.Connection) -> Outcome:
-        query = sa.select(_providers.c.id).where(_providers.c.root_provider_id.is_(None))
-        ids = conn.scalars(query.order_by(_providers.c.id).limit(max_count)).all()
+        without_root = _PROVIDERS.c.root_provider_id.is_(None)
+        query = sa.select(_PROVIDERS.c.id).where(without_root)
+        ids = conn.scalars(query.order_by(_PROVIDERS.c.id).limit(max_count)).all()
         if not ids:
             return Outcome(0, 0)
-        # Somebody else may have mended some of them since.
-        still = _providers.c.root_provider_id.is_(None)
-        change = sa.update(_providers).where(_providers.c.id.in_(ids), still)
-        return Outcome(
-            len(ids), conn.execute(change.values(root_provider_id=_providers.c.id)).rowcount
-        )
+        # A concurrent run can have repaired some of them since they were read.
+        update = sa.update(_PROVIDERS).where(_PROVIDERS.c.id.in_(ids), without_root)
+        result = conn.execute(update.values(root_provider_id=_PROVIDERS.c.id))
+        return Outcome(len(ids), result.rowcount)
 
     return db_api.write(work)
 
 
 def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome:
-    """Record consumers that have allocations and no record, at most `max_count` of them.
+    """Create at most `max_count` consumers for allocations whose consumer has no row.
 
-    They get the project and user of `[placement] incomplete_consumer_project_id` and
-    `incomplete_consumer_user_id`, which are recorded in any case.
+    Their project and user are `[placement] incomplete_consumer_project_id` and
+    `incomplete_consumer_user_id`. These are created even if no consumer is missing.
     """
 
     def work(conn: sa.Connection) -> Outcome:
-        project_id = _owner(conn, models.projects, conf.placement.incomplete_consumer_project_id)
-        user_id = _owner(conn, models.users, conf.placement.incomplete_consumer_user_id)
-        uuid = _allocations.c.consumer_id
-        query = without_record(uuid).distinct().order_by(uuid).limit(max_count)
+        project_id = _ensure_owner(
+            conn, models.projects, conf.placement.incomplete_consumer_project_id
+        )
+        user_id = _ensure_owner(conn, models.users, conf.placement.incomplete_consumer_user_id)
+        uuid = _ALLOCATIONS.c.consumer_id
+        query = select_without_consumer(uuid).distinct().order_by(uuid).limit(max_count)
         uuids = conn.scalars(query).all()
         if not uuids:
             return Outcome(0, 0)
         owner = {'project_id': project_id, 'user_id': user_id, 'generation': 0}
-        conn.execute(sa.insert(_consumers), [{'uuid': uuid, **owner} for uuid in uuids])
+        conn.execute(sa.insert(_CONSUMERS), [{'uuid': uuid, **owner} for uuid in uuids])
         return Outcome(len(uuids), len(uuids))
 
     return db_api.write(work)
 
 
-def without_record(*columns: sa.ColumnElement) -> sa.Select:
-    """Select from the allocations of consumers that have no record."""
-    records = sa.outerjoin(
-        _allocations, _consumers, _allocations.c.consumer_id == _consumers.c.uuid
+def select_without_consumer(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Return a select of columns of the allocations whose consumer has no row."""
+    joined = sa.outerjoin(_ALLOCATIONS, _CONSUMERS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
+    return sa.select(*columns).select_from(joined).where(_CONSUMERS.c.id.is_(None))
+
+
+def _ensure_owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int:
+    """Return the id of a project or user, which is created if it does not exist."""
+    existing: int | None = conn.scalar(
+        sa.select(table.c.id).where(table.c.external_id == external_id)
     )
-    return sa.select(*columns).select_from(records).where(_consumers.c.id.is_(None))
-
-
-def _owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int:
-    found = conn.scalar(sa.select(table.c.id).where(table.c.external_id == external_id))
-    if found is not None:
-        return found
+    if existing is not None:
+        return existing
     result = conn.execute(sa.insert(table).values(external_id=external_id))
-    return result.inserted_primary_key[0]  # type: ignore[index]
+    return int(result.inserted_primary_key[0])  # type: ignore[index]  # not None after an insert
 
 
-# In the order in which they are to be run.
+# In the order in which they run.
 REPAIRS: tuple[Repair, ...] = (set_root_provider_ids, create_incomplete_consumers)

@@ -1,7 +1,8 @@
-"""What a process makes sure of when it starts: the standard traits and resource classes.
+"""Synchronization of the database with the standard traits and resource classes at startup.
 
-Any number of processes may do this at once, with libraries of different age: each adds what
-it misses, and the one that meets another's row runs its step again.
+Several processes can do this at the same time, with different versions of the libraries. Each
+inserts the rows that it does not find. If a concurrent process inserts one of them first, the
+insert violates a unique key, and the step is retried.
 """
 
 import os_resource_classes
@@ -12,32 +13,33 @@ from placement import db_api
 from placement.db import startup
 from placement.db.sqlalchemy import models
 
-_done: set[str] = set()
+# The steps that this process has completed. One process can load several applications.
+_completed: set[str] = set()
 
 
 def reset() -> None:
-    """Forget what this process has done, so that it is done again. Tests need this."""
-    _done.clear()
+    """Make the next call of each function synchronize again. Only tests need this."""
+    _completed.clear()
 
 
 def sync_traits() -> None:
-    """Insert the traits of the os-traits library that the database misses, once per process.
+    """Insert the traits of os-traits that the database does not have, once per process.
 
-    Rows that the library no longer knows stay.
+    Traits that are no longer in the library stay in the database.
     """
-    if 'traits' not in _done:
+    if 'traits' not in _completed:
         db_api.write(_insert_missing_traits)
-        _done.add('traits')
+        _completed.add('traits')
 
 
 def sync_resource_classes() -> None:
-    """Insert the classes of os-resource-classes that the database misses, once per process.
+    """Insert the classes of os-resource-classes that the database does not have, once per process.
 
-    A standard class has its position in the library's list as its id, in every database.
+    In every database, the id of a standard class is its position in the list of the library.
     """
-    if 'resource_classes' not in _done:
+    if 'resource_classes' not in _completed:
         db_api.write(_insert_missing_resource_classes)
-        _done.add('resource_classes')
+        _completed.add('resource_classes')
 
 
 def _insert_missing_traits(conn: sa.Connection) -> None:
@@ -50,8 +52,8 @@ def _insert_missing_traits(conn: sa.Connection) -> None:
 def _insert_missing_resource_classes(conn: sa.Connection) -> None:
     present = set(conn.scalars(sa.select(models.resource_classes.c.name)))
     missing = [
-        {'id': id, 'name': name}
-        for id, name in enumerate(os_resource_classes.STANDARDS)
+        {'id': class_id, 'name': name}
+        for class_id, name in enumerate(os_resource_classes.STANDARDS)
         if name not in present
     ]
     if missing:

@@ -1,10 +1,14 @@
-"""Repairs of old data."""
+"""Online data migrations of rows that old releases left."""
 
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
 from placement.objects import repair
 from placement.tests.functional.db import base
+
+
+def counts(outcome: repair.Outcome) -> tuple[int, int]:
+    return outcome.matched, outcome.migrated
 
 
 class RepairTest(base.TestCase):
@@ -26,7 +30,7 @@ class RootProvidersTest(RepairTest):
         super().setUp()
         self.insert(
             models.resource_providers,
-            *({'id': id, 'uuid': f'rp{id}', 'name': f'rp{id}'} for id in range(1, 6)),
+            *({'id': n, 'uuid': f'rp{n}', 'name': f'rp{n}'} for n in range(1, 6)),
         )
         self.insert(
             models.resource_providers,
@@ -44,13 +48,13 @@ class RootProvidersTest(RepairTest):
             models.resource_providers.c.id, models.resource_providers.c.root_provider_id
         )
 
-    def test_in_batches(self):
-        found = [repair.set_root_provider_ids(self.config, 2) for _ in range(4)]
+    def test_each_call_repairs_one_batch(self):
+        outcomes = [repair.set_root_provider_ids(self.config, 2) for _ in range(4)]
 
-        self.assertEqual([(2, 2), (2, 2), (1, 1), (0, 0)], [(o.found, o.done) for o in found])
+        self.assertEqual([(2, 2), (2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
         self.assertEqual([(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 1)], self.roots())
 
-    def test_generations_stay(self):
+    def test_generations_are_not_incremented(self):
         repair.set_root_provider_ids(self.config, 50)
 
         generation = models.resource_providers.c.generation
@@ -71,28 +75,28 @@ class IncompleteConsumersTest(RepairTest):
                     'resource_class_id': resource_class,
                     'used': 1,
                 }
-                for consumer in ('a', 'b', 'c', 'known')
+                for consumer in ('a', 'b', 'c', 'existing')
                 for resource_class in (0, 1)
             ),
         )
         self.insert(
-            models.consumers, {'uuid': 'known', 'project_id': 77, 'user_id': 78, 'generation': 9}
+            models.consumers, {'uuid': 'existing', 'project_id': 77, 'user_id': 78, 'generation': 9}
         )
 
     def consumers(self) -> list[tuple]:
         table = models.consumers
         return self.rows(table.c.uuid, table.c.project_id, table.c.user_id, table.c.generation)
 
-    def test_in_batches(self):
-        found = [repair.create_incomplete_consumers(self.config, 2) for _ in range(3)]
+    def test_each_call_repairs_one_batch(self):
+        outcomes = [repair.create_incomplete_consumers(self.config, 2) for _ in range(3)]
 
-        self.assertEqual([(2, 2), (1, 1), (0, 0)], [(o.found, o.done) for o in found])
+        self.assertEqual([(2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
         self.assertEqual(
-            [('a', 1, 1, 0), ('b', 1, 1, 0), ('c', 1, 1, 0), ('known', 77, 78, 9)],
+            [('a', 1, 1, 0), ('b', 1, 1, 0), ('c', 1, 1, 0), ('existing', 77, 78, 9)],
             self.consumers(),
         )
 
-    def test_owners_are_those_of_the_options(self):
+    def test_project_and_user_come_from_the_options(self):
         self.config.set_override('incomplete_consumer_project_id', 'P', group='placement')
         self.config.set_override('incomplete_consumer_user_id', 'U', group='placement')
         repair.create_incomplete_consumers(self.config, 50)
@@ -100,20 +104,20 @@ class IncompleteConsumersTest(RepairTest):
         self.assertEqual([('P',)], self.rows(models.projects.c.external_id))
         self.assertEqual([('U',)], self.rows(models.users.c.external_id))
 
-    def test_owners_are_recorded_even_when_there_is_nothing_to_do(self):
+    def test_project_and_user_are_created_if_no_consumer_is_missing(self):
         with self.engine.begin() as conn:
             conn.execute(sa.delete(models.allocations))
         for _ in range(2):
             outcome = repair.create_incomplete_consumers(self.config, 50)
 
-        self.assertEqual((0, 0), (outcome.found, outcome.done))
-        nobody = [('00000000-0000-0000-0000-000000000000',)]
-        self.assertEqual(nobody, self.rows(models.projects.c.external_id))
-        self.assertEqual(nobody, self.rows(models.users.c.external_id))
+        self.assertEqual((0, 0), counts(outcome))
+        default = [('00000000-0000-0000-0000-000000000000',)]
+        self.assertEqual(default, self.rows(models.projects.c.external_id))
+        self.assertEqual(default, self.rows(models.users.c.external_id))
 
 
 class OldSchemaTest(base.TestCase):
-    def test_repairs_work_before_the_schema_is_migrated(self):
+    def test_repairs_work_with_an_old_schema(self):
         migration.upgrade('b4ed3a175331')
         with self.engine.begin() as conn:
             conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
@@ -123,8 +127,8 @@ class OldSchemaTest(base.TestCase):
                 )
             )
         self.assertRaises(RuntimeError, migration.upgrade, 'head')
-        for mend in repair.REPAIRS:
-            self.assertEqual(1, mend(self.config, 50).done)
+        for migrate in repair.REPAIRS:
+            self.assertEqual((1, 1), counts(migrate(self.config, 50)))
 
         migration.upgrade('head')
         self.assertEqual(1, self.count(models.consumers))

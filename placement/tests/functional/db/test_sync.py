@@ -1,4 +1,4 @@
-"""What a process adds to the database when it starts."""
+"""Synchronization of standard traits and resource classes when a process starts."""
 
 from unittest import mock
 
@@ -30,12 +30,13 @@ class SyncTest(base.TestCase):
         with self.engine.connect() as conn:
             return {row.name: row.id for row in conn.execute(sa.select(table.c.name, table.c.id))}
 
-    def test_an_empty_database(self):
+    def test_empty_database_gets_all_standard_names(self):
         self.sync()
 
         self.assertEqual(set(os_traits.get_traits()), self.traits())
         self.assertEqual(
-            {name: id for id, name in enumerate(os_resource_classes.STANDARDS)}, self.classes()
+            {name: class_id for class_id, name in enumerate(os_resource_classes.STANDARDS)},
+            self.classes(),
         )
         self.assertEqual(0, self.classes()['VCPU'])
         with self.engine.connect() as conn:
@@ -43,14 +44,14 @@ class SyncTest(base.TestCase):
         self.assertIsNotNone(row.created_at)
         self.assertIsNone(row.updated_at)
 
-    def test_again(self):
+    def test_second_synchronization_inserts_nothing(self):
         self.sync()
         self.sync()
 
         self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
         self.assertEqual(len(os_resource_classes.STANDARDS), self.count(models.resource_classes))
 
-    def test_a_newer_library_adds_and_takes_nothing_away(self):
+    def test_newer_library_adds_traits_and_removes_none(self):
         with mock.patch.object(os_traits, 'get_traits', return_value=['HW_OLD', 'HW_BOTH']):
             self.sync()
         with self.engine.begin() as conn:
@@ -60,7 +61,7 @@ class SyncTest(base.TestCase):
 
         self.assertEqual({'HW_OLD', 'HW_BOTH', 'HW_NEW', 'CUSTOM_MINE'}, self.traits())
 
-    def test_a_newer_list_of_classes_keeps_the_ids(self):
+    def test_newer_library_keeps_the_ids_of_classes(self):
         with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB']):
             self.sync()
         with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB', 'DISK_GB']):
@@ -68,7 +69,7 @@ class SyncTest(base.TestCase):
 
         self.assertEqual({'VCPU': 0, 'MEMORY_MB': 1, 'DISK_GB': 2}, self.classes())
 
-    def test_once_per_process_until_reset(self):
+    def test_synchronizes_once_per_process(self):
         sync.sync_traits()
         with self.engine.begin() as conn:
             conn.execute(sa.delete(models.traits))
@@ -79,24 +80,24 @@ class SyncTest(base.TestCase):
         sync.sync_traits()
         self.assertNotEqual(0, self.count(models.traits))
 
-    def test_a_rival_is_no_failure(self):
-        """Another process inserts the same rows after this one looked."""
-        real = sa.Connection.scalars
-        raced = []
+    def test_concurrent_insert_is_retried(self):
+        """Another process inserts one of the missing rows after this process read the table."""
+        scalars = sa.Connection.scalars
+        inserted = []
 
-        def look_then_race(conn, *args, **kwargs):
-            found = real(conn, *args, **kwargs)
-            if not raced and self.engine.dialect.name != 'sqlite':
-                raced.append(True)
-                with self.engine.begin() as rival:
-                    rival.execute(sa.insert(models.traits).values(name='HW_CPU_X86_AVX'))
-            return found
+        def read_then_insert(conn, *args, **kwargs):
+            result = scalars(conn, *args, **kwargs)
+            if not inserted and self.engine.dialect.name != 'sqlite':
+                inserted.append(True)
+                with self.engine.begin() as concurrent:
+                    concurrent.execute(sa.insert(models.traits).values(name='HW_CPU_X86_AVX'))
+            return result
 
-        with mock.patch.object(sa.Connection, 'scalars', look_then_race):
+        with mock.patch.object(sa.Connection, 'scalars', read_then_insert):
             self.sync()
         self.assertEqual(set(os_traits.get_traits()), self.traits())
 
 
 class WithoutTablesTest(base.TestCase):
-    def test_the_start_fails(self):
+    def test_synchronization_fails(self):
         self.assertRaises(Exception, sync.sync_traits)
