@@ -1,0 +1,1 @@
+"""The database: engine, transactions, retries, and SQL expressions."""

@@ -1,12 +1,15 @@
-"""What a failure of the database means, whichever engine and driver it comes from.
+"""What an error of the database means, whichever engine and driver raises it.
 
-Is it *transient* (nobody's fault, run the transaction again), and if so, is it *rivalry* (of
-somebody who was faster)? Is the database *unavailable* (answer 503)? Or is it a *bad value* (one
-that no column can hold)? The numbers are those of the MySQL and MariaDB error lists, the
-five-character codes those of SQLSTATE. They decide wherever an engine has them: servers write
-messages in the language that `lc_messages` names, and oslo.db only understands English.
+An error is *transient* if a retry of the transaction may succeed; a transient error is a *conflict*
+if a concurrent transaction caused it. The database is *unavailable* if it cannot execute the
+request at the moment (503 Service Unavailable). A *bad value* is one that no column can store.
+
+The numbers are those of the MySQL and MariaDB error lists, the five-character codes are those of
+SQLSTATE. They take precedence over messages: servers write messages in the language of
+`lc_messages`, and oslo.db matches English messages only.
 """
 
+import logging
 import os
 import pathlib
 import re
@@ -15,11 +18,14 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 import placement
+from placement import exception
 
-_MYSQL_RIVALRY = frozenset({
+LOG = logging.getLogger(__name__)
+
+_MYSQL_CONFLICT = frozenset({
     1020,  # record has changed since last read
-    1213,  # deadlock, or a transaction that lost certification
-    1317,  # interrupted to let another node's transaction through
+    1213,  # deadlock, or a transaction that failed certification
+    1317,  # interrupted in favor of a transaction of another node
     1412,  # table definition has changed
 })  # fmt: skip
 _MYSQL_KEY_VIOLATION = frozenset({
@@ -28,36 +34,37 @@ _MYSQL_KEY_VIOLATION = frozenset({
 })  # fmt: skip
 _MYSQL_LOCK_TIMEOUT = 1205
 _MYSQL_COMMIT_FAILED = 1180
-# What a storage engine says in the message of the above, and its number for it.
+# The message of the error above contains the message and the number of the storage engine.
 _DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
-_MYSQL_NOT_READY = 1047  # Galera: a node without its cluster
+_MYSQL_NOT_READY = 1047  # a Galera node that has lost its cluster
 _MYSQL_UNAVAILABLE = frozenset({
-    3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, in the words of various layers
+    3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by different layers
     1037, 1038, 1041, 1206, 1637,  # out of memory or of another resource
     1040, 1203, 1226,  # too many connections
     _MYSQL_NOT_READY,
     _MYSQL_COMMIT_FAILED,
     1053, 1077, 1079,  # shutting down
-    1290, 1792, 1836,  # read only
-    1969, 3024,  # the server's own limit of time
+    1290, 1792, 1836,  # read-only
+    1969, 3024,  # a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
 })  # fmt: skip
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
 
 _MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
-# SQLite, and psycopg, which counts before it sends.
-_TOO_LARGE = (
+_STATE_TOO_LARGE = '54'
+# Messages of SQLite, and of psycopg, which counts the parameters before it sends a statement.
+_MESSAGES_TOO_LARGE = (
     'too many sql variables',
     'expression tree is too large',
     'string or blob too big',
     'number of parameters must be between',
 )
 
-_STATE_RIVALRY = frozenset({'40001', '40P01'})
+_STATE_CONFLICT = frozenset({'40001', '40P01'})
 _STATE_KEY_VIOLATION = frozenset({'23503', '23505'})
 _STATE_LOCK_TIMEOUT = '55P03'
 _STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006', '25P03', '25P04')
-_STATE_BAD_VALUE = ('22',)
+_STATE_BAD_VALUE = '22'
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
 
@@ -71,49 +78,61 @@ _SQLITE_UNAVAILABLE = (
 )
 
 
+def translate(exc: Exception) -> exception.PlacementException | None:
+    """The exception of this service for an error of the database; None for a defect."""
+    if is_too_large(exc):
+        return exception.RequestTooLarge()
+    if is_bad_value(exc):
+        return exception.UnstorableValue()
+    if is_unavailable(exc):
+        LOG.warning('The database is unavailable: %s', summary(exc))
+        return exception.DatabaseUnavailable()
+    return None
+
+
 def is_transient(exc: Exception) -> bool:
-    """Whether the transaction that failed with `exc` deserves another run."""
-    if is_rivalry(exc):
+    """Whether a retry of the transaction may succeed."""
+    if is_conflict(exc):
         return True
-    # A node without its cluster says so again and again, to every statement.
     if is_connection_lost(exc):
+        # A Galera node that has lost its cluster rejects each statement.
         return _mysql_number(exc) != _MYSQL_NOT_READY
     return _mysql_number(exc) == _MYSQL_LOCK_TIMEOUT or _sql_state(exc) == _STATE_LOCK_TIMEOUT
 
 
-def is_rivalry(exc: Exception) -> bool:
-    """Whether the transaction failed because another one was faster: to be run again at once.
+def is_conflict(exc: Exception) -> bool:
+    """Whether a concurrent transaction caused the failure.
 
-    A duplicate key and a missing reference belong here: what was looked for before, and found
-    to be free or present, came or went meanwhile.
+    This includes key violations: the transaction read that a key was free, or that a referenced
+    row existed, and a concurrent transaction inserted or deleted the row afterwards.
     """
     number = _mysql_number(exc)
     if number == _MYSQL_LOCK_TIMEOUT:
-        # To oslo.db this is a deadlock.
+        # oslo.db raises DBDeadlock for it.
         return False
     if isinstance(exc, db_exc.DBDeadlock) or is_key_violation(exc):
         return True
     if number == _MYSQL_COMMIT_FAILED:
         return _DEADLOCK_DURING_COMMIT.search(str(_driver_error(exc))) is not None
-    return number in _MYSQL_RIVALRY or _sql_state(exc) in _STATE_RIVALRY
+    return number in _MYSQL_CONFLICT or _sql_state(exc) in _STATE_CONFLICT
 
 
 def is_key_violation(exc: Exception) -> bool:
-    """Whether a unique key or a foreign key refused a row."""
+    """Whether a row violates a unique key or a foreign key."""
     if isinstance(exc, (db_exc.DBDuplicateEntry, db_exc.DBReferenceError)):
         return True
     return _mysql_number(exc) in _MYSQL_KEY_VIOLATION or _sql_state(exc) in _STATE_KEY_VIOLATION
 
 
 def is_connection_lost(exc: Exception) -> bool:
-    """Whether the connection is gone, or never came to be."""
+    """Whether the connection was lost or could not be established."""
     if isinstance(exc, db_exc.DBConnectionError):
         return True
     return isinstance(exc, sa.exc.DBAPIError) and exc.connection_invalidated
 
 
 def is_unavailable(exc: Exception) -> bool:
-    """Whether the database cannot answer for the moment: unreachable, full, busy, read only."""
+    """Whether the database is unreachable, out of resources, locked or read-only."""
     if isinstance(exc, (db_exc.DBNonExistentDatabase, sa.exc.TimeoutError)):
         return True
     if is_connection_lost(exc) or is_transient(exc):
@@ -129,34 +148,36 @@ def is_unavailable(exc: Exception) -> bool:
 
 
 def is_bad_value(exc: Exception) -> bool:
-    """Whether a value was refused that no column could hold: too long, too large, not text."""
+    """Whether a value is too long, out of range or not text, so that no column can store it."""
     if isinstance(exc, db_exc.DBDataError) or isinstance(_original(exc), sa.exc.DataError):
         return True
     error = _driver_error(exc)
     if isinstance(error, (OverflowError, UnicodeError, ValueError)):
-        # That is how drivers refuse a value. From our own code it would be a defect.
-        return not _raised_here(error)
+        # Drivers reject values with these exceptions. Raised by this package, they are defects.
+        return not _is_raised_here(error)
     if _mysql_number(exc) in _MYSQL_BAD_VALUE:
         return True
     return (_sql_state(exc) or '').startswith(_STATE_BAD_VALUE)
 
 
 def is_too_large(exc: Exception) -> bool:
-    """Whether a statement was refused for its size: it names more than the engine takes at once."""
-    if _mysql_number(exc) in _MYSQL_TOO_LARGE or (_sql_state(exc) or '').startswith('54'):
+    """Whether the size of a statement, or its number of parameters, exceeds a limit."""
+    if _mysql_number(exc) in _MYSQL_TOO_LARGE:
         return True
-    text = str(_driver_error(exc)).lower()
-    return any(words in text for words in _TOO_LARGE)
+    if (_sql_state(exc) or '').startswith(_STATE_TOO_LARGE):
+        return True
+    message = str(_driver_error(exc)).lower()
+    return any(text in message for text in _MESSAGES_TOO_LARGE)
 
 
 def summary(exc: Exception) -> str:
-    """What the driver says, in one line, without statement and parameters."""
+    """The class and the driver's message in one line, without the statement and its parameters."""
     words = str(_driver_error(exc) or type(exc).__name__).split()
     return f'{type(exc).__name__}: {" ".join(words)}'
 
 
 def _original(exc: BaseException | None) -> BaseException | None:
-    """The error of SQLAlchemy below one of oslo.db."""
+    """The SQLAlchemy error that an oslo.db error wraps; any other error itself."""
     inner = getattr(exc, 'inner_exception', None)
     return inner if isinstance(inner, BaseException) else exc
 
@@ -181,8 +202,8 @@ def _sql_state(exc: Exception) -> str | None:
     return getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
 
 
-def _raised_here(exc: BaseException) -> bool:
-    """Whether an exception was raised by code of this package, and not by a driver."""
+def _is_raised_here(exc: BaseException) -> bool:
+    """Whether code of this package raised the exception, and not a driver."""
     trace = exc.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

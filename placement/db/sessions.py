@@ -1,12 +1,13 @@
-"""What every connection of this service is set to, engine by engine.
+"""The settings of each connection, by engine.
 
-MySQL, MariaDB and PostgreSQL: READ COMMITTED, so that a fact that is read after a lock is the
-newest. SQLite: WAL, a long busy timeout, and writers that hold the write lock from their first
-statement (a transaction that begins as a reader cannot become a writer under rivals). Galera:
-causal reads, because a node runs behind its peers. Nobody waits for a lock for ever: what holds
-it may be a stranger, such as a backup.
+MySQL, MariaDB and PostgreSQL use READ COMMITTED, so that a statement after a lock reads the current
+state. SQLite uses WAL, a long busy timeout, and writers that take the write lock with their first
+statement: a transaction that begins as a reader fails to become a writer if another transaction
+writes in between. A Galera node applies writes of other nodes with a delay, so its reads are
+causal. Each wait for a lock has a limit, because other programs, such as a backup, lock rows too.
 """
 
+import functools
 import logging
 from typing import Any
 
@@ -17,43 +18,46 @@ from placement import exception
 
 LOG = logging.getLogger(__name__)
 
-# Execution options of a connection that is going to write.
+# Execution options of a connection for a writing transaction.
 WRITER = {'placement_writer': True}
-# How long a statement waits for a lock. Servers wait for days or for ever if nobody tells them.
+# The limit of a statement's wait for a lock. By default, PostgreSQL waits without a limit, and
+# MySQL waits for days for the lock of a table.
 LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
-# oslo.db leaves BEGIN to whoever finds this key on the connection.
+# If this key is in the `info` of a connection, oslo.db emits no BEGIN.
 _BEGUN = 'in_transaction'
-# Noted on a connection from COMMIT to the next transaction.
+# In the `info` of a connection from a successful COMMIT until the next transaction begins.
 _COMMITTED = 'placement_committed'
-# All that the statements of this service depend on, whatever the server, the user, `init_connect`
-# or `mysql_sql_mode` set. One statement, because it costs a round trip for each connection.
+# All settings on which statements of this service depend, because the server, the user,
+# `init_connect` or `mysql_sql_mode` may have changed them. It is one statement, because it costs a
+# round trip for each connection.
 _MYSQL_SESSION = ', '.join(
     (
-        # If the mode is strict, a value that does not fit is an error, and not cut. MariaDB stores
-        # NULL in place of empty text if EMPTY_STRING_IS_NULL is set.
+        # In a strict mode, a value that does not fit is an error; otherwise it is truncated.
+        # MariaDB stores NULL instead of an empty text if EMPTY_STRING_IS_NULL is set.
         "SET SESSION sql_mode = CONCAT_WS(',', 'STRICT_ALL_TABLES', "
         "REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'))",
-        # COMMIT AND CHAIN would pass the isolation level on to the next transaction.
+        # With COMMIT AND CHAIN, the next transaction would inherit the isolation level.
         'SESSION completion_type = 0',
-        # Results are cut off without an error.
+        # Results are truncated without an error.
         'SESSION sql_select_limit = 18446744073709551615',
-        # MariaDB cuts JSON lists off there, in the middle; a provider may have many of everything.
+        # MariaDB truncates JSON lists at this length; a provider may have thousands of traits.
         'SESSION group_concat_max_len = 16777216',
-        # The server could reject a change without a key, and a SELECT of many rows.
+        # The server could reject a change without a key, or a SELECT of many rows.
         'SESSION sql_safe_updates = 0',
         'SESSION sql_big_selects = 1',
-        # "id IS NULL" would find the last row that was inserted.
+        # "id IS NULL" would select the last inserted row.
         'SESSION sql_auto_is_null = 0',
         # Concurrent inserts rely on unique and foreign keys.
         'SESSION unique_checks = 1',
         'SESSION foreign_key_checks = 1',
-        # The first is about rows, the second about whole tables. A server that waits less stays so.
+        # The first limit is for locks of rows, the second one for locks of tables. A shorter limit
+        # of the server stays.
         'SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s)',
         'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)',
     )
 )
-# The same for PostgreSQL, where a function can set what SET can.
+# The same for PostgreSQL. `set_config()` has the effect of SET, and one SELECT can call it often.
 _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
     (
         "set_config('default_transaction_isolation', 'read committed', false)",
@@ -61,70 +65,70 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
         "set_config('client_encoding', 'UTF8', false)",
         # All digits of an allocation ratio.
         "set_config('extra_float_digits', '3', false)",
-        # The planner overestimates searches for candidates: it cannot foresee that they stop early.
-        # Compiling them takes longer than executing them.
+        # The planner overestimates the cost of candidate searches, because it cannot predict that
+        # they stop early. Their JIT compilation takes longer than their execution.
         "set_config('jit', 'off', false)",
-        # 0 means for ever; a value that the operator chose stays.
+        # 0 means no limit; a limit that the operator configured stays.
         "CASE WHEN current_setting('lock_timeout') = '0' "
         "THEN set_config('lock_timeout', %s, false) END",
     )
 )
 _MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
 
-_causality: dict[str, int | None] = {'wsrep_sync_wait': None}
 
+def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
+    """Set up each connection that `engine` opens from now on.
 
-def set_causality(wsrep_sync_wait: int | None) -> None:
-    """Remember `mysql_wsrep_sync_wait`; None makes reads causal where the server says wsrep_on."""
-    _causality['wsrep_sync_wait'] = wsrep_sync_wait
-
-
-def prepare(engine: sa.Engine) -> None:
-    """Set up all connections that `engine` makes from now on."""
+    :param wsrep_sync_wait: `[placement_database] mysql_wsrep_sync_wait`, which oslo.db applies; if
+        it is None, reads are causal if the server reports `wsrep_on`
+    """
     if engine.dialect.name == 'mysql':
-        spare_rollbacks(engine)
-        event.listen(engine, 'connect', _set_up_mysql)
+        skip_rollback_after_commit(engine)
+        make_causal = wsrep_sync_wait is None
+        event.listen(engine, 'connect', functools.partial(_set_up_mysql, make_causal))
     elif engine.dialect.name == 'postgresql':
         event.listen(engine, 'connect', _set_up_postgresql)
     elif engine.dialect.name == 'sqlite':
-        _keep_connections(engine)
+        _pool_connections(engine)
         event.listen(engine, 'connect', _set_up_sqlite)
-        # Listeners of this event run in the order of their making, and oslo.db's was first.
+        # oslo.db has registered a listener that emits a deferred BEGIN for each transaction.
+        # Listeners run in the order of their registration, so it is removed.
         for listener in list(engine.dispatch.begin):
             event.remove(engine, 'begin', listener)
         event.listen(engine, 'begin', _begin_sqlite)
     if not isinstance(engine.pool, pool.StaticPool):
-        # Connections that were made before know nothing of this.
+        # Close the connections that were opened without these settings.
         engine.dispose()
 
 
 def begin_consistent(conn: sa.Connection) -> None:
-    """Begin a reading transaction whose statements all see one state.
+    """Begin a read-only transaction in which all statements read one state.
 
-    A reader of SQLite sees one state by itself: that of its first statement.
+    On SQLite, each transaction reads the state at its first statement anyway.
     """
     if conn.dialect.name != 'sqlite':
         conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
-def _keep_connections(engine: sa.Engine) -> None:
-    """Pool the connections to a file instead of opening one for each transaction.
+def _pool_connections(engine: sa.Engine) -> None:
+    """Pool the connections to an SQLite file instead of opening one for each transaction.
 
-    The last connection that closes empties and removes the WAL, and whoever opens the file
-    meanwhile is told that it is locked. oslo.db offers no pool for SQLite.
+    When the last connection closes, SQLite removes the WAL, and a process that opens the file at
+    the same time gets the error "database is locked". oslo.db has no option for a pool.
     """
     unpooled = engine.pool
     if isinstance(unpooled, pool.NullPool):
-        engine.pool = pool.QueuePool(
-            unpooled._creator, dialect=engine.dialect, _dispatch=unpooled.dispatch
-        )
+        # The function that opens a connection is private, and `recreate()` keeps the class.
+        creator = unpooled._creator
+        engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
 
 
-def spare_rollbacks(engine: sa.Engine) -> None:
-    """Send no ROLLBACK where the last word was a COMMIT that succeeded.
+def skip_rollback_after_commit(engine: sa.Engine) -> None:
+    """Send no ROLLBACK if the last statement of a connection was a successful COMMIT.
 
-    The pool rolls back whatever comes back to it. The drivers of MySQL ask the server to do that
-    even if no transaction is open: a round trip for each request that writes.
+    The pool rolls back each connection that is returned to it. Drivers of MySQL send the ROLLBACK
+    even if no transaction is open, which costs a round trip for each writing request. SQLAlchemy
+    has no event that replaces the statement, so two methods of the dialect are replaced.
     """
     dialect = engine.dialect
     commit, rollback = dialect.do_commit, dialect.do_rollback
@@ -137,19 +141,19 @@ def spare_rollbacks(engine: sa.Engine) -> None:
         connection.info[_COMMITTED] = True
 
     def do_rollback(connection: Any) -> None:
-        # What did not come from a pool has no such notes.
+        # A connection outside a pool has no `info`.
         if not getattr(connection, 'info', {}).get(_COMMITTED):
             rollback(connection)
 
-    # SQLAlchemy says that a transaction begins before its first statement is sent.
+    # SQLAlchemy emits this event before it sends the first statement of a transaction.
     event.listen(engine, 'begin', begin)
-    dialect.do_commit = do_commit  # type: ignore[method-assign, assignment]
-    dialect.do_rollback = do_rollback  # type: ignore[method-assign, assignment]
+    dialect.do_commit = do_commit  # type: ignore[method-assign, assignment] # see the docstring
+    dialect.do_rollback = do_rollback  # type: ignore[method-assign, assignment] # see the docstring
 
 
-def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
+def _set_up_mysql(make_causal: bool, dbapi_connection: Any, _record: Any) -> None:
     cursor = dbapi_connection.cursor()
-    # First, because sql_select_limit cuts off what SHOW returns, too.
+    # This statement is the first, because sql_select_limit also truncates the result of SHOW.
     cursor.execute(_MYSQL_SESSION, (LOCK_SECONDS, LOCK_SECONDS))
     cursor.execute(_MYSQL_FACTS)
     facts = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
@@ -159,22 +163,22 @@ def _set_up_mysql(dbapi_connection: Any, record: Any) -> None:
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
     cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
-    if facts.get('wsrep_on') == 'ON' and _causality['wsrep_sync_wait'] is None:
+    if make_causal and facts.get('wsrep_on') == 'ON':
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
 
 
-def _set_up_postgresql(dbapi_connection: Any, record: Any) -> None:
+def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
     cursor = dbapi_connection.cursor()
     cursor.execute(_POSTGRESQL_SESSION, (f'{LOCK_SECONDS}s',))
     cursor.close()
     dbapi_connection.commit()
-    # psycopg2 does not notice that the encoding changed; psycopg 3 does.
+    # psycopg 3 detects the changed encoding; psycopg2 does not.
     if hasattr(dbapi_connection, 'set_client_encoding'):
         dbapi_connection.set_client_encoding('UTF8')
 
 
-def _set_up_sqlite(dbapi_connection: Any, record: Any) -> None:
+def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
     dbapi_connection.execute(f'PRAGMA busy_timeout = {SQLITE_BUSY_MILLISECONDS}')
     if dbapi_connection.execute('PRAGMA journal_mode').fetchone()[0] == 'delete':
         dbapi_connection.execute('PRAGMA journal_mode = WAL')

@@ -1,8 +1,10 @@
-"""The database schema (contract: `database.md` section 2).
+"""The tables of the database.
 
-The tables are those of the release that this service can replace on a running
-database, to the letter: no table, column or index more, none fewer.
+The schema is exactly that of OpenStack Placement, so that this service can use an existing database
+without a migration of its own: it has no additional table, column or index, and none is missing.
 """
+
+from typing import Any
 
 from oslo_utils import timeutils
 import sqlalchemy as sa
@@ -11,7 +13,7 @@ from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Unicod
 metadata = sa.MetaData()
 
 
-def _timestamps() -> tuple[Column, Column]:
+def _timestamps() -> tuple[Column[Any], Column[Any]]:
     return (
         Column('created_at', sa.DateTime, default=timeutils.utcnow),
         Column('updated_at', sa.DateTime, onupdate=timeutils.utcnow),
@@ -122,8 +124,8 @@ users = Table(
     UniqueConstraint('external_id', name='uniq_users0external_id'),
 )
 
-# The application chooses the id (contract: `resources.md` section 6); autoincrement
-# is what the migrated tables have, and is never relied on.
+# The service chooses the id: a standard class has its position in os-resource-classes, and a custom
+# class has the next free id from 10000 on. The migrated tables have autoincrement, which is unused.
 resource_classes = Table(
     'resource_classes',
     metadata,

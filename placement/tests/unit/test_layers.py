@@ -52,7 +52,7 @@ MAY_IMPORT = {
     'schemas': ('microversion',),
     'policies': (),
     'conf': (),
-    'db': ('db_api',),
+    'db': ('capacity',),
     'db_api': ('db',),
     'context': ('policy',),
     'policy': ('policies',),

@@ -1,4 +1,4 @@
-"""What alembic runs to migrate: on the connection that `migration` hands over."""
+"""The environment that alembic executes; `migration` passes its connection."""
 
 from alembic import context
 

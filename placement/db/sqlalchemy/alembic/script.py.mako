@@ -1,4 +1,4 @@
-"""${message}"""
+"""${message}."""
 
 from alembic import op
 import sqlalchemy as sa
@@ -10,5 +10,5 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    """${message}"""
+    """${message}."""
     ${upgrades if upgrades else "pass"}

@@ -1,4 +1,4 @@
-"""A service on a database whose name columns have a chosen collation."""
+"""A service whose database has a given collation for all columns of names."""
 
 import contextlib
 import functools
@@ -7,12 +7,12 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement import db_api
+from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.races import arena
 
-# Every column with texts that clients write.
+# The columns of texts that clients write.
 COLUMNS = (
     models.projects.c.external_id,
     models.users.c.external_id,
@@ -26,7 +26,7 @@ COLUMNS = (
     models.placement_aggregates.c.uuid,
 )
 
-# PostgreSQL has no such collations by itself: what each is made with.
+# Collations that PostgreSQL does not provide, and the options that create them.
 ICU = {
     # Ignores case and accents.
     'loose': "locale = 'und-u-ks-level1'",
@@ -37,7 +37,7 @@ ICU = {
 
 @functools.cache
 def database(collation: str | None, *others: tuple[str, str]) -> str:
-    """The URL of a database on the server of this run, one for each setting of collations."""
+    """The URL of a database on the server of this run, one for each combination of collations."""
     url = servers.create()
     if collation in ICU:
         engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
@@ -48,12 +48,12 @@ def database(collation: str | None, *others: tuple[str, str]) -> str:
 
 
 class CollationTest(arena.Arena):
-    """Gives each test an empty service; `equal` returns what the database compares as equal."""
+    """Provides an empty service whose columns have a collation."""
 
-    # The only engine that has the collation.
+    # The engine that has the collation; None for all engines.
     engine: ClassVar[str | None] = None
     collation: ClassVar[str | None] = None
-    # Tables whose columns have another collation, as in a database with tables of several ages.
+    # Other collations by table, as in a database whose tables were created at different times.
     others: ClassVar[dict[str, str]] = {}
 
     def setUp(self) -> None:
@@ -61,7 +61,7 @@ class CollationTest(arena.Arena):
         if self.engine not in (None, server):
             self.skipTest(f'this run is on {server}')
         if server != 'sqlite':
-            # The fixture leases the database that was given back last.
+            # The fixture leases the database that was returned last.
             servers.Lease(database(self.collation, *self.others.items())).give_back()
             self.addCleanup(servers.lease)
         with contextlib.ExitStack() as stack:
@@ -72,10 +72,10 @@ class CollationTest(arena.Arena):
             super().setUp()
 
     def equal(self, one: str, other: str) -> bool:
-        """Whether the database compares two texts as equal, in a column with the collation."""
+        """Whether two texts are equal in a column with the collation."""
         column = sa.Column('name', sa.String(255, collation=self.collation))
         table = sa.Table('compared', sa.MetaData(), column, prefixes=['TEMPORARY'])
-        with db_api.get_placement_engine().connect() as conn:
+        with db_engine.get_placement_engine().connect() as conn:
             table.create(conn, checkfirst=False)
             conn.execute(sa.insert(table), {'name': one})
             same = bool(conn.scalar(sa.select(sa.func.count()).where(column == other)))
@@ -83,11 +83,11 @@ class CollationTest(arena.Arena):
             return same
 
     def rows(self, statement: sa.Select[Any]) -> list[Any]:
-        with db_api.reader() as conn:
+        with db_engine.reader() as conn:
             return list(conn.execute(statement))
 
     @contextlib.contextmanager
     def attempts(self):
-        """Count the transactions of writing requests, those that are retried included."""
-        with mock.patch.object(db_api, '_attempt', wraps=db_api._attempt) as attempt:
+        """Count the attempts of writing transactions."""
+        with mock.patch.object(db_engine, '_attempt', wraps=db_engine._attempt) as attempt:
             yield attempt

@@ -1,19 +1,20 @@
-"""Names that differ to some collations and are equal to others.
+"""Names that are equal in some collations and different in others.
 
-For each pair of texts, the database of the run states whether they are equal. The service must
-then use one row or two.
+For each pair of names, the tests query whether the database compares them as equal. If it does, the
+service must use one row for both names, and otherwise two rows.
 """
 
 import uuid
 
 import sqlalchemy as sa
 
-from placement import db_api
+from placement.db import engine as db_engine
+from placement.db import retry
 from placement.db.sqlalchemy import models
 from placement.tests.functional.collations import base
 from placement.tests.functional.races.arena import claim, stock
 
-# Beyond the Basic Multilingual Plane: three-byte character sets cannot store them.
+# Characters outside the Basic Multilingual Plane, which three-byte character sets cannot store.
 GRINNING, BEAMING = 'n\N{GRINNING FACE}', 'n\N{GRINNING FACE WITH SMILING EYES}'
 PAIRS = (
     ('1', '\N{CIRCLED DIGIT ONE}'),
@@ -26,14 +27,14 @@ PAIRS = (
     ('blank', 'blank '),
     ('e', '\N{LATIN SMALL LETTER E WITH ACUTE}'),
 )
-# Texts of names that have a pattern.
+# Parts of names that the API restricts to a pattern.
 PATTERNED = (('A_B', 'AB'), ('A1', 'A01'))
 LOWER, UPPER = (f'{digits}-0000-4000-8000-00000000000a' for digits in ('abcdef00', 'ABCDEF00'))
 THIRD = 'Abcdef00-0000-4000-8000-00000000000a'
 
 
 class Names:
-    """The tests; a class below runs them with one collation."""
+    """The tests, which each class below executes with one collation."""
 
     def stored_owners(self, consumers: list[str]) -> list[tuple[str, str]]:
         """The stored project and user of each consumer."""
@@ -51,23 +52,23 @@ class Names:
     def test_projects_and_users(self):
         provider = self.make_provider({'VCPU': 1000})
         for pair in PAIRS:
-            for names in (pair, pair[::-1]):  # the second time both exist
+            for names in (pair, pair[::-1]):  # in the second iteration, both names exist
                 with self.subTest(names=names):
-                    self._book(provider, names)
+                    self._claim_with(provider, names)
 
-    def _book(self, provider: str, names: tuple[str, str]) -> None:
+    def _claim_with(self, provider: str, names: tuple[str, str]) -> None:
         consumers = [str(uuid.uuid4()) for _ in names]
         body = {
             consumer: {**claim({provider: 1}, project=project), 'user_id': user}
             for consumer, project, user in zip(consumers, names, names[::-1], strict=True)
         }
         with self.attempts() as attempts:
-            answer = self.ask('POST', '/allocations', body)
+            response = self.ask('POST', '/allocations', body)
         self.assertEqual(1, attempts.call_count)
         if not self.stores_everything and GRINNING in names:
-            self.assertEqual(400, answer.status, answer.body)
+            self.assertEqual(400, response.status, response.body)
             return
-        self.assertEqual(204, answer.status, answer.body)
+        self.assertEqual(204, response.status, response.body)
         same = self.equal(*names)
         (first_project, first_user), (second_project, second_user) = self.stored_owners(consumers)
         self.assertEqual(same, first_project == second_project)
@@ -78,7 +79,7 @@ class Names:
             (names[1], first_user),
             (names[0], second_user),
         ):
-            self.assertTrue(self.equal(requested, stored), f'{requested!r} is in {stored!r}')
+            self.assertTrue(self.equal(requested, stored), f'{requested!r} differs from {stored!r}')
 
     def test_consumer_types(self):
         provider = self.make_provider({'VCPU': 1000})
@@ -98,7 +99,7 @@ class Names:
                 self.assertEqual(1 if self.equal(*names) else 2, len(types))
 
     def test_consumers(self):
-        """Two UUIDs of a body that are one consumer are refused, and each one by itself works."""
+        """Two UUIDs of one consumer are rejected in the same body, and valid in separate bodies."""
         provider = self.make_provider({'VCPU': 1000})
         same = self.equal(LOWER, UPPER)
         body = {LOWER: claim({provider: 1}), UPPER: claim({provider: 2})}
@@ -118,9 +119,9 @@ class Names:
             {another: claim({provider: 1}), UPPER: claim({}, 1), LOWER: claim({}, 1)},
         ):
             with self.attempts() as attempts:
-                answer = self.ask('POST', '/allocations', body)
-            self.assertEqual((400, 1), (answer.status, attempts.call_count), answer.body)
-        # A move: one of the consumers is emptied, and spelled differently.
+                response = self.ask('POST', '/allocations', body)
+            self.assertEqual((400, 1), (response.status, attempts.call_count), response.body)
+        # A move: the body removes the allocations of one consumer, whose UUID has upper case.
         self.sure('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
         self.assertEqual(4, self.used(provider))
         self.audit()
@@ -147,8 +148,8 @@ class Names:
         both = self.ask('PUT', consumer, claim({LOWER: 1, UPPER: 2}))
         self.assertEqual(400, both.status)
         self.assertIn('more than once' if same else 'No such', both.detail)
-        answer = self.ask('PUT', consumer, claim({UPPER: 2}))
-        self.assertEqual(204 if same else 400, answer.status, answer.body)
+        response = self.ask('PUT', consumer, claim({UPPER: 2}))
+        self.assertEqual(204 if same else 400, response.status, response.body)
         self.assertEqual(2 if same else 0, self.used(LOWER))
         for query in (f'resource_providers?in_tree={UPPER}', f'resource_providers?uuid={UPPER}'):
             found = self.sure('GET', f'/{query}')['resource_providers']
@@ -158,15 +159,15 @@ class Names:
 
     def _aggregates(self) -> None:
         own = f'/resource_providers/{LOWER}/aggregates'
-        known = str(uuid.uuid4())
+        first = str(uuid.uuid4())
         same = self.equal(LOWER, UPPER)
         generation = self.provider(LOWER)['generation']
-        for uuids in ([known], [known, LOWER, UPPER], [UPPER, known], [THIRD]):
+        for uuids in ([first], [first, LOWER, UPPER], [UPPER, first], [THIRD]):
             body = {'resource_provider_generation': generation, 'aggregates': uuids}
             generation = self.sure('PUT', own, body)['resource_provider_generation']
-            different = {LOWER if same and one != known else one for one in uuids}
+            different = {LOWER if same and one != first else one for one in uuids}
             self.assertEqual(len(different), len(self.sure('GET', own)['aggregates']))
-        for member_of in (f'in:{known},{UPPER}', UPPER, f'in:{known},{LOWER}', LOWER):
+        for member_of in (f'in:{first},{UPPER}', UPPER, f'in:{first},{LOWER}', LOWER):
             expected = [LOWER] if same else []
             found = self.sure('GET', f'/resource_providers?member_of={member_of}')
             self.assertEqual(expected, [one['uuid'] for one in found['resource_providers']])
@@ -175,7 +176,7 @@ class Names:
             self.assertEqual(expected, [*found['provider_summaries']])
 
     def test_classes(self):
-        """A class is named exactly, whatever the database compares as equal."""
+        """Only the exact name refers to a class, even if the database compares names as equal."""
         self.make_provider({'VCPU': 1})
         for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
             with self.subTest(names=(first, second)):
@@ -183,15 +184,15 @@ class Names:
                 provider = self.make_provider({first: 9})
                 own = f'/resource_providers/{provider}/inventories'
                 self.assertEqual(404, self.ask('GET', f'{own}/{second}').status)
-                answer = self.ask('PUT', own, stock({second: 8}, 1))
-                self.assertEqual(400, answer.status, answer.body)
+                response = self.ask('PUT', own, stock({second: 8}, 1))
+                self.assertEqual(400, response.status, response.body)
                 body = claim({provider: 2})
                 body['allocations'][provider]['resources'] = {second: 2}
-                answer = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
-                self.assertEqual(400, answer.status, answer.body)
+                response = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+                self.assertEqual(400, response.status, response.body)
                 for resource in ('resource_providers', 'allocation_candidates'):
-                    answer = self.ask('GET', f'/{resource}?resources={second}:1,VCPU:1')
-                    self.assertEqual(400, answer.status, answer.body)
+                    response = self.ask('GET', f'/{resource}?resources={second}:1,VCPU:1')
+                    self.assertEqual(400, response.status, response.body)
                 status = 409 if self.equal(first, second) else 201
                 self.assertEqual(status, self.ask('PUT', f'/resource_classes/{second}').status)
 
@@ -203,7 +204,7 @@ class Names:
             self.assertEqual(204, self.ask('DELETE', f'/{kind}/CUSTOM_X').status)
 
     def test_traits(self):
-        """A trait is named exactly, whatever the database compares as equal."""
+        """Only the exact name refers to a trait, even if the database compares names as equal."""
         provider = self.make_provider({'VCPU': 1})
         own = f'/resource_providers/{provider}'
         for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
@@ -219,8 +220,8 @@ class Names:
                 ):
                     self.assertEqual(400, self.ask('GET', f'/{query}').status, query)
                 body = {'resource_provider_generation': generation + 1, 'traits': [first, second]}
-                answer = self.ask('PUT', f'{own}/traits', body)
-                self.assertEqual(400, answer.status, answer.body)
+                response = self.ask('PUT', f'{own}/traits', body)
+                self.assertEqual(400, response.status, response.body)
                 self.assertEqual([first], self.sure('GET', f'{own}/traits')['traits'])
                 status = 409 if self.equal(first, second) else 201
                 self.assertEqual(status, self.ask('PUT', f'/traits/{second}').status)
@@ -261,8 +262,8 @@ class ThreeBytesTest(Names, MariaDB):
     stores_everything = False
 
 
-class SeveralAgesTest(Names, MariaDB):
-    """The default collation of the server changed between migrations."""
+class SeveralCollationsTest(Names, MariaDB):
+    """Tables of one database have different collations, because the default has changed."""
 
     collation = 'utf8mb4_general_ci'
     others = {'consumer_types': 'utf8mb4_unicode_ci', 'traits': 'utf8mb4_unicode_ci'}
@@ -298,8 +299,8 @@ class NocaseTest(Names, SQLite):
     collation = 'NOCASE'
 
 
-class KeyThatNoLookupSeesTest(base.CollationTest):
-    """A unique key that is stricter than the collation of its column."""
+class StricterKeyTest(base.CollationTest):
+    """A unique key of an expression that is stricter than the collation of its column."""
 
     def setUp(self):
         super().setUp()
@@ -309,16 +310,16 @@ class KeyThatNoLookupSeesTest(base.CollationTest):
         self.addCleanup(self.run_ddl, 'DROP INDEX uniq_projects0lower')
 
     def run_ddl(self, statement: str) -> None:
-        with db_api.get_placement_engine().begin() as conn:
+        with db_engine.get_placement_engine().begin() as conn:
             conn.exec_driver_sql(statement)
 
-    def test_the_request_is_refused(self):
-        """No retry until the deadline: the key refuses the row again and again."""
+    def test_the_request_is_rejected(self):
+        """The request fails after a number of attempts at the same key, before the deadline."""
         provider = self.make_provider({'VCPU': 9})
         for project, status in (('proj', 204), ('Proj', 409), ('other', 204)):
             body = claim({provider: 1}, project=project)
             with self.attempts() as attempts:
-                answer = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
-            self.assertEqual(status, answer.status, answer.body)
-            most = db_api.SAME_KEY_ATTEMPTS if status == 409 else 1
+                response = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+            self.assertEqual(status, response.status, response.body)
+            most = retry.SAME_KEY_ATTEMPTS if status == 409 else 1
             self.assertEqual(most, attempts.call_count)

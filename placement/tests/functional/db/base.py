@@ -1,4 +1,4 @@
-"""Empty databases for tests that make the tables themselves."""
+"""Empty databases for tests that create the tables themselves."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ from placement.tests.functional.fixtures import capture
 
 
 class EmptyDatabase(fixtures.Fixture):
-    """An empty database, in a file or on the server of the run, as that of the service."""
+    """An empty SQLite file, or a database on the server of this test run, for the service."""
 
     url: str
     engine: sa.Engine
@@ -37,7 +37,7 @@ class EmptyDatabase(fixtures.Fixture):
 
 
 class TestCase(base.BaseTestCase):
-    """Gives each test an empty database and a configuration."""
+    """Provides an empty database and a configuration for each test."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -51,6 +51,6 @@ class TestCase(base.BaseTestCase):
         self.config([], default_config_files=[])
 
     def count(self, table: sa.FromClause) -> int:
-        """Give the number of rows of a table."""
+        """The number of rows of a table."""
         with self.engine.connect() as conn:
             return conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()

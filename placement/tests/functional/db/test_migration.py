@@ -1,4 +1,4 @@
-"""The schema: its revisions, and how databases of any age reach the newest."""
+"""The revisions of the schema, and upgrades from each of them."""
 
 from alembic import config as alembic_config
 from alembic import script, util
@@ -10,9 +10,9 @@ from placement.db.sqlalchemy import migration, models
 from placement.tests import schema
 from placement.tests.functional.db import base
 
-# Databases that were made by earlier releases carry these.
+# Databases of earlier releases have these revisions.
 CHAIN = ('b4ed3a175331', '611cd6dffd7b', 'b5c396305c25', '422ece571366', 'a082b8bb98d0')
-SUPERFLUOUS = {
+REDUNDANT = {
     'inventories_resource_provider_id_idx',
     'inventories_resource_provider_resource_class_idx',
     'ix_placement_aggregates_uuid',
@@ -22,27 +22,27 @@ SUPERFLUOUS = {
 
 
 class StartTest(base.TestCase):
-    """What the service requires of the schema if it may not migrate."""
+    """The schema that the service requires if it does not migrate at its start."""
 
     def start(self) -> None:
         deploy.update_database(self.config)
 
-    def assertRefused(self, found: str) -> None:
+    def assertRejected(self, revision: str) -> None:
         error = self.assertRaises(exception.UnsuitableDatabase, self.start)
         self.assertIn(
-            f'at revision {found}, but this release needs revision {CHAIN[-1]}', str(error)
+            f'at revision {revision}, but this release needs revision {CHAIN[-1]}', str(error)
         )
         self.assertIn('placement-manage db sync', str(error))
         self.assertNotIn('SELECT', str(error))
         self.assertIsNone(error.__cause__)
 
-    def test_an_empty_database_is_refused(self):
-        self.assertRefused('none')
+    def test_an_empty_database_is_rejected(self):
+        self.assertRejected('none')
 
-    def test_every_older_revision_is_refused(self):
+    def test_each_older_revision_is_rejected(self):
         for revision in CHAIN[:-1]:
             migration.upgrade(revision)
-            self.assertRefused(revision)
+            self.assertRejected(revision)
 
     def test_the_newest_revision_is_accepted(self):
         migration.upgrade('head')
@@ -54,26 +54,26 @@ class StartTest(base.TestCase):
         self.start()
         self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
 
-    def test_some_tables_without_a_revision_are_refused(self):
+    def test_some_tables_without_a_revision_are_rejected(self):
         migration.create_schema()
         with self.engine.begin() as conn:
             models.consumers.drop(conn)
             models.consumer_types.drop(conn)
-        self.assertRefused('none')
+        self.assertRejected('none')
 
-    def test_a_table_of_revisions_without_a_row_is_no_revision(self):
+    def test_an_empty_table_of_revisions_counts_as_no_revision(self):
         migration.upgrade('head')
         with self.engine.begin() as conn:
             conn.execute(sa.text('DELETE FROM alembic_version'))
         self.start()
 
-    def test_a_newer_release_may_have_migrated(self):
+    def test_a_revision_of_a_newer_release_is_accepted(self):
         migration.upgrade('head')
         with self.engine.begin() as conn:
             conn.execute(sa.text("UPDATE alembic_version SET version_num = 'deadbeef0000'"))
         self.start()
 
-    def test_the_start_may_migrate(self):
+    def test_sync_on_startup_migrates(self):
         migration.upgrade(CHAIN[0])
         self.config.set_override('sync_on_startup', True, group='placement_database')
         self.start()
@@ -130,33 +130,33 @@ class SchemaTest(base.TestCase):
 
         self.assertNotIn('consumer_types', tables)
         self.assertNotIn('consumer_type_id', tables['consumers']['columns'])
-        self.assertEqual(SUPERFLUOUS, SUPERFLUOUS & self.indexes())
+        self.assertEqual(REDUNDANT, REDUNDANT & self.indexes())
 
-    def test_the_last_revision_drops_superfluous_indexes(self):
+    def test_the_last_revision_drops_redundant_indexes(self):
         migration.upgrade(CHAIN[3])
         before = self.indexes()
         migration.upgrade(CHAIN[4])
 
-        self.assertEqual(SUPERFLUOUS, before - self.indexes())
+        self.assertEqual(REDUNDANT, before - self.indexes())
 
-    def test_migrations_and_model_agree(self):
+    def test_migrations_create_the_tables_of_the_model(self):
         migration.upgrade('head')
         migrated = schema.describe(self.engine)
         migrated.pop('alembic_version')
         other = self.useFixture(base.EmptyDatabase())
         migration.create_schema(other.engine)
-        made = schema.describe(other.engine)
+        modeled = schema.describe(other.engine)
 
-        # The model may name keys that the migrations leave to the engine.
-        for tables in (migrated, made):
+        # The migrations leave the names of some foreign keys to the engine.
+        for tables in (migrated, modeled):
             for table in tables.values():
                 table['foreign keys'] = sorted(key[1:] for key in table['foreign keys'])
-        self.assertEqual(made, migrated)
-        self.assertEqual({table.name for table in models.metadata.sorted_tables}, set(made))
+        self.assertEqual(modeled, migrated)
+        self.assertEqual({table.name for table in models.metadata.sorted_tables}, set(modeled))
 
 
 class OldDataTest(base.TestCase):
-    """Data goes along; data that a revision does not allow stops the way."""
+    """An upgrade preserves data, and fails if a revision does not allow the data."""
 
     def setUp(self):
         super().setUp()
@@ -168,7 +168,7 @@ class OldDataTest(base.TestCase):
         with self.engine.begin() as conn:
             conn.execute(sa.insert(self.metadata.tables[table]).values(**values))
 
-    def insert_claim(self) -> None:
+    def insert_allocation(self) -> None:
         self.insert('resource_providers', id=1, uuid='rp', name='rp', generation=3)
         self.insert(
             'allocations', resource_provider_id=1, consumer_id='c', resource_class_id=0, used=2
@@ -179,8 +179,8 @@ class OldDataTest(base.TestCase):
         with self.engine.begin() as conn:
             conn.execute(sa.update(providers).values(root_provider_id=providers.c.id))
 
-    def test_a_provider_without_root_blocks(self):
-        self.insert_claim()
+    def test_a_provider_without_root_blocks_the_upgrade(self):
+        self.insert_allocation()
 
         error = self.assertRaises(RuntimeError, migration.upgrade, 'head')
         self.assertIn('placement-manage db online_data_migrations', str(error))
@@ -189,8 +189,8 @@ class OldDataTest(base.TestCase):
         migration.upgrade(CHAIN[1])
         self.assertEqual(CHAIN[1], migration.version())
 
-    def test_a_consumer_without_record_blocks(self):
-        self.insert_claim()
+    def test_a_missing_consumer_blocks_the_upgrade(self):
+        self.insert_allocation()
         self.set_root()
 
         error = self.assertRaises(RuntimeError, migration.upgrade, 'head')
@@ -199,8 +199,8 @@ class OldDataTest(base.TestCase):
         migration.upgrade('head')
         self.assertEqual(CHAIN[-1], migration.version())
 
-    def test_data_is_kept(self):
-        self.insert_claim()
+    def test_data_is_preserved(self):
+        self.insert_allocation()
         self.set_root()
         self.insert('consumers', uuid='c', project_id=5, user_id=6, generation=7)
         migration.upgrade('head')
@@ -224,13 +224,13 @@ class OldDataTest(base.TestCase):
         )
         self.assertEqual([2], used)
 
-    def test_every_stamp_reaches_the_head(self):
+    def test_upgrade_from_each_revision(self):
         expected = None
         for revision in CHAIN:
             with self.subTest(revision):
                 database = self.useFixture(base.EmptyDatabase())
                 migration.upgrade(revision)
                 migration.upgrade('head')
-                found = schema.describe(database.engine)
-                expected = expected or found
-                self.assertEqual(expected, found)
+                tables = schema.describe(database.engine)
+                expected = expected or tables
+                self.assertEqual(expected, tables)

@@ -1,7 +1,7 @@
-"""Servers, databases and users may have session settings of any kind: the service works the same.
+"""The service works with any session settings of servers, databases and users.
 
-PostgreSQL takes them from the database, MySQL and MariaDB from a statement that is executed when a
-connection is made (as `init_connect` is), and from `[placement_database] mysql_sql_mode`.
+On PostgreSQL, the tests change the settings of the database. On MySQL and MariaDB, they use a
+statement for each new connection, like `init_connect`, and `[placement_database] mysql_sql_mode`.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from placement import db_api
+from placement.db import engine as db_engine
 from placement.db import sessions
 from placement.db.sqlalchemy import models
 from placement.tests import servers
@@ -50,7 +50,7 @@ MYSQL = {
     'sql_safe_updates': '1',
     'sql_auto_is_null': '1',
     'sql_big_selects': '0',
-    # oslo.db looks at the variables of the server first, with this in force.
+    # oslo.db reads the variables of the server while this setting is in effect.
     'max_join_size': '5000',
     'completion_type': '1',
     'unique_checks': '0',
@@ -60,25 +60,25 @@ MYSQL = {
     'lock_wait_timeout': '1000',
     'optimizer_switch': "'index_merge=off,semijoin=off,materialization=off'",
 }
-# Characters that quoting, patterns and encodings treat in a special way.
+# Characters that are special in quoted texts, patterns or encodings.
 NAME = 'a\\b\'c"d`e%f_g\u00e9\u4e2d\U0001f600'
 RATIO = 1.15
 TRAITS = [f'CUSTOM_SESSION_{number}' for number in range(30)]
 
 
 class Settings(arena.Arena):
-    """A tour of all kinds of reads and writes."""
+    """Reads and writes of each kind."""
 
-    def tour(self) -> None:
-        self.make_names()
-        root, child = self.make_tree()
+    def check_all(self) -> None:
+        self.create_names()
+        root, child = self.create_tree()
         self.check_lists(root, child)
         self.check_candidates(root, child)
         self.check_claims(root)
         self.check_failures(root, child)
         self.remove(root, child)
 
-    def make_names(self) -> None:
+    def create_names(self) -> None:
         for name in ('CUSTOM_ONE', 'CUSTOM_TWO'):
             self.sure('POST', '/resource_classes', {'name': name})
         self.assertEqual(409, self.ask('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}).status)
@@ -89,16 +89,16 @@ class Settings(arena.Arena):
         found = self.sure('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
         self.assertEqual(sorted(TRAITS), sorted(found))
 
-    def make_tree(self) -> tuple[str, str]:
+    def create_tree(self) -> tuple[str, str]:
         root = str(uuid.uuid4())
         self.sure('POST', '/resource_providers', {'name': NAME, 'uuid': root})
         child = self.make_provider({'VGPU': 4}, parent=root)
         own = f'/resource_providers/{root}'
-        records = {
+        inventories = {
             name: {'total': 100, 'allocation_ratio': RATIO}
             for name in ('VCPU', 'MEMORY_MB', 'CUSTOM_ONE', 'CUSTOM_TWO')
         }
-        body: dict[str, Any] = {'resource_provider_generation': 0, 'inventories': records}
+        body: dict[str, Any] = {'resource_provider_generation': 0, 'inventories': inventories}
         self.sure('PUT', f'{own}/inventories', body)
         shown = self.sure('GET', f'{own}/inventories')['inventories']
         self.assertEqual(RATIO, shown['VCPU']['allocation_ratio'])
@@ -119,7 +119,7 @@ class Settings(arena.Arena):
         self.assertEqual(
             (root, root), (shown[child]['parent_provider_uuid'], shown[child]['root_provider_uuid'])
         )
-        # 114 is below 114.99999999999999, which is what 100 * 1.15 is.
+        # The capacity is 100 * 1.15, which is 114.99999999999999 in double precision.
         for amount, expected in ((114, [root]), (115, [])):
             path = f'/resource_providers?resources=VCPU:{amount}&required={TRAITS[0]},{TRAITS[29]}'
             found = self.sure('GET', path)['resource_providers']
@@ -154,7 +154,7 @@ class Settings(arena.Arena):
         self.assertEqual(0, self.used(root))
 
     def check_failures(self, root: str, child: str) -> None:
-        """What a database refuses is reported, and nothing is cut or stored twice."""
+        """The service reports a rejected value, and stores no truncated or duplicate value."""
         body = {'name': NAME, 'uuid': str(uuid.uuid4())}
         self.assertEqual(409, self.ask('POST', '/resource_providers', body).status)
         generation = self.provider(child)['generation']
@@ -174,7 +174,7 @@ class Settings(arena.Arena):
         self.audit()
 
     def check_duplicate(self) -> None:
-        """A duplicate key is understood in any language, and repeats the transaction."""
+        """The transaction is retried after a duplicate key, whatever the language of messages."""
         attempts: list[sa.Connection] = []
 
         def work(conn: sa.Connection) -> None:
@@ -182,12 +182,12 @@ class Settings(arena.Arena):
             if len(attempts) == 1:
                 conn.execute(sa.insert(models.traits), [{'name': 'CUSTOM_SAME'}] * 2)
 
-        db_api.write(work)
+        db_engine.write(work)
         self.assertEqual(2, len(attempts))
 
     def settings(self, statement: str) -> dict[str, str]:
-        """What connections of the service are set to."""
-        with db_api.get_placement_engine().connect() as conn:
+        """The settings of a connection of the service."""
+        with db_engine.get_placement_engine().connect() as conn:
             return {row[0]: str(row[1]) for row in conn.exec_driver_sql(statement)}
 
 
@@ -202,12 +202,12 @@ class PostgresqlTest(Settings):
                 conn.exec_driver_sql(f"ALTER DATABASE {url.database} SET {name} = '{value}'")
         super().setUp()
 
-    def test_tour(self) -> None:
-        self.tour()
+    def test_requests(self) -> None:
+        self.check_all()
 
     def test_settings(self) -> None:
         found = self.settings('SELECT name, setting FROM pg_settings')
-        # The settings of this test are in force.
+        # The settings of this test are in effect.
         self.assertEqual(POSTGRESQL['IntervalStyle'], found['IntervalStyle'])
         self.assertEqual('off', found['enable_seqscan'])
         expected = {
@@ -225,7 +225,7 @@ class PostgresqlTest(Settings):
 
 
 class MysqlTest(Settings):
-    """With an SQL mode that is not strict."""
+    """An SQL mode that is not strict."""
 
     mode = ''
 
@@ -238,12 +238,12 @@ class MysqlTest(Settings):
         self.options = {'mysql_sql_mode': self.mode}
         super().setUp()
 
-    def test_tour(self) -> None:
-        self.tour()
+    def test_requests(self) -> None:
+        self.check_all()
 
     def test_settings(self) -> None:
         found = self.settings('SHOW SESSION VARIABLES')
-        # The settings of this test are in force.
+        # The settings of this test are in effect.
         self.assertEqual('+12:00', found['time_zone'])
         self.assertEqual('de_DE', found['lc_messages'])
         expected = {
@@ -288,6 +288,6 @@ class ManyModesTest(MysqlTest):
 
 
 def skip_unless(dialect: str) -> None:
-    """Skip the test unless this run has a server of the kind."""
+    """Skip the test unless this run has a server with the dialect."""
     if not arena.on_server() or servers.admin_url().get_dialect().name != dialect:
-        raise unittest.SkipTest(f'this needs a server of {dialect}')
+        raise unittest.SkipTest(f'this test needs a server with the dialect {dialect}')

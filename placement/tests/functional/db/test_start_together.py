@@ -1,4 +1,4 @@
-"""Many processes that start at the same time on one database."""
+"""Concurrent starts of processes on one database."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from placement.db import startup
 from placement.db.sqlalchemy import migration, models
 from placement.tests.functional.db import base
 
-# Starts as a WSGI server does, and asks for something that takes the database.
+# Starts the service as a WSGI server does, and sends a request that reads the database.
 START = """
 import sys
 import webob
@@ -26,37 +26,37 @@ assert len(response.json['resource_classes']) == int(sys.argv[1]), response
 """
 
 
-class SlowRivalTest(base.TestCase):
+class ExclusiveTransactionTest(base.TestCase):
     def setUp(self):
-        # Waiting for a rival's migration has nothing to do with waiting for a row.
+        # The limit for locks of rows does not apply to the lock of a migration.
         self.useFixture(fixtures.MonkeyPatch('placement.db.sessions.LOCK_SECONDS', 1))
         super().setUp()
 
-    def test_whoever_comes_second_waits(self):
-        holds, may_go = threading.Event(), threading.Event()
+    def test_a_migration_waits_for_another_one(self):
+        locked, release = threading.Event(), threading.Event()
 
-        def hold() -> None:
-            with startup.alone(self.engine):
-                holds.set()
-                may_go.wait(30)
+        def keep_lock() -> None:
+            with startup.exclusive_transaction(self.engine):
+                locked.set()
+                release.wait(30)
 
-        rival = threading.Thread(target=hold)
-        rival.start()
-        self.addCleanup(rival.join)
-        self.addCleanup(may_go.set)
-        self.assertTrue(holds.wait(30))
-        timer = threading.Timer(2.5, may_go.set)
+        thread = threading.Thread(target=keep_lock)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(release.set)
+        self.assertTrue(locked.wait(30))
+        timer = threading.Timer(2.5, release.set)
         timer.start()
         self.addCleanup(timer.cancel)
         migration.upgrade('head')
 
-        self.assertTrue(may_go.is_set())
+        self.assertTrue(release.is_set())
         self.assertEqual('a082b8bb98d0', migration.version())
 
 
 class StartTogetherTest(base.TestCase):
     def start_all(self, number: int, sync_on_startup: bool) -> None:
-        """Start all processes at once; fail with what a process printed that did not serve."""
+        """Start processes at the same time; a failure shows the output of the process."""
         environment = os.environ | {
             'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url,
             'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': str(sync_on_startup),

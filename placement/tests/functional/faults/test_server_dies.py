@@ -5,7 +5,7 @@ from unittest import mock
 import uuid
 
 from placement import db_api
-from placement.db import sessions
+from placement.db import retry, sessions
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.races import arena
 from placement.tests.functional.races.arena import claim
@@ -90,7 +90,7 @@ class StrangerTest(arena.Arena):
         self.engine = machines.engine_of_run()
         for module, name, value in (
             (sessions, 'LOCK_SECONDS', 1),
-            (db_api, 'DEADLINE', 1.5),
+            (retry, 'DEADLINE', 1.5),
         ):
             patch = mock.patch.object(module, name, value)
             patch.start()
@@ -120,7 +120,7 @@ class StrangerTest(arena.Arena):
         """A lock that goes within the deadline is waited for, longer than one attempt lasts."""
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with mock.patch.object(db_api, 'DEADLINE', 20), machines.stranger(self.url) as conn:
+        with mock.patch.object(retry, 'DEADLINE', 20), machines.stranger(self.url) as conn:
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
             racing = arena.start(put)
             time.sleep(2)

@@ -1,4 +1,4 @@
-"""Add consumer_types table"""
+"""Add consumer_types table."""
 
 from alembic import op
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the table and let consumers refer to it."""
+    """Create the table and a foreign key from consumers to it."""
     op.create_table(
         'consumer_types',
         sa.Column('created_at', sa.DateTime),

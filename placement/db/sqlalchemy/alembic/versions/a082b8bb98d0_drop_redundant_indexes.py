@@ -1,4 +1,4 @@
-"""Drop redundant indexes for unique constraints"""
+"""Drop redundant indexes for unique constraints."""
 
 from alembic import op
 
@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Drop the indexes that a unique constraint makes superfluous."""
+    """Drop the indexes whose columns a unique constraint or another index covers."""
     for name, table in (
         ('inventories_resource_provider_id_idx', 'inventories'),
         ('inventories_resource_provider_resource_class_idx', 'inventories'),

@@ -1,4 +1,6 @@
-"""Initial"""
+"""Initial."""
+
+from typing import Any
 
 from alembic import op
 import sqlalchemy as sa
@@ -10,18 +12,18 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables. They are spelled out here, because the model moves on."""
-    _create_entities()
-    _create_owners()
-    _create_stock()
-    _create_links()
+    """Create the tables. They are defined here, because the model changes with later revisions."""
+    _create_providers()
+    _create_consumers()
+    _create_inventories()
+    _create_associations()
 
 
-def _timestamps() -> tuple[sa.Column, sa.Column]:
+def _timestamps() -> tuple[sa.Column[Any], sa.Column[Any]]:
     return sa.Column('created_at', sa.DateTime), sa.Column('updated_at', sa.DateTime)
 
 
-def _create_entities() -> None:
+def _create_providers() -> None:
     op.create_table(
         'resource_classes',
         *_timestamps(),
@@ -68,7 +70,7 @@ def _create_entities() -> None:
         op.create_index(name, 'resource_providers', [column])
 
 
-def _create_owners() -> None:
+def _create_consumers() -> None:
     for table in ('projects', 'users'):
         op.create_table(
             table,
@@ -93,7 +95,7 @@ def _create_owners() -> None:
     )
 
 
-def _create_stock() -> None:
+def _create_inventories() -> None:
     op.create_table(
         'inventories',
         *_timestamps(),
@@ -141,7 +143,7 @@ def _create_stock() -> None:
         op.create_index(name, 'allocations', columns)
 
 
-def _create_links() -> None:
+def _create_associations() -> None:
     op.create_table(
         'resource_provider_aggregates',
         *_timestamps(),

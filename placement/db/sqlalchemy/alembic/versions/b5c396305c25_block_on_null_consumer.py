@@ -1,4 +1,4 @@
-"""Block on null consumer"""
+"""Block on null consumer."""
 
 from alembic import op
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Refuse to go on while an allocation has no consumer. The schema stays as it is."""
+    """Fail if the consumer of an allocation has no row. The schema does not change."""
     allocations = sa.table('allocations', sa.column('id'), sa.column('consumer_id'))
     consumers = sa.table('consumers', sa.column('uuid'))
     without_consumer = (

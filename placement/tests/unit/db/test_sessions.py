@@ -1,4 +1,4 @@
-"""What connections are set to, as far as no server is needed to see it."""
+"""The settings of connections that can be tested without a server."""
 
 from oslotest import base
 import sqlalchemy as sa
@@ -6,11 +6,11 @@ import sqlalchemy as sa
 from placement.db import sessions
 
 
-class SpareRollbacksTest(base.BaseTestCase):
+class SkipRollbackAfterCommitTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
-        self.engine.connect().close()  # the dialect looks around first
+        self.engine.connect().close()  # the dialect reads the version first
         self.rollbacks = 0
         rollback = self.engine.dialect.do_rollback
 
@@ -19,33 +19,33 @@ class SpareRollbacksTest(base.BaseTestCase):
             rollback(connection)
 
         self.engine.dialect.do_rollback = counted
-        sessions.spare_rollbacks(self.engine)
+        sessions.skip_rollback_after_commit(self.engine)
 
-    def ask(self, conn):
+    def read(self, conn):
         conn.execute(sa.select(1)).all()
 
-    def test_none_after_a_commit(self):
+    def test_no_rollback_after_a_commit(self):
         with self.engine.connect() as conn:
-            self.ask(conn)
+            self.read(conn)
             conn.commit()
         self.assertEqual(0, self.rollbacks)
 
-    def test_one_without_a_commit(self):
+    def test_rollback_without_a_commit(self):
         for rounds in (1, 2):
             with self.engine.connect() as conn:
-                self.ask(conn)
+                self.read(conn)
             self.assertEqual(rounds, self.rollbacks)
 
-    def test_one_for_what_was_asked_after_a_commit(self):
+    def test_rollback_of_a_statement_after_a_commit(self):
         with self.engine.connect() as conn:
-            self.ask(conn)
+            self.read(conn)
             conn.commit()
-            self.ask(conn)
+            self.read(conn)
         self.assertEqual(1, self.rollbacks)
 
-    def test_one_for_what_is_asked_by_the_next_user(self):
+    def test_rollback_of_the_next_transaction(self):
         with self.engine.begin() as conn:
-            self.ask(conn)
+            self.read(conn)
         with self.engine.connect() as conn:
-            self.ask(conn)
+            self.read(conn)
         self.assertEqual(1, self.rollbacks)
