@@ -1,8 +1,8 @@
-"""A cache of compiled statements whose memory is bounded.
+"""A cache of compiled statements with a limit of memory.
 
-Clients decide the shape of many statements: each additional required trait of a query is another
-SQL text. SQLAlchemy's own cache is bounded by the number of statements only, and one statement
-can retain megabytes. This cache is bounded by the estimated memory of the statements in it.
+The text of many statements depends on the request: each additional required trait changes it.
+SQLAlchemy's own cache limits the number of statements, and one statement can retain megabytes. This
+cache limits the estimated memory of its statements.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -15,11 +15,12 @@ from typing import Any
 
 from sqlalchemy.engine import Compiled
 
-# All statements of tools/perf together have an estimate of 2 MiB; a query of 10 traits has 0.4 MiB.
+# Bytes. All statements of tools/perf together are estimated at 2 MiB, a query of 10 traits at
+# 0.4 MiB.
 CAPACITY = 32 * 2**20
-# One statement uses at most this share of the capacity, so that it replaces few others.
+# The maximum share of one statement, so that it evicts few other statements.
 LARGEST_SHARE = 1 / 8
-# After an eviction, the statements use this share of the capacity at most.
+# The maximum share of all statements after an eviction.
 KEPT_SHARE = 1 / 2
 # A compiled statement and its key retain 16 to 66 bytes for each character of the SQL text
 # (tracemalloc, SQLAlchemy 2.1, Python 3.11; the more bound parameters, the more bytes).
@@ -36,10 +37,10 @@ class _Entry:
 class StatementCache(MutableMapping[Any, Compiled]):
     """Compiled statements by SQLAlchemy's cache key, for the execution option `compiled_cache`.
 
-    If the cache is full, it evicts the statements whose last use is the oldest. It does not keep
-    a statement that is too large: SQLAlchemy compiles such a statement for each execution.
+    If the cache is full, it evicts the least recently used statements. It does not store a
+    statement that is too large: SQLAlchemy compiles such a statement for each execution.
 
-    :param capacity: estimated memory that the statements may use, in bytes
+    :param capacity: the limit of the estimated memory, in bytes
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -50,8 +51,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
         self._lock = threading.Lock()
 
     # PERF: a key is a deep tuple, and each look-up hashes all of it, so a hit makes one look-up.
-    # It needs no lock: it depends on one entry only.
+    # It reads and changes one entry only, and therefore takes no lock.
     def get(self, key: Any, default: Any = None) -> Any:
+        """The compiled statement of a key, which becomes the most recently used one."""
         entry = self._entries.get(key)
         if entry is None:
             return default
@@ -59,7 +61,8 @@ class StatementCache(MutableMapping[Any, Compiled]):
         return entry.compiled
 
     def __getitem__(self, key: Any) -> Compiled:
-        if (compiled := self.get(key)) is None:
+        compiled: Compiled | None = self.get(key)
+        if compiled is None:
             raise KeyError(key)
         return compiled
 
@@ -75,8 +78,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
             if full:
                 self._evict()
         if full:
-            # Compiled statements refer to themselves in cycles, and those of a cache are old. The
-            # collector examines old objects so rarely that memory grew by 150 KiB a request.
+            # Compiled statements have reference cycles, and those of a cache are in the oldest
+            # generation. The garbage collector examines that generation so rarely that memory grew
+            # by 150 KiB for each request.
             gc.collect()
 
     def __delitem__(self, key: Any) -> None:
@@ -105,9 +109,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
 
 
 def estimated_bytes(compiled: Compiled) -> int:
-    """The memory that a compiled statement and its cache key retain, in bytes.
+    """The estimated memory of a compiled statement and its cache key, in bytes.
 
-    The key refers to the parameters of the first execution, and so to whole lists for an IN.
+    The key refers to the parameters of the first execution, which include the lists for an IN.
     """
     parameters = getattr(compiled, 'binds', {}).values()
     lists = [bind.value for bind in parameters if isinstance(bind.value, (list, tuple))]

@@ -1,4 +1,4 @@
-"""The cache of compiled statements stays within its bound."""
+"""The cache of compiled statements stays within its limit of memory."""
 
 import gc
 
@@ -23,7 +23,7 @@ SIZE = statement_cache.estimated_bytes(SMALL)
 class StatementCacheTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
-        # Collecting the garbage of a whole test process takes long.
+        # A garbage collection in the test process takes long.
         self.collect = self.useFixture(fixtures.MockPatchObject(gc, 'collect')).mock
 
     def test_a_statement_is_found_by_its_key(self):
@@ -51,22 +51,22 @@ class StatementCacheTest(base.BaseTestCase):
         cache[20] = SMALL
         self.collect.assert_called_once_with()
 
-    def test_the_statements_used_last_are_kept(self):
+    def test_recently_used_statements_are_not_evicted(self):
         cache = statement_cache.StatementCache(capacity=SIZE * 20)
         for number in range(1000):
             cache[number] = SMALL
             self.assertIs(SMALL, cache.get(0), number)
 
-    def test_a_statement_that_is_too_large_is_not_kept(self):
+    def test_a_statement_that_is_too_large_is_not_stored(self):
         large = statement_cache.estimated_bytes(LARGE)
         capacity = int(large / statement_cache.LARGEST_SHARE)
-        too_little = statement_cache.StatementCache(capacity=capacity - 100)
-        enough = statement_cache.StatementCache(capacity=capacity + 100)
-        too_little['key'] = enough['key'] = LARGE
-        self.assertEqual((0, 0), (len(too_little), too_little.bytes))
-        self.assertEqual((1, large), (len(enough), enough.bytes))
+        too_small = statement_cache.StatementCache(capacity=capacity - 100)
+        sufficient = statement_cache.StatementCache(capacity=capacity + 100)
+        too_small['key'] = sufficient['key'] = LARGE
+        self.assertEqual((0, 0), (len(too_small), too_small.bytes))
+        self.assertEqual((1, large), (len(sufficient), sufficient.bytes))
 
-    def test_replacing_and_deleting_keep_the_sum_right(self):
+    def test_size_after_replacing_and_deleting(self):
         cache = statement_cache.StatementCache()
         cache['key'] = LARGE
         cache['key'] = SMALL
@@ -77,7 +77,7 @@ class StatementCacheTest(base.BaseTestCase):
         cache.clear()
         self.assertEqual((0, 0), (len(cache), cache.bytes))
 
-    def test_listed_values_count(self):
+    def test_values_of_an_in_count(self):
         """A key refers to the values that an IN had when its statement was compiled."""
         few, many = (
             statement_cache.estimated_bytes(

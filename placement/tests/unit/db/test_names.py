@@ -1,4 +1,4 @@
-"""What is proven about names without the database."""
+"""The results that the unique key proves, without a statement."""
 
 from unittest import mock
 
@@ -14,36 +14,36 @@ TABLE = sa.Table(
 
 
 class ProofTest(base.BaseTestCase):
-    """The connection fails whoever uses it."""
+    """The connection is a mock without attributes: a statement raises AttributeError."""
 
-    def ids(self, requested: list[str], found: dict[str, int]) -> dict[str, int]:
+    def ids(self, requested: list[str], stored: dict[str, int]) -> dict[str, int]:
         conn = mock.Mock(spec=[])
-        return names.ids(conn, TABLE.c.name, requested, found)
+        return names.ids(conn, TABLE.c.name, requested, stored)
 
     def test_stored_as_written(self):
         self.assertEqual({'a': 1, 'A': 2}, self.ids(['a', 'A'], {'A': 2, 'a': 1}))
 
-    def test_nothing_is_found(self):
+    def test_no_row(self):
         self.assertEqual({}, self.ids(['a', 'b'], {}))
 
     def test_one_name_and_one_row(self):
         self.assertEqual({'A': 1}, self.ids(['A'], {'a': 1}))
 
-    def test_anything_else_is_for_the_database(self):
-        for requested, found in (
+    def test_other_names_need_the_database(self):
+        for requested, stored in (
             (['a', 'b'], {'a': 1}),  # b may equal a
             (['A', 'b'], {'a': 1, 'b': 2}),
             (['A', 'b'], {'a': 1, 'B': 2}),
         ):
-            with self.subTest(requested=requested, found=found):
-                self.assertRaises(AttributeError, self.ids, requested, found)
+            with self.subTest(requested=requested, stored=stored):
+                self.assertRaises(AttributeError, self.ids, requested, stored)
 
 
 class DistinctTest(base.BaseTestCase):
-    def test_rows_of_their_own(self):
+    def test_one_row_for_each_name(self):
         names.require_distinct({'a': 1, 'b': 2})
 
-    def test_one_row(self):
-        found = {'a': 1, 'b': 2, 'A': 1}
-        refused = self.assertRaises(exception.AmbiguousKeys, names.require_distinct, found)
-        self.assertEqual('A', refused.key)
+    def test_one_row_for_two_names(self):
+        ids = {'a': 1, 'b': 2, 'A': 1}
+        error = self.assertRaises(exception.AmbiguousKeys, names.require_distinct, ids)
+        self.assertEqual('A', error.key)
