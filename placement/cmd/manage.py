@@ -1,4 +1,4 @@
-"""The command `placement-manage`: the database schema, and data to be migrated."""
+"""The command `placement-manage`: migrations of the schema and of data."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -11,15 +11,21 @@ from oslo_config import cfg
 from oslo_log import log as logging
 import prettytable
 
-from placement import conf, db_api, version
+from placement import conf, version
+from placement.cmd import messages
+from placement.db import engine as db_engine
 from placement.db.sqlalchemy import migration
 from placement.objects import repair
 
 LOG = logging.getLogger(__name__)
 
+# Rows of one round of online_data_migrations.
 BATCH = 50
 
-# Exit statuses of online_data_migrations.
+# The exit status of a command that failed.
+ERROR = 1
+
+# The exit statuses of online_data_migrations.
 DONE = 0
 MORE_TO_DO = 1
 FAILED = 2
@@ -29,31 +35,43 @@ Action = Callable[[cfg.ConfigOpts], int]
 
 
 def main() -> int:
-    """Run the command line of the process and give its exit status."""
+    """Run the command line of the process and return its exit status."""
     config = cfg.ConfigOpts()
     conf.register_opts(config)
     config.register_cli_opt(
-        cfg.SubCommandOpt('category', title='Command', help='What to work on', handler=_add_db)
+        cfg.SubCommandOpt('category', title='Command', help='The subject', handler=_add_db)
     )
     try:
         config(sys.argv[1:], project='placement', version=version.version_string())
-    except cfg.RequiredOptError:
-        # Asking for help takes no database.
-        if getattr(config.category, 'help_only', False):
-            return config.category.action(config)
-        raise
+    except cfg.RequiredOptError as error:
+        # Help is available without a configured database.
+        if not getattr(config.category, 'help_only', False):
+            return _report(messages.missing_option(error, config))
+    except cfg.Error as error:
+        return _report(messages.sentence(error))
+    return messages.run(lambda: _execute(config), config, _report)
+
+
+def _execute(config: cfg.ConfigOpts) -> int:
     action: Action = config.category.action
     if not config.category.help_only:
-        # The standard output is for what was asked for.
+        # The standard output contains only the result of the action.
         config.set_default('use_stderr', True)
         logging.setup(config, 'placement')
         std_logging.captureWarnings(True)
-        db_api.configure(config)
+        db_engine.configure(config)
     return action(config)
 
 
+def _report(message: str) -> int:
+    print(f'Error: {message}', file=sys.stderr)
+    return ERROR
+
+
 def _add_db(categories: Any) -> None:
-    db = categories.add_parser('db', help='The database', description='Work on the database.')
+    db = categories.add_parser(
+        'db', help='The database', description='Migrate the schema and the data of the database.'
+    )
     db.set_defaults(action=functools.partial(_help, db), help_only=True)
     actions = db.add_subparsers(title='actions', metavar='ACTION')
 
@@ -69,36 +87,36 @@ def _add_db(categories: Any) -> None:
 
     stamp = actions.add_parser(
         'stamp',
-        help='write down a version',
-        description='Write down a version of the schema without migrating anything.',
+        help='set the version',
+        description='Set the version of the schema without a migration.',
     )
-    stamp.add_argument('revision', help='a version of the schema, or `head` for the newest')
+    stamp.add_argument('revision', help='a version of the schema, or `head` for the newest one')
     stamp.set_defaults(action=_stamp, help_only=False)
 
     migrate = actions.add_parser(
         'online_data_migrations',
         help='migrate data',
-        description='Migrate data that older releases left. The service may be running.',
-        epilog='Exit status: 0 nothing more to do; 1 more may be left, run it again; 2 a '
-        'migration failed; 127 the number of rows is not valid.',
+        description='Migrate data of older releases. The service may be running.',
+        epilog='Exit status: 0 all rows are migrated; 1 more rows may remain, run the command '
+        'again; 2 a migration failed; 127 the number of rows is invalid.',
     )
     migrate.add_argument(
-        '--max-count', metavar='N', help='stop after N rows; without it go on until all are done'
+        '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
     )
     migrate.set_defaults(action=_online_data_migrations, help_only=False)
 
 
-def _help(parser: argparse.ArgumentParser, config: cfg.ConfigOpts) -> int:
+def _help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
     parser.print_help()
     return 0
 
 
-def _sync(config: cfg.ConfigOpts) -> int:
+def _sync(_config: cfg.ConfigOpts) -> int:
     migration.upgrade('head')
     return 0
 
 
-def _version(config: cfg.ConfigOpts) -> int:
+def _version(_config: cfg.ConfigOpts) -> int:
     print(migration.version())
     return 0
 
@@ -109,16 +127,16 @@ def _stamp(config: cfg.ConfigOpts) -> int:
 
 
 def _online_data_migrations(config: cfg.ConfigOpts) -> int:
-    given = config.category.max_count
-    if given is None:
+    requested = config.category.max_count
+    if requested is None:
         print(f'Running batches of {BATCH} until complete')
         return migrate_data(config, repair.REPAIRS)
     try:
-        max_count = int(given)
+        max_count = int(requested)
     except ValueError:
         max_count = 0
     if max_count < 1:
-        print('--max-count takes a number of rows, 1 or more')
+        print('--max-count must be a number of rows, 1 or more.')
         return INVALID_COUNT
     return migrate_data(config, repair.REPAIRS, max_count)
 
@@ -126,10 +144,10 @@ def _online_data_migrations(config: cfg.ConfigOpts) -> int:
 def migrate_data(
     config: cfg.ConfigOpts, repairs: Sequence[repair.Repair], max_count: int | None = None
 ) -> int:
-    """Run data migrations, print what they did, and give the exit status.
+    """Execute data migrations, print their results, and return the exit status.
 
-    :param repairs: what to run, in this order; one that fails does not stop the others
-    :param max_count: how many rows to migrate at most; all of them, batch by batch, if None
+    :param repairs: the migrations in their order; a failure of one does not stop the others
+    :param max_count: the maximum number of rows; by default, all rows in batches of `BATCH`
     """
     totals: dict[str, repair.Outcome] = {}
     failed = False
@@ -154,7 +172,7 @@ def _round(
     max_count: int,
     totals: dict[str, repair.Outcome],
 ) -> tuple[int, bool]:
-    """Migrate at most `max_count` rows; give how many it were and whether anything failed."""
+    """Migrate at most `max_count` rows; return their number, and whether a migration failed."""
     migrated = 0
     failed = False
     for migrate in repairs:
@@ -164,7 +182,7 @@ def _round(
             outcome = migrate(config, max_count - migrated)
         except Exception as error:
             LOG.exception('Error attempting to run %s', name)
-            print(f'Error attempting to run {name}: {error}')
+            print(f'Error attempting to run {name}: {messages.sentence(error)}')
             totals[name] = before
             failed = True
             continue

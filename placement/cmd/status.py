@@ -1,4 +1,4 @@
-"""The command `placement-status`: is this deployment ready for an upgrade?"""
+"""The command `placement-status`: checks before an upgrade."""
 
 import sys
 
@@ -6,18 +6,34 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks, upgradecheck
 import sqlalchemy as sa
 
-from placement import conf, db_api
+from placement import conf
+from placement.cmd import messages
+from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import repair
+
+# The exit status if a check fails to execute; smaller values are results of checks.
+ERROR = 255
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The checks, in the order of their report. Each may read data of the previous release."""
+    """The checks, in the order of the report. They also read databases of the previous release.
+
+    :param config: the configuration whose policy file is checked
+    """
+
+    def __init__(self, config: cfg.ConfigOpts) -> None:
+        policy_check = (common_checks.check_policy_json, {'conf': config})
+        self._upgrade_checks = (
+            ('Missing Root Provider IDs', Checks._check_root_provider_ids),
+            ('Incomplete Consumers', Checks._check_incomplete_consumers),
+            ('Policy File JSON to YAML Migration', policy_check),
+        )
 
     def _check_root_provider_ids(self) -> upgradecheck.Result:
-        """Providers without a root are invisible to the API."""
+        """The API does not return providers without a root provider."""
         providers = models.resource_providers
         query = sa.select(sa.func.count()).where(providers.c.root_provider_id.is_(None))
         count = _scalar(query)
@@ -29,7 +45,7 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     def _check_incomplete_consumers(self) -> upgradecheck.Result:
-        """Allocations without a record of their consumer count as used and are never listed."""
+        """Allocations without a consumer count as usage, but the API does not return them."""
         count = _scalar(
             repair.select_without_consumer(
                 sa.func.count(models.allocations.c.consumer_id.distinct())
@@ -42,32 +58,38 @@ class Checks(upgradecheck.UpgradeCommands):
             f'Consumers that have allocations and no record: {count}. {_REMEDY}',
         )
 
-    _upgrade_checks = (
-        ('Missing Root Provider IDs', _check_root_provider_ids),
-        ('Incomplete Consumers', _check_incomplete_consumers),
-    )
 
-
-def _scalar(query: sa.Select) -> int:
-    with db_api.reader() as conn:
-        return conn.execute(query).scalar_one()
+def _scalar(query: sa.Select[int]) -> int:
+    with db_engine.reader() as conn:
+        count: int = conn.execute(query).scalar_one()
+        return count
 
 
 def main() -> int:
-    """Run the command line of the process and give its exit status."""
+    """Run the command line of the process and return its exit status."""
     config = cfg.ConfigOpts()
     conf.register_opts(config)
-    checks = Checks()
-    checks._upgrade_checks = (  # type: ignore[assignment]
-        *Checks._upgrade_checks,
-        ('Policy File JSON to YAML Migration', (common_checks.check_policy_json, {'conf': config})),
-    )
-    upgradecheck.register_cli_options(config, checks)
-    config(sys.argv[1:], project='placement')
-    # The library looks here for --json.
+    upgradecheck.register_cli_options(config, Checks(config))
+    try:
+        config(sys.argv[1:], project='placement')
+    except cfg.RequiredOptError as error:
+        return _report(messages.missing_option(error, config))
+    except cfg.Error as error:
+        return _report(messages.sentence(error))
+    # The library reads --json from this variable.
     upgradecheck.CONF = config
-    db_api.configure(config)
-    return upgradecheck.run(config)
+    return messages.run(lambda: _execute(config), config, _report)
+
+
+def _execute(config: cfg.ConfigOpts) -> int:
+    db_engine.configure(config)
+    status: int = config.command.action_fn()
+    return status
+
+
+def _report(message: str) -> int:
+    print(f'Error: {message}')
+    return ERROR
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""Running commands as an operator does."""
+"""Execution of commands in a process of their own."""
 
 import os
 import subprocess
@@ -8,12 +8,12 @@ from placement.tests.functional.db import base
 
 
 class TestCase(base.TestCase):
-    """Runs a command on the database of the test."""
+    """Executes a command on the database of the test."""
 
     module: str
 
     def run_command(self, *arguments: str, connection: bool = True) -> subprocess.CompletedProcess:
-        """Run the command to its end.
+        """Execute the command and wait for its end.
 
         :param connection: whether the database is configured
         """

@@ -1,5 +1,7 @@
 """The command placement-manage."""
 
+import subprocess
+
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
@@ -10,6 +12,15 @@ HEAD = 'a082b8bb98d0'
 
 class ManageTestCase(base.TestCase):
     module = 'placement.cmd.manage'
+
+    def assertFailed(self, done: subprocess.CompletedProcess, *fragments: str) -> None:
+        """The command printed one line with the fragments, and no traceback."""
+        self.assertEqual(1, done.returncode)
+        self.assertNotIn('Traceback', done.stderr)
+        message = done.stderr.splitlines()[-1]
+        self.assertTrue(message.startswith('Error: '), done.stderr)
+        for fragment in fragments:
+            self.assertIn(fragment, message)
 
 
 class SchemaTest(ManageTestCase):
@@ -26,23 +37,24 @@ class SchemaTest(ManageTestCase):
         done = self.run_command('db', 'version')
         self.assertEqual((0, '422ece571366\n'), (done.returncode, done.stdout), done.stderr)
 
-    def test_failures(self):
+    def test_unmigrated_data(self):
         migration.upgrade('b4ed3a175331')
         with self.engine.begin() as conn:
             conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
 
         done = self.run_command('db', 'sync')
+        self.assertFailed(done, 'online_data_migrations')
+        done = self.run_command('--debug', 'db', 'sync')
         self.assertEqual(1, done.returncode)
         self.assertIn('Traceback', done.stderr)
-        self.assertIn('online_data_migrations', done.stderr)
 
-        done = self.run_command('db', 'stamp', 'nonsense')
-        self.assertEqual(1, done.returncode)
-        self.assertIn('Traceback', done.stderr)
+    def test_unknown_revision(self):
+        migration.upgrade('head')
+        self.assertFailed(self.run_command('db', 'stamp', 'nonsense'), 'nonsense')
 
 
 class UsageTest(ManageTestCase):
-    def test_help_takes_no_database(self):
+    def test_help_without_a_database(self):
         done = self.run_command('db', connection=False)
 
         self.assertEqual(0, done.returncode, done.stderr)
@@ -52,12 +64,14 @@ class UsageTest(ManageTestCase):
     def test_without_a_database(self):
         done = self.run_command('db', 'version', connection=False)
 
-        self.assertEqual(1, done.returncode)
-        self.assertIn('Traceback', done.stderr)
-        self.assertIn('connection', done.stderr)
-        self.assertIn('placement_database', done.stderr)
+        self.assertFailed(done, 'connection', 'placement_database', 'configuration files: none')
 
-    def test_unknown_words(self):
+    def test_missing_configuration_file(self):
+        done = self.run_command('--config-file', '/nonexistent/file', 'db', 'version')
+
+        self.assertFailed(done, '/nonexistent/file')
+
+    def test_unknown_actions(self):
         for arguments in (('nothing',), ('db', 'nothing')):
             done = self.run_command(*arguments)
             self.assertEqual((2, ''), (done.returncode, done.stdout))
@@ -79,7 +93,7 @@ class OnlineDataMigrationsTest(ManageTestCase):
         done = self.run_command('db', 'online_data_migrations', *arguments)
         return done.returncode, done.stdout
 
-    def test_old_data(self):
+    def test_data_of_older_releases(self):
         with self.engine.begin() as conn:
             conn.execute(
                 sa.insert(models.resource_providers),
@@ -105,13 +119,13 @@ class OnlineDataMigrationsTest(ManageTestCase):
         status, output = self.migrate('--max-count', '2')
         self.assertEqual(0, status, output)
 
-    def test_numbers_that_are_none(self):
+    def test_invalid_numbers_of_rows(self):
         for number in ('0', '-1', 'many', '1.5'):
             self.assertEqual(127, self.migrate(f'--max-count={number}')[0], number)
 
 
-class BrokenDatabaseTest(ManageTestCase):
-    def test_migrations_that_fail(self):
+class MissingTablesTest(ManageTestCase):
+    def test_failing_migrations(self):
         done = self.run_command('db', 'online_data_migrations')
 
         self.assertEqual(2, done.returncode)

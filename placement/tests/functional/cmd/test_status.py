@@ -44,7 +44,7 @@ class UpgradeCheckTest(base.TestCase):
                     )
                 )
 
-    def test_nothing_to_complain_about(self):
+    def test_success(self):
         migration.upgrade('head')
         status, output = self.check()
 
@@ -54,7 +54,7 @@ class UpgradeCheckTest(base.TestCase):
         self.assertEqual(3, output.count('| Details: None '))
         self.assertEqual(CHECKS, sorted(CHECKS, key=output.index))
 
-    def test_consumers_without_record(self):
+    def test_missing_consumers(self):
         migration.upgrade('head')
         self.insert_orphan('a')
         self.insert_orphan('b')
@@ -97,5 +97,11 @@ class UpgradeCheckTest(base.TestCase):
         done = self.run_command('upgrade', 'check')
 
         self.assertEqual(255, done.returncode)
-        self.assertIn('Error:', done.stdout)
-        self.assertIn('Traceback', done.stdout)
+        self.assertRegex(done.stdout, '^Error: The database failed: .*resource_providers')
+        self.assertEqual(1, len(done.stdout.splitlines()), done.stdout)
+
+    def test_without_a_connection(self):
+        done = self.run_command('upgrade', 'check', connection=False)
+
+        self.assertEqual(255, done.returncode)
+        self.assertRegex(done.stdout, r'^Error: .* connection in group \[placement_database\]')

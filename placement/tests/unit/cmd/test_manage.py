@@ -1,4 +1,4 @@
-"""Data migrations: batches, totals and exit statuses, with migrations that only pretend."""
+"""Data migrations: batches, totals and exit statuses, with stub migrations."""
 
 import io
 
@@ -10,8 +10,8 @@ from placement.cmd import manage
 from placement.objects import repair
 
 
-class Pretender:
-    """A migration with some rows to migrate; those that cannot be are found and not done."""
+class StubMigration:
+    """A migration of a number of rows; it finds the stuck rows and does not migrate them."""
 
     def __init__(self, name: str, rows: int, stuck: int = 0):
         self.__name__ = name
@@ -28,7 +28,7 @@ class Pretender:
 
 
 def broken(config: cfg.ConfigOpts, max_count: int) -> repair.Outcome:
-    raise ValueError('no way')
+    raise ValueError('the reason\nin two lines')
 
 
 class MigrateDataTest(base.BaseTestCase):
@@ -41,51 +41,55 @@ class MigrateDataTest(base.BaseTestCase):
         return manage.migrate_data(cfg.ConfigOpts(), repairs, max_count)
 
     def rows(self) -> list[list[str]]:
-        """Give the rows of the table that was printed."""
+        """The rows of the printed table."""
         lines = [line for line in self.output.getvalue().splitlines() if line.startswith('|')]
         table = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines]
         self.assertEqual(['Migration', 'Total Found', 'Completed'], table[0])
         return table[1:]
 
     def test_nothing_to_do(self):
-        self.assertEqual(manage.DONE, self.migrate(Pretender('a', 0), Pretender('b', 0)))
+        self.assertEqual(manage.DONE, self.migrate(StubMigration('a', 0), StubMigration('b', 0)))
         self.assertEqual([['a', '0', '0'], ['b', '0', '0']], self.rows())
         self.assertNotIn('matched', self.output.getvalue())
 
     def test_batches_until_all_is_done(self):
-        first, second = Pretender('a', 120), Pretender('b', 20)
+        first, second = StubMigration('a', 120), StubMigration('b', 20)
 
         self.assertEqual(manage.DONE, self.migrate(first, second))
         self.assertEqual([['a', '120', '120'], ['b', '20', '20']], self.rows())
         self.assertEqual([50, 50, 50, 50], first.limits)
         self.assertIn('50 rows matched query a, 50 migrated', self.output.getvalue())
 
-    def test_a_limit_is_for_all_migrations_together(self):
-        first, second = Pretender('a', 2), Pretender('b', 5)
+    def test_the_limit_applies_to_the_sum_of_all_migrations(self):
+        first, second = StubMigration('a', 2), StubMigration('b', 5)
 
         self.assertEqual(manage.MORE_TO_DO, self.migrate(first, second, max_count=3))
         self.assertEqual([['a', '2', '2'], ['b', '1', '1']], self.rows())
         self.assertEqual([1], second.limits)
 
-    def test_a_limit_that_is_reached_leaves_later_migrations_out(self):
-        second = Pretender('b', 5)
+    def test_migrations_after_the_limit_are_not_executed(self):
+        second = StubMigration('b', 5)
 
-        self.assertEqual(manage.MORE_TO_DO, self.migrate(Pretender('a', 5), second, max_count=3))
+        self.assertEqual(
+            manage.MORE_TO_DO, self.migrate(StubMigration('a', 5), second, max_count=3)
+        )
         self.assertEqual([['a', '3', '3']], self.rows())
         self.assertEqual([], second.limits)
 
-    def test_a_limit_with_nothing_left(self):
-        self.assertEqual(manage.DONE, self.migrate(Pretender('a', 0), max_count=3))
+    def test_a_limit_without_rows(self):
+        self.assertEqual(manage.DONE, self.migrate(StubMigration('a', 0), max_count=3))
 
-    def test_rows_that_cannot_be_migrated_end_the_run(self):
-        self.assertEqual(manage.DONE, self.migrate(Pretender('a', 0, stuck=4)))
+    def test_stuck_rows_do_not_repeat_the_batch(self):
+        self.assertEqual(manage.DONE, self.migrate(StubMigration('a', 0, stuck=4)))
         self.assertEqual([['a', '4', '0']], self.rows())
 
     def test_a_failure_does_not_stop_the_others(self):
-        self.assertEqual(manage.FAILED, self.migrate(broken, Pretender('b', 60)))
+        self.assertEqual(manage.FAILED, self.migrate(broken, StubMigration('b', 60)))
         self.assertEqual([['broken', '0', '0'], ['b', '60', '60']], self.rows())
-        self.assertIn('no way', self.output.getvalue())
+        self.assertIn('broken: the reason in two lines\n', self.output.getvalue())
 
     def test_a_failure_with_a_limit(self):
-        self.assertEqual(manage.MORE_TO_DO, self.migrate(broken, Pretender('b', 1), max_count=3))
-        self.assertEqual(manage.FAILED, self.migrate(broken, Pretender('b', 0), max_count=3))
+        self.assertEqual(
+            manage.MORE_TO_DO, self.migrate(broken, StubMigration('b', 1), max_count=3)
+        )
+        self.assertEqual(manage.FAILED, self.migrate(broken, StubMigration('b', 0), max_count=3))
