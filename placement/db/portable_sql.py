@@ -15,6 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 class Remainder(functions.GenericFunction[int]):
     """The remainder of a division of integers."""
 
+    name = 'remainder'
     inherit_cache = True
     type = sa.Integer()
 
@@ -22,6 +23,7 @@ class Remainder(functions.GenericFunction[int]):
 class ExactFloat(functions.GenericFunction[float]):
     """A floating point column in double precision, as the number that drivers return."""
 
+    name = 'exact_float'
     inherit_cache = True
     type = sa.Double()
 
@@ -33,6 +35,7 @@ class WithoutIndex(functions.GenericFunction[int]):
     column selects as few rows as the condition on a provider tree does.
     """
 
+    name = 'without_index'
     inherit_cache = True
     type = sa.Integer()
 
@@ -44,6 +47,7 @@ class StoredText(functions.GenericFunction[str]):
     MariaDB reject a UNION of columns whose collations differ.
     """
 
+    name = 'stored_text'
     inherit_cache = True
     type = sa.String()
 

@@ -1,8 +1,8 @@
 """Retries of writing transactions.
 
-A transaction is repeated as a whole if the client did not cause its failure: a deadlock, a lock
-wait timeout, a failed certification on a Galera cluster, a duplicate key, a lost generation
-increment, or a connection lost before COMMIT was sent.
+The whole transaction is retried after a failure that the client did not cause: a deadlock, a lock
+wait timeout, a failed certification on a Galera cluster, a duplicate key, a row that a concurrent
+transaction has changed, or a connection that was lost before COMMIT was sent.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DEADLINE = 30.0
 # creates the row, the next attempt finds it. If another one deletes the row, that attempt may fail
 # again.
 SAME_KEY_ATTEMPTS = 10
-# Seconds before the second attempt; each attempt doubles them, up to the longest pause.
+# The pause after an attempt is random. Its upper limit, in seconds, doubles with each attempt.
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 _MOST_DOUBLINGS = 9
