@@ -55,7 +55,7 @@ class Checks(upgradecheck.UpgradeCommands):
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
         return upgradecheck.Result(
             upgradecheck.Code.WARNING,
-            f'Consumers that have allocations and no record: {count}. {_REMEDY}',
+            f'Missing consumers that have allocations: {count}. {_REMEDY}',
         )
 
 

@@ -152,10 +152,10 @@ class Names:
         self.assertEqual(204 if same else 400, response.status, response.body)
         self.assertEqual(2 if same else 0, self.used(LOWER))
         for query in (f'resource_providers?in_tree={UPPER}', f'resource_providers?uuid={UPPER}'):
-            found = self.sure('GET', f'/{query}')['resource_providers']
-            self.assertEqual([LOWER] if same else [], [one['uuid'] for one in found])
-        found = self.sure('GET', f'/allocation_candidates?resources=VCPU:1&in_tree={UPPER}')
-        self.assertEqual([LOWER] if same else [], [*found['provider_summaries']])
+            shown = self.sure('GET', f'/{query}')['resource_providers']
+            self.assertEqual([LOWER] if same else [], [one['uuid'] for one in shown])
+        shown = self.sure('GET', f'/allocation_candidates?resources=VCPU:1&in_tree={UPPER}')
+        self.assertEqual([LOWER] if same else [], [*shown['provider_summaries']])
 
     def _aggregates(self) -> None:
         own = f'/resource_providers/{LOWER}/aggregates'
@@ -169,11 +169,11 @@ class Names:
             self.assertEqual(len(different), len(self.sure('GET', own)['aggregates']))
         for member_of in (f'in:{first},{UPPER}', UPPER, f'in:{first},{LOWER}', LOWER):
             expected = [LOWER] if same else []
-            found = self.sure('GET', f'/resource_providers?member_of={member_of}')
-            self.assertEqual(expected, [one['uuid'] for one in found['resource_providers']])
+            shown = self.sure('GET', f'/resource_providers?member_of={member_of}')
+            self.assertEqual(expected, [one['uuid'] for one in shown['resource_providers']])
             query = f'resources=VCPU:1&member_of={member_of}'
-            found = self.sure('GET', f'/allocation_candidates?{query}')
-            self.assertEqual(expected, [*found['provider_summaries']])
+            shown = self.sure('GET', f'/allocation_candidates?{query}')
+            self.assertEqual(expected, [*shown['provider_summaries']])
 
     def test_classes(self):
         """Only the exact name refers to a class, even if the database compares names as equal."""
@@ -228,8 +228,8 @@ class Names:
 
     def test_traits_by_prefix(self):
         self.sure('PUT', '/traits/CUSTOM_PREFIX_A')
-        found = self.sure('GET', '/traits?name=startswith:CUSTOM_PREFIX')
-        self.assertEqual(['CUSTOM_PREFIX_A'], found['traits'])
+        shown = self.sure('GET', '/traits?name=startswith:CUSTOM_PREFIX')
+        self.assertEqual(['CUSTOM_PREFIX_A'], shown['traits'])
 
 
 class MariaDB(base.CollationTest):

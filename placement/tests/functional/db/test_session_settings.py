@@ -86,8 +86,8 @@ class Settings(arena.Arena):
         self.assertLessEqual({'VCPU', 'CUSTOM_ONE', 'CUSTOM_TWO'}, {one['name'] for one in classes})
         for name in TRAITS:
             self.sure('PUT', f'/traits/{name}')
-        found = self.sure('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
-        self.assertEqual(sorted(TRAITS), sorted(found))
+        shown = self.sure('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
+        self.assertEqual(sorted(TRAITS), sorted(shown))
 
     def create_tree(self) -> tuple[str, str]:
         root = str(uuid.uuid4())
@@ -122,15 +122,15 @@ class Settings(arena.Arena):
         # The capacity is 100 * 1.15, which is 114.99999999999999 in double precision.
         for amount, expected in ((114, [root]), (115, [])):
             path = f'/resource_providers?resources=VCPU:{amount}&required={TRAITS[0]},{TRAITS[29]}'
-            found = self.sure('GET', path)['resource_providers']
-            self.assertEqual(expected, [one['uuid'] for one in found])
-        found = self.sure('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
-        self.assertEqual([child], [one['uuid'] for one in found['resource_providers']])
+            shown = self.sure('GET', path)['resource_providers']
+            self.assertEqual(expected, [one['uuid'] for one in shown])
+        shown = self.sure('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
+        self.assertEqual([child], [one['uuid'] for one in shown['resource_providers']])
 
     def check_candidates(self, root: str, child: str) -> None:
-        found = self.sure('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
-        self.assertEqual(1, len(found['allocation_requests']))
-        summaries = found['provider_summaries']
+        shown = self.sure('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
+        self.assertEqual(1, len(shown['allocation_requests']))
+        summaries = shown['provider_summaries']
         self.assertEqual(sorted(TRAITS), sorted(summaries[root]['traits']))
         self.assertEqual({'capacity': 114, 'used': 0}, summaries[root]['resources']['VCPU'])
         self.assertEqual(root, summaries[child]['parent_provider_uuid'])
@@ -206,10 +206,10 @@ class PostgresqlTest(Settings):
         self.check_all()
 
     def test_settings(self) -> None:
-        found = self.settings('SELECT name, setting FROM pg_settings')
+        settings = self.settings('SELECT name, setting FROM pg_settings')
         # The settings of this test are in effect.
-        self.assertEqual(POSTGRESQL['IntervalStyle'], found['IntervalStyle'])
-        self.assertEqual('off', found['enable_seqscan'])
+        self.assertEqual(POSTGRESQL['IntervalStyle'], settings['IntervalStyle'])
+        self.assertEqual('off', settings['enable_seqscan'])
         expected = {
             'default_transaction_isolation': 'read committed',
             'transaction_isolation': 'read committed',
@@ -218,7 +218,7 @@ class PostgresqlTest(Settings):
             'jit': 'off',
             'lock_timeout': str(1000 * sessions.LOCK_SECONDS),
         }
-        self.assertEqual(expected, {name: found[name] for name in expected})
+        self.assertEqual(expected, {name: settings[name] for name in expected})
 
     def test_duplicate(self) -> None:
         self.check_duplicate()
@@ -242,10 +242,10 @@ class MysqlTest(Settings):
         self.check_all()
 
     def test_settings(self) -> None:
-        found = self.settings('SHOW SESSION VARIABLES')
+        settings = self.settings('SHOW SESSION VARIABLES')
         # The settings of this test are in effect.
-        self.assertEqual('+12:00', found['time_zone'])
-        self.assertEqual('de_DE', found['lc_messages'])
+        self.assertEqual('+12:00', settings['time_zone'])
+        self.assertEqual('de_DE', settings['lc_messages'])
         expected = {
             'tx_isolation': 'READ-COMMITTED',
             'autocommit': 'OFF',
@@ -260,8 +260,8 @@ class MysqlTest(Settings):
             'innodb_lock_wait_timeout': str(sessions.LOCK_SECONDS),
             'lock_wait_timeout': str(sessions.LOCK_SECONDS),
         }
-        self.assertEqual(expected, {name: found[name] for name in expected})
-        self.assertIn('STRICT_ALL_TABLES', found['sql_mode'])
+        self.assertEqual(expected, {name: settings[name] for name in expected})
+        self.assertIn('STRICT_ALL_TABLES', settings['sql_mode'])
 
     def test_duplicate(self) -> None:
         self.check_duplicate()

@@ -21,6 +21,6 @@ def upgrade() -> None:
     )
     if op.get_bind().execute(without_consumer).first() is not None:
         raise RuntimeError(
-            'There is at least one allocation whose consumer has no record. Run '
+            'There is at least one allocation whose consumer is missing. Run '
             '`placement-manage db online_data_migrations`, then migrate again.'
         )
