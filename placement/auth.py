@@ -1,43 +1,40 @@
-"""Authentication, and the context that is made from it.
+"""Authentication, and the request context built from the identity.
 
-With keystone, keystonemiddleware checks the token and puts the identity into the request's
-headers. With noauth2, meant for tests only, the token *is* the identity.
+With keystone, keystonemiddleware validates the token and adds the identity to the headers of the
+request. With noauth2, which is for tests only, the token *is* the identity.
 """
 
 from collections.abc import Iterable
-from http import HTTPStatus
 
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from placement import context, util
+from placement import context
+from placement.http import Application, Environ, StartResponse, errors
+from placement.http.request import ENVIRON_CONTEXT
 
-_DETAIL = 'This request needs a valid token in the header X-Auth-Token.'
-_DOCUMENT = {'message': _DETAIL, 'code': '401 Unauthorized', 'title': 'Unauthorized'}
 
-
-def _is_root(environ: util.Environ) -> bool:
-    """Whether the request is for the version document, which everybody may see."""
+def _is_root(environ: Environ) -> bool:
+    """Return whether the request is for the version document, which needs no token."""
     return environ.get('PATH_INFO', '') in ('', '/')
 
 
-def _unauthorized(environ: util.Environ, start_response: util.StartResponse) -> Iterable[bytes]:
-    response = util.failure(environ, HTTPStatus.UNAUTHORIZED, _DETAIL, _DOCUMENT)
-    return response(environ, start_response)
+def _unauthorized(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    response: Iterable[bytes] = errors.unauthorized(environ)(environ, start_response)
+    return response
 
 
 class NoAuthMiddleware:
-    """Takes the token for the identity: `user` or `user:project`.
+    """Uses the token as the identity: `user` or `user:project`.
 
-    The user `admin` has the role admin; a header X-Roles names other roles.
+    The user `admin` has the role admin. The header X-Roles, if present, replaces the roles.
     """
 
-    def __init__(self, application: util.Application):
+    def __init__(self, application: Application) -> None:
         self.application = application
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         if _is_root(environ):
             return self.application(environ, start_response)
         token = environ.get('HTTP_X_AUTH_TOKEN')
@@ -58,32 +55,31 @@ class NoAuthMiddleware:
 
 
 class KeystoneMiddleware:
-    """Has keystonemiddleware check tokens for everything but the version document."""
+    """Lets keystonemiddleware validate the token of all requests but those of the root."""
 
-    def __init__(self, application: util.Application, conf: cfg.ConfigOpts):
+    def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
         self.guarded = auth_token.AuthProtocol(application, {'oslo_config_config': conf})
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         if _is_root(environ):
             return self.application(environ, start_response)
-        return self.guarded(environ, start_response)
+        response: Iterable[bytes] = self.guarded(environ, start_response)
+        return response
 
 
 class ContextMiddleware:
-    """Makes the RequestContext; answers 401 when nobody is known to be asking."""
+    """Builds the RequestContext; responds with 401 if the request is not authenticated."""
 
-    def __init__(self, application: util.Application, conf: cfg.ConfigOpts):
+    def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
         self.conf = conf
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         request_context = context.RequestContext.from_environ(environ, config=self.conf)
-        environ[util.ENVIRON_CONTEXT] = request_context
+        environ[ENVIRON_CONTEXT] = request_context
         if request_context.user_id is None and not _is_root(environ):
             return _unauthorized(environ, start_response)
         return self.application(environ, start_response)

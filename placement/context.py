@@ -1,4 +1,4 @@
-"""Who is asking: the context of a request."""
+"""The request context: identity, roles and scope of the caller."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,21 @@ from placement import policy
 class RequestContext(context.RequestContext):
     """The caller's identity, roles and scope, and the configuration of the service.
 
-    It holds no database session: the functions of `placement.objects` open transactions of
-    their own.
+    It has no database session: the functions of `placement.objects` open their own transactions.
     """
 
-    def __init__(self, *args: Any, config: Any = None, **kwargs: Any):
+    def __init__(self, *args: Any, config: Any = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.config: cfg.ConfigOpts = config
 
     def can(self, action: str, target: Mapping[str, Any] | None = None, fatal: bool = True) -> bool:
-        """Whether the caller may do something.
+        """Return whether the policy allows the caller an action.
 
         :param action: name of a policy rule
-        :param target: what it is done to; the caller's own project and user when left out
-        :param fatal: raise PolicyNotAuthorized instead of giving False
+        :param target: attributes of the object of the action; by default the caller's own project
+            and user
+        :param fatal: raise an exception instead of returning False
+        :raises PolicyNotAuthorized: the policy does not allow it, and `fatal` is true
         """
         if target is None:
             target = {'project_id': self.project_id, 'user_id': self.user_id}

@@ -13,9 +13,9 @@ from placement import (
     negotiation,
     policy,
     requestlog,
-    util,
 )
 from placement.db.sqlalchemy import migration
+from placement.http import Application
 from placement.objects import sync
 
 try:
@@ -25,7 +25,7 @@ except ImportError:
     profiler = None
 
 
-def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> util.Application:
+def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Application:
     """The complete WSGI application of a parsed configuration.
 
     The database must be configured (`db_api.configure`). It is brought up to date first.
@@ -54,7 +54,7 @@ def update_database(conf: cfg.ConfigOpts) -> None:
     sync.sync_resource_classes()
 
 
-def _build(conf: cfg.ConfigOpts) -> util.Application:
+def _build(conf: cfg.ConfigOpts) -> Application:
     """The layers, from the innermost to the one that a request meets first."""
     application: Any = handler.PlacementHandler()
     application = negotiation.MicroversionMiddleware(application)

@@ -26,7 +26,7 @@ class WSGIAdapter(adapters.HTTPAdapter):
     :param prefix: the URL below which the application is mounted
     """
 
-    def __init__(self, application: WSGIApplication, prefix: str):
+    def __init__(self, application: WSGIApplication, prefix: str) -> None:
         super().__init__()
         self._application = application
         self._prefix = prefix
@@ -77,7 +77,7 @@ class PlacementDirect:
     :param latest_microversion: ask for the latest microversion wherever a call names none
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False):
+    def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
         conf.set_override('auth_strategy', 'noauth2', group='api')
         self.conf = conf
         self.headers = {'x-auth-token': 'admin', 'x-roles': 'admin,service'}

@@ -1,29 +1,23 @@
-"""The last resort: a failure that nobody foresaw becomes a 500."""
+"""Responds with 500 Internal Server Error to unexpected exceptions."""
 
 from collections.abc import Iterable
-from http import HTTPStatus
 import logging
 import sys
 from typing import Any
 
-from placement import util
+from placement.http import Application, Environ, StartResponse, errors
 
 LOG = logging.getLogger(__name__)
 
 
 class FaultWrapper:
-    """Turns an unexpected exception into a normal error document.
+    """Logs an unexpected exception with its traceback and responds with an error document."""
 
-    The client learns that something failed and the id of its request, nothing else: the
-    traceback, which may hold texts of SQL and their parameters, goes to the log.
-    """
-
-    def __init__(self, application: util.Application):
+    def __init__(self, application: Application) -> None:
         self.application = application
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         started = False
 
         def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
@@ -34,15 +28,11 @@ class FaultWrapper:
         try:
             return self.application(environ, start)
         except Exception:
-            # PEP 3333 requires exc_info for a second call of start_response only. uWSGI sends no
+            # PEP 3333 requires exc_info only for a second call of start_response. uWSGI sends no
             # body after any call that has it.
             exc_info = (sys.exc_info(),) if started else ()
             LOG.exception('Unexpected failure of a request')
-            response = util.error_response(
-                environ,
-                HTTPStatus.INTERNAL_SERVER_ERROR,
-                f'Something failed unexpectedly. The request has the id '
-                f'{environ.get(util.ENVIRON_REQUEST_ID, "-")}.',
-            )
+            response = errors.unexpected(environ)
             start_response(response.status, response.headerlist, *exc_info)
-            return response.app_iter
+            body: Iterable[bytes] = response.app_iter
+            return body

@@ -1,9 +1,8 @@
 """The map from paths and methods to handlers, and the dispatcher compiled from it."""
 
 from collections.abc import Iterable, Mapping
-from http import HTTPStatus
 
-from placement import util
+from placement import exception
 from placement.handlers import (
     aggregate,
     allocation,
@@ -16,10 +15,12 @@ from placement.handlers import (
     trait,
     usage,
 )
+from placement.http import Application, Environ, StartResponse, errors
+from placement.http.request import check_body_headers
 
-# Path -> method -> handler. `{name}` is one segment of at least one character. The order of
-# the methods is the order in which a 405 lists them.
-ROUTE_DECLARATIONS: dict[str, dict[str, util.Application]] = {
+# Path -> method -> handler. `{name}` is one segment of at least one character. A response with
+# 405 Method Not Allowed lists the methods in this order.
+ROUTE_DECLARATIONS: dict[str, dict[str, Application]] = {
     '': {
         'GET': root.home,
     },
@@ -99,18 +100,18 @@ ROUTE_DECLARATIONS: dict[str, dict[str, util.Application]] = {
 
 
 class Route:
-    """What answers at one path."""
+    """The handlers of one path."""
 
     __slots__ = ('allow', 'methods', 'names')
 
-    def __init__(self, methods: Mapping[str, util.Application], names: tuple[str, ...]):
+    def __init__(self, methods: Mapping[str, Application], names: tuple[str, ...]) -> None:
         self.methods = dict(methods)
         self.names = names
         self.allow = ', '.join(methods)
 
 
 class _Node:
-    """One segment of the paths: what may follow it, and the route that ends here."""
+    """A segment of the declared paths: its possible successors and the route that it ends."""
 
     __slots__ = ('fixed', 'parameter', 'route')
 
@@ -121,9 +122,9 @@ class _Node:
 
 
 class Mapper:
-    """Finds the route of a path with one dictionary lookup for each of its segments."""
+    """Maps a path to its route with one dictionary lookup for each segment."""
 
-    def __init__(self, declarations: Mapping[str, Mapping[str, util.Application]]):
+    def __init__(self, declarations: Mapping[str, Mapping[str, Application]]) -> None:
         self._root = _Node()
         for path, methods in declarations.items():
             node, names = self._root, []
@@ -136,76 +137,58 @@ class Mapper:
             node.route = Route(methods, tuple(names))
 
     def match(self, path: str) -> tuple[Route, dict[str, str]] | None:
-        """The route of a path and the texts that stand for its parameters; None without one."""
+        """Return the route of a path and the values of its parameters, None if there is none."""
         node, values = self._root, []
         for segment in path.split('/'):
-            following = node.fixed.get(segment)
-            if following is None:
-                following = node.parameter
-                if following is None or not segment:
+            successor = node.fixed.get(segment)
+            if successor is None:
+                successor = node.parameter
+                if successor is None or not segment:
                     return None
                 values.append(segment)
-            node = following
+            node = successor
         if node.route is None:
             return None
         return node.route, dict(zip(node.route.names, values, strict=True))
 
 
 class PlacementHandler:
-    """Checks what all requests have in common and hands over to the handler of the route."""
+    """Checks the headers of the body and calls the handler of the route."""
 
     def __init__(
-        self, declarations: Mapping[str, Mapping[str, util.Application]] = ROUTE_DECLARATIONS
-    ):
+        self, declarations: Mapping[str, Mapping[str, Application]] = ROUTE_DECLARATIONS
+    ) -> None:
         self._mapper = Mapper(declarations)
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
-        problem = _body_headers_problem(environ)
-        if problem:
-            refusal = util.error_response(environ, HTTPStatus.BAD_REQUEST, problem)
-            return refusal(environ, start_response)
-        found = self._mapper.match(_path(environ))
-        if found is None:
-            missing = util.error_response(
-                environ, HTTPStatus.NOT_FOUND, 'The resource could not be found.'
-            )
-            return missing(environ, start_response)
-        route, parameters = found
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        try:
+            application = self._dispatch(environ)
+        except exception.PlacementException as exc:
+            refusal: Iterable[bytes] = errors.response(environ, exc)(environ, start_response)
+            return refusal
+        return application(environ, start_response)
+
+    def _dispatch(self, environ: Environ) -> Application:
+        """Return the handler of a request and add the path parameters to the environment."""
+        check_body_headers(environ)
+        match = self._mapper.match(_path(environ))
+        if match is None:
+            raise exception.RouteNotFound
+        route, parameters = match
         method = environ['REQUEST_METHOD']
         application = route.methods.get(method)
         if application is None:
-            refusal = util.error_response(
-                environ,
-                HTTPStatus.METHOD_NOT_ALLOWED,
-                f'The method {method} is not allowed for this resource.',
-                headers=[('allow', route.allow)],
-            )
-            return refusal(environ, start_response)
+            raise exception.MethodNotAllowed(method, route.allow)
         environ['wsgiorg.routing_args'] = ((), parameters)
-        return application(environ, start_response)
+        return application
 
 
-def _body_headers_problem(environ: util.Environ) -> str | None:
-    """What is wrong with the headers that announce a body."""
-    text = environ.get('CONTENT_LENGTH')
-    if not text:
-        return None
-    try:
-        length = int(text)
-    except ValueError:
-        return 'The header Content-Length must be an integer.'
-    if length > 0 and not environ.get('CONTENT_TYPE'):
-        return 'A request with a body needs the header Content-Type.'
-    return None
+def _path(environ: Environ) -> str:
+    """Return the path below the mount point, as text.
 
-
-def _path(environ: util.Environ) -> str:
-    """The path below the mount point, as text.
-
-    Bytes that are no UTF-8, and NUL, become the replacement character. No name has it, and
-    every database takes it, so what such a path asks for is simply not there.
+    Bytes that are not UTF-8, and NUL, are replaced with the replacement character, which every
+    database accepts and no name contains. The object of such a path does not exist.
     """
     path: str = environ.get('PATH_INFO', '')
     if not path.isascii():

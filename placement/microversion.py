@@ -1,25 +1,25 @@
-"""Microversions: the list, a name for every feature, and how a request picks one.
+"""Microversions: the list, one constant for each feature, and the version of a request.
 
-A client asks for a version with the header ``OpenStack-API-Version: placement X.Y``. Code
-never compares with bare numbers: it asks ``version >= microversion.CONSUMER_GENERATION``.
+A client selects a version with the header ``OpenStack-API-Version: placement X.Y``. Code compares
+with the constants, never with numbers: ``version >= microversion.CONSUMER_GENERATION``.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 import functools
-from http import HTTPStatus
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import microversion_parse
 
 from placement import exception
+from placement.bounded_cache import cache_short_texts
 
 SERVICE_TYPE = 'placement'
 ENVIRON_KEY = 'placement.microversion'
 HEADER = 'openstack-api-version'
 
-# Every version ever published, oldest first. A new one is added here, gets a name below
-# and a section in rest_api_version_history.rst.
+# All versions, oldest first. A new version also needs a constant below and a section in
+# rest_api_version_history.rst.
 VERSIONS = [
     '1.0',
     '1.1',  # aggregates of a resource provider
@@ -29,43 +29,43 @@ VERSIONS = [
     '1.5',  # DELETE /resource_providers/{uuid}/inventories
     '1.6',  # /traits, traits of a resource provider
     '1.7',  # PUT /resource_classes/{name} creates and no longer renames
-    '1.8',  # project_id and user_id are required in PUT /allocations/{consumer_uuid}
+    '1.8',  # PUT /allocations/{consumer_uuid} requires project_id and user_id
     '1.9',  # GET /usages
     '1.10',  # GET /allocation_candidates
-    '1.11',  # link to the allocations of a resource provider
-    '1.12',  # PUT /allocations/{consumer_uuid} takes an object keyed by provider
+    '1.11',  # link from a resource provider to its allocations
+    '1.12',  # PUT /allocations/{consumer_uuid} accepts an object keyed by provider
     '1.13',  # POST /allocations
     '1.14',  # trees of resource providers, in_tree
     '1.15',  # Last-Modified and Cache-Control
-    '1.16',  # limit of GET /allocation_candidates
-    '1.17',  # required of GET /allocation_candidates, traits in summaries
-    '1.18',  # required of GET /resource_providers
+    '1.16',  # GET /allocation_candidates?limit=
+    '1.17',  # GET /allocation_candidates?required=, traits in provider summaries
+    '1.18',  # GET /resource_providers?required=
     '1.19',  # provider generation in aggregates
-    '1.20',  # POST /resource_providers answers with the provider
-    '1.21',  # member_of of GET /allocation_candidates
+    '1.20',  # POST /resource_providers returns the provider
+    '1.21',  # GET /allocation_candidates?member_of=
     '1.22',  # forbidden traits
     '1.23',  # code in errors
     '1.24',  # member_of may be repeated
     '1.25',  # granular request groups
-    '1.26',  # an inventory may be reserved as a whole
+    '1.26',  # reserved may equal total
     '1.27',  # all resource classes in provider summaries
     '1.28',  # consumer generations
     '1.29',  # candidates from nested providers
     '1.30',  # POST /reshaper
-    '1.31',  # in_tree of GET /allocation_candidates
+    '1.31',  # GET /allocation_candidates?in_tree=
     '1.32',  # forbidden aggregates
     '1.33',  # textual suffixes of request groups
     '1.34',  # mappings of request groups to providers
     '1.35',  # root_required
     '1.36',  # same_subtree, request groups without resources
-    '1.37',  # a provider may get another parent, or none
+    '1.37',  # the parent of a provider may be changed or removed
     '1.38',  # consumer types
     '1.39',  # any-of traits, required may be repeated
 ]
 
 
 class Version(NamedTuple):
-    """A microversion; compares as the pair of numbers that it is."""
+    """A microversion; compares as a pair of numbers."""
 
     major: int
     minor: int
@@ -78,13 +78,13 @@ class Version(NamedTuple):
         min_version: tuple[int, int] | None = None,
         max_version: tuple[int, int] | None = None,
     ) -> bool:
-        """Whether this version lies in the window, both ends included; no end is open."""
+        """Return whether this version is in a window. Both ends are included, None is open."""
         return (min_version is None or min_version <= self) and (
             max_version is None or self <= max_version
         )
 
     def before(self) -> 'Version':
-        """The version just before this one: the last end of a window that this one closes."""
+        """Return the previous version, the last one of a window that ends with this feature."""
         return Version(self.major, self.minor - 1)
 
 
@@ -135,49 +135,44 @@ MAX_VERSION = _BY_TEXT[VERSIONS[-1]]
 
 # Ladders ----------------------------------------------------------------------
 
-Rung = TypeVar('Rung')
+Shape = TypeVar('Shape')
 
 
-class Ladder(Generic[Rung]):
-    """Something that changes its shape at some microversions, for example a JSON schema.
+class Ladder(Generic[Shape]):
+    """A map from every microversion to a shape, for example the JSON schema of a body.
 
-    :param rungs: the first microversion of a shape -> the shape
+    :param shapes: the first microversion of each shape -> the shape
     """
 
     __slots__ = ('_by_version',)
 
-    def __init__(self, rungs: Mapping[Version, Rung]):
-        self._by_version: dict[tuple[int, int], Rung] = {}
+    def __init__(self, shapes: Mapping[Version, Shape]) -> None:
+        self._by_version: dict[tuple[int, int], Shape] = {}
         for version in _BY_TEXT.values():
-            reached = [since for since in rungs if since <= version]
-            if reached:
-                self._by_version[version] = rungs[max(reached)]
+            earlier = [since for since in shapes if since <= version]
+            if earlier:
+                self._by_version[version] = shapes[max(earlier)]
 
-    def pick(self, version: tuple[int, int]) -> Rung:
-        """The shape of a microversion. Raises KeyError below the first rung."""
+    def pick(self, version: tuple[int, int]) -> Shape:
+        """Return the shape of a microversion.
+
+        :raises KeyError: the microversion is before the first shape
+        """
         return self._by_version[version]
 
 
 # Windows ----------------------------------------------------------------------
 
 
-class OutsideWindow(exception.PlacementException):
-    """The request's microversion does not have this method; `status` is the answer."""
-
-    def __init__(self, status: int):
-        self.status = status
-        super().__init__(f'{HTTPStatus(status).description or HTTPStatus(status).phrase}.')
-
-
 class Window(NamedTuple):
-    """The microversions that one of several functions of the same name serves."""
+    """The microversions that one of several functions with the same name serves."""
 
     min_version: Version
     max_version: Version
     function: Callable[..., Any]
 
 
-# Full name of a handler -> its windows. A unit test proves that none intersect.
+# Full name of a handler -> its windows. A unit test checks that no two of them intersect.
 VERSIONED_METHODS: dict[str, list[Window]] = defaultdict(list)
 
 Handler = TypeVar('Handler', bound=Callable[..., Any])
@@ -186,15 +181,18 @@ Handler = TypeVar('Handler', bound=Callable[..., Any])
 def version_handler(
     min_version: Version,
     max_version: Version | None = None,
-    status: int = HTTPStatus.NOT_FOUND,
+    path_is_older: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Make a handler answer only within a window of microversions.
+    """Return a decorator that restricts a handler to a window of microversions.
 
-    Several functions may share one name, each with a window of its own; the name then stands
-    for all of them. Outside of all windows the request is answered with `status`.
+    Several functions may have one name, each with its own window. The name then calls the
+    function whose window contains the microversion of the request. Outside of all windows the
+    decorated handler raises RouteNotFound.
 
-    :param min_version: first microversion served
-    :param max_version: last microversion served; the newest there is when left out
+    :param min_version: the first microversion served
+    :param max_version: the last microversion served; by default the latest
+    :param path_is_older: earlier microversions have the path, but not with this method: raise
+        MethodNotAllowed instead of RouteNotFound
     """
 
     def decorator(function: Handler) -> Handler:
@@ -207,53 +205,46 @@ def version_handler(
             for window in windows:
                 if window.min_version <= version <= window.max_version:
                     return window.function(req, *args, **kwargs)
-            raise OutsideWindow(status)
+            if path_is_older:
+                raise exception.MethodNotAllowed(req.environ['REQUEST_METHOD'])
+            raise exception.RouteNotFound
 
-        return choose  # type: ignore[return-value]
+        return choose  # type: ignore[return-value]  # has the signature of the function
 
     return decorator
 
 
-# The request's version --------------------------------------------------------
+# The version of a request -------------------------------------------------------
 
 
-class UnknownVersion(exception.PlacementException):
-    """A well-formed version that this service does not have."""
+class UnsupportedVersion(exception.PlacementException):
+    """A well-formed version that this service does not support."""
 
 
 class MalformedVersion(exception.PlacementException):
-    """A version that is no pair of numbers."""
+    """A version that is not a pair of numbers."""
 
 
-# Clients send a few short headers over and over, and can send long ones.
-_LONGEST_CACHED = 64
-
-
+@cache_short_texts(longest=64)
 def parse_header(header: str) -> Version:
-    """The microversion that a value of the header asks for.
+    """Return the microversion that a value of the header selects.
 
-    A value may name several services; the last one for placement counts. A header that does
-    not speak of placement, or names no version, asks for the oldest version.
+    A value may name several services; the last one for placement applies. A header that does not
+    name placement, or has no version, selects the oldest version.
 
-    Raises MalformedVersion and UnknownVersion.
+    :raises MalformedVersion: the version is not a pair of numbers
+    :raises UnsupportedVersion: the service does not support the version
     """
-    return _cached(header) if len(header) <= _LONGEST_CACHED else _parse(header)
-
-
-def _parse(header: str) -> Version:
-    wanted = microversion_parse.get_version({HEADER: header}, service_type=SERVICE_TYPE)
-    if not wanted:
+    text = microversion_parse.get_version({HEADER: header}, service_type=SERVICE_TYPE)
+    if not text:
         return MIN_VERSION
-    if wanted == 'latest':
+    if text == 'latest':
         return MAX_VERSION
     try:
-        version = microversion_parse.parse_version_string(wanted)
+        version = microversion_parse.parse_version_string(text)
     except TypeError as exc:
-        raise MalformedVersion(f'Invalid microversion: {wanted}') from exc
+        raise MalformedVersion(f'Invalid microversion: {text}') from exc
     try:
         return _BY_TEXT[str(version)]
     except KeyError as exc:
-        raise UnknownVersion(f'Unacceptable microversion: {wanted}') from exc
-
-
-_cached = functools.lru_cache(maxsize=256)(_parse)
+        raise UnsupportedVersion(f'Unacceptable microversion: {text}') from exc

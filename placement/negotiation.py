@@ -1,47 +1,33 @@
-"""The layer that settles the microversion of a request."""
+"""The middleware that determines the microversion of a request."""
 
 from collections.abc import Iterable
-from http import HTTPStatus
 from typing import Any
 
-import webob
-
-from placement import microversion, util
+from placement import microversion
+from placement.http import Application, Environ, StartResponse, errors
 
 
 class MicroversionMiddleware:
-    """Puts the Version into the environment and names it in the response."""
+    """Adds the Version to the environment and its headers to the response."""
 
-    def __init__(self, application: util.Application):
+    def __init__(self, application: Application) -> None:
         self.application = application
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         header = environ.get('HTTP_OPENSTACK_API_VERSION')
         try:
             version = microversion.parse_header(header) if header else microversion.MIN_VERSION
-        except microversion.MalformedVersion as exc:
-            refusal = util.error_response(environ, HTTPStatus.BAD_REQUEST, str(exc))
-            return refusal(environ, start_response)
-        except microversion.UnknownVersion as exc:
-            return _not_acceptable(environ, exc)(environ, start_response)
+        except (microversion.MalformedVersion, microversion.UnsupportedVersion) as exc:
+            refusal: Iterable[bytes] = errors.response(environ, exc)(environ, start_response)
+            return refusal
         environ[microversion.ENVIRON_KEY] = version
-        named = (
+        version_headers = (
             (microversion.HEADER, f'{microversion.SERVICE_TYPE} {version}'),
             ('vary', microversion.HEADER),
         )
 
         def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
-            return start_response(status, [*headers, *named], *args)
+            return start_response(status, [*headers, *version_headers], *args)
 
         return self.application(environ, start)
-
-
-def _not_acceptable(environ: util.Environ, exc: microversion.UnknownVersion) -> webob.Response:
-    """Tells a client which versions it could have asked for."""
-    known = {
-        'max_version': str(microversion.MAX_VERSION),
-        'min_version': str(microversion.MIN_VERSION),
-    }
-    return util.error_response(environ, HTTPStatus.NOT_ACCEPTABLE, str(exc), more=known)

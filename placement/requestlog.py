@@ -1,4 +1,4 @@
-"""The id of a request, and its line in the log."""
+"""The request id, and the line of each request in the log."""
 
 from collections.abc import Iterable
 import logging
@@ -8,40 +8,41 @@ from urllib.parse import quote
 
 from oslo_context import context
 
-from placement import microversion, util
+from placement import microversion
+from placement.http import Application, Environ, StartResponse
+from placement.http.request import ENVIRON_REQUEST_ID, JSON
 
 LOG = logging.getLogger(__name__)
 
 _HEADER = 'x-openstack-request-id'
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
 
-# Everything but the visible characters of ASCII; a double quote would end the field.
+# All except the visible ASCII characters; a double quote would end the field.
 _UNPRINTABLE = re.compile(r'[^!#-~]+')
 
 
 class RequestLog:
-    """Gives each request an id, tells it to the client and writes the line.
+    """Generates the request id, returns it in a header and logs the request.
 
-    It also makes JSON the form of the answer when the client does not say which it wants.
+    If the client accepts any media type, the middleware sets the Accept header to JSON.
     """
 
-    def __init__(self, application: util.Application):
+    def __init__(self, application: Application) -> None:
         self.application = application
 
-    def __call__(
-        self, environ: util.Environ, start_response: util.StartResponse
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
         request_id = context.generate_request_id()
-        environ[util.ENVIRON_REQUEST_ID] = request_id
-        # An id from outside links the logs of several services; it never replaces our own.
+        environ[ENVIRON_REQUEST_ID] = request_id
+        # The global id links the logs of several services. It never replaces the request id.
         sent = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
         global_id = sent if sent and _GLOBAL_ID.fullmatch(sent) else None
         if global_id:
             environ['openstack.global_request_id'] = global_id
         if environ.get('HTTP_ACCEPT', '*/*') in ('', '*/*'):
-            environ['HTTP_ACCEPT'] = util.JSON
-        # The log takes its ids from the context of the thread: without this one, lines written
-        # before authentication would bear those of the thread's previous request.
+            environ['HTTP_ACCEPT'] = JSON
+        # oslo.log reads the ids from the context of the thread. Without this context, lines logged
+        # before authentication would have the ids of the thread's previous request.
         context.RequestContext(request_id=request_id, global_request_id=global_id)
 
         if LOG.isEnabledFor(logging.DEBUG):
@@ -60,7 +61,7 @@ class RequestLog:
         return self.application(environ, start)
 
 
-def _write_line(environ: util.Environ, status: str, headers: list[tuple[str, str]]) -> None:
+def _write_line(environ: Environ, status: str, headers: list[tuple[str, str]]) -> None:
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
     LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s',
@@ -73,18 +74,18 @@ def _write_line(environ: util.Environ, status: str, headers: list[tuple[str, str
     )
 
 
-def _uri(environ: util.Environ) -> str:
-    """Mount prefix, path and query of a request, percent-encoded."""
-    # PEP 3333: the texts are bytes decoded as latin-1.
+def _uri(environ: Environ) -> str:
+    """Return the mount prefix, path and query of a request, percent-encoded."""
+    # PEP 3333: these texts are bytes decoded as latin-1.
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
     return quote(path, encoding='latin-1') + (f'?{_quoted(query)}' if query else '')
 
 
 def _quoted(text: str) -> str:
-    """A text of the client with all characters percent-encoded that could break its field.
+    """Return a text of the client; characters that could end its field are percent-encoded.
 
-    Percent-encoded text stays as it is.
+    Text that is already percent-encoded does not change.
     """
     return _UNPRINTABLE.sub(_percent_encoded, text)
 

@@ -65,7 +65,7 @@ def set_inventories(req: webob.Request) -> webob.Response:
 
 
 @wsgi_wrapper.PlacementWsgify
-@microversion.version_handler(microversion.DELETE_INVENTORIES, status=HTTPStatus.METHOD_NOT_ALLOWED)
+@microversion.version_handler(microversion.DELETE_INVENTORIES, path_is_older=True)
 def delete_inventories(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/inventories."""
     util.context(req).can(policies.DELETE)

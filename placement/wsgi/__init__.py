@@ -14,7 +14,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from placement import conf, db_api, deploy, util, version
+from placement import conf, db_api, deploy, version
+from placement.http import Application
 
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROFILER_DIR = 'OS_WSGI_PROFILER'
@@ -31,7 +32,7 @@ _CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
 LOG = logging.getLogger(__name__)
 
 
-def init_application() -> util.Application:
+def init_application() -> Application:
     """Read the configuration, prepare logging and the database, and make the application.
 
     :raises cfg.ConfigFilesNotFoundError: there is no placement.conf where the environment
@@ -99,7 +100,7 @@ class _Printable(std_logging.Formatter):
     libraries, in tracebacks. A terminal that shows the log must not interpret it.
     """
 
-    def __init__(self, inner: std_logging.Formatter | None, colored: bool):
+    def __init__(self, inner: std_logging.Formatter | None, colored: bool) -> None:
         super().__init__()
         self._inner = inner or std_logging.Formatter()
         self._controls = _CONTROLS_BUT_COLORS if colored else _CONTROLS
@@ -115,7 +116,7 @@ def _escaped(match: re.Match[str]) -> str:
     return f'\\u{ord(match[0]):04x}'
 
 
-def _profiled(application: util.Application, directory: str) -> util.Application:
+def _profiled(application: Application, directory: str) -> Application:
     """Let each request write a profile, a file for cProfile's readers, into a directory."""
     # Only installed where someone profiles.
     from werkzeug.middleware import profiler

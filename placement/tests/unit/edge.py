@@ -1,15 +1,17 @@
-"""Requests as a WSGI server hands them over, and what an application answers."""
+"""WSGI environments as a server passes them, and the responses of an application."""
 
 import io
 from typing import Any, NamedTuple
 
 import orjson
 
-from placement import microversion, util
+from placement import microversion
+from placement.http import Application, Environ, StartResponse
+from placement.http.request import JSON
 
 
-class Answer(NamedTuple):
-    """What came back."""
+class Response(NamedTuple):
+    """The response of an application. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -17,17 +19,19 @@ class Answer(NamedTuple):
 
     @property
     def json(self) -> Any:
+        """Return the document in the body."""
         return orjson.loads(self.body)
 
     @property
     def error(self) -> dict[str, Any]:
+        """Return the only error of an error document."""
         (error,) = self.json['errors']
         return error
 
 
-def environ(method: str = 'GET', path: str = '/', body: bytes = b'', **more: Any) -> util.Environ:
-    """The environment of a request; header names are given as in WSGI (`HTTP_ACCEPT`)."""
-    made = {
+def environ(method: str = 'GET', path: str = '/', body: bytes = b'', **more: Any) -> Environ:
+    """Return the environment of a request; header names have the WSGI form (`HTTP_ACCEPT`)."""
+    basic: Environ = {
         'REQUEST_METHOD': method,
         'SCRIPT_NAME': '',
         'PATH_INFO': path,
@@ -38,29 +42,29 @@ def environ(method: str = 'GET', path: str = '/', body: bytes = b'', **more: Any
         'wsgi.input': io.BytesIO(body),
     }
     if body:
-        made['CONTENT_LENGTH'] = str(len(body))
-        made['CONTENT_TYPE'] = util.JSON
-    return {**made, **more}
+        basic['CONTENT_LENGTH'] = str(len(body))
+        basic['CONTENT_TYPE'] = JSON
+    return {**basic, **more}
 
 
-def at(version: microversion.Version, **more: Any) -> util.Environ:
-    """The environment of a request whose microversion is settled."""
+def at(version: microversion.Version, **more: Any) -> Environ:
+    """Return the environment of a request with a microversion."""
     return environ(**{microversion.ENVIRON_KEY: version}, **more)
 
 
-def call(application: util.Application, wsgi_environ: util.Environ) -> Answer:
+def call(application: Application, wsgi_environ: Environ) -> Response:
     """Send a request to an application."""
-    told: list[Any] = []
+    started: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], *args: Any) -> None:
-        told[:] = [status, headers]
+        started[:] = [status, headers]
 
     body = b''.join(application(wsgi_environ, start_response))
-    status, headers = told
-    return Answer(int(status.split()[0]), {name.lower(): value for name, value in headers}, body)
+    status, headers = started
+    return Response(int(status.split()[0]), {name.lower(): value for name, value in headers}, body)
 
 
-def says(wsgi_environ: util.Environ, start_response: util.StartResponse) -> list[bytes]:
-    """An application that is content with everything."""
+def ok(wsgi_environ: Environ, start_response: StartResponse) -> list[bytes]:
+    """Respond with 200 OK to every request; a WSGI application."""
     start_response('200 OK', [('Content-Length', '2')])
     return [b'ok']

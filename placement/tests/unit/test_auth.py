@@ -1,14 +1,15 @@
-"""Who is asking."""
+"""Authentication, and the request context."""
 
 from oslo_config import cfg
 from oslotest import base
 
-from placement import auth, util
+from placement import auth
+from placement.http.request import ENVIRON_CONTEXT
 from placement.tests.unit import edge
 
 
 class NoAuthTest(base.BaseTestCase):
-    """The token is the identity, and the context is made of it."""
+    """The token is the identity, and the context has it."""
 
     def setUp(self):
         super().setUp()
@@ -18,10 +19,10 @@ class NoAuthTest(base.BaseTestCase):
         self.context = None
 
     def _keep_context(self, environ, start_response):
-        self.context = environ[util.ENVIRON_CONTEXT]
-        return edge.says(environ, start_response)
+        self.context = environ[ENVIRON_CONTEXT]
+        return edge.ok(environ, start_response)
 
-    def ask(self, path='/traits', **headers):
+    def send(self, path='/traits', **headers):
         return edge.call(self.application, edge.environ(path=path, **headers))
 
     def assert_identity(self, user_id, project_id, roles):
@@ -31,56 +32,56 @@ class NoAuthTest(base.BaseTestCase):
         )
 
     def test_no_token(self):
-        answer = self.ask()
-        self.assertEqual(401, answer.status)
-        self.assertEqual({'message', 'code', 'title'}, answer.json.keys())
-        self.assertEqual('401 Unauthorized', answer.json['code'])
+        response = self.send()
+        self.assertEqual(401, response.status)
+        self.assertEqual({'message', 'code', 'title'}, response.json.keys())
+        self.assertEqual('401 Unauthorized', response.json['code'])
         self.assertIsNone(self.context)
 
-    def test_the_version_document_is_for_everybody(self):
+    def test_the_version_document_needs_no_token(self):
         for path in ('', '/'):
-            self.assertEqual(200, self.ask(path).status)
+            self.assertEqual(200, self.send(path).status)
             self.assertIsNone(self.context.user_id)
 
     def test_admin(self):
-        self.ask(HTTP_X_AUTH_TOKEN='admin')
+        self.send(HTTP_X_AUTH_TOKEN='admin')
         self.assert_identity('admin', 'admin', ['admin'])
 
     def test_user_and_project(self):
-        self.ask(HTTP_X_AUTH_TOKEN='me:mine:and:more')
+        self.send(HTTP_X_AUTH_TOKEN='me:mine:and:more')
         self.assert_identity('me', 'mine:and:more', [])
 
     def test_no_project(self):
-        self.ask(HTTP_X_AUTH_TOKEN='me:')
+        self.send(HTTP_X_AUTH_TOKEN='me:')
         self.assert_identity('me', 'me', [])
 
     def test_an_empty_token_is_a_token(self):
-        self.assertEqual(200, self.ask(HTTP_X_AUTH_TOKEN='').status)
+        self.assertEqual(200, self.send(HTTP_X_AUTH_TOKEN='').status)
         self.assert_identity('', '', [])
 
     def test_roles(self):
-        self.ask(HTTP_X_AUTH_TOKEN='admin', HTTP_X_ROLES='reader, member')
+        self.send(HTTP_X_AUTH_TOKEN='admin', HTTP_X_ROLES='reader, member')
         self.assert_identity('admin', 'admin', ['reader', 'member'])
 
     def test_system_scope(self):
-        self.ask(
+        self.send(
             HTTP_X_AUTH_TOKEN='me:mine', HTTP_OPENSTACK_SYSTEM_SCOPE='all', HTTP_X_TENANT_ID='x'
         )
         self.assert_identity('me', None, [])
         self.assertEqual('all', self.context.system_scope)
 
-    def test_the_context_knows_the_configuration(self):
-        self.ask(HTTP_X_AUTH_TOKEN='admin')
+    def test_the_context_has_the_configuration(self):
+        self.send(HTTP_X_AUTH_TOKEN='admin')
         self.assertIs(self.conf, self.context.config)
 
 
 class ContextTest(base.BaseTestCase):
-    """What the layer does when an authenticating filter let somebody unknown through."""
+    """The layer, after a filter that lets unauthenticated requests through."""
 
-    application = auth.ContextMiddleware(edge.says, cfg.ConfigOpts())
+    application = auth.ContextMiddleware(edge.ok, cfg.ConfigOpts())
 
-    def test_nobody(self):
+    def test_an_unauthenticated_request_is_rejected(self):
         self.assertEqual(401, edge.call(self.application, edge.environ(path='/x')).status)
 
-    def test_nobody_at_the_root(self):
+    def test_the_root_needs_no_authentication(self):
         self.assertEqual(200, edge.call(self.application, edge.environ(path='/')).status)

@@ -1,19 +1,20 @@
-"""Which layers there are, and in which order a request meets them."""
+"""The layers of the application and their order."""
 
 from oslo_config import cfg
 from oslotest import base
 
-from placement import conf, deploy, util
+from placement import conf, deploy
+from placement.http import reply
 from placement.tests.unit import edge
 
 
 def names(application):
-    """The names of the layers, the outermost first."""
-    found = []
+    """Return the names of the layers, the outermost first."""
+    layers = []
     while application is not None:
-        found.append(type(application).__name__)
+        layers.append(type(application).__name__)
         application = getattr(application, 'application', None)
-    return found
+    return layers
 
 
 class LayersTest(base.BaseTestCase):
@@ -25,7 +26,7 @@ class LayersTest(base.BaseTestCase):
         self.conf([], default_config_files=[], default_config_dirs=[])
         self.conf.set_override('auth_strategy', 'noauth2', 'api')
 
-    def test_what_is_always_there(self):
+    def test_layers_without_options(self):
         self.assertEqual(
             [
                 'RequestLog',
@@ -54,14 +55,14 @@ class LayersTest(base.BaseTestCase):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         self.assertEqual(['HTTPProxyToWSGI', 'RequestLog'], names(deploy._build(self.conf))[:2])
 
-    def test_the_given_configuration_decides_about_proxy_headers(self):
-        # Every option of a process-wide object would be absent or at its default.
+    def test_proxy_headers_follow_the_given_configuration(self):
+        # In the process-wide configuration every option is absent or has its default.
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
-        seen = {}
+        received = {}
 
         def inside(environ, start_response):
-            seen.update(environ)
-            return edge.says(environ, start_response)
+            received.update(environ)
+            return edge.ok(environ, start_response)
 
         application = deploy._build(self.conf)
         application.application = inside
@@ -73,17 +74,17 @@ class LayersTest(base.BaseTestCase):
                 HTTP_X_FORWARDED_FOR='192.0.2.9',
             ),
         )
-        self.assertEqual('elsewhere', seen['HTTP_HOST'])
-        self.assertEqual('/mount', seen['SCRIPT_NAME'])
-        self.assertEqual('192.0.2.9', seen['REMOTE_ADDR'])
+        self.assertEqual('elsewhere', received['HTTP_HOST'])
+        self.assertEqual('/mount', received['SCRIPT_NAME'])
+        self.assertEqual('192.0.2.9', received['REMOTE_ADDR'])
 
-    def test_a_forwarded_host_that_cannot_be_one_is_not_used(self):
+    def test_an_invalid_forwarded_host_is_ignored(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         locations = []
 
         def inside(environ, start_response):
-            locations.append(util.absolute_url(environ, '/traits'))
-            return edge.says(environ, start_response)
+            locations.append(reply.absolute_url(environ, '/traits'))
+            return edge.ok(environ, start_response)
 
         application = deploy._build(self.conf)
         application.application = inside
@@ -98,11 +99,11 @@ class LayersTest(base.BaseTestCase):
             locations,
         )
 
-    def test_a_whole_trip(self):
-        answer = edge.call(deploy._build(self.conf), edge.environ(path='/'))
-        self.assertEqual(200, answer.status)
-        self.assertEqual('placement 1.0', answer.headers['openstack-api-version'])
-        self.assertIn('x-openstack-request-id', answer.headers)
+    def test_a_request_through_all_layers(self):
+        response = edge.call(deploy._build(self.conf), edge.environ(path='/'))
+        self.assertEqual(200, response.status)
+        self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
+        self.assertIn('x-openstack-request-id', response.headers)
 
     def test_authentication_comes_before_the_microversion(self):
         for headers, status in (
@@ -112,7 +113,7 @@ class LayersTest(base.BaseTestCase):
             environ = edge.environ(
                 path='/nowhere', HTTP_OPENSTACK_API_VERSION='placement 9.9', **headers
             )
-            answer = edge.call(deploy._build(self.conf), environ)
-            self.assertEqual(status, answer.status)
-            self.assertIn('x-openstack-request-id', answer.headers)
-            self.assertNotIn('openstack-api-version', answer.headers)
+            response = edge.call(deploy._build(self.conf), environ)
+            self.assertEqual(status, response.status)
+            self.assertIn('x-openstack-request-id', response.headers)
+            self.assertNotIn('openstack-api-version', response.headers)

@@ -1,23 +1,23 @@
-"""Routing, and the checks that all requests have in common."""
+"""Routing, and the checks of the headers of a body."""
 
 import ddt
 from oslotest import base
 
-from placement import handler, util
+from placement import handler, microversion
 from placement.tests.unit import edge
 
 
-def _tells_parameters(environ, start_response):
+def _returns_parameters(environ, start_response):
     start_response('200 OK', [])
     return [repr(environ['wsgiorg.routing_args'][1]).encode()]
 
 
 ROUTES = {
-    '': {'GET': _tells_parameters},
-    '/': {'GET': _tells_parameters},
-    '/things': {'GET': _tells_parameters, 'POST': _tells_parameters},
-    '/things/{name}': {'GET': _tells_parameters, 'PUT': _tells_parameters},
-    '/things/{name}/parts/{part}': {'GET': _tells_parameters},
+    '': {'GET': _returns_parameters},
+    '/': {'GET': _returns_parameters},
+    '/things': {'GET': _returns_parameters, 'POST': _returns_parameters},
+    '/things/{name}': {'GET': _returns_parameters, 'PUT': _returns_parameters},
+    '/things/{name}/parts/{part}': {'GET': _returns_parameters},
 }
 
 
@@ -25,7 +25,7 @@ ROUTES = {
 class RoutingTest(base.BaseTestCase):
     application = handler.PlacementHandler(ROUTES)
 
-    def ask(self, path, method='GET', **more):
+    def send(self, path, method='GET', **more):
         return edge.call(self.application, edge.environ(method, path, **more))
 
     @ddt.data(
@@ -43,9 +43,9 @@ class RoutingTest(base.BaseTestCase):
     )
     @ddt.unpack
     def test_found(self, path, parameters):
-        answer = self.ask(path)
-        self.assertEqual(200, answer.status)
-        self.assertEqual(repr(parameters), answer.body.decode())
+        response = self.send(path)
+        self.assertEqual(200, response.status)
+        self.assertEqual(repr(parameters), response.body.decode())
 
     @ddt.data(
         '//',
@@ -61,24 +61,24 @@ class RoutingTest(base.BaseTestCase):
         '/' + 'a/' * 100000,
     )
     def test_not_found(self, path):
-        answer = self.ask(path)
-        self.assertEqual(404, answer.status)
-        self.assertTrue(answer.error['detail'])
+        response = self.send(path)
+        self.assertEqual(404, response.status)
+        self.assertTrue(response.error['detail'])
 
     def test_wrong_method(self):
         for method in ('DELETE', 'PATCH', 'OPTIONS', 'HEAD', 'get'):
-            answer = self.ask('/things/a', method)
-            self.assertEqual(405, answer.status)
-            self.assertEqual('GET, PUT', answer.headers['allow'])
+            response = self.send('/things/a', method)
+            self.assertEqual(405, response.status)
+            self.assertEqual('GET, PUT', response.headers['allow'])
 
     def test_content_length_must_be_a_number(self):
-        self.assertEqual(400, self.ask('/nowhere', CONTENT_LENGTH='many').status)
+        self.assertEqual(400, self.send('/nowhere', CONTENT_LENGTH='many').status)
 
-    def test_a_body_needs_a_type(self):
-        self.assertEqual(400, self.ask('/nowhere', CONTENT_LENGTH='1').status)
-        self.assertEqual(400, self.ask('/', CONTENT_LENGTH='1', CONTENT_TYPE='').status)
-        self.assertEqual(200, self.ask('/', CONTENT_LENGTH='0').status)
-        self.assertEqual(200, self.ask('/', CONTENT_LENGTH='1', CONTENT_TYPE='x/y').status)
+    def test_a_body_needs_a_content_type(self):
+        self.assertEqual(400, self.send('/nowhere', CONTENT_LENGTH='1').status)
+        self.assertEqual(400, self.send('/', CONTENT_LENGTH='1', CONTENT_TYPE='').status)
+        self.assertEqual(200, self.send('/', CONTENT_LENGTH='0').status)
+        self.assertEqual(200, self.send('/', CONTENT_LENGTH='1', CONTENT_TYPE='x/y').status)
 
 
 class DeclarationsTest(base.BaseTestCase):
@@ -110,13 +110,13 @@ class DeclarationsTest(base.BaseTestCase):
             allowed,
         )
 
-    def test_every_handler_says_what_it_does(self):
+    def test_every_handler_has_a_docstring(self):
         for methods in handler.ROUTE_DECLARATIONS.values():
             for application in methods.values():
                 self.assertTrue(application.undecorated.__doc__)
 
     def test_the_version_document(self):
-        environ = edge.at(util.microversion.MAX_VERSION, path='/')
-        answer = edge.call(handler.PlacementHandler(), environ)
-        (version,) = answer.json['versions']
+        environ = edge.at(microversion.MAX_VERSION, path='/')
+        response = edge.call(handler.PlacementHandler(), environ)
+        (version,) = response.json['versions']
         self.assertEqual(('1.0', '1.39'), (version['min_version'], version['max_version']))

@@ -1,16 +1,16 @@
-"""Microversions: the list, ladders, windows, and what the header means."""
+"""Microversions: the list, ladders, windows, and the header."""
 
 import itertools
 
 from oslotest import base
 
 # Fills VERSIONED_METHODS.
-from placement import handler, microversion, negotiation
+from placement import exception, handler, microversion, negotiation
 from placement.microversion import Version
 from placement.tests.unit import edge
 
-# One more whenever version_handler is used: a reminder of the other things that a new
-# microversion needs (see the contributor documentation).
+# Increase this when version_handler is used once more. It is a reminder of the other changes that
+# a new microversion requires (see the contributor documentation).
 TOTAL_VERSIONED_METHODS = 20
 
 
@@ -43,8 +43,8 @@ class VersionsTest(base.BaseTestCase):
 
 
 class HeaderTest(base.BaseTestCase):
-    def test_meanings(self):
-        for header, meant in {
+    def test_values(self):
+        for header, expected in {
             'placement 1.7': (1, 7),
             'placement   1.7 ': (1, 7),
             'PlaceMent 1.7': (1, 7),
@@ -58,12 +58,12 @@ class HeaderTest(base.BaseTestCase):
             '1.7': (1, 0),
             '': (1, 0),
         }.items():
-            self.assertEqual(meant, microversion.parse_header(header), header)
+            self.assertEqual(expected, microversion.parse_header(header), header)
 
-    def test_unknown(self):
+    def test_unsupported(self):
         for text in ('1.40', '2.0', '0.9', '-1.5', '1.' + '9' * 50):
             self.assertRaises(
-                microversion.UnknownVersion, microversion.parse_header, f'placement {text}'
+                microversion.UnsupportedVersion, microversion.parse_header, f'placement {text}'
             )
 
     def test_malformed(self):
@@ -77,10 +77,10 @@ class LadderTest(base.BaseTestCase):
     ladder = microversion.Ladder({Version(1, 2): 'low', Version(1, 9): 'high'})
 
     def test_pick(self):
-        for minor, rung in ((2, 'low'), (8, 'low'), (9, 'high'), (39, 'high')):
-            self.assertEqual(rung, self.ladder.pick(Version(1, minor)))
+        for minor, shape in ((2, 'low'), (8, 'low'), (9, 'high'), (39, 'high')):
+            self.assertEqual(shape, self.ladder.pick(Version(1, minor)))
 
-    def test_there_is_nothing_below_the_first_rung(self):
+    def test_there_is_no_shape_before_the_first(self):
         self.assertRaises(KeyError, self.ladder.pick, Version(1, 1))
 
 
@@ -102,55 +102,64 @@ class WindowsTest(base.BaseTestCase):
 
     def test_long_headers_are_not_cached(self):
         microversion.parse_header('placement 1.2')
-        cached = microversion._cached.cache_info().currsize
+        cached = microversion.parse_header.cache_info().currsize
         for count in range(5, 50):
             header = ', '.join(['placement 1.2'] * count)
             self.assertEqual(Version(1, 2), microversion.parse_header(header))
-        self.assertEqual(cached, microversion._cached.cache_info().currsize)
+        self.assertEqual(cached, microversion.parse_header.cache_info().currsize)
 
-    def test_choice(self):
+    def test_the_window_of_the_version_is_called(self):
         @microversion.version_handler(Version(1, 2), Version(1, 3))
-        def answer(req):
+        def handle(req):
             return 'old'
 
         @microversion.version_handler(Version(1, 4))
-        def answer(req):  # noqa: F811
+        def handle(req):  # noqa: F811  # version_handler combines functions of one name
             return 'new'
 
         class Request:
             def __init__(self, minor):
-                self.environ = {microversion.ENVIRON_KEY: Version(1, minor)}
+                self.environ = {
+                    'REQUEST_METHOD': 'PUT',
+                    microversion.ENVIRON_KEY: Version(1, minor),
+                }
 
-        self.assertEqual('old', answer(Request(2)))
-        self.assertEqual('old', answer(Request(3)))
-        self.assertEqual('new', answer(Request(39)))
-        error = self.assertRaises(microversion.OutsideWindow, answer, Request(1))
-        self.assertEqual(404, error.status)
+        self.assertEqual('old', handle(Request(2)))
+        self.assertEqual('old', handle(Request(3)))
+        self.assertEqual('new', handle(Request(39)))
+        self.assertRaises(exception.RouteNotFound, handle, Request(1))
+
+        @microversion.version_handler(Version(1, 4), path_is_older=True)
+        def handle_new_method(req):
+            return 'new'
+
+        error = self.assertRaises(exception.MethodNotAllowed, handle_new_method, Request(3))
+        self.assertIn('PUT', str(error))
 
 
 class MiddlewareTest(base.BaseTestCase):
-    application = negotiation.MicroversionMiddleware(edge.says)
+    application = negotiation.MicroversionMiddleware(edge.ok)
 
-    def ask(self, header):
+    def send(self, header):
         return edge.call(self.application, edge.environ(HTTP_OPENSTACK_API_VERSION=header))
 
-    def test_the_version_is_told(self):
-        answer = self.ask('placement latest')
-        self.assertEqual('placement 1.39', answer.headers['openstack-api-version'])
-        self.assertEqual('openstack-api-version', answer.headers['vary'])
+    def test_the_response_names_the_version(self):
+        response = self.send('placement latest')
+        self.assertEqual('placement 1.39', response.headers['openstack-api-version'])
+        self.assertEqual('openstack-api-version', response.headers['vary'])
 
     def test_no_header(self):
-        answer = edge.call(self.application, edge.environ())
-        self.assertEqual('placement 1.0', answer.headers['openstack-api-version'])
+        response = edge.call(self.application, edge.environ())
+        self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
 
-    def test_unknown(self):
-        answer = self.ask('placement 1.40')
-        self.assertEqual(406, answer.status)
-        self.assertEqual('1.39', answer.error['max_version'])
-        self.assertEqual('1.0', answer.error['min_version'])
-        self.assertNotIn('openstack-api-version', answer.headers)
+    def test_unsupported(self):
+        response = self.send('placement 1.40')
+        self.assertEqual(406, response.status)
+        self.assertEqual('1.39', response.error['max_version'])
+        self.assertEqual('1.0', response.error['min_version'])
+        self.assertNotIn('openstack-api-version', response.headers)
 
     def test_malformed(self):
-        answer = self.ask('placement x')
-        self.assertEqual(400, answer.status)
-        self.assertNotIn('max_version', answer.error)
+        response = self.send('placement x')
+        self.assertEqual(400, response.status)
+        self.assertNotIn('max_version', response.error)

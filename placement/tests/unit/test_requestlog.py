@@ -1,4 +1,4 @@
-"""Request ids, the line in the log, and the last-resort 500."""
+"""Request ids, the line in the log, and 500 for unexpected exceptions."""
 
 import logging
 
@@ -6,7 +6,8 @@ import fixtures
 from oslo_context import context
 from oslotest import base
 
-from placement import fault_wrap, microversion, requestlog, util
+from placement import fault_wrap, microversion, requestlog
+from placement.http.request import ENVIRON_REQUEST_ID, JSON
 from placement.tests.unit import edge
 
 _ID = r'^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
@@ -17,49 +18,51 @@ class RequestLogTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('placement.requestlog', logging.DEBUG))
-        self.seen = {}
+        self.received = {}
         self.application = requestlog.RequestLog(self._inside)
 
     def _inside(self, environ, start_response):
-        self.seen = dict(environ)
-        return edge.says(environ, start_response)
+        self.received = dict(environ)
+        return edge.ok(environ, start_response)
 
-    def ask(self, **more):
+    def send(self, **more):
         return edge.call(self.application, edge.environ(**more))
 
     def test_request_id(self):
-        ids = {self.ask().headers['x-openstack-request-id'] for _ in range(3)}
+        ids = {self.send().headers['x-openstack-request-id'] for _ in range(3)}
         self.assertEqual(3, len(ids))
-        for one in ids:
-            self.assertRegex(one, _ID)
+        for request_id in ids:
+            self.assertRegex(request_id, _ID)
 
-    def test_a_global_id_is_kept_and_not_told(self):
-        answer = self.ask(HTTP_X_OPENSTACK_REQUEST_ID=_GLOBAL)
-        self.assertNotEqual(_GLOBAL, answer.headers['x-openstack-request-id'])
-        self.assertEqual(_GLOBAL, self.seen['openstack.global_request_id'])
+    def test_a_global_id_is_kept_and_not_returned(self):
+        response = self.send(HTTP_X_OPENSTACK_REQUEST_ID=_GLOBAL)
+        self.assertNotEqual(_GLOBAL, response.headers['x-openstack-request-id'])
+        self.assertEqual(_GLOBAL, self.received['openstack.global_request_id'])
 
     def test_other_ids_are_ignored(self):
         for text in ('', 'x', f'{_GLOBAL}\n', _GLOBAL.upper(), f'{_GLOBAL}0'):
-            self.ask(HTTP_X_OPENSTACK_REQUEST_ID=text)
-            self.assertNotIn('openstack.global_request_id', self.seen)
+            self.send(HTTP_X_OPENSTACK_REQUEST_ID=text)
+            self.assertNotIn('openstack.global_request_id', self.received)
 
-    def test_the_context_of_the_previous_request_is_gone(self):
-        context.RequestContext(user_id='somebody', request_id='req-old')
-        answer = self.ask()
-        self.assertEqual(answer.headers['x-openstack-request-id'], context.get_current().request_id)
+    def test_the_context_of_the_previous_request_is_replaced(self):
+        context.RequestContext(user_id='user', request_id='req-old')
+        response = self.send()
+        self.assertEqual(
+            response.headers['x-openstack-request-id'], context.get_current().request_id
+        )
         self.assertIsNone(context.get_current().user_id)
 
     def test_json_is_the_default(self):
         for accept in ('', '*/*'):
-            self.ask(HTTP_ACCEPT=accept)
-            self.assertEqual(util.JSON, self.seen['HTTP_ACCEPT'])
-        self.ask()
-        self.assertEqual(util.JSON, self.seen['HTTP_ACCEPT'])
-        self.ask(HTTP_ACCEPT='text/html')
-        self.assertEqual('text/html', self.seen['HTTP_ACCEPT'])
+            self.send(HTTP_ACCEPT=accept)
+            self.assertEqual(JSON, self.received['HTTP_ACCEPT'])
+        self.send()
+        self.assertEqual(JSON, self.received['HTTP_ACCEPT'])
+        self.send(HTTP_ACCEPT='text/html')
+        self.assertEqual('text/html', self.received['HTTP_ACCEPT'])
 
     def test_line(self):
-        self.ask(
+        self.send(
             path='/a b\n',
             SCRIPT_NAME='/mount',
             QUERY_STRING='x=%0a',
@@ -80,7 +83,7 @@ class RequestLogTest(base.BaseTestCase):
             ('a="b c"', 'a=%22b%20c%22'),
             ('a=\xc3\xbc', 'a=%C3%BC'),
         ):
-            self.ask(
+            self.send(
                 SCRIPT_NAME=text,
                 QUERY_STRING=text,
                 REQUEST_METHOD=f'GET{text}',
@@ -92,14 +95,14 @@ class RequestLogTest(base.BaseTestCase):
                 self.assertIn(f'192.0.2.1{written} "GET{written} ', line)
                 self.assertIn(f'/?{written}"', line)
 
-    def test_encoded_queries_stay_as_they_are(self):
+    def test_encoded_queries_are_not_changed(self):
         query = "name=a%20b%C3%BC%1b&resources=VCPU:1,M:2&in=%2F/;x=(~'!*)@$[]|\\^`{}<>#"
-        self.ask(QUERY_STRING=query)
+        self.send(QUERY_STRING=query)
         for line in self.log.output.splitlines():
             self.assertIn(f'/?{query}"', line)
 
     def test_line_without_a_version(self):
-        self.ask()
+        self.send()
         self.assertIn('microversion: -', self.log.output)
 
 
@@ -114,18 +117,18 @@ class FaultWrapTest(base.BaseTestCase):
 
     def test_failure(self):
         application = fault_wrap.FaultWrapper(self._fails)
-        answer = edge.call(
+        response = edge.call(
             application,
-            edge.at(microversion.MAX_VERSION, **{util.ENVIRON_REQUEST_ID: 'req-1'}),
+            edge.at(microversion.MAX_VERSION, **{ENVIRON_REQUEST_ID: 'req-1'}),
         )
-        self.assertEqual(500, answer.status)
-        self.assertEqual('placement.undefined_code', answer.error['code'])
-        self.assertIn('req-1', answer.error['detail'])
-        self.assertNotIn(b'secret', answer.body)
+        self.assertEqual(500, response.status)
+        self.assertEqual('placement.undefined_code', response.error['code'])
+        self.assertIn('req-1', response.error['detail'])
+        self.assertNotIn(b'secret', response.body)
         self.assertIn('secret SQL', self.log.output)
 
     def test_exc_info_is_for_a_response_that_has_started(self):
-        """PEP 3333 has it for a second call; uWSGI sends no body after a call with it."""
+        """PEP 3333 defines it for a second call. uWSGI sends no body after a call with it."""
         calls = []
 
         def start_response(status, headers, *args):

@@ -1,0 +1,182 @@
+"""The request conflicts with the stored state."""
+
+from collections.abc import Iterable
+
+from placement import errors
+from placement.exception.kinds import Conflict
+
+# Generations --------------------------------------------------------------------
+
+
+class ConcurrentUpdate(Conflict):
+    """Another client changed the object first. The client can read it again and retry."""
+
+    code = errors.CONCURRENT_UPDATE
+
+
+class ResourceProviderGenerationConflict(ConcurrentUpdate):
+    """The generation of a provider in the request does not match the stored one."""
+
+    def __init__(self, uuid: str, given: int, current: int) -> None:
+        self.uuid = uuid
+        self.given = given
+        self.current = current
+        super().__init__(
+            f'Resource provider {uuid} has generation {current}, but the request has generation '
+            f'{given}. Please update the generation and try again.'
+        )
+
+
+class ConsumerGenerationConflict(ConcurrentUpdate):
+    """The generation of a consumer in the request does not match the stored one.
+
+    The generation of a consumer that does not exist is null.
+    """
+
+    def __init__(self, uuid: str, given: int | None, current: int | None) -> None:
+        self.uuid = uuid
+        self.given = given
+        self.current = current
+        super().__init__(
+            f'consumer generation conflict - expected {"null" if current is None else current} '
+            f'but got {"null" if given is None else given} for consumer {uuid}.'
+        )
+
+
+class ConcurrentChange(ConcurrentUpdate):
+    """A concurrent transaction changed a row between read and write: repeat the transaction."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f'{what} was changed by a concurrent request. Please try again.')
+
+
+# Duplicates ---------------------------------------------------------------------
+
+
+class RepeatedKeyViolation(Conflict):
+    """A key of the database rejects a row, and no look-up returns the conflicting row."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            'A unique or foreign key of the database rejects the change, and Placement finds no '
+            'conflicting row. Retrying does not help. The service log names the key.'
+        )
+
+
+class ResourceProviderExists(Conflict):
+    """Another provider has the name or the uuid."""
+
+    code = errors.DUPLICATE_NAME
+
+    def __init__(self, field: str, value: str) -> None:
+        self.field = field
+        self.value = value
+        super().__init__(f'Conflicting resource provider {field}: {value} already exists')
+
+
+class InventoryExists(ConcurrentUpdate):
+    """The provider already has an inventory of the resource class."""
+
+    def __init__(self, resource_class: str, provider_uuid: str) -> None:
+        self.resource_class = resource_class
+        self.provider_uuid = provider_uuid
+        super().__init__(
+            f'Resource provider {provider_uuid} already has an inventory of {resource_class}.'
+        )
+
+
+class TraitExists(Conflict):
+    """The database compares the name as equal to that of another trait."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f'Trait {name} already exists.')
+
+
+class ResourceClassExists(Conflict):
+    """The name, or one that the database compares as equal, is that of another class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f'Resource class {name} already exists.')
+
+
+# Objects in use -----------------------------------------------------------------
+
+
+class ResourceProviderInUse(Conflict):
+    """The provider cannot be deleted, because it has allocations."""
+
+    code = errors.PROVIDER_IN_USE
+
+    def __init__(self, uuid: str) -> None:
+        self.uuid = uuid
+        super().__init__(f'Unable to delete resource provider {uuid}: it has allocations.')
+
+
+class CannotDeleteParentProvider(Conflict):
+    """The provider cannot be deleted, because it has children."""
+
+    code = errors.PROVIDER_CANNOT_DELETE_PARENT
+
+    def __init__(self, uuid: str) -> None:
+        self.uuid = uuid
+        super().__init__(
+            f'Unable to delete resource provider {uuid}: it has child providers, delete them first.'
+        )
+
+
+class InventoryInUse(Conflict):
+    """Inventories cannot be deleted, because allocations refer to them."""
+
+    code = errors.INVENTORY_INUSE
+
+    def __init__(
+        self,
+        resource_classes: Iterable[str],
+        provider_uuid: str,
+        code: str = errors.INVENTORY_INUSE,
+    ) -> None:
+        self.resource_classes = sorted(resource_classes)
+        self.provider_uuid = provider_uuid
+        self.code = code
+        super().__init__(
+            f"Inventory for '{', '.join(self.resource_classes)}' on resource provider "
+            f"'{provider_uuid}' in use."
+        )
+
+
+class ResourceClassInUse(Conflict):
+    """The resource class cannot be deleted, because inventories of it exist."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f'Resource class {name} is in use by an inventory.')
+
+
+class TraitInUse(Conflict):
+    """The trait cannot be deleted, because resource providers have it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f'The trait {name} is in use by a resource provider.')
+
+
+# Capacity -----------------------------------------------------------------------
+
+
+class InvalidAllocation(Conflict):
+    """An inventory does not allow the requested amount.
+
+    :param reason: the end of the sentence whose subject is the inventory
+    """
+
+    def __init__(self, resource_class: str, provider_uuid: str, reason: str) -> None:
+        self.resource_class = resource_class
+        self.provider_uuid = provider_uuid
+        self.reason = reason
+        super().__init__(
+            f"Unable to allocate inventory: Inventory for '{resource_class}' on "
+            f"resource provider '{provider_uuid}' {reason}"
+        )

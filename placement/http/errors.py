@@ -1,0 +1,191 @@
+"""From a failure to a response: status, error code and error document.
+
+Every status above 399 is decided here. The rest of the edge raises exceptions, or calls
+`response` with one where raising is not possible, as in middleware. The error codes are in
+`placement.errors`, the sentences in the exceptions.
+"""
+
+from collections.abc import Iterable, Mapping
+import html
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+import webob
+import webob.exc
+
+from placement import errors, exception, microversion
+from placement.http import Environ
+from placement.http.reply import PHRASES, STATUS_LINES
+from placement.http.request import (
+    ENVIRON_REQUEST_ID,
+    JSON,
+    BodyTooLarge,
+    NotAcceptable,
+    UnsupportedMediaType,
+    acceptable,
+)
+
+# Exception -> status. The entry of the nearest base class applies.
+STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
+    exception.BadInput: HTTPStatus.BAD_REQUEST,
+    microversion.MalformedVersion: HTTPStatus.BAD_REQUEST,
+    exception.Forbidden: HTTPStatus.FORBIDDEN,
+    exception.NotFound: HTTPStatus.NOT_FOUND,
+    exception.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
+    microversion.UnsupportedVersion: HTTPStatus.NOT_ACCEPTABLE,
+    exception.Conflict: HTTPStatus.CONFLICT,
+    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    exception.ServiceUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+Headers = Iterable[tuple[str, str]]
+
+# Seconds after which a client may retry.
+_RETRY_AFTER = ('Retry-After', '1')
+
+_UNAUTHORIZED = 'This request needs a valid token in the header X-Auth-Token.'
+
+
+def status_of(exc: exception.PlacementException) -> HTTPStatus | None:
+    """Return the status of an exception, None if only a defect of the service can raise it."""
+    return next((STATUSES[kind] for kind in type(exc).__mro__ if kind in STATUSES), None)
+
+
+# Failures -----------------------------------------------------------------------
+
+
+def response(environ: Environ, exc: exception.PlacementException) -> webob.Response:
+    """Return the response to a request that failed with an exception.
+
+    :raises PlacementException: the exception itself, if it has no status
+    """
+    status = status_of(exc)
+    if status is None:
+        raise exc
+    return error_response(environ, status, str(exc), exc.code, _headers(exc), _members(exc))
+
+
+def _headers(exc: exception.PlacementException) -> Headers:
+    """Return the headers of an error besides its media type."""
+    if isinstance(exc, exception.ServiceUnavailable):
+        return (_RETRY_AFTER,)
+    if isinstance(exc, exception.MethodNotAllowed) and exc.allowed:
+        return (('allow', exc.allowed),)
+    return ()
+
+
+def _members(exc: exception.PlacementException) -> Mapping[str, str]:
+    """Return the members that only this error has in the document."""
+    if isinstance(exc, microversion.UnsupportedVersion):
+        return {
+            'max_version': str(microversion.MAX_VERSION),
+            'min_version': str(microversion.MIN_VERSION),
+        }
+    return {}
+
+
+def webob_response(environ: Environ, exc: webob.exc.HTTPException) -> webob.Response:
+    """Return the response to a request for which a handler raised an exception of WebOb."""
+    described = ('content-type', 'content-length')
+    headers = [pair for pair in exc.headerlist if pair[0].lower() not in described]
+    return error_response(environ, exc.status_int, exc.detail or exc.explanation, headers=headers)
+
+
+def unexpected(environ: Environ) -> webob.Response:
+    """Return the response to a request that failed with an unexpected exception.
+
+    The client receives the id of the request and nothing about the cause, because texts of SQL
+    and their parameters are confidential.
+    """
+    return error_response(
+        environ,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        f'The request failed unexpectedly. Its id is {environ.get(ENVIRON_REQUEST_ID, "-")}.',
+    )
+
+
+def unauthorized(environ: Environ) -> webob.Response:
+    """Return the response to a request that is not authenticated.
+
+    Its document has the form that keystonemiddleware uses, not that of other errors.
+    """
+    status = HTTPStatus.UNAUTHORIZED
+    document = {
+        'message': _UNAUTHORIZED,
+        'code': STATUS_LINES[status],
+        'title': PHRASES[status],
+    }
+    return failure(environ, status, _UNAUTHORIZED, document)
+
+
+# Documents ----------------------------------------------------------------------
+
+
+def error_response(
+    environ: Environ,
+    status: int,
+    detail: str,
+    code: str = errors.UNDEFINED_CODE,
+    headers: Headers = (),
+    more: Mapping[str, Any] | None = None,
+) -> webob.Response:
+    """Return the response of a failed request, in the media type that its Accept header prefers.
+
+    :param detail: what failed, in a sentence for the client
+    :param code: the error code, new in microversion 1.23
+    :param more: further members of the JSON form
+    """
+    error: dict[str, Any] = {'status': status, 'title': PHRASES[status], 'detail': detail}
+    if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
+        error['code'] = code
+    if ENVIRON_REQUEST_ID in environ:
+        error['request_id'] = environ[ENVIRON_REQUEST_ID]
+    error.update(more or {})
+    return failure(environ, status, detail, {'errors': [error]}, headers)
+
+
+def failure(
+    environ: Environ,
+    status: int,
+    detail: str,
+    document: Mapping[str, Any],
+    headers: Headers = (),
+) -> webob.Response:
+    """Return a response with a document as JSON, or with its sentence as HTML or plain text."""
+    media_type = _error_media_type(environ)
+    if environ.get('REQUEST_METHOD') == 'HEAD':
+        body = b''
+    elif media_type == JSON:
+        body = orjson.dumps(document)
+    else:
+        body = _page(media_type, STATUS_LINES[status], detail).encode()
+    charset = '' if media_type == JSON else '; charset=UTF-8'
+    return webob.Response(
+        body=body,
+        status=STATUS_LINES[status],
+        headerlist=[('Content-Type', media_type + charset), *headers],
+    )
+
+
+def _page(media_type: str, heading: str, detail: str) -> str:
+    if media_type != 'text/html':
+        return f'{heading}\n\n{detail}\n'
+    return (
+        f'<html>\n <head><title>{heading}</title></head>\n'
+        f' <body>\n  <h1>{heading}</h1>\n  <p>{html.escape(detail)}</p>\n </body>\n'
+        '</html>\n'
+    )
+
+
+def _error_media_type(environ: Environ) -> str:
+    if environ.get('REQUEST_METHOD') == 'HEAD':
+        # No route has HEAD and the response has no body. Clients have always received this type.
+        return 'text/html'
+    accept = environ.get('HTTP_ACCEPT')
+    if not accept or accept == JSON:
+        return JSON
+    admitted = acceptable(accept, ('text/html', JSON))
+    return admitted[0] if admitted else 'text/plain'

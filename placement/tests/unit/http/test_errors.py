@@ -1,0 +1,117 @@
+"""Every failure becomes a response with a status, a code and an error document."""
+
+import ddt
+from oslotest import base
+import webob.exc
+
+from placement import errors as codes
+from placement import exception, microversion, wsgi_wrapper
+from placement.http import errors, request
+from placement.microversion import Version
+from placement.tests.unit import edge
+
+LATEST = microversion.MAX_VERSION
+
+
+class ErrorTest(base.BaseTestCase):
+    def error(self, version=LATEST, **more):
+        environ = edge.at(version, **{request.ENVIRON_REQUEST_ID: 'req-1'}, **more)
+        response = errors.error_response(environ, 409, 'No <b>.', codes.INVENTORY_INUSE)
+        return edge.call(response, environ)
+
+    def test_json(self):
+        self.assertEqual(
+            {
+                'status': 409,
+                'title': 'Conflict',
+                'detail': 'No <b>.',
+                'code': 'placement.inventory.inuse',
+                'request_id': 'req-1',
+            },
+            self.error().error,
+        )
+
+    def test_codes_are_new_in_1_23(self):
+        self.assertNotIn('code', self.error(Version(1, 22)).error)
+        self.assertIn('code', self.error(Version(1, 23)).error)
+
+    def test_the_media_type_follows_accept(self):
+        for accept, expected in (
+            ('', 'application/json'),
+            ('application/json', 'application/json'),
+            ('application/*', 'application/json'),
+            ('text/html', 'text/html; charset=UTF-8'),
+            ('application/json, text/html', 'text/html; charset=UTF-8'),
+            ('application/json, text/html;q=0.5', 'application/json'),
+            ('text/plain', 'text/plain; charset=UTF-8'),
+        ):
+            response = self.error(HTTP_ACCEPT=accept)
+            self.assertEqual(expected, response.headers['content-type'], accept)
+
+    def test_html_is_escaped(self):
+        self.assertIn(b'No &lt;b&gt;.', self.error(HTTP_ACCEPT='text/html').body)
+
+    def test_head_has_no_body(self):
+        self.assertEqual(b'', self.error(method='HEAD').body)
+
+
+def provoke(error):
+    """Return the response of a handler that raises an exception."""
+
+    @wsgi_wrapper.PlacementWsgify
+    def fails(req):
+        raise error
+
+    return edge.call(fails, edge.at(LATEST))
+
+
+@ddt.ddt
+class StatusesTest(base.BaseTestCase):
+    """The table from exceptions to statuses."""
+
+    @ddt.data(
+        (exception.ResourceProviderNotFound('u'), 404, 'placement.undefined_code'),
+        (exception.RouteNotFound(), 404, 'placement.undefined_code'),
+        (exception.MethodNotAllowed('GET'), 405, 'placement.undefined_code'),
+        (exception.UnknownTraits(['A']), 400, 'placement.undefined_code'),
+        (exception.ConcurrentChange('x'), 409, 'placement.concurrent_update'),
+        (exception.InventoryInUse(['VCPU'], 'u'), 409, 'placement.inventory.inuse'),
+        (exception.PolicyNotAuthorized('rule'), 403, 'placement.undefined_code'),
+        (exception.DatabaseUnavailable(), 503, 'placement.undefined_code'),
+        (exception.OutcomeUnknown(), 503, 'placement.undefined_code'),
+        (request.NotAcceptable(['a/b']), 406, 'placement.undefined_code'),
+        (request.BodyTooLarge(1), 413, 'placement.undefined_code'),
+        (request.UnsupportedMediaType(None, 'a/b'), 415, 'placement.undefined_code'),
+    )
+    @ddt.unpack
+    def test_status_and_code(self, error, status, code):
+        response = provoke(error)
+        self.assertEqual(status, response.status)
+        self.assertEqual(code, response.error['code'])
+        self.assertEqual(str(error), response.error['detail'])
+        self.assertEqual('1' if status == 503 else None, response.headers.get('retry-after'))
+
+    def test_every_exception_for_clients_has_a_status(self):
+        internal = (exception.UnsuitableDatabase, exception.PlacementException)
+        for value in vars(exception).values():
+            if isinstance(value, type) and value not in internal:
+                self.assertIsNotNone(errors.status_of(value.__new__(value)), value)
+
+    def test_an_exception_without_a_status_propagates(self):
+        for error in (ZeroDivisionError(), exception.UnsuitableDatabase('x')):
+            self.assertRaises(type(error), provoke, error)
+
+    def test_exceptions_of_webob(self):
+        response = provoke(webob.exc.HTTPGone('It is deleted.'))
+        self.assertEqual(410, response.status)
+        self.assertEqual('It is deleted.', response.error['detail'])
+        self.assertEqual('application/json', response.headers['content-type'])
+        response = provoke(webob.exc.HTTPMethodNotAllowed(headers={'Allow': 'GET'}))
+        self.assertEqual('GET', response.headers['allow'])
+
+    def test_a_method_that_is_not_allowed(self):
+        self.assertEqual(
+            'GET, PUT',
+            provoke(exception.MethodNotAllowed('DELETE', 'GET, PUT')).headers['allow'],
+        )
+        self.assertNotIn('allow', provoke(exception.MethodNotAllowed('DELETE')).headers)
