@@ -1,6 +1,4 @@
-"""Puts the application together, and does what has to be done at start."""
-
-from typing import Any
+"""Builds the application, and prepares the database at start."""
 
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
@@ -26,22 +24,23 @@ except ImportError:
 
 
 def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Application:
-    """The complete WSGI application of a parsed configuration.
+    """Return the complete WSGI application of a parsed configuration.
 
-    The database must be configured (`db_api.configure`). It is brought up to date first.
+    The database must be configured (`db_api.configure`). `update_database` is called first.
 
-    :param project_name: accepted for the sake of embedders; it changes nothing
+    :param project_name: ignored; programs that embed the service pass it
     """
+    del project_name
     policy.init(config)
     update_database(config)
     return _build(config)
 
 
 def update_database(conf: cfg.ConfigOpts) -> None:
-    """The work on the database that comes before the first request.
+    """Prepare the database for the first request.
 
-    Migrates the schema if `[placement_database] sync_on_startup` is true, then adds the standard
-    traits and resource classes that are missing.
+    Migrates the schema if `[placement_database] sync_on_startup` is true. Then inserts the missing
+    standard traits and resource classes.
 
     :raises exception.UnsuitableDatabase: the schema is older than this release, and
         `sync_on_startup` is false
@@ -55,8 +54,8 @@ def update_database(conf: cfg.ConfigOpts) -> None:
 
 
 def _build(conf: cfg.ConfigOpts) -> Application:
-    """The layers, from the innermost to the one that a request meets first."""
-    application: Any = handler.PlacementHandler()
+    """Return the application. The layer added last is the first to process a request."""
+    application: Application = handler.PlacementHandler()
     application = negotiation.MicroversionMiddleware(application)
     application = fault_wrap.FaultWrapper(application)
     application = auth.ContextMiddleware(application, conf)

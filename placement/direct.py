@@ -1,9 +1,8 @@
 """The API inside the process of the caller, without a server and without a port.
 
-Tools and other projects' tests talk to it as they would to a real service.
+Tools and the tests of other projects use it like a real service.
 """
 
-from collections.abc import Callable, Iterable, Mapping
 import io
 from types import TracebackType
 from typing import Any
@@ -16,31 +15,25 @@ from requests import adapters
 import urllib3
 import webob
 
-WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+from placement.http import Application
 
 
 class WSGIAdapter(adapters.HTTPAdapter):
     """A transport of the requests library that calls a WSGI application.
 
-    :param application: what is called
-    :param prefix: the URL below which the application is mounted
+    :param application: the application that serves the requests
+    :param prefix: the URL below which it is mounted
     """
 
-    def __init__(self, application: WSGIApplication, prefix: str) -> None:
+    def __init__(self, application: Application, prefix: str) -> None:
         super().__init__()
         self._application = application
         self._prefix = prefix
 
     def send(
-        self,
-        request: requests.PreparedRequest,
-        stream: bool = False,
-        timeout: Any = None,
-        verify: bool | str = True,
-        cert: Any = None,
-        proxies: Mapping[str, str] | None = None,
+        self, request: requests.PreparedRequest, *_args: Any, **_options: Any
     ) -> requests.Response:
-        """Answer a request; everything that is about connections is ignored."""
+        """Return the response of the application; options of connections are ignored."""
         assert request.url is not None and request.method is not None
         body = request.body or b''
         wsgi_request = webob.Request.blank(
@@ -50,12 +43,12 @@ class WSGIAdapter(adapters.HTTPAdapter):
             headers=dict(request.headers),
             body=body.encode() if isinstance(body, str) else body,
         )
-        answer = wsgi_request.get_response(self._application)
+        wsgi_response = wsgi_request.get_response(self._application)
         response = urllib3.HTTPResponse(
-            body=io.BytesIO(answer.body),
-            headers=urllib3.HTTPHeaderDict(answer.headerlist),
-            status=answer.status_int,
-            reason=answer.status.partition(' ')[2],
+            body=io.BytesIO(wsgi_response.body),
+            headers=urllib3.HTTPHeaderDict(wsgi_response.headerlist),
+            status=wsgi_response.status_int,
+            reason=wsgi_response.status.partition(' ')[2],
             version=11,
             preload_content=False,
         )
@@ -63,18 +56,18 @@ class WSGIAdapter(adapters.HTTPAdapter):
 
 
 class PlacementDirect:
-    """A context manager that gives a client of an application inside this process.
+    """A context manager whose value is a client of an application inside this process.
 
     ::
 
         with direct.PlacementDirect(conf, latest_microversion=True) as client:
             client.get('/allocation_candidates', params={'resources': 'VCPU:1'})
 
-    The options have to be registered on `conf` and parsed, and the database has to be
-    configured (`placement.db_api.configure`).
+    The options must be registered on `conf` and parsed, and the database must be configured
+    (`placement.db_api.configure`).
 
     :param conf: the configuration of the service; its `[api] auth_strategy` is set to noauth2
-    :param latest_microversion: ask for the latest microversion wherever a call names none
+    :param latest_microversion: request the latest microversion, unless a call names one
     """
 
     def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
@@ -84,7 +77,7 @@ class PlacementDirect:
         self.default_microversion = 'latest' if latest_microversion else None
 
     def __enter__(self) -> adapter.Adapter:
-        # Only those who enter pay for making the application.
+        # Importing `deploy` is slow, and importing this module must be fast.
         from placement import deploy
 
         url = f'http://{uuid.uuid4()}/placement'

@@ -1,8 +1,8 @@
-"""Error codes that a client finds in the `code` of an error (contract: `http.md` section 10.2).
+"""The error codes: values of `code` in error documents, new in microversion 1.23.
 
-A code tells apart conflicts that share one status: a client that reads
-`placement.concurrent_update` may read again and retry, one that reads
-`placement.inventory.inuse` may not. Codes are interface and never change.
+Codes distinguish errors with the same status. After `placement.concurrent_update` a client can
+read the object again and retry; after `placement.inventory.inuse` a retry does not help. Codes
+are part of the API and never change.
 """
 
 UNDEFINED_CODE = 'placement.undefined_code'

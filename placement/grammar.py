@@ -1,8 +1,8 @@
 """The grammar of query values: `resources`, `required`, `member_of` and `in_tree`.
 
-Pure text in, plain data out. Which forms a microversion knows is passed in as flags by the
-caller, so that nothing here looks a version up; whether a name exists is asked elsewhere.
-Every refusal is a `BadQueryValue`, whose sentence repeats what was sent.
+The functions are pure: text to plain data. Flags of the caller select the forms that the
+microversion allows. Whether a name exists is checked elsewhere. An invalid value raises
+`BadQueryValue`, whose sentence repeats the value.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,17 +16,20 @@ NOT = '!'
 
 
 def parse_resources(value: str) -> dict[str, int]:
-    """Read `CLASS:AMOUNT,...`; of a class given twice the last amount counts.
+    """Return the amount of each class in `CLASS:AMOUNT,...`.
 
-    Class names are taken literally. Amounts have the usual integer syntax, as `int` reads it.
+    If a class is repeated, the last amount applies. Class names are literal, without trimming.
+    Amounts have the integer syntax of `int`.
 
-    :raises BadQueryValue: for an item that is not a class and a positive amount
+    :raises BadQueryValue: an item is not a class and a positive amount
     """
     amounts = {}
     for item in value.split(','):
         name, colon, text = item.partition(':')
         if not colon:
-            raise exception.BadQueryValue('resources', value, f"'{item}' is not CLASS:AMOUNT")
+            raise exception.BadQueryValue(
+                'resources', value, f"'{item}' does not have the form CLASS:AMOUNT"
+            )
         amounts[name] = _amount(value, item, text)
     return amounts
 
@@ -46,41 +49,47 @@ def _amount(value: str, item: str, text: str) -> int:
 def parse_required(
     value: str, allow_forbidden: bool, allow_any: bool
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Read one value of `required`: names, `!names` and, as a whole value, `in:NAME,NAME`.
+    """Return the required and the forbidden traits of one value of `required`.
 
-    :returns: what has to be there, as sets of which one trait is enough each (a plain name is
-        a set of one), and the traits that may not be there
-    :raises BadQueryValue: for an empty item, or a form that the flags do not allow
+    The value is a list of `NAME` and `!NAME`, or `in:NAME,NAME`.
+
+    :param allow_forbidden: the microversion supports `!`
+    :param allow_any: the microversion supports `in:`
+    :returns: sets, of each of which one trait is required (a plain name is a set of one), and the
+        forbidden traits
+    :raises BadQueryValue: an item is empty, or the flags do not allow the form
     """
     any_of = value.startswith(ANY_OF)
     if any_of and not allow_any:
-        raise exception.BadQueryValue('required', value, "'in:' is not known in this microversion")
+        raise exception.BadQueryValue(
+            'required', value, "'in:' is not supported in this microversion"
+        )
     names = [item.strip() for item in value.removeprefix(ANY_OF if any_of else '').split(',')]
     forbidden = {name for name in names if name.startswith(NOT)}
     if forbidden and not allow_forbidden:
         raise exception.BadQueryValue(
-            'required', value, 'traits cannot be forbidden in this microversion'
+            'required', value, 'forbidden traits are not supported in this microversion'
         )
     if forbidden and any_of:
-        raise exception.BadQueryValue('required', value, "'!' has no meaning inside of 'in:'")
+        raise exception.BadQueryValue('required', value, "'in:' and '!' cannot be combined")
     required = list(dict.fromkeys(name for name in names if name not in forbidden))
-    # Any number of exclamation marks says no once.
-    refused = frozenset(name.lstrip(NOT) for name in forbidden)
-    if '' in required or '' in refused:
+    # Repeated exclamation marks are equivalent to one.
+    forbidden_names = frozenset(name.lstrip(NOT) for name in forbidden)
+    if '' in required or '' in forbidden_names:
         raise exception.BadQueryValue('required', value, 'a trait name is empty')
     if any_of:
         return (frozenset(required),), frozenset()
-    return tuple(frozenset((name,)) for name in required), refused
+    return tuple(frozenset((name,)) for name in required), forbidden_names
 
 
 def parse_repeated_required(
     values: Iterable[str], allow_forbidden: bool, allow_any: bool
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Read all values of one `required`, each as `parse_required` does.
+    """Return the required and the forbidden traits of all values of one `required`.
 
-    :returns: the different any-sets of all values, in the order of their first appearance, and
-        the forbidden traits of all values
-    :raises BadQueryValue: for the first value that is wrong
+    :returns: the distinct sets of `parse_required` for all values, in the order of their first
+        appearance, and the forbidden traits of all values
+    :raises BadQueryValue: a value is invalid
     """
     required: dict[frozenset[str], None] = {}
     forbidden: set[str] = set()
@@ -94,15 +103,19 @@ def parse_repeated_required(
 def parse_member_of(
     values: Sequence[str], allow_forbidden: bool, allow_many: bool = True
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Read all values of one `member_of`: `UUID`, `in:UUID,UUID`, `!UUID`, `!in:UUID,UUID`.
+    """Return the required and the forbidden aggregates of all values of one `member_of`.
 
-    :returns: the different sets of aggregates, of each of which one is needed, in the order of
+    A value has the form `UUID`, `in:UUID,UUID`, `!UUID` or `!in:UUID,UUID`.
+
+    :param allow_forbidden: the microversion supports `!`
+    :param allow_many: the microversion allows the parameter to be repeated
+    :returns: the distinct sets of aggregates, of each of which one is required, in the order of
         their first appearance, and the forbidden aggregates
-    :raises BadQueryValue: for what is no uuid, or a form that the flags do not allow
+    :raises BadQueryValue: an item is not a uuid, or the flags do not allow the form
     """
     if len(values) > 1 and not allow_many:
         raise exception.BadQueryValue(
-            'member_of', '&'.join(values), 'it can be given only once in this microversion'
+            'member_of', '&'.join(values), 'the parameter cannot be repeated in this microversion'
         )
     required: dict[frozenset[str], None] = {}
     forbidden: set[str] = set()
@@ -110,7 +123,7 @@ def parse_member_of(
         negative = value.startswith(NOT)
         if negative and not allow_forbidden:
             raise exception.BadQueryValue(
-                'member_of', value, 'aggregates cannot be forbidden in this microversion'
+                'member_of', value, 'forbidden aggregates are not supported in this microversion'
             )
         uuids = _aggregates(value, value.removeprefix(NOT) if negative else value)
         if negative:
@@ -122,7 +135,7 @@ def parse_member_of(
 
 def _aggregates(value: str, text: str) -> frozenset[str]:
     if ',' in text and not text.startswith(ANY_OF):
-        raise exception.BadQueryValue('member_of', value, "several aggregates need 'in:'")
+        raise exception.BadQueryValue('member_of', value, "a list of aggregates requires 'in:'")
     uuids = text.removeprefix(ANY_OF).split(',')
     for uuid in uuids:
         if not uuidutils.is_uuid_like(uuid):
@@ -131,11 +144,11 @@ def _aggregates(value: str, text: str) -> frozenset[str]:
 
 
 def parse_in_tree(value: str) -> str:
-    """Read the uuid of a provider; blanks around it do not count.
+    """Return the uuid of a provider in a value of `in_tree`, without surrounding blanks.
 
-    :raises BadQueryValue: for what is no uuid
+    :raises BadQueryValue: the value is not a uuid
     """
     uuid = value.strip()
     if not uuidutils.is_uuid_like(uuid):
-        raise exception.BadQueryValue('in_tree', value, 'it is not a uuid')
+        raise exception.BadQueryValue('in_tree', value, 'the value is not a uuid')
     return uuid

@@ -1,7 +1,7 @@
-"""Who may do what: the policy enforcer of this process.
+"""The policy enforcer of this process.
 
-The rules and their defaults are in `placement.policies`. oslo.policy reads the operator's
-file over them and reads it again when it changes.
+The rules and their defaults are in `placement.policies`. Rules in the policy file of the operator
+replace them. oslo.policy reads the file again when it changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,19 @@ def init(
     suppress_deprecation_warnings: bool = False,
     rules: Sequence[policy.RuleDefault] | None = None,
 ) -> None:
-    """Make the enforcer. Does nothing when there is one already; see `reset`.
+    """Create the enforcer, unless there is one already; see `reset`.
 
-    :param conf: the configuration to read `[oslo_policy]` from, parsed
-    :param suppress_deprecation_warnings: log nothing about rules of the operator's file
-        that replace a deprecated rule
-    :param rules: the rules to enforce instead of all those of the service
+    :param conf: the parsed configuration with `[oslo_policy]`
+    :param suppress_deprecation_warnings: do not log that rules in the policy file replace a
+        deprecated rule
+    :param rules: the rules to enforce; by default all rules of the service
     """
     global _enforcer
     if _enforcer is not None:
         return
     enforcer = policy.Enforcer(conf)
-    # Every rule has a default that once was different, and an operator who did not write
-    # a policy file can do nothing about a warning for each.
+    # The default of every rule has changed, and oslo.policy would log a warning for each one, even
+    # if the operator has no policy file.
     enforcer.suppress_default_change_warnings = True
     enforcer.suppress_deprecation_warnings = suppress_deprecation_warnings
     enforcer.register_defaults(policies.list_rules() if rules is None else rules)
@@ -45,7 +45,7 @@ def init(
 
 
 def reset() -> None:
-    """Forget the enforcer, so that `init` makes a new one."""
+    """Remove the enforcer, so that `init` creates a new one."""
     global _enforcer
     if _enforcer is not None:
         _enforcer.clear()
@@ -53,17 +53,20 @@ def reset() -> None:
 
 
 def set_rules(rules: policy.Rules, overwrite: bool = True) -> None:
-    """Enforce the given rules instead of, or beside, those that are enforced now."""
+    """Enforce the given rules.
+
+    :param overwrite: remove the current rules; otherwise they remain in addition
+    """
     assert _enforcer is not None, 'placement.policy.init() was not called'
     _enforcer.set_rules(rules, overwrite=overwrite)
 
 
 def get_enforcer() -> policy.Enforcer:
-    """Give the enforcer to the command line tools of oslo.policy.
+    """Return the enforcer for the command line tools of oslo.policy.
 
-    They look it up by the entry point `oslo.policy.enforcer` and work on the process-wide
-    configuration. It is parsed here, for the project `placement`, from the files that the
-    tool was told on its command line or else from where the service looks.
+    The tools load this function by the entry point `oslo.policy.enforcer` and use the process-wide
+    configuration. It is parsed here for the project `placement`, unless the tool has parsed
+    configuration files that its command line names.
     """
     conf = cfg.CONF
     if not _read_files(conf):
@@ -86,18 +89,18 @@ def authorize(
     target: Mapping[str, Any],
     do_raise: bool = True,
 ) -> bool:
-    """Tell whether the caller may do something.
+    """Return whether the policy allows the caller an action.
 
-    :param context: the context of the request: who is calling, with which roles and scope
+    :param context: the identity, the roles and the scope of the caller
     :param action: the name of a rule
-    :param target: what it is done to; rules compare its items with those of the caller
-    :param do_raise: raise instead of giving False
-    :raises PolicyNotAuthorized: the rule, or the scope of the token, does not allow it
-    :raises policy.PolicyNotRegistered: there is no such rule
+    :param target: attributes of the object of the action; rules compare them with the caller
+    :param do_raise: raise PolicyNotAuthorized instead of returning False
+    :raises PolicyNotAuthorized: the rule or the scope of the token does not allow the action
+    :raises policy.PolicyNotRegistered: the rule does not exist
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
     try:
-        # With do_raise a scope that does not fit raises as well, and tells which fits.
+        # With do_raise, oslo.policy also raises if the scope of the token is not allowed.
         return bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)

@@ -1,7 +1,7 @@
-"""Checking documents and query strings against JSON schemas.
+"""Validation of documents and query strings against JSON schemas.
 
-A schema is plain data (`placement.schemas`). The first document checked against it compiles
-a validator, which is kept: schemas are constants, there are a few dozen of them.
+A schema is plain data (`placement.schemas`). The first validation against a schema compiles a
+validator, which is cached: schemas are constants, and there are a few dozen of them.
 """
 
 from collections.abc import Mapping
@@ -17,22 +17,22 @@ _FORMATS = jsonschema.FormatChecker(formats=())
 
 @_FORMATS.checks('uuid')
 def _is_uuid(value: Any) -> bool:
-    """Whether a text is a uuid in any form; what is no text is the business of `type`."""
+    """Return whether a text is a uuid in any form; `type` rejects values that are not texts."""
     return not isinstance(value, str) or uuidutils.is_uuid_like(value)
 
 
-# Schema by identity -> the schema itself, so that its identity is not given away, and its
-# validator.
+# id() of a schema -> the schema and its validator. The reference to the schema prevents Python from
+# reusing the id for another object.
 _validators: dict[int, tuple[Schema, jsonschema.protocols.Validator]] = {}
 
-# A client is shown what is wrong, not the megabyte that it sent.
+# In characters. The error does not repeat a large document.
 _LONGEST_PROBLEM = 1000
 
 
 def problem(schema: Schema, document: Any) -> str | None:
-    """What is wrong with a document, in one line: the value and the rule it breaks.
+    """Return the first violation in a document, in one line: the value and the violated rule.
 
-    None when the document is valid.
+    :returns: None if the document is valid
     """
     validator = _validator(schema)
     try:
@@ -43,18 +43,18 @@ def problem(schema: Schema, document: Any) -> str | None:
 
 
 def has_nul(document: Any) -> bool:
-    """Whether any text of a document, keys included, contains a NUL character."""
-    waiting = [document]
-    while waiting:
-        value = waiting.pop()
+    """Return whether any text of a document, keys included, contains a NUL character."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
         if isinstance(value, str):
             if '\0' in value:
                 return True
         elif isinstance(value, dict):
-            waiting.extend(value)
-            waiting.extend(value.values())
+            pending.extend(value)
+            pending.extend(value.values())
         elif isinstance(value, list):
-            waiting.extend(value)
+            pending.extend(value)
     return False
 
 

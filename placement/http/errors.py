@@ -110,7 +110,7 @@ def unexpected(environ: Environ) -> webob.Response:
 def unauthorized(environ: Environ) -> webob.Response:
     """Return the response to a request that is not authenticated.
 
-    Its document has the form that keystonemiddleware uses, not that of other errors.
+    Its document does not have the form of other errors, because clients expect this one.
     """
     status = HTTPStatus.UNAUTHORIZED
     document = {

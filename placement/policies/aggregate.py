@@ -1,4 +1,4 @@
-"""Rules of aggregates."""
+"""Policy rules of aggregates."""
 
 from oslo_policy import policy
 
@@ -9,7 +9,7 @@ UPDATE = 'placement:resource_providers:aggregates:update'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of aggregates."""
+    """Return the rules of aggregates."""
     return [
         base.rule(
             LIST,

@@ -1,4 +1,4 @@
-"""Rules of allocations."""
+"""Policy rules of allocations."""
 
 from oslo_policy import policy
 
@@ -12,12 +12,12 @@ PROVIDER_LIST = 'placement:resource_providers:allocations:list'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of allocations."""
+    """Return the rules of allocations."""
     return [
         base.rule(
             MANAGE,
             base.ADMIN_OR_SERVICE_API,
-            'Replace the allocations of many consumers at once.',
+            'Replace the allocations of several consumers.',
             ('POST', '/allocations'),
         ),
         base.rule(

@@ -1,4 +1,4 @@
-"""Rules of allocation candidates."""
+"""Policy rules of allocation candidates."""
 
 from oslo_policy import policy
 
@@ -8,7 +8,7 @@ LIST = 'placement:allocation_candidates:list'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of allocation candidates."""
+    """Return the rules of allocation candidates."""
     return [
         base.rule(
             LIST,

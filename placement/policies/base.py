@@ -1,4 +1,4 @@
-"""The rules that the rules of the routes are made of."""
+"""The rules to which the rules of the routes refer."""
 
 from oslo_policy import policy
 
@@ -10,18 +10,18 @@ ADMIN_OR_PROJECT_READER_OR_SERVICE_API = 'rule:admin_or_project_reader_or_servic
 
 PROJECT_SCOPE = ['project']
 
-# Before the roles service and reader were told apart, one rule guarded everything. With
-# `[oslo_policy] enforce_new_defaults = false` it still opens every door.
+# Formerly this rule protected all routes. With `[oslo_policy] enforce_new_defaults = false`, the
+# role admin is still sufficient for every request.
 LEGACY_ADMIN = policy.DeprecatedRule(
     name=ADMIN_API,
     check_str='role:admin',
-    deprecated_reason='The API distinguishes the roles admin, service and reader now.',
+    deprecated_reason='The API now distinguishes the roles admin, service and reader.',
     deprecated_since='Wallaby',
 )
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules that other rules refer to."""
+    """Return the rules to which other rules refer."""
     return [
         policy.RuleDefault(
             name='admin_api',
@@ -32,7 +32,7 @@ def list_rules() -> list[policy.RuleDefault]:
         policy.RuleDefault(
             name='service_api',
             check_str='role:service',
-            description='Another service of the cloud, such as the one that runs servers.',
+            description='Another service of the cloud, such as the compute service.',
             scope_types=PROJECT_SCOPE,
             deprecated_rule=LEGACY_ADMIN,
         ),
@@ -46,7 +46,7 @@ def list_rules() -> list[policy.RuleDefault]:
         policy.RuleDefault(
             name='project_reader_api',
             check_str='role:reader and project_id:%(project_id)s',
-            description='Who may read what belongs to the project of the request.',
+            description='A reader of the project that the request names.',
             deprecated_rule=LEGACY_ADMIN,
         ),
         policy.RuleDefault(
@@ -62,9 +62,9 @@ def list_rules() -> list[policy.RuleDefault]:
 def rule(
     name: str, check_str: str, description: str, *operations: tuple[str, str]
 ) -> policy.DocumentedRuleDefault:
-    """Make the rule of a route.
+    """Return the rule of one or more routes.
 
-    Takes the operations that the rule guards as pairs of method and path.
+    :param operations: pairs of method and path that the rule protects
     """
     return policy.DocumentedRuleDefault(
         name=name,

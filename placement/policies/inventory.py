@@ -1,4 +1,4 @@
-"""Rules of inventories."""
+"""Policy rules of inventories."""
 
 from oslo_policy import policy
 
@@ -12,18 +12,18 @@ DELETE = 'placement:resource_providers:inventories:delete'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of inventories."""
+    """Return the rules of inventories."""
     return [
         base.rule(
             LIST,
             base.ADMIN_OR_SERVICE_API,
-            'List the inventory of a resource provider.',
+            'List the inventories of a resource provider.',
             ('GET', '/resource_providers/{uuid}/inventories'),
         ),
         base.rule(
             CREATE,
             base.ADMIN_OR_SERVICE_API,
-            'Add inventory of one class to a resource provider.',
+            'Create the inventory of one class of a resource provider.',
             ('POST', '/resource_providers/{uuid}/inventories'),
         ),
         base.rule(
@@ -35,14 +35,14 @@ def list_rules() -> list[policy.RuleDefault]:
         base.rule(
             UPDATE,
             base.ADMIN_OR_SERVICE_API,
-            'Replace the inventory of a resource provider, all of it or that of one class.',
+            'Replace all inventories of a resource provider, or the inventory of one class.',
             ('PUT', '/resource_providers/{uuid}/inventories'),
             ('PUT', '/resource_providers/{uuid}/inventories/{resource_class}'),
         ),
         base.rule(
             DELETE,
             base.ADMIN_OR_SERVICE_API,
-            'Delete the inventory of a resource provider, all of it or that of one class.',
+            'Delete all inventories of a resource provider, or the inventory of one class.',
             ('DELETE', '/resource_providers/{uuid}/inventories'),
             ('DELETE', '/resource_providers/{uuid}/inventories/{resource_class}'),
         ),

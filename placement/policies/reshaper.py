@@ -1,4 +1,4 @@
-"""Rules of the reshaper."""
+"""Policy rules of the reshaper."""
 
 from oslo_policy import policy
 
@@ -8,12 +8,12 @@ RESHAPE = 'placement:reshaper:reshape'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of the reshaper."""
+    """Return the rules of the reshaper."""
     return [
         base.rule(
             RESHAPE,
             base.SERVICE_API,
-            'Move inventory between resource providers, with the allocations of it.',
+            'Move inventories and their allocations between resource providers.',
             ('POST', '/reshaper'),
         ),
     ]

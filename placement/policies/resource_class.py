@@ -1,4 +1,4 @@
-"""Rules of resource classes."""
+"""Policy rules of resource classes."""
 
 from oslo_policy import policy
 
@@ -12,7 +12,7 @@ DELETE = 'placement:resource_classes:delete'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of resource classes."""
+    """Return the rules of resource classes."""
     return [
         base.rule(
             LIST,
@@ -35,7 +35,7 @@ def list_rules() -> list[policy.RuleDefault]:
         base.rule(
             UPDATE,
             base.ADMIN_OR_SERVICE_API,
-            'Update a resource class, or make sure that it exists.',
+            'Rename a resource class, or create it if it does not exist.',
             ('PUT', '/resource_classes/{name}'),
         ),
         base.rule(

@@ -1,4 +1,4 @@
-"""Rules of resource providers."""
+"""Policy rules of resource providers."""
 
 from oslo_policy import policy
 
@@ -12,7 +12,7 @@ DELETE = 'placement:resource_providers:delete'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of resource providers."""
+    """Return the rules of resource providers."""
     return [
         base.rule(
             LIST,

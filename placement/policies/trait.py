@@ -1,4 +1,4 @@
-"""Rules of traits."""
+"""Policy rules of traits."""
 
 from oslo_policy import policy
 
@@ -14,7 +14,7 @@ PROVIDER_DELETE = 'placement:resource_providers:traits:delete'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of traits."""
+    """Return the rules of traits."""
     return [
         base.rule(
             LIST,
@@ -25,13 +25,13 @@ def list_rules() -> list[policy.RuleDefault]:
         base.rule(
             SHOW,
             base.ADMIN_OR_SERVICE_API,
-            'Tell whether a trait exists.',
+            'Check whether a trait exists.',
             ('GET', '/traits/{name}'),
         ),
         base.rule(
             UPDATE,
             base.ADMIN_OR_SERVICE_API,
-            'Make sure that a trait exists.',
+            'Create a trait if it does not exist.',
             ('PUT', '/traits/{name}'),
         ),
         base.rule(
@@ -55,7 +55,7 @@ def list_rules() -> list[policy.RuleDefault]:
         base.rule(
             PROVIDER_DELETE,
             base.ADMIN_OR_SERVICE_API,
-            'Take all traits from a resource provider.',
+            'Remove all traits from a resource provider.',
             ('DELETE', '/resource_providers/{uuid}/traits'),
         ),
     ]

@@ -1,4 +1,4 @@
-"""Rules of usages."""
+"""Policy rules of usages."""
 
 from oslo_policy import policy
 
@@ -9,18 +9,18 @@ TOTAL_USAGES = 'placement:usages'
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Give the rules of usages."""
+    """Return the rules of usages."""
     return [
         base.rule(
             PROVIDER_USAGES,
             base.ADMIN_OR_SERVICE_API,
-            'Show what is used of a resource provider.',
+            'Show the usages of a resource provider.',
             ('GET', '/resource_providers/{uuid}/usages'),
         ),
         base.rule(
             TOTAL_USAGES,
             base.ADMIN_OR_PROJECT_READER_OR_SERVICE_API,
-            'Show what a project uses, or one of its users.',
+            'Show the total usages of a project, or of a user in a project.',
             ('GET', '/usages'),
         ),
     ]

@@ -6,7 +6,7 @@ from placement.schemas import common
 
 _AGGREGATES = {
     'type': 'array',
-    # Any form of a uuid, stored as it was sent: it must fit the column.
+    # Any form of a uuid that fits the column. It is stored unchanged.
     'items': {**common.UUID, 'maxLength': 36},
     'uniqueItems': True,
 }

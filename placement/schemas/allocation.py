@@ -23,7 +23,7 @@ _BY_PROVIDER = {
         common.UUID_KEY: {
             'type': 'object',
             'properties': {
-                # As GET shows it. It is not compared with anything.
+                # Accepted because responses to GET have it. It is ignored.
                 'generation': common.GENERATION,
                 'resources': _RESOURCES,
             },
@@ -34,8 +34,8 @@ _BY_PROVIDER = {
     'additionalProperties': False,
 }
 
-# Request groups to the providers that serve them, as candidates show them: their shape is
-# checked, nothing is done with them. The group without a suffix is not looked at.
+# Request groups -> their providers, as in allocation candidates. The schema checks the form of the
+# groups with a suffix. The values are ignored.
 _MAPPINGS = {
     'type': 'object',
     'minProperties': 1,
@@ -48,7 +48,7 @@ _CONSUMER_TYPE = {**common.IDENTIFIER, 'pattern': r'^[A-Z0-9_]+\Z'}
 
 
 def _extended(schema: Schema, properties: Schema, required: bool = True) -> Schema:
-    """A schema of an object with further properties, required ones unless told otherwise."""
+    """Return the schema of an object with further properties, which are required by default."""
     return {
         **schema,
         'properties': {**schema['properties'], **properties},
@@ -57,7 +57,7 @@ def _extended(schema: Schema, properties: Schema, required: bool = True) -> Sche
 
 
 def _keyed_by_consumer(schema: Schema) -> Schema:
-    """The schema of an object from consumers to what PUT takes for one of them."""
+    """Return the schema of an object whose keys are consumers and whose values are PUT bodies."""
     return {
         'type': 'object',
         'minProperties': 1,
@@ -95,7 +95,8 @@ _V1_0: Schema = {
 }
 _V1_8 = _extended(_V1_0, _OWNER)
 
-# From 1.12 on by provider. PUT could not clear a consumer until 1.28, POST always could.
+# New in microversion 1.12: an object keyed by provider. POST, new in 1.13, accepts an empty object,
+# which deletes all allocations of the consumer. PUT accepts it since 1.28.
 _V1_13: Schema = {
     'type': 'object',
     'properties': {'allocations': _BY_PROVIDER, **_OWNER},

@@ -1,24 +1,25 @@
 """Schemas of the inventories of a resource provider; they are the same in all microversions."""
 
+from placement import capacity
 from placement.schemas import common
 
-_AMOUNT = {'type': 'integer', 'minimum': 1, 'maximum': common.MAX_INT}
+_AMOUNT = {'type': 'integer', 'minimum': 1, 'maximum': capacity.MAX_INT}
 
-_RECORD = {
+_INVENTORY = {
     'resource_provider_generation': common.GENERATION,
     'total': _AMOUNT,
-    'reserved': {'type': 'integer', 'minimum': 0, 'maximum': common.MAX_INT},
+    'reserved': {'type': 'integer', 'minimum': 0, 'maximum': capacity.MAX_INT},
     'min_unit': _AMOUNT,
     'max_unit': _AMOUNT,
     'step_size': _AMOUNT,
-    # What a single precision column can hold.
+    # The range of a single-precision column.
     'allocation_ratio': {'type': 'number', 'minimum': -3.40282e38, 'maximum': 3.40282e38},
 }
 
 POST_INVENTORY = {
     'type': 'object',
     'properties': {
-        **_RECORD,
+        **_INVENTORY,
         'resource_class': {'type': 'string', 'pattern': common.RESOURCE_CLASS_NAME},
     },
     'required': ['resource_class', 'total'],
@@ -27,7 +28,7 @@ POST_INVENTORY = {
 
 PUT_INVENTORY = {
     'type': 'object',
-    'properties': _RECORD,
+    'properties': _INVENTORY,
     'required': ['resource_provider_generation', 'total'],
     'additionalProperties': False,
 }
@@ -38,11 +39,11 @@ PUT_INVENTORIES = {
         'resource_provider_generation': common.GENERATION,
         'inventories': {
             'type': 'object',
-            # Keyed by resource class. A key that cannot be the name of a class is an unknown
-            # class like any other; what it stands for has to be a record all the same.
+            # Keyed by resource class. The schema accepts invalid names, which are reported as
+            # unknown classes. Their values must be valid inventories.
             'additionalProperties': {
                 'type': 'object',
-                'properties': _RECORD,
+                'properties': _INVENTORY,
                 'required': ['total'],
                 'additionalProperties': False,
             },

@@ -17,7 +17,7 @@ def _schema(version: microversion.Version) -> dict[str, Any]:
                 'patternProperties': {common.UUID_KEY: inventory.PUT_INVENTORIES},
                 'additionalProperties': False,
             },
-            # What POST /allocations takes, or nothing.
+            # The body of POST /allocations, which may be empty here.
             'allocations': {**allocation.POST.pick(version), 'minProperties': 0},
         },
         'required': ['inventories', 'allocations'],

@@ -49,9 +49,9 @@ _TEXT = {'type': 'string'}
 _STRICT_UUID = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
 
 
-def _query(*names: str) -> dict:
-    """The schema of a query that may have these parameters."""
-    known = {
+def _query(*names: str) -> dict[str, Any]:
+    """Return the schema of a query string that may have these parameters."""
+    parameters = {
         'name': _TEXT,
         'uuid': _STRICT_UUID,
         'member_of': _TEXT,
@@ -61,7 +61,7 @@ def _query(*names: str) -> dict:
     }
     return {
         'type': 'object',
-        'properties': {name: known[name] for name in names},
+        'properties': {name: parameters[name] for name in names},
         'additionalProperties': False,
     }
 

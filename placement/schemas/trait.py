@@ -18,7 +18,7 @@ PUT_TRAITS = {
 QUERY = {
     'type': 'object',
     'properties': {
-        # An operator, a colon, and what it applies to.
+        # An operator (`in` or `startswith`), a colon and its operand.
         'name': {'type': 'string', 'pattern': ':'},
         'associated': {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'},
     },

@@ -1,7 +1,6 @@
 """The service as a WSGI application.
 
-Servers load `placement.wsgi.api`, whose `application` is made when it is imported, or call
-`init_application` themselves.
+Servers import `placement.wsgi.api`, which creates its `application`, or call `init_application`.
 """
 
 import gc
@@ -20,9 +19,9 @@ from placement.http import Application
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
-# Few objects of a request are in reference cycles, so the collector has little to find. Compiled
-# statements are in cycles; `db.statement_cache` runs the collector when it evicts them.
-_COLLECT_AFTER = (50_000, 20, 50)
+# Thresholds of the garbage collector. Few objects of a request are in reference cycles. Compiled
+# statements are; `db.statement_cache` runs the collector when it evicts them.
+_GC_THRESHOLDS = (50_000, 20, 50)
 
 # C0 without tab and newline, DEL, and C1.
 _CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
@@ -33,14 +32,14 @@ LOG = logging.getLogger(__name__)
 
 
 def init_application() -> Application:
-    """Read the configuration, prepare logging and the database, and make the application.
+    """Read the configuration, set up logging and the database, and return the application.
 
-    :raises cfg.ConfigFilesNotFoundError: there is no placement.conf where the environment
-        variable `OS_PLACEMENT_CONFIG_DIR` says
+    :raises cfg.ConfigFilesNotFoundError: the directory `OS_PLACEMENT_CONFIG_DIR` of the environment
+        has no placement.conf
     :raises cfg.RequiredOptError: `[placement_database] connection` is not set
-    :raises exception.UnsuitableDatabase: the service cannot work with the database; the text says
-        what to do
-    :raises ValueError: an option has a value that it cannot have
+    :raises exception.UnsuitableDatabase: the setup of the database is unsupported; the sentence
+        names the remedy
+    :raises ValueError: an option has an invalid value
     """
     config = _read_configuration()
     _set_up_logging(config)
@@ -50,23 +49,24 @@ def init_application() -> Application:
         config.log_opt_values(LOG, logging.DEBUG)
     if profiles := os.environ.get(PROFILER_DIR):
         application = _profiled(application, profiles)
-    calm_collector()
+    tune_garbage_collector()
     return application
 
 
-def calm_collector() -> None:
-    """Let the garbage collector of a process that serves work less.
+def tune_garbage_collector() -> None:
+    """Let the garbage collector run less often in a process that serves requests.
 
-    What is there by now stays. A long answer makes many objects, and the collector would walk
-    through all of this again and again meanwhile: that took as long as the answer itself.
+    PERF: a large response creates many objects. With the default thresholds the collector
+    traverses all objects of the process repeatedly meanwhile, which took as long as the response
+    itself. The existing objects are excluded from collection.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _read_configuration() -> cfg.ConfigOpts:
-    """Parse the configuration into an object of its own.
+    """Return a new configuration object, parsed and validated.
 
     The process-wide object may belong to another service in the same process.
     """
@@ -94,10 +94,10 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
 
 
 class _Printable(std_logging.Formatter):
-    """Writes control characters as `\\u001b`, the form that is valid in JSON too.
+    r"""Writes control characters as `\u001b`, a form that is valid in JSON too.
 
-    Text of clients reaches the log in many ways: in the context of a record, in messages of
-    libraries, in tracebacks. A terminal that shows the log must not interpret it.
+    The context of a log record, messages of libraries and tracebacks can contain text of clients.
+    A terminal that displays the log must not interpret it.
     """
 
     def __init__(self, inner: std_logging.Formatter | None, colored: bool) -> None:
@@ -117,8 +117,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _profiled(application: Application, directory: str) -> Application:
-    """Let each request write a profile, a file for cProfile's readers, into a directory."""
-    # Only installed where someone profiles.
+    """Return an application that writes a profile of each request into a directory."""
+    # werkzeug is an optional requirement, for profiling only.
     from werkzeug.middleware import profiler
 
     pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
@@ -126,12 +126,12 @@ def _profiled(application: Application, directory: str) -> Application:
         application,
         stream=None,
         profile_dir=directory,
-        filename_format=_profile_name,  # type: ignore[arg-type]
+        filename_format=_profile_name,  # type: ignore[arg-type]  # werkzeug annotates text only
     )
 
 
 def _profile_name(environ: dict[str, Any]) -> str:
-    # A path may be longer than the name of a file may be.
+    # A path can be longer than the limit of file names.
     path = environ['PATH_INFO'].strip('/').replace('/', '.')[:150] or 'root'
-    facts = environ['werkzeug.profiler']
-    return f'{environ["REQUEST_METHOD"]}.{path}.{facts["elapsed"]:.0f}ms.{facts["time"]:.6f}.prof'
+    times = environ['werkzeug.profiler']
+    return f'{environ["REQUEST_METHOD"]}.{path}.{times["elapsed"]:.0f}ms.{times["time"]:.6f}.prof'

@@ -1,4 +1,4 @@
-"""The module that a WSGI server loads: `application` is the service of this process."""
+"""The module that a WSGI server imports: `application` is the service."""
 
 from placement import wsgi
 

@@ -52,7 +52,7 @@ class Service:
         db_api.configure(config)
         self.application = deploy.loadapp(config)
         self.engine = db_api.get_placement_engine()
-        wsgi.calm_collector()
+        wsgi.tune_garbage_collector()
 
     def ask(self, request: Request) -> bytes:
         """Send a request, and give the body of the answer.

@@ -1,21 +1,21 @@
-"""The API tests: one gabbi file of `gabbits/` is one arc of requests."""
+"""The API tests: each gabbi file of `gabbits/` is one sequence of requests."""
 
-import os
+import pathlib
 import unittest
 
 from gabbi import driver
 
 from placement.tests.functional.fixtures import gabbi_handlers, gabbits
 
-TESTS_DIR = os.path.join(os.path.dirname(__file__), 'gabbits')
+TESTS_DIR = pathlib.Path(__file__).parent / 'gabbits'
 
 
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """Make a suite of each file (the `load_tests` protocol of unittest)."""
+    """Return a suite with a test case for each file (the `load_tests` protocol of unittest)."""
     return driver.build_tests(
-        TESTS_DIR,
+        str(TESTS_DIR),
         loader,
         intercept=lambda: gabbits.application,
         test_loader_name=__name__,

@@ -1,4 +1,4 @@
-"""The API in the process of its caller."""
+"""The API inside the process of the caller."""
 
 from keystoneauth1 import adapter
 import requests
@@ -12,25 +12,25 @@ class DirectTest(base.TestCase):
         super().setUp()
         self.conf = self.service.conf_fixture.conf
 
-    def test_requests_and_answers(self):
+    def test_requests_and_responses(self):
         with direct.PlacementDirect(self.conf) as client:
             self.assertIsInstance(client, adapter.Adapter)
-            answer = client.post(
+            response = client.post(
                 '/resource_providers', json={'name': 'a name'}, microversion='1.20'
             )
-            self.assertEqual(200, answer.status_code)
-            uuid = answer.json()['uuid']
-            answer = client.get('/resource_providers', params={'name': 'a name'})
-            self.assertEqual([uuid], [rp['uuid'] for rp in answer.json()['resource_providers']])
-            self.assertEqual('placement 1.0', answer.headers['openstack-api-version'])
+            self.assertEqual(200, response.status_code)
+            uuid = response.json()['uuid']
+            response = client.get('/resource_providers', params={'name': 'a name'})
+            self.assertEqual([uuid], [rp['uuid'] for rp in response.json()['resource_providers']])
+            self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
             self.assertEqual(204, client.delete(f'/resource_providers/{uuid}').status_code)
 
-    def test_the_mount_point(self):
+    def test_urls_have_the_mount_point(self):
         with direct.PlacementDirect(self.conf) as client:
             self.assertRegex(client.get_endpoint(), r'^http://[0-9a-f-]{36}/placement$')
-            answer = client.post('/resource_providers', json={'name': 'a'})
+            response = client.post('/resource_providers', json={'name': 'a'})
             self.assertRegex(
-                answer.headers['location'], rf'^{client.get_endpoint()}/resource_providers/'
+                response.headers['location'], rf'^{client.get_endpoint()}/resource_providers/'
             )
 
     def test_errors_do_not_raise(self):
@@ -45,29 +45,29 @@ class DirectTest(base.TestCase):
         self.assertEqual('placement 1.39', latest)
         self.assertEqual('placement 1.3', named.headers['openstack-api-version'])
 
-    def test_reshaping_under_the_policy_as_shipped(self):
+    def test_reshaping_with_the_default_policy(self):
         self.service.conf_fixture.config(group='oslo_policy', enforce_new_defaults=True)
         with direct.PlacementDirect(self.conf, latest_microversion=True) as client:
-            answer = client.post('/reshaper', json={'inventories': {}, 'allocations': {}})
-        self.assertNotEqual(403, answer.status_code)
+            response = client.post('/reshaper', json={'inventories': {}, 'allocations': {}})
+        self.assertNotEqual(403, response.status_code)
 
-    def test_it_turns_authentication_off(self):
+    def test_authentication_is_disabled(self):
         self.service.conf_fixture.config(group='api', auth_strategy='keystone')
         with direct.PlacementDirect(self.conf) as client:
             self.assertEqual('noauth2', self.conf.api.auth_strategy)
             self.assertEqual(200, client.get('/resource_providers').status_code)
 
-    def test_afterwards_it_is_gone(self):
+    def test_the_application_is_unreachable_after_the_context(self):
         with direct.PlacementDirect(self.conf) as client:
             url = client.get_endpoint()
         self.assertRaises(requests.RequestException, requests.get, url)
         self.assertRaises(Exception, client.get, '/')
 
-    def test_two_at_a_time(self):
+    def test_two_clients_at_the_same_time(self):
         with (
-            direct.PlacementDirect(self.conf) as one,
-            direct.PlacementDirect(self.conf) as other,
+            direct.PlacementDirect(self.conf) as first,
+            direct.PlacementDirect(self.conf) as second,
         ):
-            one.post('/resource_providers', json={'name': 'a'})
-            found = other.get('/resource_providers').json()['resource_providers']
-        self.assertEqual(['a'], [provider['name'] for provider in found])
+            first.post('/resource_providers', json={'name': 'a'})
+            providers = second.get('/resource_providers').json()['resource_providers']
+        self.assertEqual(['a'], [provider['name'] for provider in providers])

@@ -1,4 +1,4 @@
-"""The service below a prefix of the URL, as behind most web servers."""
+"""The service below a URL prefix, as behind most web servers."""
 
 from oslotest import base
 import requests
@@ -9,7 +9,7 @@ from placement.tests.functional.fixtures import placement as placement_fixture
 HOST = '5e0c9a6f-0000-4000-8000-000000000001'
 
 
-class MountPrefix(base.BaseTestCase):
+class MountPrefixTest(base.BaseTestCase):
     """`PlacementFixture` serves below `/placement`."""
 
     def setUp(self) -> None:
@@ -24,15 +24,15 @@ class MountPrefix(base.BaseTestCase):
             self.endpoint + path,
             headers=headers,
             timeout=10,
-            **options,  # type: ignore[arg-type]
+            **options,  # type: ignore[arg-type]  # options of any type
         )
 
     def test_locations_have_host_and_prefix(self) -> None:
-        answer = self.request('POST', '/resource_providers', json={'name': 'host', 'uuid': HOST})
-        self.assertEqual(f'{self.endpoint}/resource_providers/{HOST}', answer.headers['location'])
+        response = self.request('POST', '/resource_providers', json={'name': 'host', 'uuid': HOST})
+        self.assertEqual(f'{self.endpoint}/resource_providers/{HOST}', response.headers['location'])
         for path in ('/resource_classes/CUSTOM_A', '/traits/CUSTOM_A'):
-            answer = self.request('PUT', path)
-            self.assertEqual(self.endpoint + path, answer.headers['location'])
+            response = self.request('PUT', path)
+            self.assertEqual(self.endpoint + path, response.headers['location'])
 
     def test_links_have_the_prefix_only(self) -> None:
         self.request('POST', '/resource_providers', json={'name': 'host', 'uuid': HOST})
@@ -49,11 +49,11 @@ class MountPrefix(base.BaseTestCase):
         document = self.request('GET', '/resource_classes/VCPU').json()
         self.assertEqual('/placement/resource_classes/VCPU', document['links'][0]['href'])
 
-    def test_the_root_is_where_it_is_mounted(self) -> None:
+    def test_the_root_is_below_the_prefix(self) -> None:
         for path in ('', '/'):
-            answer = self.request('GET', path)
-            self.assertEqual(200, answer.status_code)
-            self.assertEqual('v1.0', answer.json()['versions'][0]['id'])
+            response = self.request('GET', path)
+            self.assertEqual(200, response.status_code)
+            self.assertEqual('v1.0', response.json()['versions'][0]['id'])
 
     def test_unknown_paths_are_below_the_prefix(self) -> None:
         self.assertEqual(404, self.request('GET', '/placement').status_code)

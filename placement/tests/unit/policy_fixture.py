@@ -1,4 +1,4 @@
-"""The policy of a test."""
+"""A fixture that sets the policy of a test."""
 
 from collections.abc import Mapping
 import copy
@@ -11,7 +11,7 @@ from placement import policies, policy
 
 
 class PolicyFixture(fixtures.Fixture):
-    """A fresh enforcer with the default rules, and an operator's file that need not exist."""
+    """A new enforcer with the default rules and an optional policy file below the state path."""
 
     def __init__(self, conf_fixture: config_fixture.Config):
         super().__init__()
@@ -23,7 +23,7 @@ class PolicyFixture(fixtures.Fixture):
         self.conf_fixture.config(
             group='oslo_policy', policy_file=f'{state_path}/etc/placement/policy.yaml'
         )
-        # An outer fixture gets its enforcer back.
+        # The clean-up restores the enforcer of an outer fixture.
         self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', None))
         policy.init(
             self.conf_fixture.conf,
@@ -33,9 +33,9 @@ class PolicyFixture(fixtures.Fixture):
 
     @staticmethod
     def set_rules(rules: Mapping[str, str], overwrite: bool = True) -> None:
-        """Enforce other rules from now on.
+        """Enforce other rules.
 
-        :param rules: check strings by the names of rules
-        :param overwrite: forget the rules before; without it they stay beside the new ones
+        :param rules: name of each rule -> check string
+        :param overwrite: remove the current rules; otherwise they remain in addition
         """
         policy.set_rules(oslo_policy.Rules.from_dict(dict(rules)), overwrite=overwrite)

@@ -115,6 +115,27 @@ class DeclarationsTest(base.BaseTestCase):
             for application in methods.values():
                 self.assertTrue(application.undecorated.__doc__)
 
+    def test_a_path_of_a_later_microversion_does_not_exist(self):
+        """The error does not reveal that a later microversion has the path."""
+        application = handler.PlacementHandler()
+        paths = ('/nowhere', '/traits', '/usages', '/allocation_candidates')
+        errors = [
+            edge.call(application, edge.at(microversion.MIN_VERSION, path=path)).error
+            for path in paths
+        ]
+        self.assertEqual(404, errors[0]['status'])
+        self.assertEqual([errors[0]] * len(paths), errors)
+
+    def test_a_method_of_a_later_microversion_is_not_allowed(self):
+        environ = edge.at(
+            microversion.DELETE_INVENTORIES.before(),
+            method='DELETE',
+            path='/resource_providers/a/inventories',
+        )
+        response = edge.call(handler.PlacementHandler(), environ)
+        self.assertEqual(405, response.status)
+        self.assertNotIn('allow', response.headers)
+
     def test_the_version_document(self):
         environ = edge.at(microversion.MAX_VERSION, path='/')
         response = edge.call(handler.PlacementHandler(), environ)

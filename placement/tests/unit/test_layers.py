@@ -51,7 +51,7 @@ MAY_IMPORT = {
     'bounded_cache': (),
     'grammar': (),
     'capacity': (),
-    'schemas': ('microversion',),
+    'schemas': ('capacity', 'microversion'),
     'policies': (),
     'conf': (),
     'db': ('capacity',),

@@ -1,4 +1,4 @@
-"""Who may do what under the default policy, and how the enforcer lives."""
+"""The default policy, and the life cycle of the enforcer."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ from placement.tests.unit import policy_fixture
 PROJECT = 'the-project'
 RESHAPE = 'placement:reshaper:reshape'
 USAGES = 'placement:usages'
-# Rules that other rules are made of.
+# Rules to which other rules refer.
 PARTS = {
     'admin_api',
     'service_api',
@@ -46,9 +46,9 @@ class PolicyTestCase(base.BaseTestCase):
         config([], default_config_files=[])
         return config
 
-    def allowed(self, target_project: str = PROJECT, **who: Any) -> set[str]:
-        """Give the rules of routes that allow something to someone."""
-        caller = context.RequestContext(**{'user_id': 'user', 'project_id': PROJECT, **who})
+    def allowed(self, target_project: str = PROJECT, **identity: Any) -> set[str]:
+        """Return the rules of routes that allow the caller their action."""
+        caller = context.RequestContext(**{'user_id': 'user', 'project_id': PROJECT, **identity})
         target = {'project_id': target_project, 'user_id': 'user'}
         return {rule for rule in ROUTES if policy.authorize(caller, rule, target, do_raise=False)}
 
@@ -64,7 +64,7 @@ class DefaultsTest(PolicyTestCase):
     def test_a_service_may_do_everything(self):
         self.assertEqual(ROUTES, self.allowed(roles=['service']))
 
-    def test_a_reader_may_see_what_the_own_project_uses(self):
+    def test_a_reader_may_see_the_usages_of_its_project(self):
         self.assertEqual({USAGES}, self.allowed(roles=['reader']))
         self.assertEqual(set(), self.allowed(roles=['reader'], target_project='another'))
 
@@ -74,20 +74,20 @@ class DefaultsTest(PolicyTestCase):
     def test_roles_are_matched_without_regard_to_case(self):
         self.assertEqual(ROUTES - {RESHAPE}, self.allowed(roles=['Admin']))
 
-    def test_tokens_of_another_scope_fit_nowhere(self):
+    def test_tokens_of_another_scope_are_rejected(self):
         for roles in (['admin'], ['service']):
             self.assertEqual(set(), self.allowed(roles=roles, system_scope='all'))
             self.assertEqual(set(), self.allowed(roles=roles, project_id=None, domain_id='domain'))
 
-    def test_a_refusal_names_the_rule(self):
-        for who in ({'roles': ['member']}, {'roles': ['admin'], 'system_scope': 'all'}):
-            caller = context.RequestContext(user_id='user', project_id=PROJECT, **who)
+    def test_the_error_names_the_rule(self):
+        for identity in ({'roles': ['member']}, {'roles': ['admin'], 'system_scope': 'all'}):
+            caller = context.RequestContext(user_id='user', project_id=PROJECT, **identity)
             error = self.assertRaises(
                 exception.PolicyNotAuthorized, policy.authorize, caller, USAGES, {}
             )
             self.assertIn(USAGES, str(error))
 
-    def test_an_unknown_rule_is_a_defect(self):
+    def test_an_unknown_rule_raises(self):
         caller = context.RequestContext(roles=['admin'])
         self.assertRaises(
             oslo_policy.PolicyNotRegistered, policy.authorize, caller, 'placement:nothing', {}
@@ -102,7 +102,7 @@ class LegacyDefaultsTest(PolicyTestCase):
     def test_an_admin_may_do_everything(self):
         self.assertEqual(ROUTES, self.allowed(roles=['admin']))
 
-    def test_everybody_else_as_before(self):
+    def test_other_roles_as_with_the_new_defaults(self):
         self.assertEqual(ROUTES, self.allowed(roles=['service']))
         self.assertEqual({USAGES}, self.allowed(roles=['reader']))
         self.assertEqual(set(), self.allowed(roles=['member']))
@@ -147,7 +147,7 @@ class RulesTest(base.BaseTestCase):
 
 
 class EnforcerTest(PolicyTestCase):
-    def test_init_works_once_until_reset(self):
+    def test_init_has_no_effect_until_reset(self):
         self.policy_file.write_text('"placement:traits:list": "role:reader"\n')
         policy.init(self.configure())
         self.assertIn('placement:traits:list', self.allowed(roles=['reader']))
@@ -165,13 +165,13 @@ class EnforcerTest(PolicyTestCase):
         self.assertEqual(set(), self.allowed(roles=['member']))
 
         self.policy_file.write_text('"placement:traits:show": "role:member"\n')
-        # Files are told apart by their time, in seconds.
+        # oslo.policy compares modification times, in seconds.
         stat = self.policy_file.stat()
 
         os.utime(self.policy_file, (stat.st_atime, stat.st_mtime + 5))
         self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
 
-    def test_rules_of_the_caller(self):
+    def test_given_rules_replace_the_defaults(self):
         policy.init(self.configure(), rules=[oslo_policy.RuleDefault('placement:traits:list', '@')])
         caller = context.RequestContext(roles=[])
         self.assertTrue(policy.authorize(caller, 'placement:traits:list', {}))
@@ -187,7 +187,7 @@ class PolicyFixtureTest(PolicyTestCase):
         self.conf_fixture = self.useFixture(config_fixture.Config(self.configure()))
         self.conf_fixture.config(state_path=str(self.directory))
 
-    def test_the_operators_file_is_below_the_state_path(self):
+    def test_the_policy_file_is_below_the_state_path(self):
         path = self.directory / 'etc' / 'placement' / 'policy.yaml'
         path.parent.mkdir(parents=True)
         path.write_text('"placement:traits:show": "role:member"\n')
@@ -202,7 +202,7 @@ class PolicyFixtureTest(PolicyTestCase):
         self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
         self.assertEqual(set(), self.allowed(roles=['service']))
 
-    def test_other_rules_beside_the_defaults(self):
+    def test_other_rules_in_addition_to_the_defaults(self):
         rules = self.useFixture(policy_fixture.PolicyFixture(self.conf_fixture))
         rules.set_rules({'placement:traits:show': 'role:member'}, overwrite=False)
 

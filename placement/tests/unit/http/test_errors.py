@@ -1,5 +1,7 @@
 """Every failure becomes a response with a status, a code and an error document."""
 
+from typing import NamedTuple
+
 import ddt
 from oslotest import base
 import webob.exc
@@ -65,31 +67,38 @@ def provoke(error):
     return edge.call(fails, edge.at(LATEST))
 
 
+class Case(NamedTuple):
+    """An exception and its response."""
+
+    error: exception.PlacementException
+    status: int
+    code: str = codes.UNDEFINED_CODE
+
+
 @ddt.ddt
 class StatusesTest(base.BaseTestCase):
     """The table from exceptions to statuses."""
 
     @ddt.data(
-        (exception.ResourceProviderNotFound('u'), 404, 'placement.undefined_code'),
-        (exception.RouteNotFound(), 404, 'placement.undefined_code'),
-        (exception.MethodNotAllowed('GET'), 405, 'placement.undefined_code'),
-        (exception.UnknownTraits(['A']), 400, 'placement.undefined_code'),
-        (exception.ConcurrentChange('x'), 409, 'placement.concurrent_update'),
-        (exception.InventoryInUse(['VCPU'], 'u'), 409, 'placement.inventory.inuse'),
-        (exception.PolicyNotAuthorized('rule'), 403, 'placement.undefined_code'),
-        (exception.DatabaseUnavailable(), 503, 'placement.undefined_code'),
-        (exception.OutcomeUnknown(), 503, 'placement.undefined_code'),
-        (request.NotAcceptable(['a/b']), 406, 'placement.undefined_code'),
-        (request.BodyTooLarge(1), 413, 'placement.undefined_code'),
-        (request.UnsupportedMediaType(None, 'a/b'), 415, 'placement.undefined_code'),
+        Case(exception.ResourceProviderNotFound('u'), 404),
+        Case(exception.RouteNotFound(), 404),
+        Case(exception.MethodNotAllowed('GET'), 405),
+        Case(exception.UnknownTraits(['A']), 400),
+        Case(exception.ConcurrentChange('x'), 409, 'placement.concurrent_update'),
+        Case(exception.InventoryInUse(['VCPU'], 'u'), 409, 'placement.inventory.inuse'),
+        Case(exception.PolicyNotAuthorized('rule'), 403),
+        Case(exception.DatabaseUnavailable(), 503),
+        Case(exception.OutcomeUnknown(), 503),
+        Case(request.NotAcceptable(['a/b']), 406),
+        Case(request.BodyTooLarge(1), 413),
+        Case(request.UnsupportedMediaType(None, 'a/b'), 415),
     )
-    @ddt.unpack
-    def test_status_and_code(self, error, status, code):
-        response = provoke(error)
-        self.assertEqual(status, response.status)
-        self.assertEqual(code, response.error['code'])
-        self.assertEqual(str(error), response.error['detail'])
-        self.assertEqual('1' if status == 503 else None, response.headers.get('retry-after'))
+    def test_status_and_code(self, case):
+        response = provoke(case.error)
+        self.assertEqual(case.status, response.status)
+        self.assertEqual(case.code, response.error['code'])
+        self.assertEqual(str(case.error), response.error['detail'])
+        self.assertEqual('1' if case.status == 503 else None, response.headers.get('retry-after'))
 
     def test_every_exception_for_clients_has_a_status(self):
         internal = (exception.UnsuitableDatabase, exception.PlacementException)

@@ -1,4 +1,4 @@
-"""The schemas: that they are schemas, and what they let through."""
+"""The schemas are valid, and accept and reject these documents."""
 
 from collections.abc import Iterator
 import importlib
@@ -29,7 +29,7 @@ C = '0c5f4a64-9d1e-4c07-a8a3-5a8f0e9a7b02'
 
 
 def all_schemas() -> Iterator[dict[str, Any]]:
-    """Every schema of the package, each shape of a ladder included."""
+    """Return all schemas of the package, including each shape of a ladder."""
     for module_info in pkgutil.iter_modules(schemas.__path__):
         module = importlib.import_module(f'placement.schemas.{module_info.name}')
         for name, value in vars(module).items():
@@ -40,7 +40,7 @@ def all_schemas() -> Iterator[dict[str, Any]]:
 
 
 def patterns(schema: Any) -> Iterator[str]:
-    """The patterns somewhere in a schema."""
+    """Return the patterns at any depth of a schema."""
     if isinstance(schema, dict):
         if isinstance(schema.get('pattern'), str):
             yield schema['pattern']
@@ -53,17 +53,17 @@ def patterns(schema: Any) -> Iterator[str]:
 
 
 class EverySchemaTest(base.BaseTestCase):
-    def test_it_is_a_schema(self):
+    def test_every_schema_is_valid(self):
         for schema in all_schemas():
             jsonschema.Draft202012Validator.check_schema(schema)
 
-    def test_no_pattern_lets_a_trailing_newline_through(self):
+    def test_no_pattern_allows_a_trailing_newline(self):
         for schema in all_schemas():
             for pattern in patterns(schema):
                 self.assertNotIn('$', pattern)
 
-    def test_every_format_is_known(self):
-        # An unknown format would let everything through.
+    def test_every_format_is_supported(self):
+        # jsonschema ignores unknown formats.
         for schema in all_schemas():
             self.assertTrue(set(self.formats(schema)) <= {'uuid'})
 
@@ -79,23 +79,23 @@ class EverySchemaTest(base.BaseTestCase):
                 yield from self.formats(value)
 
 
-class Judging(base.BaseTestCase):
-    """Asserts what a schema says about documents."""
+class SchemaTestCase(base.BaseTestCase):
+    """Assertions about documents and schemas."""
 
-    def good(self, schema, *documents):
+    def assert_valid(self, schema, *documents):
         for document in documents:
             self.assertIsNone(validation.problem(schema, document), document)
 
-    def bad(self, schema, *documents):
+    def assert_invalid(self, schema, *documents):
         for document in documents:
             self.assertIsNotNone(validation.problem(schema, document), document)
 
 
-class NamesTest(Judging):
+class NamesTest(SchemaTestCase):
     def test_custom_names(self):
         for schema in (resource_class.NAME, trait.NAME):
-            self.good(schema, 'CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'A' * 248)
-            self.bad(
+            self.assert_valid(schema, 'CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'A' * 248)
+            self.assert_invalid(
                 schema,
                 'CUSTOM_',
                 'VCPU',
@@ -110,12 +110,12 @@ class NamesTest(Judging):
 
     def test_consumer_types(self):
         schema = allocation._CONSUMER_TYPE
-        self.good(schema, 'INSTANCE', '_', 'A' * 255)
-        self.bad(schema, '', 'instance', 'A\n', 'A' * 256, None, 1)
+        self.assert_valid(schema, 'INSTANCE', '_', 'A' * 255)
+        self.assert_invalid(schema, '', 'instance', 'A\n', 'A' * 256, None, 1)
 
     def test_consumer_types_in_queries(self):
         schema = usage.QUERY.pick(LATEST)
-        for text, good in (
+        for text, valid in (
             ('INSTANCE', True),
             ('all', True),
             ('alliance', True),
@@ -124,17 +124,17 @@ class NamesTest(Judging):
             ('instance', False),
             ('unknown\n', False),
         ):
-            judge = self.good if good else self.bad
-            judge(schema, {'project_id': 'p', 'consumer_type': text})
+            check = self.assert_valid if valid else self.assert_invalid
+            check(schema, {'project_id': 'p', 'consumer_type': text})
 
 
-class UuidTest(Judging):
+class UuidTest(SchemaTestCase):
     def test_bodies_are_lenient(self):
         bare = P.replace('-', '')
-        self.good(
+        self.assert_valid(
             common.UUID, P, P.upper(), bare, f'{{{P}}}', f'urn:uuid:{P}', f'{bare[:4]}-{bare[4:]}'
         )
-        self.bad(
+        self.assert_invalid(
             common.UUID,
             '',
             P[:-1],
@@ -146,34 +146,36 @@ class UuidTest(Judging):
             7,
         )
 
-    def test_what_is_wrong_is_told_as_clients_expect(self):
+    def test_the_error_has_the_words_that_clients_match(self):
         self.assertEqual("'x' is not a 'uuid'", validation.problem(common.UUID, 'x'))
 
     def test_queries_are_strict(self):
         schema = resource_provider.QUERY.pick(LATEST)
         for name in ('uuid', 'in_tree'):
-            self.good(schema, {name: P}, {name: P.upper()})
-            self.bad(schema, {name: P.replace('-', '')}, {name: f'{P}\n'}, {name: ''})
+            self.assert_valid(schema, {name: P}, {name: P.upper()})
+            self.assert_invalid(schema, {name: P.replace('-', '')}, {name: f'{P}\n'}, {name: ''})
 
     def test_keys(self):
         schema = allocation.POST.pick(Version(1, 13))
         body = {'allocations': {}, 'project_id': 'p', 'user_id': 'u'}
-        self.good(schema, {P: body}, {P.upper(): body}, {'-' * 36: body})
-        self.bad(schema, {P.replace('-', ''): body}, {f'{P}\n': body}, {'x': body}, {})
+        self.assert_valid(schema, {P: body}, {P.upper(): body}, {'-' * 36: body})
+        self.assert_invalid(schema, {P.replace('-', ''): body}, {f'{P}\n': body}, {'x': body}, {})
 
-    def test_an_aggregate_has_to_fit_its_column(self):
+    def test_an_aggregate_fits_its_column(self):
         schema = aggregate.PUT.pick(Version(1, 1))
-        self.good(schema, [], [P], [P.replace('-', '')])
-        self.bad(schema, [f'{{{P}}}'], [f'urn:uuid:{P}'], [P, P], {'aggregates': [P]}, None)
+        self.assert_valid(schema, [], [P], [P.replace('-', '')])
+        self.assert_invalid(
+            schema, [f'{{{P}}}'], [f'urn:uuid:{P}'], [P, P], {'aggregates': [P]}, None
+        )
 
 
-class InventoryTest(Judging):
-    def record(self, **more):
+class InventoryTest(SchemaTestCase):
+    def inventory(self, **more):
         return {'total': 4, **more}
 
     def test_numbers(self):
         schema = inventory.POST_INVENTORY
-        for good in (
+        for more in (
             {'total': 1},
             {'total': 2147483647},
             {'total': 2.0},
@@ -181,8 +183,8 @@ class InventoryTest(Judging):
             {'allocation_ratio': -1},
             {'allocation_ratio': 3.40282e38},
         ):
-            self.good(schema, {'resource_class': 'VCPU', **self.record(**good)})
-        for bad in (
+            self.assert_valid(schema, {'resource_class': 'VCPU', **self.inventory(**more)})
+        for more in (
             {'total': 0},
             {'total': 2147483648},
             {'total': 1e30},
@@ -199,32 +201,34 @@ class InventoryTest(Judging):
             {'allocation_ratio': False},
             {'colour': 'red'},
         ):
-            self.bad(schema, {'resource_class': 'VCPU', **self.record(**bad)})
+            self.assert_invalid(schema, {'resource_class': 'VCPU', **self.inventory(**more)})
 
-    def test_every_class_needs_a_record(self):
+    def test_every_class_needs_an_inventory(self):
         def body(inventories):
             return {'resource_provider_generation': 0, 'inventories': inventories}
 
-        self.good(inventory.PUT_INVENTORIES, body({}), body({'VCPU': self.record()}))
-        self.good(inventory.PUT_INVENTORIES, body({'no class': self.record()}))
-        self.bad(inventory.PUT_INVENTORIES, body({'no class': 1.5}), body({'VCPU': {}}), body([]))
+        self.assert_valid(inventory.PUT_INVENTORIES, body({}), body({'VCPU': self.inventory()}))
+        self.assert_valid(inventory.PUT_INVENTORIES, body({'no class': self.inventory()}))
+        self.assert_invalid(
+            inventory.PUT_INVENTORIES, body({'no class': 1.5}), body({'VCPU': {}}), body([])
+        )
 
 
 @ddt.ddt
-class ProviderTest(Judging):
+class ProviderTest(SchemaTestCase):
     @ddt.data((13, False), (14, True), (39, True))
     @ddt.unpack
-    def test_parents_came_with_1_14(self, minor, known):
+    def test_parents_are_new_in_1_14(self, minor, supported):
         for ladder in (resource_provider.POST, resource_provider.PUT):
-            judge = self.good if known else self.bad
+            check = self.assert_valid if supported else self.assert_invalid
             for parent in (P, None):
                 document = {'name': 'a', 'parent_provider_uuid': parent}
-                judge(ladder.pick(Version(1, minor)), document)
+                check(ladder.pick(Version(1, minor)), document)
 
     def test_names(self):
         schema = resource_provider.POST.pick(LATEST)
-        self.good(schema, {'name': 'x' * 200})
-        self.bad(schema, {'name': 'x' * 201}, {}, {'name': None}, [], 'x', None)
+        self.assert_valid(schema, {'name': 'x' * 200})
+        self.assert_invalid(schema, {'name': 'x' * 201}, {}, {'name': None}, [], 'x', None)
 
     @ddt.data(
         (0, 'name', 'uuid'),
@@ -237,12 +241,14 @@ class ProviderTest(Judging):
         since, *names = since_and_names
         for name in names:
             value = P if name in ('uuid', 'in_tree') else 'x'
-            self.good(resource_provider.QUERY.pick(Version(1, since)), {name: value})
+            self.assert_valid(resource_provider.QUERY.pick(Version(1, since)), {name: value})
             if since:
-                self.bad(resource_provider.QUERY.pick(Version(1, since - 1)), {name: value})
+                self.assert_invalid(
+                    resource_provider.QUERY.pick(Version(1, since - 1)), {name: value}
+                )
 
 
-class AllocationTest(Judging):
+class AllocationTest(SchemaTestCase):
     old = {'allocations': [{'resource_provider': {'uuid': P}, 'resources': {'VCPU': 1}}]}
     owner = {'project_id': 'p', 'user_id': 'u'}
     new = {'allocations': {P: {'resources': {'VCPU': 1}, 'generation': 4}}, **owner}
@@ -260,50 +266,58 @@ class AllocationTest(Judging):
             (27, 28, self.new, {**self.new, **generation}),
             (37, 38, {**self.new, **generation}, {**self.new, **generation, **kind}),
         ):
-            self.good(self.put(last), below)
-            self.bad(self.put(last), above)
-            self.good(self.put(first), above)
-            self.bad(self.put(first), below)
-        self.bad(self.put(33), {**self.new, **generation, **mappings})
-        self.good(self.put(34), {**self.new, **generation, **mappings})
+            self.assert_valid(self.put(last), below)
+            self.assert_invalid(self.put(last), above)
+            self.assert_valid(self.put(first), above)
+            self.assert_invalid(self.put(first), below)
+        self.assert_invalid(self.put(33), {**self.new, **generation, **mappings})
+        self.assert_valid(self.put(34), {**self.new, **generation, **mappings})
 
     def test_clearing(self):
         empty = {'allocations': {}, **self.owner}
-        self.bad(self.put(12), empty)
-        self.good(self.put(28), {**empty, 'consumer_generation': 1})
-        self.good(allocation.POST.pick(Version(1, 13)), {C: empty})
+        self.assert_invalid(self.put(12), empty)
+        self.assert_valid(self.put(28), {**empty, 'consumer_generation': 1})
+        self.assert_valid(allocation.POST.pick(Version(1, 13)), {C: empty})
 
     def test_amounts(self):
         for amount in (1, 2.0, 10**30, 2**64):
-            self.good(self.put(12), {**self.new, 'allocations': {P: {'resources': {'A': amount}}}})
+            self.assert_valid(
+                self.put(12), {**self.new, 'allocations': {P: {'resources': {'A': amount}}}}
+            )
         for resources in ({}, {'A': 0}, {'A': 1.5}, {'A': '1'}, {'A': True}, {'a': 1}, [], None):
-            self.bad(self.put(12), {**self.new, 'allocations': {P: {'resources': resources}}})
+            self.assert_invalid(
+                self.put(12), {**self.new, 'allocations': {P: {'resources': resources}}}
+            )
 
     def test_mappings(self):
         body = {**self.new, 'consumer_generation': 0}
         for mappings in ({'': 'whatever'}, {'_A': [P]}, {'1': [P], '': None}):
-            self.good(self.put(34), {**body, 'mappings': mappings})
+            self.assert_valid(self.put(34), {**body, 'mappings': mappings})
         for mappings in ({}, [], {'_A': []}, {'_A': ['x']}, {'1': P}):
-            self.bad(self.put(34), {**body, 'mappings': mappings})
+            self.assert_invalid(self.put(34), {**body, 'mappings': mappings})
 
     def test_owners(self):
         for text in ('', 'x' * 256, None, 7):
-            self.bad(self.put(12), {**self.new, 'project_id': text})
+            self.assert_invalid(self.put(12), {**self.new, 'project_id': text})
 
     def test_reshaper(self):
         inventories = {P: {'resource_provider_generation': 0, 'inventories': {}}}
         claim = {**self.new, 'consumer_generation': None}
         low, high = reshaper.POST.pick(Version(1, 30)), reshaper.POST.pick(LATEST)
-        self.good(low, {'inventories': inventories, 'allocations': {}})
-        self.good(low, {'inventories': inventories, 'allocations': {C: claim}})
-        self.bad(high, {'inventories': inventories, 'allocations': {C: claim}})
-        self.bad(low, {'inventories': {}, 'allocations': {}}, {'inventories': inventories})
+        self.assert_valid(low, {'inventories': inventories, 'allocations': {}})
+        self.assert_valid(low, {'inventories': inventories, 'allocations': {C: claim}})
+        self.assert_invalid(high, {'inventories': inventories, 'allocations': {C: claim}})
+        self.assert_invalid(
+            low, {'inventories': {}, 'allocations': {}}, {'inventories': inventories}
+        )
 
 
-class TraitTest(Judging):
+class TraitTest(SchemaTestCase):
     def test_query(self):
-        self.good(trait.QUERY, {}, {'name': 'in:A'}, {'name': 'startswith:A', 'associated': 'tRuE'})
-        self.bad(
+        self.assert_valid(
+            trait.QUERY, {}, {'name': 'in:A'}, {'name': 'startswith:A', 'associated': 'tRuE'}
+        )
+        self.assert_invalid(
             trait.QUERY,
             {'name': 'A'},
             {'name': ''},
@@ -315,5 +329,7 @@ class TraitTest(Judging):
         def body(*names):
             return {'traits': names, 'resource_provider_generation': 1}
 
-        self.good(trait.PUT_TRAITS, {**body(), 'traits': ['x', 'x', 'a' * 255]})
-        self.bad(trait.PUT_TRAITS, {**body(), 'traits': ['']}, {**body(), 'traits': ['a' * 256]})
+        self.assert_valid(trait.PUT_TRAITS, {**body(), 'traits': ['x', 'x', 'a' * 255]})
+        self.assert_invalid(
+            trait.PUT_TRAITS, {**body(), 'traits': ['']}, {**body(), 'traits': ['a' * 256]}
+        )

@@ -1,9 +1,8 @@
-"""How the WSGI application finds its configuration."""
+"""The configuration, the logging and the profiler of the WSGI application."""
 
 import logging
 import os
 import pathlib
-import sys
 from typing import Any
 from unittest import mock
 
@@ -35,7 +34,7 @@ class ConfigurationTest(base.BaseTestCase):
     def write(self, text: str) -> None:
         (self.folder / 'placement.conf').write_text(text)
 
-    def test_exactly_the_file_in_the_directory(self):
+    def test_only_the_file_in_the_directory_is_read(self):
         self.write('[placement_database]\nconnection = sqlite:///here\n')
         self.set('OS_PLACEMENT_CONFIG_DIR', f' {self.folder} ')
         config = wsgi._read_configuration()
@@ -44,13 +43,13 @@ class ConfigurationTest(base.BaseTestCase):
         self.assertEqual([str(self.folder / 'placement.conf')], config.config_file)
         self.assertIsNot(cfg.CONF, config)
 
-    def test_a_missing_file_fails(self):
+    def test_a_missing_file_raises(self):
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
         self.assertRaises(cfg.ConfigFilesNotFoundError, wsgi._read_configuration)
 
-    def test_a_blank_directory_means_the_usual_places(self):
+    def test_a_blank_directory_selects_the_default_directories(self):
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
         self.set('OS_PLACEMENT_CONFIG_DIR', '  ')
         with mock.patch.object(cfg, 'find_config_files', return_value=[]) as find:
@@ -59,7 +58,7 @@ class ConfigurationTest(base.BaseTestCase):
         self.assertEqual('sqlite:///there', config.placement_database.connection)
         self.assertEqual('placement', find.call_args.args[0])
 
-    def test_the_environment_wins(self):
+    def test_the_environment_overrides_the_file(self):
         self.write('[placement_database]\nconnection = sqlite:///here\n')
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
@@ -69,13 +68,13 @@ class ConfigurationTest(base.BaseTestCase):
         self.assertEqual('sqlite:///there', config.placement_database.connection)
         self.assertTrue(config.placement_database.sync_on_startup)
 
-    def test_no_connection(self):
+    def test_a_missing_connection_raises(self):
         self.write('[api]\nauth_strategy = noauth2\n')
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
         self.assertRaises(cfg.RequiredOptError, wsgi._read_configuration)
 
-    def test_a_wrong_value(self):
+    def test_an_invalid_value_raises(self):
         self.write(
             '[placement_database]\nconnection = sqlite://\n'
             '[placement]\nallocation_candidates_generation_strategy = sideways\n'
@@ -86,20 +85,18 @@ class ConfigurationTest(base.BaseTestCase):
 
 
 class LoggingTest(base.BaseTestCase):
-    def test_control_characters_are_written_as_text(self):
+    def test_control_characters_are_escaped(self):
         formatter = wsgi._Printable(logging.Formatter('%(user)s %(message)s'), colored=False)
-        try:
-            raise ValueError('\x1b]0;title\x07')
-        except ValueError:
-            record = logging.LogRecord(
-                'x', logging.ERROR, '', 0, 'a\tb\x00\x7f\x9b%s', ('\r',), sys.exc_info()
-            )
+        error = ValueError('\x1b]0;title\x07')
+        record = logging.LogRecord(
+            'x', logging.ERROR, '', 0, 'a\tb\x00\x7f\x9b%s', ('\r',), (ValueError, error, None)
+        )
         record.user = '\x1b[31m'
         first, *_, last = formatter.format(record).split('\n')
         self.assertEqual(r'\u001b[31m a' + '\t' + r'b\u0000\u007f\u009b\u000d', first)
         self.assertEqual(r'ValueError: \u001b]0;title\u0007', last)
 
-    def test_colors_of_the_log_stay(self):
+    def test_colors_of_the_log_are_not_escaped(self):
         formatter = wsgi._Printable(None, colored=True)
         record = logging.LogRecord(
             'x', logging.ERROR, '', 0, '\x1b[00;36mred\x1b[0m\x1b[2J', (), None
@@ -107,12 +104,12 @@ class LoggingTest(base.BaseTestCase):
         self.assertEqual('\x1b[00;36mred\x1b[0m' + r'\u001b[2J', formatter.format(record))
 
     def test_a_formatter_that_returns_no_text(self):
-        """That of oslo.log for Fluentd returns a dictionary."""
+        """The formatter of oslo.log for Fluentd returns a dictionary."""
         formatter = wsgi._Printable(formatters.FluentFormatter(), colored=False)
         record = logging.LogRecord('x', logging.ERROR, '', 0, 'message', (), None)
         self.assertEqual('message', formatter.format(record)['message'])
 
-    def test_every_handler_of_the_service_has_it(self):
+    def test_every_handler_of_the_service_escapes(self):
         root = logging.getLogger()
         self.useFixture(fixtures.MonkeyPatch('logging.root.handlers', []))
         self.addCleanup(logging.captureWarnings, False)
@@ -132,8 +129,8 @@ class ProfilerTest(base.BaseTestCase):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'profiles')
         application = wsgi._profiled(hello, str(folder))
         for path in ('/', '/resource_providers/a', '/' + 'x' * 3000):
-            answer = webob.Request.blank(path).get_response(application)
-            self.assertEqual(b'hello', answer.body)
+            response = webob.Request.blank(path).get_response(application)
+            self.assertEqual(b'hello', response.body)
 
         names = sorted(path.name for path in folder.iterdir())
         self.assertEqual(3, len(names))
