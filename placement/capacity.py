@@ -1,11 +1,40 @@
-"""What an inventory can hold, and whether claims fit. Pure: no database, no HTTP."""
+"""The capacity of an inventory and the rules for amounts. Pure: no database, no HTTP.
+
+Every other module calls these functions; `db.clauses` states the same rules in SQL.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from placement import exception
 
+# The largest signed 32-bit integer, which is what an INTEGER column stores.
 MAX_INT = 2147483647
+
+
+def capacity_of(total: int, reserved: int, allocation_ratio: float) -> float:
+    """Return the exact capacity in units of the resource class; responses show it truncated."""
+    return (total - reserved) * allocation_ratio
+
+
+def fits(amount: int, used: int, capacity: float) -> bool:
+    """Return whether an amount can be allocated in addition to what is already in use."""
+    return used + amount <= capacity
+
+
+def unit_violation(amount: int, min_unit: int, max_unit: int, step_size: int) -> str | None:
+    """Return the name of the first limit that an amount for one consumer violates.
+
+    :returns: 'min_unit', 'max_unit' or 'step_size', the attributes of `Inventory`; None if the
+        amount satisfies all three limits
+    """
+    if amount < min_unit:
+        return 'min_unit'
+    if amount > max_unit:
+        return 'max_unit'
+    if amount % step_size:
+        return 'step_size'
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +50,30 @@ class Inventory:
 
     @property
     def capacity(self) -> float:
-        """The exact capacity, a real number; clients are shown it truncated."""
-        return (self.total - self.reserved) * self.allocation_ratio
+        """The exact capacity in units of the resource class."""
+        return capacity_of(self.total, self.reserved, self.allocation_ratio)
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryUsage:
-    """A record with what is used of it by all consumers together."""
+    """A stored inventory with the sum of the allocations against it."""
 
     resource_class_id: int
     inventory: Inventory
     used: int
+
+
+# The id of a provider and the name of a resource class.
+InventoryKey = tuple[int, str]
+
+
+def allows_reservation(inventory: Inventory, may_reserve_all: bool) -> bool:
+    """Return whether the reserved amount of an inventory is valid in a microversion.
+
+    :param may_reserve_all: whether the capacity, truncated, may be zero (from microversion 1.26)
+    """
+    capacity = int(inventory.capacity)
+    return capacity >= 0 if may_reserve_all else capacity > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +84,6 @@ class Demand:
     provider_uuid: str
     resource_class: str
     amount: int
-
-
-# A provider's id and the name of a resource class.
-InventoryKey = tuple[int, str]
-
-
-def allows_reservation(record: Inventory, may_reserve_all: bool) -> bool:
-    """Whether a record leaves the capacity that a microversion wants.
-
-    :param may_reserve_all: from microversion 1.26 on nothing needs to be left
-    """
-    left = int(record.capacity)
-    return left >= 0 if may_reserve_all else left > 0
 
 
 def judge(
