@@ -3,10 +3,7 @@
 Every other module calls these functions; `db.clauses` states the same rules in SQL.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-from placement import exception
 
 # The largest signed 32-bit integer, which is what an INTEGER column stores.
 MAX_INT = 2147483647
@@ -74,59 +71,3 @@ def allows_reservation(inventory: Inventory, may_reserve_all: bool) -> bool:
     """
     capacity = int(inventory.capacity)
     return capacity >= 0 if may_reserve_all else capacity > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What one consumer asks of one provider and class."""
-
-    provider_id: int
-    provider_uuid: str
-    resource_class: str
-    amount: int
-
-
-def judge(
-    demands: Iterable[Demand],
-    holdings: Mapping[InventoryKey, InventoryUsage],
-    released: Mapping[InventoryKey, int],
-) -> None:
-    """Decide whether all demands together can be granted.
-
-    A provider that holds more than its capacity already may be written again with the same
-    or less.
-
-    :param demands: the new amounts of all consumers of the request
-    :param holdings: the inventories, with their usage before the request
-    :param released: what the consumers of the request held before, and give back
-    :raises exception.InvalidAllocation: the first demand that cannot be granted
-    """
-    wanted: dict[InventoryKey, int] = {}
-    for demand in demands:
-        spot = demand.provider_id, demand.resource_class
-        holding = holdings.get(spot)
-        if holding is None:
-            raise _refusal(demand, 'does not exist.')
-        _judge_unit(demand, holding.inventory)
-        wanted[spot] = wanted.get(spot, 0) + demand.amount
-        before = holding.used
-        after = before - released.get(spot, 0) + wanted[spot]
-        if after > holding.inventory.capacity and after > before:
-            raise _refusal(
-                demand,
-                f'has no room: {after} would be used of a capacity of '
-                f'{int(holding.inventory.capacity)}.',
-            )
-
-
-def _judge_unit(demand: Demand, record: Inventory) -> None:
-    if demand.amount < record.min_unit:
-        raise _refusal(demand, f'is not given in amounts below its min_unit {record.min_unit}.')
-    if demand.amount > record.max_unit:
-        raise _refusal(demand, f'is not given in amounts above its max_unit {record.max_unit}.')
-    if demand.amount % record.step_size:
-        raise _refusal(demand, f'is given in multiples of its step_size {record.step_size}.')
-
-
-def _refusal(demand: Demand, reason: str) -> exception.InvalidAllocation:
-    return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, reason)

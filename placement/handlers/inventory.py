@@ -23,23 +23,23 @@ _DEFAULTS = asdict(Inventory(total=0))
 def get_inventories(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories."""
     util.context(req).can(policies.LIST)
-    generation, stocks = inventory.list_by_provider(util.path_item(req, 'uuid'))
+    generation, inventories = inventory.list_by_provider(util.path_item(req, 'uuid'))
     document = {
         _GENERATION: generation,
-        'inventories': {stock.resource_class: asdict(stock.inventory) for stock in stocks},
+        'inventories': {listed.resource_class: asdict(listed.inventory) for listed in inventories},
     }
-    return util.json_reply(req, document, last_modified=util.newest(stocks))
+    return util.json_reply(req, document, last_modified=util.newest(inventories))
 
 
 @wsgi_wrapper.PlacementWsgify
 @util.require_content(util.JSON)
 def create_inventory(req: webob.Request) -> webob.Response:
-    """POST /resource_providers/{uuid}/inventories: add one class."""
+    """POST /resource_providers/{uuid}/inventories: add inventory of one class."""
     util.context(req).can(policies.CREATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
     name = data['resource_class']
-    generation = inventory.create(uuid, name, record(data), _may_reserve_all(req))
+    generation = inventory.create(uuid, name, parse_inventory(data), _may_reserve_all(req))
     return util.json_reply(
         req,
         {_GENERATION: generation, **_echo(data)},
@@ -51,12 +51,12 @@ def create_inventory(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @util.require_content(util.JSON)
 def set_inventories(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}/inventories: replace all."""
+    """PUT /resource_providers/{uuid}/inventories: replace all inventories."""
     util.context(req).can(policies.UPDATE)
     uuid = util.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
-    given, wanted = replacement(data)
-    generation = inventory.replace(uuid, given, wanted, _may_reserve_all(req))
+    given, requested = parse_replacement(data)
+    generation = inventory.replace(uuid, given, requested, _may_reserve_all(req))
     document = {
         _GENERATION: generation,
         'inventories': {name: _echo(one) for name, one in data['inventories'].items()},
@@ -78,11 +78,11 @@ def delete_inventories(req: webob.Request) -> webob.Response:
 def get_inventory(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
     util.context(req).can(policies.SHOW)
-    generation, stock = inventory.get(
+    generation, listed = inventory.get(
         util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
     )
-    document = {_GENERATION: generation, **asdict(stock.inventory)}
-    return util.json_reply(req, document, last_modified=util.newest([stock]))
+    document = {_GENERATION: generation, **asdict(listed.inventory)}
+    return util.json_reply(req, document, last_modified=util.newest([listed]))
 
 
 @wsgi_wrapper.PlacementWsgify
@@ -96,7 +96,7 @@ def update_inventory(req: webob.Request) -> webob.Response:
         uuid,
         int(data[_GENERATION]),
         util.path_item(req, 'resource_class'),
-        record(data),
+        parse_inventory(data),
         _may_reserve_all(req),
     )
     return util.json_reply(req, {_GENERATION: generation, **_echo(data)})
@@ -110,23 +110,23 @@ def delete_inventory(req: webob.Request) -> webob.Response:
     return util.empty_reply(req)
 
 
-def record(data: Mapping[str, Any]) -> Inventory:
-    """The inventory that a valid body describes; what it leaves out has its default."""
+def parse_inventory(data: Mapping[str, Any]) -> Inventory:
+    """Return the inventory in a valid body; fields that are missing get their default."""
     values = {key: data[key] for key in _DEFAULTS if key in data}
     ratio = float(values.pop('allocation_ratio', _DEFAULTS['allocation_ratio']))
-    # JSON has one kind of number: 2.0 is an integer as well.
+    # JSON has one type of number, and JSON schema accepts 2.0 as an integer.
     amounts = {key: int(value) for key, value in values.items()}
     return Inventory(**amounts, allocation_ratio=ratio)
 
 
-def replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Inventory]]:
-    """The generation and the inventories, by class, of a valid body that replaces all."""
-    records = {name: record(one) for name, one in data['inventories'].items()}
-    return int(data[_GENERATION]), records
+def parse_replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Inventory]]:
+    """Return the provider generation, and the inventories by class name, in a valid body."""
+    inventories = {name: parse_inventory(one) for name, one in data['inventories'].items()}
+    return int(data[_GENERATION]), inventories
 
 
 def _echo(data: Mapping[str, Any]) -> dict[str, Any]:
-    """An inventory as the client wrote it, with the defaults for what it left out."""
+    """Return an inventory with the numbers of the request; missing fields get their default."""
     return {key: data.get(key, default) for key, default in _DEFAULTS.items()}
 
 

@@ -3,9 +3,10 @@
 import webob
 
 from placement import microversion, util, wsgi_wrapper
+from placement.claims.model import Replacement
+from placement.claims.reshape import reshape_inventories
 from placement.handlers.allocation import claim_maker
-from placement.handlers.inventory import replacement
-from placement.objects import reshaper
+from placement.handlers.inventory import parse_replacement
 from placement.policies import reshaper as policies
 from placement.schemas import reshaper as schemas
 
@@ -14,13 +15,13 @@ from placement.schemas import reshaper as schemas
 @microversion.version_handler(microversion.RESHAPER)
 @util.require_content(util.JSON)
 def reshape(req: webob.Request) -> webob.Response:
-    """POST /reshaper: move inventories and the allocations on them in one step."""
+    """POST /reshaper: replace inventories and the allocations against them in one transaction."""
     context, version = util.context(req), util.version(req)
     context.can(policies.RESHAPE)
     data = util.extract_json(req, schemas.POST.pick(version))
     to_claim = claim_maker(context, version)
-    reshaper.reshape(
-        {uuid: replacement(one) for uuid, one in data['inventories'].items()},
+    reshape_inventories(
+        {uuid: Replacement(*parse_replacement(one)) for uuid, one in data['inventories'].items()},
         [to_claim(consumer, one) for consumer, one in data['allocations'].items()],
         context.config.placement.allocation_conflict_retry_count,
     )

@@ -1,4 +1,4 @@
-"""Allocations: what a consumer holds of which provider. How they are written is in `claim`."""
+"""Read allocations, by consumer and by resource provider. The package `claims` writes them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import db_api, exception
+from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.objects import claim, consumer, resource_provider
-from placement.objects.claim import Claim
+from placement.objects import resource_provider
 
 _ALLOCATIONS = models.allocations
 _PROVIDERS = models.resource_providers
@@ -55,7 +54,11 @@ _LIST_BY_PROVIDER = (
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """All that a consumer holds; `allocations` is ready to be shown."""
+    """All allocations of one consumer.
+
+    :param allocations: the part of the response with this name
+    :param last_modified: the time at which the newest of the allocations was created
+    """
 
     allocations: dict[str, dict[str, Any]]
     project_id: str
@@ -66,26 +69,23 @@ class ConsumerAllocations:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerShare:
-    """What one consumer holds of one provider, by resource class."""
+class ConsumerResources:
+    """The consumer generation, and the amounts that a consumer has from one provider, by class."""
 
     generation: int
     resources: dict[str, int] = field(default_factory=dict)
 
 
-# Reading ----------------------------------------------------------------------
-
-
 def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
-    """What a consumer holds, or None when it holds nothing."""
+    """Return the allocations of a consumer, or None if it has none."""
     with db_api.reader() as conn:
         rows = conn.execute(_LIST_BY_CONSUMER, {'uuid': consumer_uuid}).all()
     if not rows:
         return None
     allocations: dict[str, dict[str, Any]] = {}
     for row in rows:
-        shown = allocations.setdefault(row[0], {'resources': {}, 'generation': row[1]})
-        shown['resources'][row[2]] = row[3]
+        provider = allocations.setdefault(row[0], {'resources': {}, 'generation': row[1]})
+        provider['resources'][row[2]] = row[3]
     last = rows[-1]
     return ConsumerAllocations(
         allocations,
@@ -97,65 +97,27 @@ def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
     )
 
 
-def list_by_provider(uuid: str) -> tuple[int, dict[str, ConsumerShare], datetime.datetime | None]:
-    """A provider's generation, what each consumer holds, and when the newest of that was made.
+def list_by_provider(
+    uuid: str,
+) -> tuple[int, dict[str, ConsumerResources], datetime.datetime | None]:
+    """Return the generation of a provider and its allocations.
 
+    :returns: the provider generation, the resources by consumer UUID, and the time at which the
+        newest of the allocations was created
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
         generation, rows = resource_provider.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
-    shares: dict[str, ConsumerShare] = {}
-    # A class that is gone from a damaged database has no name to be shown by.
+    consumers: dict[str, ConsumerResources] = {}
+    # In a damaged database the class of an allocation may not exist, and has no name to show.
     rows = [row for row in rows if row[2] is not None]
     for consumer_uuid, consumer_generation, name, used, _ in rows:
-        if consumer_uuid not in shares:
-            shares[consumer_uuid] = ConsumerShare(consumer_generation)
-        shares[consumer_uuid].resources[name] = used
-    return generation, shares, _newest(rows)
+        if consumer_uuid not in consumers:
+            consumers[consumer_uuid] = ConsumerResources(consumer_generation)
+        consumers[consumer_uuid].resources[name] = used
+    return generation, consumers, _newest(rows)
 
 
 def _newest(rows: Iterable[Sequence[Any]]) -> datetime.datetime | None:
-    """The latest of the times with which the rows end."""
+    """Return the latest time in the last column of the rows."""
     return max((row[-1] for row in rows if row[-1]), default=None)
-
-
-# Writing ----------------------------------------------------------------------
-
-
-def replace(claims: Sequence[Claim], min_attempts: int) -> None:
-    """Make each claim all that its consumer holds; all of them, or none.
-
-    :raises exception.ConsumerGenerationConflict: from microversion 1.28 on
-    :raises exception.UnknownResourceProviders:
-    :raises exception.UnknownResourceClasses:
-    :raises exception.InvalidAllocation: an amount cannot be granted
-    """
-
-    def work(conn: sa.Connection) -> None:
-        ground = claim.prepare(conn, claims)
-        claim.require_providers(claims, ground)
-        holdings = claim.holdings(conn, claims, ground)
-        claim.judge(claims, ground, holdings)
-        claim.settle(conn, claims, ground, holdings, {})
-
-    db_api.write(work, max(1, min_attempts))
-
-
-def delete_by_consumer(consumer_uuid: str) -> None:
-    """Remove all that a consumer holds, and the consumer. No generation is checked or raised.
-
-    :raises exception.AllocationsNotFound: it holds nothing
-    """
-
-    def work(conn: sa.Connection) -> None:
-        known = consumer.lock(conn, [consumer_uuid])
-        uuids = {consumer_uuid, *(row.uuid for row in known.values())}
-        deleted = claim.release(conn, uuids)
-        if not known and consumer.lock(conn, [consumer_uuid]):
-            # It came after the first look: what was deleted, or was not found, was not locked.
-            raise exception.ConcurrentChange(f'Consumer {consumer_uuid}')
-        if not deleted:
-            raise exception.AllocationsNotFound(consumer_uuid)
-        consumer.delete(conn, [row.id for row in known.values()])
-
-    db_api.write(work)

@@ -1,66 +1,44 @@
-"""Inventories: what a provider has of a resource class.
+"""Inventories: the amount that a provider has of a resource class, and the limits on its use.
 
-`plan` decides, without a database, what has to be added, changed and dropped; the rest reads
-the facts and applies the plan in at most one DELETE, one INSERT and one UPDATE.
+Each write is one transaction: lock the provider, check the request, read the inventories with
+their usage, let `inventory_plan` decide, apply the plan, increment the provider generation.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 import datetime
 import logging
-from typing import Any
 
 import sqlalchemy as sa
 
 from placement import capacity, db_api, errors, exception
-from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.db import clauses
+from placement.capacity import Inventory
 from placement.db.sqlalchemy import models
 from placement.objects import generation, resource_class, resource_provider
+from placement.objects.inventory_plan import Plan, plan_changes
+from placement.objects.inventory_rows import COLUMNS, apply_plans, read_with_usage
 from placement.objects.resource_provider import Locked
 
 LOG = logging.getLogger(__name__)
 
 _INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
-_INVENTORY_COLUMNS = (
-    _INVENTORIES.c.total,
-    _INVENTORIES.c.reserved,
-    _INVENTORIES.c.min_unit,
-    _INVENTORIES.c.max_unit,
-    _INVENTORIES.c.step_size,
-    _INVENTORIES.c.allocation_ratio,
-)
-_INVENTORIES_WITH_CLASS = _INVENTORIES.join(
-    _CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id
-)
 _BY_PROVIDER = (
     resource_provider.with_generation(
-        _CLASSES.c.name, *_INVENTORY_COLUMNS, _INVENTORIES.c.updated_at, _INVENTORIES.c.created_at
+        _CLASSES.c.name,
+        *COLUMNS,
+        _INVENTORIES.c.updated_at,
+        _INVENTORIES.c.created_at,
     )
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == resource_provider.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .order_by(_INVENTORIES.c.resource_class_id)
 )
-_INVENTORY_USAGES = (
-    sa.select(
-        _INVENTORIES.c.resource_provider_id,
-        _CLASSES.c.name,
-        _INVENTORIES.c.resource_class_id,
-        *_INVENTORY_COLUMNS,
-        clauses.used(_INVENTORIES).label('used'),
-    )
-    .select_from(_INVENTORIES_WITH_CLASS)
-    .where(_INVENTORIES.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
-)
-_INVENTORY_USAGES_OF_CLASSES = _INVENTORY_USAGES.where(
-    _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
-    """An inventory as clients read it."""
+class ListedInventory:
+    """An inventory with what responses show of it."""
 
     resource_class: str
     inventory: Inventory
@@ -68,155 +46,41 @@ class Stock:
     created_at: datetime.datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How to come from the inventories that are to those that are wanted, by class name.
-
-    `over_full` names classes whose new capacity is below what is in use, which is allowed.
-    """
-
-    add: Mapping[str, Inventory]
-    change: Mapping[str, Inventory]
-    drop: tuple[str, ...]
-    in_use: tuple[str, ...]
-    over_full: tuple[str, ...]
+# Reading ----------------------------------------------------------------------
 
 
-def plan(current: Mapping[str, InventoryUsage], wanted: Mapping[str, Inventory]) -> Plan:
-    """Decide what to add, change and drop. Records that stay as they are appear nowhere."""
-    drop = tuple(sorted(current.keys() - wanted.keys()))
-    return Plan(
-        add={name: record for name, record in wanted.items() if name not in current},
-        change={
-            name: record
-            for name, record in wanted.items()
-            if name in current and current[name].inventory != record
-        },
-        drop=drop,
-        in_use=tuple(name for name in drop if current[name].used),
-        over_full=tuple(
-            sorted(
-                name
-                for name, record in wanted.items()
-                if name in current and current[name].used > record.capacity
-            )
-        ),
-    )
-
-
-def holdings(
-    conn: sa.Connection, provider_ids: Iterable[int], names: Iterable[str] | None = None
-) -> dict[InventoryKey, InventoryUsage]:
-    """Inventories of providers with their usage, of some classes or all, by provider and class."""
-    asked: dict[str, Any] = {'provider_ids': sorted(provider_ids)}
-    statement = _INVENTORY_USAGES
-    if names is not None:
-        asked['names'] = sorted(names)
-        statement = _INVENTORY_USAGES_OF_CLASSES
-    return {
-        (row[0], row[1]): InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
-        for row in conn.execute(statement, asked)
-    }
-
-
-def apply(
-    conn: sa.Connection,
-    plans: Mapping[int, Plan],
-    class_ids: Mapping[str, int],
-) -> None:
-    """Carry out plans, by provider id, in one statement of a kind, whatever their number."""
-    _drop(conn, {pid: [class_ids[name] for name in plan.drop] for pid, plan in plans.items()})
-    rows = [
-        {'resource_provider_id': pid, 'resource_class_id': class_ids[name], **asdict(record)}
-        for pid, plan in sorted(plans.items())
-        for name, record in sorted(plan.add.items())
-    ]
-    if rows:
-        conn.execute(sa.insert(_INVENTORIES), rows)
-    _change(
-        conn,
-        {
-            (pid, class_ids[name]): record
-            for pid, plan in plans.items()
-            for name, record in plan.change.items()
-        },
-    )
-
-
-def _spots(spots: Iterable[tuple[int, int]]) -> sa.ColumnElement[bool]:
-    by_provider: dict[int, list[int]] = {}
-    for provider_id, class_id in spots:
-        by_provider.setdefault(provider_id, []).append(class_id)
-    return sa.or_(
-        sa.false(),
-        *(
-            sa.and_(
-                _INVENTORIES.c.resource_provider_id == provider_id,
-                _INVENTORIES.c.resource_class_id.in_(sorted(ids)),
-            )
-            for provider_id, ids in sorted(by_provider.items())
-        ),
-    )
-
-
-def _drop(conn: sa.Connection, gone: Mapping[int, list[int]]) -> None:
-    spots = [(pid, class_id) for pid, ids in gone.items() for class_id in ids]
-    if spots:
-        conn.execute(sa.delete(_INVENTORIES).where(_spots(spots)))
-
-
-def _change(conn: sa.Connection, records: Mapping[tuple[int, int], Inventory]) -> None:
-    if not records:
-        return
-    values: dict[str, Any] = {}
-    for column in _INVENTORY_COLUMNS:
-        news = {getattr(record, column.name) for record in records.values()}
-        if len(news) == 1:
-            values[column.name] = news.pop()
-            continue
-        whens = [
-            (_spots([spot]), sa.literal(getattr(record, column.name), column.type))
-            for spot, record in records.items()
-        ]
-        values[column.name] = sa.case(*whens, else_=column)
-    conn.execute(sa.update(_INVENTORIES).where(_spots(records)).values(**values))
-
-
-# What the API does with it ----------------------------------------------------
-
-
-def list_by_provider(uuid: str) -> tuple[int, list[Stock]]:
-    """A provider's generation and its inventories.
+def list_by_provider(uuid: str) -> tuple[int, list[ListedInventory]]:
+    """Return the generation and the inventories of a provider.
 
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        seen, rows = resource_provider.read_with_generation(conn, _BY_PROVIDER, uuid)
-    return seen, [_stock(row) for row in rows]
+        current, rows = resource_provider.read_with_generation(conn, _BY_PROVIDER, uuid)
+    return current, [ListedInventory(r[0], Inventory(*r[1:7]), r[7], r[8]) for r in rows]
 
 
-def get(uuid: str, name: str) -> tuple[int, Stock]:
-    """A provider's generation and its inventory of one class.
+def get(uuid: str, class_name: str) -> tuple[int, ListedInventory]:
+    """Return the generation of a provider and its inventory of one class.
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryNotFound: the provider has none, or there is no such class
+    :raises exception.InventoryNotFound: the provider has no such inventory, or the class does not
+        exist
     """
-    seen, stocks = list_by_provider(uuid)
-    for stock in stocks:
-        if stock.resource_class == name:
-            return seen, stock
-    raise exception.InventoryNotFound(name, uuid)
+    current, inventories = list_by_provider(uuid)
+    for listed in inventories:
+        if listed.resource_class == class_name:
+            return current, listed
+    raise exception.InventoryNotFound(class_name, uuid)
 
 
-def _stock(row: Any) -> Stock:
-    return Stock(row[0], Inventory(*row[1:7]), row[7], row[8])
+# Writing ----------------------------------------------------------------------
 
 
-def create(uuid: str, name: str, record: Inventory, may_reserve_all: bool) -> int:
-    """Add inventory of a class that the provider has none of.
+def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bool) -> int:
+    """Add inventory of a class of which the provider has none.
 
-    :param may_reserve_all: from microversion 1.26 on everything may be reserved
-    :returns: the provider's new generation
+    :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
+    :returns: the new generation of the provider
     :raises exception.ResourceProviderNotFound:
     :raises exception.InvalidInventoryCapacity:
     :raises exception.UnknownResourceClasses:
@@ -225,12 +89,12 @@ def create(uuid: str, name: str, record: Inventory, may_reserve_all: bool) -> in
 
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
-        _require_capacity(provider, {name: record}, may_reserve_all)
-        classes = resource_class.ids(conn, [name])
-        if (provider.id, name) in holdings(conn, [provider.id], [name]):
-            raise exception.InventoryExists(name, uuid)
-        resource_class.touch(conn, classes)
-        apply(conn, {provider.id: plan({}, {name: record})}, classes)
+        _check_reservations(provider, {class_name: inventory}, may_reserve_all)
+        class_ids = resource_class.ids(conn, [class_name])
+        if (provider.id, class_name) in read_with_usage(conn, [provider.id], [class_name]):
+            raise exception.InventoryExists(class_name, uuid)
+        resource_class.touch(conn, class_ids)
+        apply_plans(conn, {provider.id: plan_changes({}, {class_name: inventory})}, class_ids)
         return _increment_generation(conn, provider)
 
     return db_api.write(work)
@@ -239,26 +103,28 @@ def create(uuid: str, name: str, record: Inventory, may_reserve_all: bool) -> in
 def replace(
     uuid: str,
     given_generation: int,
-    records: Mapping[str, Inventory],
+    inventories: Mapping[str, Inventory],
     may_reserve_all: bool,
 ) -> int:
-    """Make `records`, by class, all the inventory that a provider has.
+    """Replace all inventories of a provider.
 
-    :param may_reserve_all: from microversion 1.26 on everything may be reserved
-    :returns: the provider's new generation
+    :param given_generation: the provider generation in the request
+    :param inventories: by class name
+    :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
+    :returns: the new generation of the provider
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     :raises exception.InvalidInventoryCapacity:
     :raises exception.UnknownResourceClasses:
-    :raises exception.InventoryInUse: a class that is left out has allocations
+    :raises exception.InventoryInUse: there are allocations against an inventory that is removed
     """
 
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
-        resource_provider.require_generation(provider, given_generation)
-        _require_capacity(provider, records, may_reserve_all)
-        classes = resource_class.ids(conn, records)
-        _replace_all(conn, provider, records, classes)
+        generation.check_provider(provider.uuid, given_generation, provider.generation)
+        _check_reservations(provider, inventories, may_reserve_all)
+        class_ids = resource_class.ids(conn, inventories)
+        _replace_all(conn, provider, inventories, class_ids)
         return _increment_generation(conn, provider)
 
     return db_api.write(work)
@@ -267,44 +133,47 @@ def replace(
 def update(
     uuid: str,
     given_generation: int,
-    name: str,
+    class_name: str,
     inventory: Inventory,
     may_reserve_all: bool,
 ) -> int:
     """Overwrite the inventory that a provider has of one class.
 
-    :returns: the provider's new generation
+    :param given_generation: the provider generation in the request
+    :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
+    :returns: the new generation of the provider
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     :raises exception.InvalidInventoryCapacity:
     :raises exception.ResourceClassNotFound:
-    :raises exception.InventoryMissingForUpdate: the provider has none of the class
+    :raises exception.InventoryMissingForUpdate: the provider has no inventory of the class
     """
 
     def work(conn: sa.Connection) -> int:
         provider = resource_provider.lock_one(conn, uuid)
-        resource_provider.require_generation(provider, given_generation)
-        _require_capacity(provider, {name: inventory}, may_reserve_all)
+        generation.check_provider(provider.uuid, given_generation, provider.generation)
+        _check_reservations(provider, {class_name: inventory}, may_reserve_all)
         try:
-            classes = resource_class.ids(conn, [name])
+            class_ids = resource_class.ids(conn, [class_name])
         except exception.UnknownResourceClasses:
-            raise exception.ResourceClassNotFound(name) from None
-        current = holdings(conn, [provider.id], [name])
+            raise exception.ResourceClassNotFound(class_name) from None
+        current = read_with_usage(conn, [provider.id], [class_name])
         if not current:
-            raise exception.InventoryMissingForUpdate(name, uuid)
-        steps = plan({name: current[provider.id, name]}, {name: inventory})
-        _warn(uuid, steps)
-        apply(conn, {provider.id: steps}, classes)
+            raise exception.InventoryMissingForUpdate(class_name, uuid)
+        stored = current[provider.id, class_name]
+        plan = plan_changes({class_name: stored}, {class_name: inventory})
+        _warn_over_capacity(uuid, plan)
+        apply_plans(conn, {provider.id: plan}, class_ids)
         return _increment_generation(conn, provider)
 
     return db_api.write(work)
 
 
 def delete_all(uuid: str) -> None:
-    """Remove all inventory of a provider (microversion 1.5).
+    """Delete all inventories of a provider (microversion 1.5).
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryInUse:
+    :raises exception.InventoryInUse: there are allocations against one of them
     """
 
     def work(conn: sa.Connection) -> None:
@@ -315,27 +184,25 @@ def delete_all(uuid: str) -> None:
     db_api.write(work)
 
 
-def delete(uuid: str, name: str) -> None:
-    """Remove the inventory that a provider has of one class.
+def delete(uuid: str, class_name: str) -> None:
+    """Delete the inventory that a provider has of one class.
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryNotFound: the provider has none, or there is no such class
-    :raises exception.InventoryInUse:
+    :raises exception.InventoryNotFound: the provider has no such inventory, or the class does not
+        exist
+    :raises exception.InventoryInUse: there are allocations against it
     """
 
     def work(conn: sa.Connection) -> None:
         provider = resource_provider.lock_one(conn, uuid)
-        current = holdings(conn, [provider.id], [name])
-        holding = current.get((provider.id, name))
-        if holding is None:
-            raise exception.InventoryNotFound(name, uuid, deleting=True)
-        if holding.used:
-            raise exception.InventoryInUse([name], uuid, code=errors.CONCURRENT_UPDATE)
-        apply(
-            conn,
-            {provider.id: plan({name: holding}, {})},
-            {name: holding.resource_class_id},
-        )
+        current = read_with_usage(conn, [provider.id], [class_name])
+        stored = current.get((provider.id, class_name))
+        if stored is None:
+            raise exception.InventoryNotFound(class_name, uuid, deleting=True)
+        if stored.used:
+            raise exception.InventoryInUse([class_name], uuid, code=errors.CONCURRENT_UPDATE)
+        plan = plan_changes({class_name: stored}, {})
+        apply_plans(conn, {provider.id: plan}, {class_name: stored.resource_class_id})
         _increment_generation(conn, provider)
 
     db_api.write(work)
@@ -344,30 +211,33 @@ def delete(uuid: str, name: str) -> None:
 def _replace_all(
     conn: sa.Connection,
     provider: Locked,
-    records: Mapping[str, Inventory],
-    classes: Mapping[str, int],
+    inventories: Mapping[str, Inventory],
+    class_ids: Mapping[str, int],
 ) -> None:
-    current = {name: held for (_, name), held in holdings(conn, [provider.id]).items()}
-    steps = plan(current, records)
-    if steps.in_use:
-        raise exception.InventoryInUse(steps.in_use, provider.uuid)
-    _warn(provider.uuid, steps)
-    resource_class.touch(conn, {name: classes[name] for name in steps.add})
-    known = {name: held.resource_class_id for name, held in current.items()}
-    apply(conn, {provider.id: steps}, {**known, **classes})
+    stored = read_with_usage(conn, [provider.id])
+    current = {name: usage for (_, name), usage in stored.items()}
+    plan = plan_changes(current, inventories)
+    if plan.in_use:
+        raise exception.InventoryInUse(plan.in_use, provider.uuid)
+    _warn_over_capacity(provider.uuid, plan)
+    resource_class.touch(conn, {name: class_ids[name] for name in plan.add})
+    current_ids = {name: usage.resource_class_id for name, usage in current.items()}
+    apply_plans(conn, {provider.id: plan}, {**current_ids, **class_ids})
 
 
-def _require_capacity(
-    provider: Locked, records: Mapping[str, Inventory], may_reserve_all: bool
+def _check_reservations(
+    provider: Locked, inventories: Mapping[str, Inventory], may_reserve_all: bool
 ) -> None:
-    for name, record in records.items():
-        if not capacity.allows_reservation(record, may_reserve_all):
-            raise exception.InvalidInventoryCapacity(name, provider.uuid)
+    for class_name, inventory in inventories.items():
+        if not capacity.allows_reservation(inventory, may_reserve_all):
+            raise exception.InvalidInventoryCapacity(class_name, provider.uuid)
 
 
-def _warn(uuid: str, steps: Plan) -> None:
-    for name in steps.over_full:
-        LOG.warning('Resource provider %s has more of %s in use than its new capacity', uuid, name)
+def _warn_over_capacity(uuid: str, plan: Plan) -> None:
+    for class_name in plan.over_capacity:
+        LOG.warning(
+            'The usage of %s on resource provider %s exceeds its new capacity', class_name, uuid
+        )
 
 
 def _increment_generation(conn: sa.Connection, provider: Locked) -> int:

@@ -59,6 +59,7 @@ MAY_IMPORT = {
     'context': ('policy',),
     'policy': ('policies',),
     'objects': ('capacity', 'db', 'db_api'),
+    'claims': ('capacity', 'db', 'db_api', 'objects'),
     'candidates': ('context', 'db', 'db_api', 'grammar', 'microversion'),
     'validation': (),
     'http': ('bounded_cache', 'microversion', 'validation'),
@@ -72,6 +73,7 @@ MAY_IMPORT = {
     'handlers': (
         'candidates',
         'capacity',
+        'claims',
         'context',
         'grammar',
         'http',
@@ -88,13 +90,11 @@ MAY_IMPORT = {
 
 # Among the objects, further down is imported by further up and never the other way round.
 OBJECTS_DOWNWARD = (
-    'reshaper',
     'allocation',
-    'claim',
-    'consumer',
     'repair',
-    'owner',
     'inventory',
+    'inventory_rows',
+    'inventory_plan',
     'usage',
     'provider_search',
     'aggregate',
@@ -107,6 +107,21 @@ OBJECTS_DOWNWARD = (
     'sync',
     'tree',
     'generation',
+)
+
+
+# Among the claims, the same.
+CLAIMS_DOWNWARD = (
+    'reshape',
+    'replace',
+    'delete',
+    'settle',
+    'judge',
+    'ground',
+    'consumer',
+    'owner',
+    'statements',
+    'model',
 )
 
 
@@ -161,13 +176,19 @@ class LayersTest(base.BaseTestCase):
         self.assertEqual(set(), rooms - MAY_IMPORT.keys() - outermost)
 
     def test_objects_import_downward(self):
+        self.check_downward('objects', OBJECTS_DOWNWARD)
+
+    def test_claims_import_downward(self):
+        self.check_downward('claims', CLAIMS_DOWNWARD)
+
+    def check_downward(self, package, order):
         for name, tree in modules():
-            if not name.startswith('objects.'):
+            if not name.startswith(f'{package}.'):
                 continue
-            here = OBJECTS_DOWNWARD.index(name.split('.')[1])
+            here = order.index(name.split('.')[1])
             for imported in own(tree):
-                if imported.startswith('objects.'):
-                    there = OBJECTS_DOWNWARD.index(imported.split('.')[1])
+                if imported.startswith(f'{package}.'):
+                    there = order.index(imported.split('.')[1])
                     self.assertLess(here, there, f'{name} imports {imported}')
 
     def test_what_thinks_does_not_read(self):

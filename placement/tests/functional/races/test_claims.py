@@ -21,7 +21,7 @@ class ClaimsTest(arena.Arena):
         self.assertEqual({204: 20, 409: 30}, Counter(answer.status for answer in answers))
         for answer in answers:
             if answer.status == 409:
-                self.assertIn('has no room', answer.detail)
+                self.assertIn('exceed its capacity', answer.detail)
         self.assertEqual(20, self.used(provider))
 
     def test_contention_is_waiting(self):

@@ -11,8 +11,9 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api
+from placement.claims import consumer
 from placement.db.sqlalchemy import models
-from placement.objects import consumer, generation, provider_rows
+from placement.objects import generation, provider_rows
 from placement.tests.functional.races import arena
 from placement.tests.functional.races.arena import claim, old_claim
 

@@ -9,8 +9,9 @@ import uuid
 import sqlalchemy as sa
 
 from placement import db_api
+from placement.claims import owner
 from placement.db.sqlalchemy import models
-from placement.objects import owner, tree
+from placement.objects import tree
 from placement.tests.functional.races import arena
 from placement.tests.functional.races.arena import claim, old_claim, stock
 

@@ -68,7 +68,7 @@ class ClaimTest(base.BaseTestCase):
 
 class RecordTest(base.BaseTestCase):
     def test_defaults(self):
-        self.assertEqual(Inventory(total=4), inventory.record({'total': 4}))
+        self.assertEqual(Inventory(total=4), inventory.parse_inventory({'total': 4}))
 
     def test_all(self):
         data = {
@@ -81,7 +81,7 @@ class RecordTest(base.BaseTestCase):
             'step_size': 2,
             'allocation_ratio': 3,
         }
-        record = inventory.record(data)
+        record = inventory.parse_inventory(data)
         self.assertEqual(Inventory(8, 1, 2, 4, 2, 3.0), record)
         self.assertIs(int, type(record.total))
         self.assertIs(float, type(record.allocation_ratio))

@@ -1,0 +1,29 @@
+"""DELETE /allocations/{consumer_uuid}: delete all allocations of a consumer."""
+
+import sqlalchemy as sa
+
+from placement import db_api, exception
+from placement.claims import consumer, statements
+
+
+def delete_allocations(consumer_uuid: str) -> None:
+    """Delete all allocations of a consumer, and the consumer.
+
+    No generation is checked or incremented.
+
+    :raises exception.AllocationsNotFound: the consumer has no allocations
+    """
+
+    def work(conn: sa.Connection) -> None:
+        consumers = consumer.lock(conn, [consumer_uuid])
+        uuids = {consumer_uuid, *(stored.uuid for stored in consumers.values())}
+        parameters = {'uuids': sorted(uuids)}
+        deleted = conn.execute(statements.DELETE_ALLOCATIONS_OF_CONSUMERS, parameters).rowcount
+        if not consumers and consumer.lock(conn, [consumer_uuid]):
+            # It was created after the first lock: no lock protected the DELETE from its claim.
+            raise exception.ConcurrentChange(f'Consumer {consumer_uuid}')
+        if not deleted:
+            raise exception.AllocationsNotFound(consumer_uuid)
+        consumer.delete(conn, [stored.id for stored in consumers.values()])
+
+    db_api.write(work)

@@ -1,0 +1,51 @@
+"""POST /reshaper: replace inventories of providers and allocations of consumers together.
+
+A reshape is a set of claims against the inventories that exist after it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.claims import judge
+from placement.claims.ground import lock_consumers, prepare_ground
+from placement.claims.model import Claim, Replacement
+from placement.claims.settle import settle_reshape
+from placement.objects import inventory_rows, resource_class, resource_provider
+
+
+def reshape_inventories(
+    replacements: Mapping[str, Replacement], claims: Sequence[Claim], min_attempts: int
+) -> None:
+    """Replace inventories and allocations in one transaction (microversion 1.30).
+
+    :param replacements: the new inventories by provider UUID
+    :param min_attempts: the number of attempts before a lost increment fails the request
+    :raises exception.UnknownResourceProviders:
+    :raises exception.ResourceProviderGenerationConflict:
+    :raises exception.ConsumerGenerationConflict:
+    :raises exception.UnknownResourceClasses:
+    :raises exception.InvalidAllocation: an amount cannot be granted
+    :raises exception.InventoryInUse: allocations remain against an inventory that is removed
+    """
+
+    def work(conn: sa.Connection) -> None:
+        consumers = lock_consumers(conn, claims)
+        if judge.has_stale_consumer(claims, consumers):
+            # Errors of the inventories take precedence.
+            providers = resource_provider.lock(conn, list(replacements))
+            judge.check_reshaped_providers(replacements, providers)
+        judge.check_consumers(claims, consumers)
+        ground = prepare_ground(conn, claims, consumers, replacements)
+        judge.check_reshaped_providers(replacements, ground.providers)
+        judge.check_providers(ground)
+        class_ids = resource_class.ids(conn, judge.class_names(replacements, claims))
+        provider_ids = {provider.id for provider in ground.providers.values()}
+        current = inventory_rows.read_with_usage(conn, provider_ids)
+        change = judge.plan_reshape(replacements, ground, current, class_ids)
+        judge.check_amounts(ground.demands, change.current_and_new, ground.released)
+        judge.check_removed_inventories(change.plans, ground, current)
+        settle_reshape(conn, ground, change)
+
+    db_api.write(work, max(1, min_attempts))

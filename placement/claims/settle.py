@@ -1,0 +1,121 @@
+"""Write what `judge` accepted: delete, insert, increment generations, drop empty consumers."""
+
+from collections.abc import Mapping
+import dataclasses
+
+import sqlalchemy as sa
+
+from placement import exception
+from placement.capacity import InventoryKey, InventoryUsage
+from placement.claims import consumer, owner, statements
+from placement.claims.model import Claim, Consumer, Ground, Reshape
+from placement.objects import generation, inventory_rows, resource_class
+
+
+def settle_claims(
+    conn: sa.Connection,
+    ground: Ground,
+    inventories: Mapping[InventoryKey, InventoryUsage],
+    increments: Mapping[int, int],
+) -> None:
+    """Replace the allocations of the consumers of a request.
+
+    :param inventories: the inventories that the demands refer to
+    :param increments: by provider id, how often its generation is incremented for other reasons
+    :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
+    """
+    _replace_allocations(conn, ground, inventories)
+    _increment_providers(conn, ground, increments)
+    _update_consumers(conn, ground)
+
+
+def settle_reshape(conn: sa.Connection, ground: Ground, change: Reshape) -> None:
+    """Replace the inventories of a reshape, and then the allocations.
+
+    :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
+    """
+    added = {name for plan in change.plans.values() for name in plan.add}
+    resource_class.touch(conn, {name: change.class_ids[name] for name in added})
+    inventory_rows.apply_plans(conn, change.plans, change.class_ids)
+    settle_claims(conn, ground, change.after, change.increments)
+
+
+def _replace_allocations(
+    conn: sa.Connection, ground: Ground, inventories: Mapping[InventoryKey, InventoryUsage]
+) -> None:
+    if ground.allocations:
+        ids = [row.id for row in ground.allocations]
+        deleted = conn.execute(statements.DELETE_ALLOCATIONS, {'ids': ids}).rowcount
+        if deleted != len(ids):
+            raise exception.ConcurrentChange('The set of allocations of a consumer')
+    if not ground.demands:
+        return
+    rows = [
+        {
+            'resource_provider_id': demand.provider_id,
+            'consumer_id': demand.consumer_uuid,
+            'resource_class_id': inventories[
+                demand.provider_id, demand.resource_class
+            ].resource_class_id,
+            'used': demand.amount,
+        }
+        for demand in ground.demands
+    ]
+    conn.execute(statements.INSERT_ALLOCATIONS, rows)
+
+
+def _increment_providers(
+    conn: sa.Connection, ground: Ground, increments: Mapping[int, int]
+) -> None:
+    """Increment each provider that a claim names, or whose allocations a release clears.
+
+    A provider that a consumer no longer uses while it keeps allocations elsewhere is not
+    incremented.
+    """
+    total = dict(increments)
+    claimed = {ground.providers[uuid].id for claim in ground.claims for uuid in claim.allocations}
+    for provider_id in claimed | ground.cleared:
+        total[provider_id] = total.get(provider_id, 0) + 1
+    current = {provider.id: provider.generation for provider in ground.providers.values()}
+    # At most three different increments, whatever the number of providers.
+    for increment in sorted(set(total.values())):
+        generation.increment_providers(
+            conn,
+            {
+                provider_id: current[provider_id]
+                for provider_id, own in total.items()
+                if own == increment and provider_id in current
+            },
+            increment,
+        )
+
+
+def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
+    """Increment the consumers that keep allocations, and delete those that have none."""
+    kept: dict[int, Consumer] = {}
+    emptied: list[int] = []
+    for claim in ground.claims:
+        stored = ground.consumers.get(claim.consumer_uuid)
+        if stored is None:
+            continue
+        if claim.allocations:
+            kept[stored.id] = _with_owners(stored, claim, ground)
+        else:
+            emptied.append(stored.id)
+    current = {stored.id: stored for stored in ground.consumers.values()}
+    generation.increment_consumers(
+        conn,
+        {stored.id: stored.generation for stored in kept.values()},
+        statements.changed_owners(kept.values(), current),
+    )
+    consumer.delete(conn, emptied)
+
+
+def _with_owners(stored: Consumer, claim: Claim, ground: Ground) -> Consumer:
+    project_id, user_id, type_id = owner.ids_of(claim, ground.owners)
+    return dataclasses.replace(
+        stored,
+        project_id=project_id,
+        user_id=user_id,
+        consumer_type_id=stored.consumer_type_id if type_id is None else type_id,
+    )

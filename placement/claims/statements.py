@@ -1,0 +1,113 @@
+"""All SQL of claims. A locking statement locks one table, in the order of uuid."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.claims.model import Consumer
+from placement.db import names
+from placement.db.sqlalchemy import models
+
+_ALLOCATIONS = models.allocations
+_CLASSES = models.resource_classes
+_CONSUMERS = models.consumers
+_PROVIDERS = models.resource_providers
+_OWNER_COLUMNS = ('project_id', 'user_id', 'consumer_type_id')
+
+# Projects, users and consumer types --------------------------------------------
+
+PROJECT, USER, TYPE = 0, 1, 2
+# The table and its unique name.
+OWNER_TABLES = {
+    PROJECT: (models.projects, models.projects.c.external_id),
+    USER: (models.users, models.users.c.external_id),
+    TYPE: (models.consumer_types, models.consumer_types.c.name),
+}
+
+
+def _owner_ids(kind: int) -> sa.Select[Any]:
+    table, name = OWNER_TABLES[kind]
+    requested: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
+    return sa.select(
+        sa.literal_column(str(kind)).label('kind'), table.c.id, names.spelled(name).label('name')
+    ).where(name.in_(requested))
+
+
+# The ids of one kind.
+OWNER_IDS = {kind: _owner_ids(kind) for kind in OWNER_TABLES}
+PROJECT_AND_USER_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER))
+PROJECT_USER_AND_TYPE_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER), _owner_ids(TYPE))
+
+# Consumers ----------------------------------------------------------------------
+
+LOCK_CONSUMERS = (
+    sa.select(
+        _CONSUMERS.c.id,
+        _CONSUMERS.c.uuid,
+        _CONSUMERS.c.generation,
+        _CONSUMERS.c.project_id,
+        _CONSUMERS.c.user_id,
+        _CONSUMERS.c.consumer_type_id,
+    )
+    .where(_CONSUMERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .order_by(_CONSUMERS.c.uuid)
+    .with_for_update()
+)
+ANY_CONSUMER = (
+    sa.select(_CONSUMERS.c.id)
+    .where(_CONSUMERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .limit(1)
+)
+INSERT_CONSUMERS = sa.insert(_CONSUMERS)
+DELETE_CONSUMERS = sa.delete(_CONSUMERS).where(
+    _CONSUMERS.c.id.in_(sa.bindparam('consumer_ids', expanding=True))
+)
+
+
+def changed_owners(
+    requested: Iterable[Consumer], current: Mapping[int, Consumer]
+) -> dict[str, sa.Case[Any]]:
+    """Return new values, by column, for one UPDATE of all requested consumers.
+
+    :param current: the stored consumers by id
+    :returns: nothing if no consumer changes its project, user or type, the usual case
+    """
+    values: dict[str, sa.Case[Any]] = {}
+    consumers = list(requested)
+    for column in _OWNER_COLUMNS:
+        changed = {
+            consumer.id: getattr(consumer, column)
+            for consumer in consumers
+            if getattr(consumer, column) != getattr(current[consumer.id], column)
+        }
+        if changed:
+            values[column] = sa.case(changed, value=_CONSUMERS.c.id, else_=_CONSUMERS.c[column])
+    return values
+
+
+# Allocations --------------------------------------------------------------------
+
+# Outer joins: an allocation is deleted even if its provider or its class does not exist.
+ALLOCATIONS_OF_CONSUMERS = (
+    sa.select(
+        _ALLOCATIONS.c.id,
+        _ALLOCATIONS.c.consumer_id,
+        _PROVIDERS.c.id.label('provider_id'),
+        _PROVIDERS.c.uuid.label('provider_uuid'),
+        _CLASSES.c.name.label('resource_class'),
+        _ALLOCATIONS.c.used,
+    )
+    .outerjoin(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
+    .where(_ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
+)
+INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
+# The ids are part of the text: drivers limit the number of parameters, and the consumers of one
+# request may have any number of allocations.
+DELETE_ALLOCATIONS = sa.delete(_ALLOCATIONS).where(
+    _ALLOCATIONS.c.id.in_(sa.bindparam('ids', expanding=True, literal_execute=True))
+)
+DELETE_ALLOCATIONS_OF_CONSUMERS = sa.delete(_ALLOCATIONS).where(
+    _ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True))
+)

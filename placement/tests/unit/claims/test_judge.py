@@ -1,0 +1,230 @@
+"""Decisions about claims: generations, amounts, and what a reshape leaves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from oslotest import base
+
+from placement import exception
+from placement.capacity import Inventory, InventoryKey, InventoryUsage
+from placement.claims import judge
+from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
+from placement.objects.resource_provider import Locked
+
+PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
+OTHER = Locked(id=2, uuid='o', generation=7, root_id=2, parent_id=None)
+VCPU = (PROVIDER.id, 'VCPU')
+CLASS_IDS = {'VCPU': 0, 'MEMORY_MB': 1}
+
+
+def usage(used: int = 0, total: int = 10, **fields: Any) -> InventoryUsage:
+    return InventoryUsage(CLASS_IDS['VCPU'], Inventory(total, **fields), used)
+
+
+def demand(amount: int, provider: Locked = PROVIDER) -> Demand:
+    return Demand('c', provider.id, provider.uuid, 'VCPU', amount)
+
+
+def ground(
+    demands: list[Demand] | None = None,
+    released: Mapping[InventoryKey, int] | None = None,
+    missing: tuple[str, ...] = (),
+) -> Ground:
+    return Ground(
+        claims=(),
+        consumers={},
+        owners=Owners({}, {}, {}),
+        allocations=(),
+        providers={provider.uuid: provider for provider in (PROVIDER, OTHER)},
+        missing_providers=frozenset(missing),
+        demands=demands or [],
+        released=released or {},
+        cleared=frozenset(),
+    )
+
+
+def refusal(
+    amounts: list[int], current: InventoryUsage | None, released: int = 0
+) -> exception.InvalidAllocation | None:
+    """Return the error of `check_amounts`, None if the amounts are granted."""
+    try:
+        judge.check_amounts(
+            [demand(amount) for amount in amounts],
+            {} if current is None else {VCPU: current},
+            {VCPU: released},
+        )
+    except exception.InvalidAllocation as error:
+        return error
+    return None
+
+
+class AmountsTest(base.BaseTestCase):
+    def assertGranted(self, amounts: list[int], current: InventoryUsage, released: int = 0) -> None:
+        self.assertIsNone(refusal(amounts, current, released))
+
+    def assertRefused(
+        self, reason: str, amounts: list[int], current: InventoryUsage | None, released: int = 0
+    ) -> None:
+        error = refusal(amounts, current, released)
+        self.assertIsNotNone(error)
+        self.assertIn(reason, str(error))
+
+    def test_free_capacity_is_granted_and_no_more(self):
+        self.assertGranted([6], usage(4))
+        self.assertRefused('exceed its capacity', [7], usage(4))
+
+    def test_reserved_units_are_not_granted(self):
+        self.assertGranted([8], usage(reserved=2))
+        self.assertRefused('exceed its capacity', [9], usage(reserved=2))
+
+    def test_the_ratio_applies_to_units_that_are_not_reserved(self):
+        self.assertGranted([12], usage(reserved=2, allocation_ratio=1.5))
+        self.assertRefused('exceed its capacity', [13], usage(reserved=2, allocation_ratio=1.5))
+
+    def test_fractional_capacity_is_not_rounded_up(self):
+        self.assertGranted([2], usage(total=3, allocation_ratio=0.9))
+        self.assertRefused('exceed its capacity', [3], usage(total=3, allocation_ratio=0.9))
+
+    def test_amounts_of_several_consumers_are_added(self):
+        self.assertGranted([5, 5], usage())
+        self.assertRefused('exceed its capacity', [5, 6], usage())
+
+    def test_released_amounts_are_available(self):
+        self.assertGranted([10], usage(10), released=10)
+        self.assertRefused('exceed its capacity', [10], usage(10), released=9)
+
+    def test_usage_above_the_capacity_may_stay_equal_or_decrease(self):
+        self.assertGranted([15], usage(15), released=15)
+        self.assertGranted([14], usage(15), released=15)
+        self.assertRefused('exceed its capacity', [16], usage(15), released=15)
+        self.assertRefused('exceed its capacity', [1], usage(15))
+
+    def test_unit_rules_apply_to_each_consumer(self):
+        units = {'min_unit': 2, 'max_unit': 4, 'step_size': 2}
+        self.assertGranted([4, 4], usage(**units))
+        self.assertRefused('an amount of 1: less than its min_unit 2', [1], usage(**units))
+        self.assertRefused('an amount of 6: more than its max_unit 4', [6], usage(**units))
+        self.assertRefused('3: not a multiple of its step_size 2', [4, 3], usage(**units))
+
+    def test_missing_inventory_is_refused(self):
+        sentence = "Inventory for 'VCPU' on resource provider 'p' does not exist."
+        self.assertRefused(sentence, [1], None)
+
+    def test_negative_capacity_grants_nothing(self):
+        self.assertRefused('exceed its capacity', [1], usage(reserved=20))
+
+    def test_the_sentence_states_usage_and_capacity(self):
+        self.assertRefused('9 requested or in use, capacity 4.', [5], usage(4, total=4))
+
+    @given(
+        st.lists(st.integers(1, 50), min_size=1, max_size=5),
+        st.integers(0, 100),
+        st.integers(0, 100),
+        st.integers(1, 100),
+        st.floats(0, 16),
+    )
+    def test_granted_exactly_if_usage_fits_or_does_not_grow(
+        self, amounts, others, own, total, ratio
+    ):
+        current = usage(others + own, total=total, allocation_ratio=ratio)
+        after = others + sum(amounts)
+        fits = after <= total * ratio or after <= others + own
+        self.assertEqual(fits, refusal(amounts, current, own) is None)
+
+
+class ConsumerGenerationTest(base.BaseTestCase):
+    consumers = {'c': Consumer(1, 'c', 3, 1, 1, None)}
+
+    def check(self, uuid: str, generation: int | None, checks_generation: bool = True) -> bool:
+        """Return whether the generation is accepted; both functions must agree."""
+        claims = [Claim(uuid, 'p', 'u', None, generation, checks_generation, {})]
+        stale = judge.has_stale_consumer(claims, self.consumers)
+        try:
+            judge.check_consumers(claims, self.consumers)
+        except exception.ConsumerGenerationConflict:
+            self.assertTrue(stale)
+            return False
+        self.assertFalse(stale)
+        return True
+
+    def test_existing_consumer(self):
+        self.assertTrue(self.check('c', 3))
+        self.assertFalse(self.check('c', 2))
+        self.assertFalse(self.check('c', None))
+
+    def test_new_consumer(self):
+        self.assertTrue(self.check('new', None))
+        self.assertFalse(self.check('new', 0))
+
+    def test_generation_is_ignored_before_1_28(self):
+        self.assertTrue(self.check('c', None, checks_generation=False))
+
+
+class ProvidersTest(base.BaseTestCase):
+    def test_all_missing_providers_are_named(self):
+        judge.check_providers(ground())
+        error = self.assertRaises(
+            exception.UnknownResourceProviders, judge.check_providers, ground(missing=('b', 'a'))
+        )
+        self.assertEqual(['a', 'b'], error.uuids)
+
+    def test_reshaped_providers_are_checked_in_the_order_of_the_body(self):
+        providers = {'p': PROVIDER}
+        stale, missing = {'p': Replacement(4, {})}, {'x': Replacement(0, {})}
+        judge.check_reshaped_providers({'p': Replacement(5, {})}, providers)
+        for body, error in (
+            (stale | missing, exception.ResourceProviderGenerationConflict),
+            (missing | stale, exception.UnknownResourceProviders),
+        ):
+            self.assertRaises(error, judge.check_reshaped_providers, body, providers)
+
+
+class ReshapeTest(base.BaseTestCase):
+    """The inventory of one provider moves to another one, which is not changed otherwise."""
+
+    current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
+
+    def plan(self, replacements):
+        return judge.plan_reshape(replacements, ground(), self.current, CLASS_IDS)
+
+    def test_plans_and_increments(self):
+        change = self.plan({'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})})
+        self.assertEqual(('VCPU',), change.plans[PROVIDER.id].remove)
+        self.assertEqual({'VCPU': Inventory(8)}, change.plans[OTHER.id].add)
+        self.assertEqual(('MEMORY_MB',), change.plans[OTHER.id].remove)
+        self.assertEqual({PROVIDER.id: 1, OTHER.id: 2}, change.increments)
+        self.assertEqual({(OTHER.id, 'VCPU'): usage(total=8)}, change.after)
+        self.assertEqual(self.current.keys() | change.after.keys(), change.current_and_new.keys())
+
+    def test_providers_without_replacement_keep_their_inventories(self):
+        change = self.plan({'o': Replacement(7, {})})
+        self.assertEqual({VCPU: usage(4)}, change.after)
+
+    def test_new_inventory_takes_precedence_and_keeps_the_usage(self):
+        change = self.plan({'p': Replacement(5, {'VCPU': Inventory(16)})})
+        self.assertEqual(usage(4, total=16), change.after[VCPU])
+        self.assertEqual(usage(4, total=16), change.current_and_new[VCPU])
+
+    def test_removed_inventory_must_have_no_allocations_left(self):
+        plans = self.plan({'p': Replacement(5, {})}).plans
+        released = ground(released={VCPU: 4})
+        judge.check_removed_inventories(plans, released, self.current)
+        for case in (
+            ground(released={VCPU: 3}),
+            ground([demand(1)], released={VCPU: 4}),
+        ):
+            error = self.assertRaises(
+                exception.InventoryInUse,
+                judge.check_removed_inventories,
+                plans,
+                case,
+                self.current,
+            )
+            self.assertEqual((['VCPU'], 'p'), (error.resource_classes, error.provider_uuid))
+
+    def test_class_names(self):
+        claims = [Claim('c', 'p', 'u', None, None, True, {'p': {'VCPU': 1}, 'o': {'DISK_GB': 1}})]
+        names = judge.class_names({'p': Replacement(5, {'MEMORY_MB': Inventory(1)})}, claims)
+        self.assertEqual({'VCPU', 'DISK_GB', 'MEMORY_MB'}, names)
