@@ -1,4 +1,4 @@
-"""Consumers that hold nothing: this release leaves none, but it may find some."""
+"""Consumers without allocations: this release deletes them, other releases leave some."""
 
 import uuid
 
@@ -19,41 +19,41 @@ class IdleConsumersTest(base.TestCase):
         for consumer, name in ((INSTANCE, 'INSTANCE'), (MIGRATION, 'MIGRATION')):
             body = claim({self.host: {'VCPU': 1, 'MEMORY_MB': 64}}, consumer_type=name)
             self.sure('PUT', f'/allocations/{consumer}', body)
-        self.busy = {'VCPU': 1, 'MEMORY_MB': 64, 'consumer_count': 1}
+        self.usage = {'VCPU': 1, 'MEMORY_MB': 64, 'consumer_count': 1}
 
     def usages(self, query=''):
         return self.sure('GET', f'/usages?project_id=project{query}')['usages']
 
-    def forsake(self, *consumers):
-        """Take from consumers what they hold, and nothing else."""
-        held = models.allocations
+    def delete_allocations(self, *consumers):
+        """Delete the allocations of consumers, and keep the rows of the consumers."""
+        allocations = models.allocations
 
         def work(conn: sa.Connection) -> None:
-            conn.execute(sa.delete(held).where(held.c.consumer_id.in_(consumers)))
+            conn.execute(sa.delete(allocations).where(allocations.c.consumer_id.in_(consumers)))
 
         db_api.write(work)
 
-    def test_they_do_not_count(self):
-        self.forsake(MIGRATION)
-        self.assertEqual({'INSTANCE': self.busy}, self.usages())
-        self.assertEqual({'all': self.busy}, self.usages('&consumer_type=all'))
+    def test_they_are_not_counted(self):
+        self.delete_allocations(MIGRATION)
+        self.assertEqual({'INSTANCE': self.usage}, self.usages())
+        self.assertEqual({'all': self.usage}, self.usages('&consumer_type=all'))
         self.assertEqual({}, self.usages('&consumer_type=MIGRATION'))
 
-    def test_beside_others_of_the_type(self):
+    def test_other_consumers_of_the_type_are_counted(self):
         self.sure('PUT', f'/allocations/{SECOND}', claim({self.host: {'VCPU': 2}}))
-        self.forsake(SECOND)
-        expected = {'INSTANCE': self.busy, 'MIGRATION': self.busy}
+        self.delete_allocations(SECOND)
+        expected = {'INSTANCE': self.usage, 'MIGRATION': self.usage}
         self.assertEqual(expected, self.usages())
 
-    def test_nobody_else(self):
-        self.forsake(INSTANCE, MIGRATION)
+    def test_all_consumers_are_idle(self):
+        self.delete_allocations(INSTANCE, MIGRATION)
         self.assertEqual({}, self.usages())
         self.assertEqual({}, self.usages('&consumer_type=all'))
 
 
-class NoTypesTest(base.TestCase):
-    def test_all_are_unknown(self):
-        """Clients from before microversion 1.38 name no types, and so there may be none at all."""
+class NoConsumerTypesTest(base.TestCase):
+    def test_the_type_of_all_consumers_is_unknown(self):
+        """Before microversion 1.38 no client sends types, so that the table may be empty."""
         host = self.make_provider('host', {'VCPU': 8})
         body = claim({host: {'VCPU': 2}})
         del body['consumer_type']

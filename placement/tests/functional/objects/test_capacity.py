@@ -1,6 +1,6 @@
-"""Whether an amount fits is the same for lists, candidates and claims, and is what clients compute.
+"""Provider lists, candidates and claims apply the capacity that clients compute from inventories.
 
-The ratio is the one that GET inventories shows: MySQL and MariaDB keep it in single precision.
+Clients read the ratio from GET inventories: MySQL and MariaDB store it in single precision.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ import hypothesis
 from hypothesis import strategies as st
 
 from placement.candidates import search
+from placement.capacity import MAX_INT
 from placement.tests.functional.races import arena
 
-MAX_INT = 2**31 - 1
 PROVIDERS = 16
 SETTINGS = hypothesis.settings(
     max_examples=12,
@@ -31,8 +31,8 @@ SETTINGS = hypothesis.settings(
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
-    """An inventory. Part of its capacity is in use, if it has any."""
+class Setup:
+    """The inventory of one provider, and the part of its capacity that is in use."""
 
     total: int
     ratio: float
@@ -43,19 +43,20 @@ class Inventory:
         return {'total': self.total, 'reserved': self.reserved, 'allocation_ratio': self.ratio}
 
 
-def capacity(shown: Mapping[str, Any]) -> float:
+def capacity_of(shown: Mapping[str, Any]) -> float:
+    """Return the capacity of an inventory in a response, as clients compute it."""
     return float((shown['total'] - shown['reserved']) * shown['allocation_ratio'])
 
 
-# Decimals that look exact, decimals that single precision cuts off, and both ends of the range.
+# Short decimals, decimals that single precision cannot store, and both ends of the range.
 _ratios = (
     st.integers(min_value=1, max_value=200_000).map(lambda n: n / 10_000)
     | st.sampled_from([0.7, 0.9, 1.15, 1.3, 1.1, 4.35, 16.0])
     | st.floats(min_value=0.001, max_value=64.0)
     | st.sampled_from([0.0, 1e-45, 1e-7, 1e20, 3.40282e38])
 )
-_records = st.builds(
-    Inventory,
+_setups = st.builds(
+    Setup,
     total=st.integers(min_value=20, max_value=1000)
     | st.integers(min_value=2, max_value=100).map(lambda n: n * 10)
     | st.integers(min_value=20, max_value=MAX_INT),
@@ -63,73 +64,71 @@ _records = st.builds(
     reserved=st.just(0) | st.integers(min_value=0, max_value=20),
     used_share=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
 )
-_worlds = st.lists(_records, min_size=PROVIDERS, max_size=PROVIDERS)
-_KNOWN = [
-    Inventory(10, 0.7),
-    Inventory(100, 0.7),
-    Inventory(10, 0.9),
-    Inventory(100, 1.15),
-    Inventory(10, 1.3),
-    Inventory(1000, 1.001),
-    Inventory(30, 0.7, 20),
-    Inventory(200, 0.57, 100, 0.5),
-    Inventory(1, 1 / 3),
-    # Six digits of single precision are shown, and rounding them up adds 4 in a million.
-    Inventory(1_000_000, 0.1234555),
-    Inventory(1_000_000, 0.1234565, 0, 0.5),
-    Inventory(MAX_INT, 3.40282e38),
-    Inventory(MAX_INT, 1e-45),
-    Inventory(5, 0.0),
-    Inventory(5, -1.0, 10),
-    Inventory(5, 0.1, 10),
+_lists_of_setups = st.lists(_setups, min_size=PROVIDERS, max_size=PROVIDERS)
+_SELECTED = [
+    Setup(10, 0.7),
+    Setup(100, 0.7),
+    Setup(10, 0.9),
+    Setup(100, 1.15),
+    Setup(10, 1.3),
+    Setup(1000, 1.001),
+    Setup(30, 0.7, 20),
+    Setup(200, 0.57, 100, 0.5),
+    Setup(1, 1 / 3),
+    # Responses have six digits of single precision. Rounding them up adds 4 in a million.
+    Setup(1_000_000, 0.1234555),
+    Setup(1_000_000, 0.1234565, 0, 0.5),
+    Setup(MAX_INT, 3.40282e38),
+    Setup(MAX_INT, 1e-45),
+    Setup(5, 0.0),
+    Setup(5, -1.0, 10),
+    Setup(5, 0.1, 10),
 ]
 
 
 class CapacityTest(arena.Arena):
     def setUp(self) -> None:
         super().setUp()
-        # The first tree, which has nothing: if the first page is only that, the database is asked
-        # who fits from there on.
+        # The first tree has no inventory. If it is the only tree of the first page, the database
+        # evaluates the capacity of the trees on the next page.
         self.make_provider()
         self.own = [self.make_provider() for _ in range(PROVIDERS)]
 
-    def test_known_ratios(self) -> None:
-        self.check(_KNOWN)
+    def test_selected_ratios(self) -> None:
+        self.check(_SELECTED)
 
     def test_random_ratios(self) -> None:
         @SETTINGS
-        @hypothesis.given(_worlds)
-        def check(records: list[Inventory]) -> None:
-            self.check(records)
+        @hypothesis.given(_lists_of_setups)
+        def check(setups: list[Setup]) -> None:
+            self.check(setups)
 
         check()
 
-    def check(self, records: list[Inventory]) -> None:
-        shown = {
-            own: self.replace(own, record) for own, record in zip(self.own, records, strict=True)
-        }
+    def check(self, setups: list[Setup]) -> None:
+        shown = {own: self.replace(own, setup) for own, setup in zip(self.own, setups, strict=True)}
         used = {
-            own: math.floor(_bounded(capacity(shown[own])) * record.used_share)
-            for own, record in zip(self.own, records, strict=True)
+            own: math.floor(_bounded(capacity_of(shown[own])) * setup.used_share)
+            for own, setup in zip(self.own, setups, strict=True)
         }
         with self.claimed({own: amount for own, amount in used.items() if amount > 0}):
             amounts = {
-                own: math.floor(_bounded(capacity(inventory))) - used[own]
+                own: math.floor(_bounded(capacity_of(inventory))) - used[own]
                 for own, inventory in shown.items()
             }
-            for own, amount in amounts.items():
-                for asked in (amount, amount + 1):
-                    if 0 < asked <= MAX_INT:
-                        self.check_amount(asked, shown, used)
-                        self.check_claim(own, asked, shown[own], used[own])
+            for own, free in amounts.items():
+                for amount in (free, free + 1):
+                    if 0 < amount <= MAX_INT:
+                        self.check_amount(amount, shown, used)
+                        self.check_claim(own, amount, shown[own], used[own])
 
-    def replace(self, own: str, record: Inventory) -> Mapping[str, Any]:
-        """Replace the inventory of a provider, and give it as clients read it."""
+    def replace(self, own: str, setup: Setup) -> Mapping[str, Any]:
+        """Replace the inventory of a provider, and return it as clients read it."""
         path = f'/resource_providers/{own}/inventories'
         generation = self.sure('GET', path)['resource_provider_generation']
         body = {
             'resource_provider_generation': generation,
-            'inventories': {'VCPU': record.body()},
+            'inventories': {'VCPU': setup.body()},
         }
         self.sure('PUT', path, body)
         shown: Mapping[str, Any] = self.sure('GET', path)['inventories']['VCPU']
@@ -137,7 +136,7 @@ class CapacityTest(arena.Arena):
 
     @contextlib.contextmanager
     def claimed(self, amounts: Mapping[str, int]) -> Any:
-        """Hold allocations of providers; they fit."""
+        """Allocate amounts of providers, which fit, until the context ends."""
         path = f'/allocations/{uuid.uuid4()}'
         if amounts:
             self.sure('PUT', path, arena.claim(dict(amounts)))
@@ -150,8 +149,8 @@ class CapacityTest(arena.Arena):
     def check_amount(
         self, amount: int, shown: Mapping[str, Mapping[str, Any]], used: Mapping[str, int]
     ) -> None:
-        """Check who can serve an amount: in lists, and in candidates of both kinds of pages."""
-        able = {own for own, record in shown.items() if used[own] + amount <= capacity(record)}
+        """Check the providers of an amount: in lists, and in candidates of both kinds of pages."""
+        able = {own for own, inventory in shown.items() if self.fits(amount, inventory, used[own])}
         query = f'resources=VCPU:{amount}'
         listed = self.sure('GET', f'/resource_providers?{query}')['resource_providers']
         self.assertEqual(able, {provider['uuid'] for provider in listed}, f'list, {query}')
@@ -161,14 +160,17 @@ class CapacityTest(arena.Arena):
             summaries = found['provider_summaries']
             self.assertEqual(able, set(summaries), f'candidates, page {first_page}, {query}')
             for own in able:
-                expected = {'VCPU': {'capacity': int(capacity(shown[own])), 'used': used[own]}}
+                expected = {'VCPU': {'capacity': int(capacity_of(shown[own])), 'used': used[own]}}
                 self.assertEqual(expected, summaries[own]['resources'])
 
-    def check_claim(self, own: str, amount: int, record: Mapping[str, Any], used: int) -> None:
+    def fits(self, amount: int, inventory: Mapping[str, Any], used: int) -> bool:
+        return used + amount <= capacity_of(inventory)
+
+    def check_claim(self, own: str, amount: int, inventory: Mapping[str, Any], used: int) -> None:
         path = f'/allocations/{uuid.uuid4()}'
         status = self.ask('PUT', path, arena.claim({own: amount})).status
-        fits = used + amount <= capacity(record)
-        self.assertEqual(204 if fits else 409, status, f'{amount} of {record}, {used} in use')
+        fits = self.fits(amount, inventory, used)
+        self.assertEqual(204 if fits else 409, status, f'{amount} of {inventory}, {used} in use')
         if fits:
             self.sure('DELETE', path)
 

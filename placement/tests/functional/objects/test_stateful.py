@@ -1,4 +1,4 @@
-"""Random writes against a model that is simple enough to be right by inspection."""
+"""Random writes, compared with a model that is simple enough to verify by reading."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,12 +16,13 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional.races import arena, audit
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_STATEFUL')
+FIELDS = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 CONSUMERS = 4
 SETTINGS = hypothesis.settings(
     max_examples=20,
     stateful_step_count=30,
     derandomize=True,
-    # Making a failure small takes minutes; add Phase.shrink where one is looked into.
+    # Shrinking a failure takes minutes. Add Phase.shrink to analyse one.
     phases=[hypothesis.Phase.generate],
     deadline=None,
     database=None,
@@ -29,8 +30,12 @@ SETTINGS = hypothesis.settings(
     print_blob=False,
 )
 
-pick = st.integers(min_value=0, max_value=1000)
-records = st.fixed_dictionaries(
+# The UUID of a provider and the name of a resource class.
+Key = tuple[str, str]
+Amounts = Mapping[Key, int]
+
+any_number = st.integers(min_value=0, max_value=1000)
+any_inventory = st.fixed_dictionaries(
     {
         'total': st.integers(min_value=3, max_value=12),
         'reserved': st.integers(min_value=0, max_value=2),
@@ -40,195 +45,211 @@ records = st.fixed_dictionaries(
         'allocation_ratio': st.sampled_from([1.0, 1.5, 2.0]),
     }
 )
-inventories = st.fixed_dictionaries(
-    {'VCPU': records}, optional=dict.fromkeys(CLASSES[1:], records)
-) | st.dictionaries(st.sampled_from(CLASSES), records, max_size=3)
-amount = st.integers(min_value=1, max_value=4)
-amounts = st.just({'VCPU': 1}) | st.dictionaries(
-    st.sampled_from(CLASSES), amount, min_size=1, max_size=2
+any_inventories = st.fixed_dictionaries(
+    {'VCPU': any_inventory}, optional=dict.fromkeys(CLASSES[1:], any_inventory)
+) | st.dictionaries(st.sampled_from(CLASSES), any_inventory, max_size=3)
+any_resources = st.just({'VCPU': 1}) | st.dictionaries(
+    st.sampled_from(CLASSES), st.integers(min_value=1, max_value=4), min_size=1, max_size=2
 )
-# By position of the provider.
-position = st.integers(min_value=0, max_value=2)
-some_shares = st.dictionaries(position, amounts, min_size=1, max_size=2)
-shares = some_shares | some_shares | some_shares | st.just({})
+# Resources by position of the provider.
+some_allocations = st.dictionaries(
+    st.integers(min_value=0, max_value=2), any_resources, min_size=1, max_size=2
+)
+any_allocations = some_allocations | some_allocations | some_allocations | st.just({})
 
 
 @dataclass
-class Host:
+class Provider:
     parent: str | None
-    stock: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inventories: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class World:
-    """What should be the case."""
+class Model:
+    """The expected content of the database."""
 
     def __init__(self) -> None:
-        self.hosts: dict[str, Host] = {}
-        # By consumer, then provider and class.
-        self.held: dict[str, dict[tuple[str, str], int]] = {}
+        self.providers: dict[str, Provider] = {}
+        # By consumer, then by provider and class.
+        self.allocations: dict[str, dict[Key, int]] = {}
         self.generations: dict[str, int] = {}
 
-    def used(self) -> dict[tuple[str, str], int]:
-        sums: dict[tuple[str, str], int] = defaultdict(int)
-        for own in self.held.values():
-            for spot, amount in own.items():
-                sums[spot] += amount
+    def usages(self) -> dict[Key, int]:
+        sums: dict[Key, int] = defaultdict(int)
+        for amounts in self.allocations.values():
+            for key, amount in amounts.items():
+                sums[key] += amount
         return sums
 
-    def descendants(self, host: str) -> set[str]:
-        below = {host}
-        while more := {uuid for uuid, it in self.hosts.items() if it.parent in below} - below:
-            below |= more
-        return below
+    def subtree(self, provider: str) -> set[str]:
+        subtree = {provider}
+        while more := {u for u, p in self.providers.items() if p.parent in subtree} - subtree:
+            subtree |= more
+        return subtree
 
-    def root(self, host: str) -> str:
-        parent = self.hosts[host].parent
-        return host if parent is None else self.root(parent)
+    def root(self, provider: str) -> str:
+        parent = self.providers[provider].parent
+        return provider if parent is None else self.root(parent)
 
     def grants(
-        self,
-        wanted: Mapping[str, Mapping[tuple[str, str], int]],
-        stock: Mapping[tuple[str, str], Mapping[str, Any]],
+        self, requested: Mapping[str, Amounts], inventories: Mapping[Key, Mapping[str, Any]]
     ) -> bool:
-        before, after = self.used(), self.used()
-        for consumer, own in wanted.items():
-            for spot, amount in self.held.get(consumer, {}).items():
-                after[spot] -= amount
-            for spot, amount in own.items():
-                after[spot] += amount
-        for own in wanted.values():
-            for spot, amount in own.items():
-                record = stock.get(spot)
-                if record is None or not record['min_unit'] <= amount <= record['max_unit']:
+        """Return whether consumers can have the requested amounts instead of their present ones."""
+        before, after = self.usages(), self.usages()
+        for consumer, amounts in requested.items():
+            for key, amount in self.allocations.get(consumer, {}).items():
+                after[key] -= amount
+            for key, amount in amounts.items():
+                after[key] += amount
+        for amounts in requested.values():
+            for key, amount in amounts.items():
+                inventory = inventories.get(key)
+                if inventory is None:
                     return False
-                if amount % record['step_size']:
+                if not inventory['min_unit'] <= amount <= inventory['max_unit']:
                     return False
-                capacity = (record['total'] - record['reserved']) * record['allocation_ratio']
-                if after[spot] > capacity and after[spot] > before[spot]:
+                if amount % inventory['step_size']:
+                    return False
+                capacity = (inventory['total'] - inventory['reserved']) * inventory[
+                    'allocation_ratio'
+                ]
+                if after[key] > capacity and after[key] > before[key]:
                     return False
         return True
 
-    def stock(self) -> dict[tuple[str, str], Mapping[str, Any]]:
+    def inventories(self) -> dict[Key, Mapping[str, Any]]:
         return {
-            (uuid, name): record
-            for uuid, it in self.hosts.items()
-            for name, record in it.stock.items()
+            (uuid, name): inventory
+            for uuid, provider in self.providers.items()
+            for name, inventory in provider.inventories.items()
         }
 
-    def hold(self, wanted: Mapping[str, Mapping[tuple[str, str], int]]) -> None:
-        for consumer, own in wanted.items():
-            if own:
-                self.held[consumer] = dict(own)
+    def replace(self, requested: Mapping[str, Amounts]) -> None:
+        for consumer, amounts in requested.items():
+            if amounts:
+                self.allocations[consumer] = dict(amounts)
                 self.generations[consumer] = self.generations.get(consumer, 0) + 1
             else:
-                self.held.pop(consumer, None)
+                self.allocations.pop(consumer, None)
                 self.generations.pop(consumer, None)
 
 
 class Writes(stateful.RuleBasedStateMachine):
-    """Each rule sends one request, and knows the status that has to come back."""
+    """Each rule sends one request, and compares its status with the model."""
 
     def __init__(self, service: arena.Arena):
         super().__init__()
         self.service = service
-        self.world = World()
+        self.model = Model()
         self.consumers = [str(uuid.uuid4()) for _ in range(CONSUMERS)]
 
     def expect(self, status: int, method: str, path: str, body: Any = None, **kwargs: Any) -> None:
-        answer = self.service.ask(method, path, body, **kwargs)
-        assert answer.status == status, (status, method, path, body, answer)
+        response = self.service.ask(method, path, body, **kwargs)
+        assert response.status == status, (status, method, path, body, response)
 
-    def host(self, number: int) -> str:
-        return list(self.world.hosts)[number % len(self.world.hosts)]
+    def provider(self, number: int) -> str:
+        return list(self.model.providers)[number % len(self.model.providers)]
 
-    def generation(self, host: str) -> int:
-        return int(self.service.provider(host)['generation'])
+    def generation(self, provider: str) -> int:
+        return int(self.service.provider(provider)['generation'])
 
-    has_hosts = stateful.precondition(lambda self: self.world.hosts)
+    has_providers = stateful.precondition(lambda self: self.model.providers)
 
     # Providers
 
     @stateful.initialize()
     def begin(self) -> None:
         for _ in range(3):
-            self.create_host(None)
-            record = {
+            self.create_provider(None)
+            inventory = {
                 'total': 8, 'reserved': 0, 'min_unit': 1, 'max_unit': 12,
                 'step_size': 1, 'allocation_ratio': 1.0,
             }  # fmt: skip
-            self.set_inventories(len(self.world.hosts) - 1, dict.fromkeys(CLASSES, record), 0)
+            last = len(self.model.providers) - 1
+            self.set_inventories(last, dict.fromkeys(CLASSES, inventory), 0)
 
-    @stateful.rule(parent=st.none() | pick)
-    @stateful.precondition(lambda self: len(self.world.hosts) < 5)
-    def create_host(self, parent: int | None) -> None:
-        above = self.host(parent) if parent is not None and self.world.hosts else None
+    @stateful.rule(parent=st.none() | any_number)
+    @stateful.precondition(lambda self: len(self.model.providers) < 5)
+    def create_provider(self, parent: int | None) -> None:
+        has_parent = parent is not None and self.model.providers
+        parent_uuid = self.provider(parent) if has_parent else None
         own = str(uuid.uuid4())
         body = {'uuid': own, 'name': own}
-        if above:
-            body['parent_provider_uuid'] = above
+        if parent_uuid:
+            body['parent_provider_uuid'] = parent_uuid
         self.expect(200, 'POST', '/resource_providers', body)
-        self.world.hosts[own] = Host(above)
+        self.model.providers[own] = Provider(parent_uuid)
 
-    @has_hosts
-    @stateful.rule(number=pick, parent=st.none() | pick)
-    def move_host(self, number: int, parent: int | None) -> None:
-        own = self.host(number)
-        above = None if parent is None else self.host(parent)
-        loop = above in self.world.descendants(own)
-        body = {'name': own, 'parent_provider_uuid': above}
+    @has_providers
+    @stateful.rule(number=any_number, parent=st.none() | any_number)
+    def move_provider(self, number: int, parent: int | None) -> None:
+        own = self.provider(number)
+        parent_uuid = None if parent is None else self.provider(parent)
+        loop = parent_uuid in self.model.subtree(own)
+        body = {'name': own, 'parent_provider_uuid': parent_uuid}
         self.expect(400 if loop else 200, 'PUT', f'/resource_providers/{own}', body)
         if not loop:
-            self.world.hosts[own].parent = above
+            self.model.providers[own].parent = parent_uuid
 
-    @has_hosts
-    @stateful.rule(number=pick)
-    def delete_host(self, number: int) -> None:
-        own = self.host(number)
-        used = any(spot[0] == own for spot in self.world.used())
-        busy = used or self.world.descendants(own) != {own}
-        self.expect(409 if busy else 204, 'DELETE', f'/resource_providers/{own}')
-        if not busy:
-            del self.world.hosts[own]
+    @has_providers
+    @stateful.rule(number=any_number)
+    def delete_provider(self, number: int) -> None:
+        own = self.provider(number)
+        used = any(key[0] == own for key in self.model.usages())
+        in_use = used or self.model.subtree(own) != {own}
+        self.expect(409 if in_use else 204, 'DELETE', f'/resource_providers/{own}')
+        if not in_use:
+            del self.model.providers[own]
 
     # Inventories
 
-    @has_hosts
-    @stateful.rule(number=pick, stock=inventories, stale=st.sampled_from([0, 0, 0, 1]))
-    def set_inventories(self, number: int, stock: dict[str, Any], stale: int) -> None:
-        own = self.host(number)
+    @has_providers
+    @stateful.rule(
+        number=any_number, inventories=any_inventories, stale=st.sampled_from([0, 0, 0, 1])
+    )
+    def set_inventories(self, number: int, inventories: dict[str, Any], stale: int) -> None:
+        own = self.provider(number)
         body = {
             'resource_provider_generation': self.generation(own) + stale,
-            'inventories': stock,
+            'inventories': inventories,
         }
-        in_use = {name for host, name in self.world.used() if host == own} - stock.keys()
-        refused = bool(stale or in_use)
+        used = {name for provider, name in self.model.usages() if provider == own}
+        refused = bool(stale or used - inventories.keys())
         path = f'/resource_providers/{own}/inventories'
         self.expect(409 if refused else 200, 'PUT', path, body)
         if not refused:
-            self.world.hosts[own].stock = stock
+            self.model.providers[own].inventories = inventories
 
-    @has_hosts
-    @stateful.rule(number=pick, name=st.sampled_from(CLASSES))
+    @has_providers
+    @stateful.rule(number=any_number, name=st.sampled_from(CLASSES))
     def delete_inventory(self, number: int, name: str) -> None:
-        own = self.host(number)
-        stock = self.world.hosts[own].stock = dict(self.world.hosts[own].stock)
-        status = 404 if name not in stock else 409 if self.world.used().get((own, name)) else 204
+        own = self.provider(number)
+        inventories = dict(self.model.providers[own].inventories)
+        used = self.model.usages().get((own, name))
+        status = 404 if name not in inventories else 409 if used else 204
         self.expect(status, 'DELETE', f'/resource_providers/{own}/inventories/{name}')
         if status == 204:
-            del stock[name]
+            del inventories[name]
+        self.model.providers[own].inventories = inventories
 
     # Claims
 
-    def wanted(self, asked: Mapping[int, Mapping[str, int]]) -> dict[tuple[str, str], int]:
-        """By provider and class; several positions may mean one provider, the last one counts."""
-        by_host = {self.host(number): own for number, own in sorted(asked.items())}
-        return {(host, name): n for host, own in by_host.items() for name, n in own.items()}
+    def amounts(self, allocations: Mapping[int, Mapping[str, int]]) -> dict[Key, int]:
+        """Return amounts by provider and class.
 
-    def body(self, consumer: str, own: Mapping[tuple[str, str], int], stale: int) -> dict[str, Any]:
+        Several positions may refer to one provider, and then the last one replaces the others.
+        """
+        by_provider = {self.provider(n): resources for n, resources in sorted(allocations.items())}
+        return {
+            (provider, name): amount
+            for provider, resources in by_provider.items()
+            for name, amount in resources.items()
+        }
+
+    def body(self, consumer: str, amounts: Amounts, stale: int) -> dict[str, Any]:
         allocations: dict[str, Any] = {}
-        for (host, name), amount in own.items():
-            allocations.setdefault(host, {'resources': {}})['resources'][name] = amount
-        generation = self.world.generations.get(consumer)
+        for (provider, name), amount in amounts.items():
+            allocations.setdefault(provider, {'resources': {}})['resources'][name] = amount
+        generation = self.model.generations.get(consumer)
         return {
             'allocations': allocations,
             'project_id': 'project',
@@ -237,146 +258,160 @@ class Writes(stateful.RuleBasedStateMachine):
             'consumer_type': 'INSTANCE',
         }
 
-    @has_hosts
+    @has_providers
     @stateful.rule(
-        number=pick, asked=shares, stale=st.sampled_from([0, 0, 0, 1]), old=st.booleans()
+        number=any_number,
+        allocations=any_allocations,
+        stale=st.sampled_from([0, 0, 0, 1]),
+        old=st.booleans(),
     )
-    def claim(self, number: int, asked: Mapping[int, Any], stale: int, old: bool) -> None:
+    def claim(self, number: int, allocations: Mapping[int, Any], stale: int, old: bool) -> None:
         consumer = self.consumers[number % CONSUMERS]
-        own = self.wanted(asked)
-        body = self.body(consumer, own, stale)
+        amounts = self.amounts(allocations)
+        body = self.body(consumer, amounts, stale)
         if old:
             stale = 0
             del body['consumer_generation'], body['consumer_type']
-        if old and not own:
-            return  # such a body is not valid before 1.28
-        granted = not stale and self.world.grants({consumer: own}, self.world.stock())
+        if old and not amounts:
+            return  # before 1.28 such a body is not valid
+        granted = not stale and self.model.grants({consumer: amounts}, self.model.inventories())
         path = f'/allocations/{consumer}'
         self.expect(204 if granted else 409, 'PUT', path, body, version='1.27' if old else '1.39')
         if granted:
-            self.world.hold({consumer: own})
+            self.model.replace({consumer: amounts})
 
-    @has_hosts
-    @stateful.rule(all_asked=st.lists(shares, min_size=2, max_size=3))
-    def claim_for_several(self, all_asked: list[Mapping[int, Any]]) -> None:
-        wanted = {
-            self.consumers[number]: self.wanted(asked) for number, asked in enumerate(all_asked)
+    @has_providers
+    @stateful.rule(claims=st.lists(any_allocations, min_size=2, max_size=3))
+    def claim_for_several_consumers(self, claims: list[Mapping[int, Any]]) -> None:
+        requested = {
+            self.consumers[number]: self.amounts(allocations)
+            for number, allocations in enumerate(claims)
         }
-        body = {consumer: self.body(consumer, own, 0) for consumer, own in wanted.items()}
-        granted = self.world.grants(wanted, self.world.stock())
+        body = {consumer: self.body(consumer, own, 0) for consumer, own in requested.items()}
+        granted = self.model.grants(requested, self.model.inventories())
         self.expect(204 if granted else 409, 'POST', '/allocations', body)
         if granted:
-            self.world.hold(wanted)
+            self.model.replace(requested)
 
-    @has_hosts
-    @stateful.rule(number=pick, asked=some_shares)
-    def claim_more(self, number: int, asked: Mapping[int, Any]) -> None:
-        self.claim(number, asked, 0, False)
+    @has_providers
+    @stateful.rule(number=any_number, allocations=some_allocations)
+    def claim_again(self, number: int, allocations: Mapping[int, Any]) -> None:
+        self.claim(number, allocations, 0, False)
 
-    @has_hosts
-    @stateful.rule(asked=st.lists(amounts, min_size=2, max_size=4))
-    def fill(self, asked: list[dict[str, int]]) -> None:
-        for number, own in enumerate(asked):
-            self.claim(number, {number: own}, 0, bool(number % 2))
+    @has_providers
+    @stateful.rule(claims=st.lists(any_resources, min_size=2, max_size=4))
+    def claim_for_one_consumer_after_another(self, claims: list[dict[str, int]]) -> None:
+        for number, resources in enumerate(claims):
+            self.claim(number, {number: resources}, 0, bool(number % 2))
 
-    @stateful.rule(number=pick)
+    @stateful.rule(number=any_number)
     def release(self, number: int) -> None:
-        among = sorted(self.world.held) if number % 5 else self.consumers
-        consumer = (among or self.consumers)[number % 4 % len(among or self.consumers)]
-        held = consumer in self.world.held
-        self.expect(204 if held else 404, 'DELETE', f'/allocations/{consumer}')
-        self.world.hold({consumer: {}})
+        consumers = sorted(self.model.allocations) if number % 5 else self.consumers
+        consumers = consumers or self.consumers
+        consumer = consumers[number % 4 % len(consumers)]
+        existing = consumer in self.model.allocations
+        self.expect(204 if existing else 404, 'DELETE', f'/allocations/{consumer}')
+        self.model.replace({consumer: {}})
 
     # Reshaping
 
-    @has_hosts
+    @has_providers
     @stateful.rule(
         numbers=st.permutations(range(3)), name=st.just('VCPU') | st.sampled_from(CLASSES)
     )
     def reshape(self, numbers: list[int], name: str) -> None:
-        """Move all inventory of a class, and what is held of it, from one provider to another."""
-        source, target = self.host(numbers[0]), self.host(numbers[1])
-        if source == target or name not in self.world.hosts[source].stock:
+        """Move an inventory and all allocations against it from one provider to another."""
+        source, target = self.provider(numbers[0]), self.provider(numbers[1])
+        if source == target or name not in self.model.providers[source].inventories:
             return
-        new = {own: dict(self.world.hosts[own].stock) for own in (source, target)}
+        new = {own: dict(self.model.providers[own].inventories) for own in (source, target)}
         new[target][name] = new[source].pop(name)
-        wanted: dict[str, dict[tuple[str, str], int]] = {}
-        for consumer, held in self.world.held.items():
-            if (source, name) in held:
-                moved = dict(held)
-                taken = moved.pop((source, name)) + moved.get((target, name), 0)
-                wanted[consumer] = moved | {(target, name): taken}
-        stock = self.world.stock()
-        del stock[source, name]
-        stock[target, name] = new[target][name]
-        granted = self.world.grants(wanted, stock)
+        requested = self.moved_allocations(source, target, name)
+        inventories = self.model.inventories()
+        del inventories[source, name]
+        inventories[target, name] = new[target][name]
+        granted = self.model.grants(requested, inventories)
         body = {
             'inventories': {
-                own: {'resource_provider_generation': self.generation(own), 'inventories': records}
-                for own, records in new.items()
+                own: {'resource_provider_generation': self.generation(own), 'inventories': replaced}
+                for own, replaced in new.items()
             },
             'allocations': {
-                consumer: self.body(consumer, own, 0) for consumer, own in wanted.items()
+                consumer: self.body(consumer, amounts, 0) for consumer, amounts in requested.items()
             },
         }
         self.expect(204 if granted else 409, 'POST', '/reshaper', body)
         if granted:
-            for own, records in new.items():
-                self.world.hosts[own].stock = records
-            self.world.hold(wanted)
+            for own, replaced in new.items():
+                self.model.providers[own].inventories = replaced
+            self.model.replace(requested)
 
-    # What is there
+    def moved_allocations(self, source: str, target: str, name: str) -> dict[str, dict[Key, int]]:
+        """Return all allocations of the consumers that have allocations to move."""
+        requested: dict[str, dict[Key, int]] = {}
+        for consumer, amounts in self.model.allocations.items():
+            if (source, name) in amounts:
+                others = dict(amounts)
+                amount = others.pop((source, name)) + others.get((target, name), 0)
+                requested[consumer] = others | {(target, name): amount}
+        return requested
+
+    # The database
 
     @stateful.invariant()
     def agrees(self) -> None:
         assert audit.problems(db_api.get_placement_engine(), may_exceed=True) == []
         with db_api.get_placement_engine().connect() as conn:
-            assert self.trees_of(conn) == {
-                own: (host.parent, self.world.root(own)) for own, host in self.world.hosts.items()
+            assert self.read_trees(conn) == {
+                own: (provider.parent, self.model.root(own))
+                for own, provider in self.model.providers.items()
             }
-            assert self.held_in(conn) == self.world.held
-            assert self.stock_in(conn) == self.world.stock()
-            assert self.generations_in(conn) == self.world.generations
+            assert self.read_allocations(conn) == self.model.allocations
+            assert self.read_inventories(conn) == self.model.inventories()
+            assert self.read_generations(conn) == self.model.generations
 
-    def trees_of(self, conn: sa.Connection) -> dict[str, tuple[str | None, str | None]]:
+    def read_trees(self, conn: sa.Connection) -> dict[str, tuple[str | None, str | None]]:
+        """Return the UUIDs of parent and root by UUID of the provider."""
         rows = conn.execute(sa.select(models.resource_providers)).all()
-        names: dict[int | None, str | None] = {row.id: row.uuid for row in rows}
-        names[None] = None
+        uuids: dict[int | None, str | None] = {row.id: row.uuid for row in rows}
+        uuids[None] = None
         return {
-            row.uuid: (names[row.parent_provider_id], names[row.root_provider_id])
+            row.uuid: (uuids[row.parent_provider_id], uuids[row.root_provider_id])
             for row in rows
-            if row.uuid in self.world.hosts
+            if row.uuid in self.model.providers
         }
 
-    def held_in(self, conn: sa.Connection) -> dict[str, dict[tuple[str, str], int]]:
-        held, hosts, classes = (
+    def read_allocations(self, conn: sa.Connection) -> dict[str, dict[Key, int]]:
+        allocations, providers, classes = (
             models.allocations, models.resource_providers, models.resource_classes,
         )  # fmt: skip
         rows = conn.execute(
-            sa.select(held.c.consumer_id, hosts.c.uuid, classes.c.name, held.c.used)
-            .join(hosts, hosts.c.id == held.c.resource_provider_id)
-            .join(classes, classes.c.id == held.c.resource_class_id)
-            .where(held.c.consumer_id.in_(self.consumers))
+            sa.select(
+                allocations.c.consumer_id, providers.c.uuid, classes.c.name, allocations.c.used
+            )
+            .join(providers, providers.c.id == allocations.c.resource_provider_id)
+            .join(classes, classes.c.id == allocations.c.resource_class_id)
+            .where(allocations.c.consumer_id.in_(self.consumers))
         )
-        found: dict[str, dict[tuple[str, str], int]] = {}
-        for consumer, host, name, used in rows:
-            found.setdefault(consumer, {})[host, name] = used
-        return found
+        stored: dict[str, dict[Key, int]] = {}
+        for consumer, provider, name, used in rows:
+            stored.setdefault(consumer, {})[provider, name] = used
+        return stored
 
-    def stock_in(self, conn: sa.Connection) -> dict[tuple[str, str], dict[str, Any]]:
-        stock, hosts, classes = (
+    def read_inventories(self, conn: sa.Connection) -> dict[Key, dict[str, Any]]:
+        inventories, providers, classes = (
             models.inventories, models.resource_providers, models.resource_classes,
         )  # fmt: skip
-        columns = [stock.c[name] for name in RECORD]
+        columns = [inventories.c[name] for name in FIELDS]
         rows = conn.execute(
-            sa.select(hosts.c.uuid, classes.c.name, *columns)
-            .join(hosts, hosts.c.id == stock.c.resource_provider_id)
-            .join(classes, classes.c.id == stock.c.resource_class_id)
-            .where(hosts.c.uuid.in_(list(self.world.hosts)))
+            sa.select(providers.c.uuid, classes.c.name, *columns)
+            .join(providers, providers.c.id == inventories.c.resource_provider_id)
+            .join(classes, classes.c.id == inventories.c.resource_class_id)
+            .where(providers.c.uuid.in_(list(self.model.providers)))
         )
-        return {(row[0], row[1]): dict(zip(RECORD, row[2:], strict=True)) for row in rows}
+        return {(row[0], row[1]): dict(zip(FIELDS, row[2:], strict=True)) for row in rows}
 
-    def generations_in(self, conn: sa.Connection) -> dict[str, int]:
+    def read_generations(self, conn: sa.Connection) -> dict[str, int]:
         consumers = models.consumers
         rows = conn.execute(
             sa.select(consumers.c.uuid, consumers.c.generation).where(
@@ -384,9 +419,6 @@ class Writes(stateful.RuleBasedStateMachine):
             )
         )
         return dict(rows.tuples().all())
-
-
-RECORD = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 
 
 class StatefulTest(arena.Arena):

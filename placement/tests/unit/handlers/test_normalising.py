@@ -1,4 +1,4 @@
-"""From valid bodies and queries to what the domain works with."""
+"""Handlers turn valid bodies and queries into the arguments of the objects layer."""
 
 import orjson
 from oslo_config import cfg
@@ -6,10 +6,10 @@ from oslotest import base
 import webob
 
 from placement import conf, exception, microversion, util
+from placement.capacity import Inventory
 from placement.handlers import allocation, inventory, resource_provider, trait
 from placement.microversion import Version
 from placement.objects import provider_search
-from placement.objects.inventory import Inventory
 from placement.tests.unit import edge
 
 P1 = '6a3b1f53-7a0f-4d8b-9c57-0f1f4d3a2c01'
@@ -27,7 +27,7 @@ class ClaimTest(base.BaseTestCase):
     def claim(self, minor, body):
         return allocation.claim_maker(Context(), Version(1, minor))(C, body)
 
-    def test_the_oldest_form(self):
+    def test_body_at_1_7(self):
         body = {
             'allocations': [
                 {'resource_provider': {'uuid': P1}, 'resources': {'VCPU': 1}},
@@ -37,12 +37,12 @@ class ClaimTest(base.BaseTestCase):
         }
         claim = self.claim(7, body)
         self.assertEqual({P1: {'DISK_GB': 3}, P2: {'VCPU': 2}}, claim.allocations)
-        nobody = '00000000-0000-0000-0000-000000000000'
-        self.assertEqual((nobody, nobody), (claim.project_id, claim.user_id))
+        default = '00000000-0000-0000-0000-000000000000'
+        self.assertEqual((default, default), (claim.project_id, claim.user_id))
         self.assertFalse(claim.checks_generation)
         self.assertIsNone(claim.consumer_type)
 
-    def test_the_newest_form(self):
+    def test_body_at_1_39(self):
         body = {
             'allocations': {P1: {'resources': {'VCPU': 2.0}, 'generation': 7}},
             'project_id': 'p',
@@ -61,16 +61,16 @@ class ClaimTest(base.BaseTestCase):
         self.assertEqual(4, claim.generation)
         self.assertTrue(claim.checks_generation)
 
-    def test_no_generation(self):
+    def test_null_generation(self):
         body = {'allocations': {}, 'project_id': 'p', 'user_id': 'u', 'consumer_generation': None}
         self.assertIsNone(self.claim(28, body).generation)
 
 
-class RecordTest(base.BaseTestCase):
-    def test_defaults(self):
+class InventoryTest(base.BaseTestCase):
+    def test_missing_fields_get_their_default(self):
         self.assertEqual(Inventory(total=4), inventory.parse_inventory({'total': 4}))
 
-    def test_all(self):
+    def test_all_fields(self):
         data = {
             'resource_provider_generation': 1,
             'resource_class': 'VCPU',
@@ -81,12 +81,12 @@ class RecordTest(base.BaseTestCase):
             'step_size': 2,
             'allocation_ratio': 3,
         }
-        record = inventory.parse_inventory(data)
-        self.assertEqual(Inventory(8, 1, 2, 4, 2, 3.0), record)
-        self.assertIs(int, type(record.total))
-        self.assertIs(float, type(record.allocation_ratio))
+        parsed = inventory.parse_inventory(data)
+        self.assertEqual(Inventory(8, 1, 2, 4, 2, 3.0), parsed)
+        self.assertIs(int, type(parsed.total))
+        self.assertIs(float, type(parsed.allocation_ratio))
 
-    def test_numbers_come_back_as_they_were_sent(self):
+    def test_responses_repeat_the_numbers_of_the_request(self):
         shown = inventory._echo({'total': 8.0, 'allocation_ratio': 3})
         self.assertIs(float, type(shown['total']))
         self.assertIs(int, type(shown['allocation_ratio']))
@@ -115,12 +115,12 @@ class FiltersTest(base.BaseTestCase):
         self.assertEqual(frozenset('B'), filters.forbidden)
         self.assertEqual({'VCPU': 2}, filters.amounts)
 
-    def test_the_last_of_repeats_counts(self):
+    def test_the_last_of_repeated_parameters_is_used(self):
         self.assertEqual('b', self.filters('name=a&name=b').name)
         self.assertEqual({'A': 2}, self.filters('resources=bad&resources=A:2').amounts)
         self.assertEqual((frozenset('B'),), self.filters('required=A&required=B', 38).required)
 
-    def test_member_of_could_not_be_repeated(self):
+    def test_member_of_is_repeatable_since_1_24(self):
         query = f'member_of={P1}&member_of={P2}'
         self.assertRaises(exception.BadInput, self.filters, query, 23)
         self.assertEqual(2, len(self.filters(query, 24).member_of))
@@ -128,7 +128,7 @@ class FiltersTest(base.BaseTestCase):
 
 class TraitFiltersTest(base.BaseTestCase):
     def test_filters(self):
-        for asked, expected in (
+        for query, expected in (
             ({}, {}),
             ({'name': 'in:A,B'}, {'names': ['A', 'B']}),
             ({'name': 'startswith:A_%'}, {'prefix': 'A_%'}),
@@ -136,11 +136,11 @@ class TraitFiltersTest(base.BaseTestCase):
             ({'associated': 'TRUE'}, {'associated': True}),
             ({'associated': 'false'}, {'associated': False}),
         ):
-            self.assertEqual(expected, trait._filters(asked))
+            self.assertEqual(expected, trait._filters(query))
 
 
 class LinksTest(base.BaseTestCase):
-    def test_links_came_one_by_one(self):
+    def test_links_by_microversion(self):
         for minor, names in (
             (0, 'self inventories usages'),
             (1, 'self inventories usages aggregates'),
@@ -154,7 +154,7 @@ class LinksTest(base.BaseTestCase):
                 {'/'.join(link['href'].split('/')[:4]) for link in shown['links']},
             )
 
-    def test_trees_came_with_1_14(self):
+    def test_trees_since_1_14(self):
         below = resource_provider._renderer(Version(1, 13), '')(Row())
         above = resource_provider._renderer(microversion.NESTED_PROVIDERS, '')(Row())
         self.assertNotIn('root_provider_uuid', below)
@@ -178,7 +178,7 @@ class Row:
 
 
 class ConsumerUuidTest(base.BaseTestCase):
-    def test_normal_form(self):
+    def test_normalized_uuid(self):
         self.assertEqual(C, util.normalize_uuid(f'urn:uuid:{{{C.upper()}}}'))
         self.assertTrue(util.is_uuid(C.replace('-', '')))
         self.assertFalse(util.is_uuid('x'))
