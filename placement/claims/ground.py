@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer, owner, statements
-from placement.claims.model import Claim, Consumer, Demand, Ground, Owners
+from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows, resource_class, resource_provider
@@ -80,6 +80,25 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
     inventories = inventory_rows.read_with_usage(conn, provider_ids, class_names)
     _check_classes(conn, class_names - {name for _, name in inventories})
     return inventories
+
+
+def read_all_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, InventoryUsage]:
+    """Return all inventories, with usage, of all locked providers."""
+    provider_ids = {provider.id for provider in ground.providers.values()}
+    return inventory_rows.read_with_usage(conn, provider_ids)
+
+
+def read_class_ids(
+    conn: sa.Connection, replacements: Mapping[str, Replacement], claims: Iterable[Claim]
+) -> dict[str, int]:
+    """Return the ids by name of all classes in a reshape.
+
+    :raises exception.UnknownResourceClasses: for all classes that do not exist
+    """
+    class_names = {name for new in replacements.values() for name in new.inventories}
+    for claim in claims:
+        class_names.update(*claim.allocations.values())
+    return resource_class.ids(conn, class_names)
 
 
 def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:

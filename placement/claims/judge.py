@@ -1,6 +1,6 @@
 """Decide whether a request can be granted. Pure: no function reads the database."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from placement import capacity, errors, exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
@@ -137,15 +137,15 @@ def plan_reshape(
     requested = {ground.providers[uuid].id: new for uuid, new in replacements.items()}
     before: dict[int, dict[str, InventoryUsage]] = {provider_id: {} for provider_id in requested}
     after = {}
-    for key, stored in current.items():
-        if key[0] in before:
-            before[key[0]][key[1]] = stored
+    for (provider_id, name), stored in current.items():
+        if provider_id in before:
+            before[provider_id][name] = stored
         else:
-            after[key] = stored
+            after[provider_id, name] = stored
     for provider_id, new in requested.items():
         for name, inventory in new.inventories.items():
-            stored_usage = before[provider_id].get(name)
-            used = stored_usage.used if stored_usage else 0
+            replaced = before[provider_id].get(name)
+            used = replaced.used if replaced else 0
             after[provider_id, name] = InventoryUsage(class_ids[name], inventory, used)
     return Reshape(
         plans={
@@ -158,7 +158,8 @@ def plan_reshape(
             **{name: stored.resource_class_id for (_, name), stored in current.items()},
             **class_ids,
         },
-        # One increment for current and new inventories together, one for the new ones alone.
+        # Clients observe the increments of two steps: current and new inventories together, then
+        # the new ones alone. Without new inventories, the first step changes nothing.
         increments={
             provider_id: 2 if new.inventories else 1 for provider_id, new in requested.items()
         },
@@ -184,11 +185,3 @@ def check_removed_inventories(
         in_use = [name for name in plan.remove if remaining.get((provider_id, name), 0) > 0]
         if in_use:
             raise exception.InventoryInUse(in_use, uuids[provider_id])
-
-
-def class_names(replacements: Mapping[str, Replacement], claims: Sequence[Claim]) -> set[str]:
-    """Return the names of all classes in a reshape."""
-    inventories = {name for new in replacements.values() for name in new.inventories}
-    return inventories.union(
-        *(amounts for claim in claims for amounts in claim.allocations.values())
-    )

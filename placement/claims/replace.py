@@ -14,7 +14,7 @@ from placement.claims.settle import settle_claims
 def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
     """Replace all allocations of each consumer; all claims succeed, or none.
 
-    :param min_attempts: the number of attempts before a lost increment fails the request
+    :param min_attempts: attempts before the deadline for retries can end the request
     :raises exception.ConsumerGenerationConflict: from microversion 1.28 on
     :raises exception.UnknownResourceProviders:
     :raises exception.UnknownResourceClasses:

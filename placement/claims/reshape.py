@@ -9,10 +9,15 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.claims import judge
-from placement.claims.ground import lock_consumers, prepare_ground
+from placement.claims.ground import (
+    lock_consumers,
+    prepare_ground,
+    read_all_inventories,
+    read_class_ids,
+)
 from placement.claims.model import Claim, Replacement
 from placement.claims.settle import settle_reshape
-from placement.objects import inventory_rows, resource_class, resource_provider
+from placement.objects import resource_provider
 
 
 def reshape_inventories(
@@ -21,7 +26,7 @@ def reshape_inventories(
     """Replace inventories and allocations in one transaction (microversion 1.30).
 
     :param replacements: the new inventories by provider UUID
-    :param min_attempts: the number of attempts before a lost increment fails the request
+    :param min_attempts: attempts before the deadline for retries can end the request
     :raises exception.UnknownResourceProviders:
     :raises exception.ResourceProviderGenerationConflict:
     :raises exception.ConsumerGenerationConflict:
@@ -40,9 +45,8 @@ def reshape_inventories(
         ground = prepare_ground(conn, claims, consumers, replacements)
         judge.check_reshaped_providers(replacements, ground.providers)
         judge.check_providers(ground)
-        class_ids = resource_class.ids(conn, judge.class_names(replacements, claims))
-        provider_ids = {provider.id for provider in ground.providers.values()}
-        current = inventory_rows.read_with_usage(conn, provider_ids)
+        class_ids = read_class_ids(conn, replacements, claims)
+        current = read_all_inventories(conn, ground)
         change = judge.plan_reshape(replacements, ground, current, class_ids)
         judge.check_amounts(ground.demands, change.current_and_new, ground.released)
         judge.check_removed_inventories(change.plans, ground, current)

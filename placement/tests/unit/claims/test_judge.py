@@ -223,8 +223,3 @@ class ReshapeTest(base.BaseTestCase):
                 self.current,
             )
             self.assertEqual((['VCPU'], 'p'), (error.resource_classes, error.provider_uuid))
-
-    def test_class_names(self):
-        claims = [Claim('c', 'p', 'u', None, None, True, {'p': {'VCPU': 1}, 'o': {'DISK_GB': 1}})]
-        names = judge.class_names({'p': Replacement(5, {'MEMORY_MB': Inventory(1)})}, claims)
-        self.assertEqual({'VCPU', 'DISK_GB', 'MEMORY_MB'}, names)
