@@ -16,8 +16,8 @@ from placement.claims import consumer, owner, statements
 from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
 from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import inventory_rows, resource_class, resource_provider
-from placement.objects.resource_provider import Locked
+from placement.objects import inventory_rows, provider_locks, resource_class
+from placement.objects.provider_locks import Locked
 
 # Rows of `statements.ALLOCATIONS_OF_CONSUMERS`.
 _Allocations = Sequence[Any]
@@ -49,7 +49,7 @@ def prepare_ground(
     owners = _create_owners_and_consumers(conn, claims, consumers)
     cleared = _cleared_allocations(conn, claims, consumers, allocations)
     requested = {uuid for claim in claims for uuid in claim.allocations}
-    providers = resource_provider.lock(
+    providers = provider_locks.lock(
         conn,
         requested.union(provider_uuids),
         {row.provider_uuid for row in cleared if row.provider_uuid is not None},

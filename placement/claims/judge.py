@@ -7,7 +7,7 @@ from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.claims.model import Claim, Consumer, Demand, Ground, Replacement, Reshape
 from placement.objects import generation, inventory_plan
 from placement.objects.inventory_plan import Plan
-from placement.objects.resource_provider import Locked
+from placement.objects.provider_locks import Locked
 
 _UNIT_REASONS = {
     'min_unit': 'less than its min_unit',

@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.objects.inventory_plan import Plan
-from placement.objects.resource_provider import Locked
+from placement.objects.provider_locks import Locked
 
 
 @dataclass(frozen=True, slots=True)

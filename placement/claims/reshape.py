@@ -17,7 +17,7 @@ from placement.claims.ground import (
 )
 from placement.claims.model import Claim, Replacement
 from placement.claims.settle import settle_reshape
-from placement.objects import resource_provider
+from placement.objects import provider_locks
 
 
 def reshape_inventories(
@@ -39,7 +39,7 @@ def reshape_inventories(
         consumers = lock_consumers(conn, claims)
         if judge.has_stale_consumer(claims, consumers):
             # Errors of the inventories take precedence.
-            providers = resource_provider.lock(conn, list(replacements))
+            providers = provider_locks.lock(conn, list(replacements))
             judge.check_reshaped_providers(replacements, providers)
         judge.check_consumers(claims, consumers)
         ground = prepare_ground(conn, claims, consumers, replacements)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.objects import resource_provider
+from placement.objects import provider_rows
 
 _ALLOCATIONS = models.allocations
 _PROVIDERS = models.resource_providers
@@ -39,14 +39,14 @@ _LIST_BY_CONSUMER = (
     .order_by(_ALLOCATIONS.c.id)
 )
 _LIST_BY_PROVIDER = (
-    resource_provider.with_generation(
+    provider_rows.with_generation(
         _CONSUMERS.c.uuid,
         _CONSUMERS.c.generation,
         _CLASSES.c.name,
         _ALLOCATIONS.c.used,
         _ALLOCATIONS.c.created_at,
     )
-    .outerjoin(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
     .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
 )
@@ -107,7 +107,7 @@ def list_by_provider(
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        generation, rows = resource_provider.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
+        generation, rows = provider_rows.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
     consumers: dict[str, ConsumerResources] = {}
     # In a damaged database the class of an allocation may not exist, and has no name to show.
     rows = [row for row in rows if row[2] is not None]

@@ -14,23 +14,23 @@ import sqlalchemy as sa
 from placement import capacity, db_api, errors, exception
 from placement.capacity import Inventory
 from placement.db.sqlalchemy import models
-from placement.objects import generation, resource_class, resource_provider
+from placement.objects import generation, provider_locks, provider_rows, resource_class
 from placement.objects.inventory_plan import Plan, plan_changes
 from placement.objects.inventory_rows import COLUMNS, apply_plans, read_with_usage
-from placement.objects.resource_provider import Locked
+from placement.objects.provider_locks import Locked
 
 LOG = logging.getLogger(__name__)
 
 _INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
 _BY_PROVIDER = (
-    resource_provider.with_generation(
+    provider_rows.with_generation(
         _CLASSES.c.name,
         *COLUMNS,
         _INVENTORIES.c.updated_at,
         _INVENTORIES.c.created_at,
     )
-    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == resource_provider.ID)
+    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .order_by(_INVENTORIES.c.resource_class_id)
 )
@@ -55,7 +55,7 @@ def list_by_provider(uuid: str) -> tuple[int, list[ListedInventory]]:
     :raises exception.ResourceProviderNotFound:
     """
     with db_api.reader() as conn:
-        current, rows = resource_provider.read_with_generation(conn, _BY_PROVIDER, uuid)
+        current, rows = provider_rows.read_with_generation(conn, _BY_PROVIDER, uuid)
     return current, [ListedInventory(r[0], Inventory(*r[1:7]), r[7], r[8]) for r in rows]
 
 
@@ -88,7 +88,7 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         _check_reservations(provider, {class_name: inventory}, may_reserve_all)
         class_ids = resource_class.ids(conn, [class_name])
         if (provider.id, class_name) in read_with_usage(conn, [provider.id], [class_name]):
@@ -120,7 +120,7 @@ def replace(
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         generation.check_provider(provider.uuid, given_generation, provider.generation)
         _check_reservations(provider, inventories, may_reserve_all)
         class_ids = resource_class.ids(conn, inventories)
@@ -150,7 +150,7 @@ def update(
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         generation.check_provider(provider.uuid, given_generation, provider.generation)
         _check_reservations(provider, {class_name: inventory}, may_reserve_all)
         try:
@@ -177,7 +177,7 @@ def delete_all(uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         _replace_all(conn, provider, {}, {})
         _increment_generation(conn, provider)
 
@@ -194,7 +194,7 @@ def delete(uuid: str, class_name: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = resource_provider.lock_one(conn, uuid)
+        provider = provider_locks.lock_one(conn, uuid)
         current = read_with_usage(conn, [provider.id], [class_name])
         stored = current.get((provider.id, class_name))
         if stored is None:

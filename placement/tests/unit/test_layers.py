@@ -111,8 +111,7 @@ OBJECTS_DOWNWARD = (
     'generation',
 )
 
-
-# Among the claims, the same.
+# The same for claims.
 CLAIMS_DOWNWARD = (
     'reshape',
     'replace',

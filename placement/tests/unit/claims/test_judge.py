@@ -11,7 +11,7 @@ from placement import exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.claims import judge
 from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
-from placement.objects.resource_provider import Locked
+from placement.objects.provider_locks import Locked
 
 PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
 OTHER = Locked(id=2, uuid='o', generation=7, root_id=2, parent_id=None)
