@@ -13,24 +13,8 @@ import sqlalchemy as sa
 from placement import db_api, exception
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows, reparenting
-from placement.objects.provider_locks import Locked, lock, lock_one, lock_parent, lock_with_root
-from placement.objects.provider_rows import ID, Provider, read_with_generation, with_generation
-
-__all__ = [
-    'ID',
-    'KEEP_PARENT',
-    'Locked',
-    'Provider',
-    'create',
-    'delete',
-    'get',
-    'lock',
-    'lock_one',
-    'read_with_generation',
-    'require_generation',
-    'update',
-    'with_generation',
-]
+from placement.objects.provider_locks import lock_one, lock_parent, lock_with_root
+from placement.objects.provider_rows import Provider
 
 _PROVIDERS = models.resource_providers
 
@@ -51,14 +35,6 @@ def get(uuid: str) -> Provider:
     """
     with db_api.reader() as conn:
         return provider_rows.read(conn, uuid)
-
-
-def require_generation(provider: Locked, given: int) -> None:
-    """Check that the client sent the current generation of a provider.
-
-    :raises exception.ResourceProviderGenerationConflict:
-    """
-    generation.check_provider(provider.uuid, given, provider.generation)
 
 
 def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
