@@ -90,20 +90,20 @@ def _measure(
     service: Service, world: worlds.World, scenario: scenarios.Scenario, effort: Effort
 ) -> Result:
     for number in range(WARM_UP):
-        for request in scenario.prepare(service.ask, world, number):
-            service.ask(request)
-    requests = scenario.prepare(service.ask, world, WARM_UP)
+        for request in scenario.prepare(service.send, world, number):
+            service.send(request)
+    requests = scenario.prepare(service.send, world, WARM_UP)
     with service.metered() as cost:
-        size = sum(len(service.ask(request)) for request in requests)
+        size = sum(len(service.send(request)) for request in requests)
     _forget_peak()
     walls: list[float] = []
     cpus: list[float] = []
     deadline = time.monotonic() + effort.seconds
     while len(walls) < effort.rounds and not (walls and time.monotonic() > deadline):
-        requests = scenario.prepare(service.ask, world, WARM_UP + 1 + len(walls))
+        requests = scenario.prepare(service.send, world, WARM_UP + 1 + len(walls))
         wall, cpu = time.perf_counter(), time.process_time()
         for request in requests:
-            service.ask(request)
+            service.send(request)
         walls.append((time.perf_counter() - wall) * 1000)
         cpus.append((time.process_time() - cpu) * 1000)
     return Result(

@@ -1,48 +1,47 @@
-"""The service inside this process, and a meter at its database."""
+"""The service in this process, and a meter for the statements and rows of its requests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 import io
 from typing import Any, NamedTuple
 
 import orjson
 from oslo_config import cfg
+import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy, wsgi
-
-_COUNTED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'WITH')
+from placement.tests import statements
 
 
 class Request(NamedTuple):
-    """A request of an admin who is a service too."""
+    """A request with the roles admin and service."""
 
     method: str
     path: str
     body: Any = None
 
 
-class Refused(Exception):
-    """A request that has to succeed did not; the text tells which, and what it was told."""
+class RequestFailedError(Exception):
+    """A request failed that has to succeed; the message has the request and the response."""
 
 
 @dataclass(slots=True)
 class Cost:
-    """What a meter has seen."""
+    """The number of statements, and of the rows that the database returned for them."""
 
     statements: int = 0
     rows: int = 0
-    texts: list[str] = field(default_factory=list)
 
 
 class Service:
-    """The application on a database, the only one of this process.
+    """The application on a database, which becomes the database of this process.
 
-    :param url: of the database, which exists; its tables are made if need be
+    :param url: of an existing database; missing tables are created
     """
 
-    def __init__(self, url: str):
+    def __init__(self, url: str) -> None:
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         config.set_override('connection', url, group='placement_database')
@@ -54,54 +53,74 @@ class Service:
         self.engine = db_api.get_placement_engine()
         wsgi.tune_garbage_collector()
 
-    def ask(self, request: Request) -> bytes:
-        """Send a request, and give the body of the answer.
+    def send(self, request: Request) -> bytes:
+        """Send a request and return the body of the response.
 
-        :raises Refused: the status is not one of success
+        :raises RequestFailedError: the status is not 2xx
         """
         status: list[str] = []
-        chunks = self.application(_environ(request), lambda line, headers: status.append(line))
+        chunks = self.application(_environ(request), lambda line, _: status.append(line))
         body = b''.join(chunks)
         if not status[0].startswith('2'):
-            raise Refused(f'{request.method} {request.path}: {status[0]} {body.decode()}')
+            raise RequestFailedError(
+                f'{request.method} {request.path}: {status[0]} {body.decode()}'
+            )
         return body
 
     @contextlib.contextmanager
     def metered(self) -> Iterator[Cost]:
-        """Count statements, and the rows that they bring, while the context lasts."""
+        """Count statements, and the rows that the database returns.
+
+        The number of statements is set when the context ends.
+        """
         cost = Cost()
-
-        def count(
-            conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
-        ) -> None:
-            if not statement.lstrip('( \n').upper().startswith(_COUNTED):
-                return
-            cost.statements += 1
-            cost.texts.append(statement)
-            if cursor.description is not None and cursor.rowcount > 0:
-                cost.rows += cursor.rowcount
-
-        def see(cursor: Any, row: Any) -> Any:
-            cost.rows += 1
-            return row
-
-        # SQLite's driver cannot tell how many rows there are before it has read them.
-        def watch(dbapi_connection: Any, record: Any, proxy: Any) -> None:
-            dbapi_connection.row_factory = see
-
-        def forget(dbapi_connection: Any, record: Any) -> None:
-            dbapi_connection.row_factory = None
-
-        listeners: list[tuple[str, Any]] = [('after_cursor_execute', count)]
-        if self.engine.dialect.name == 'sqlite':
-            listeners += [('checkout', watch), ('checkin', forget)]
-        for name, function in listeners:
-            event.listen(self.engine, name, function)
-        try:
+        row_counter = _SqliteRows(cost) if self.engine.dialect.name == 'sqlite' else _Rows(cost)
+        with statements.recorded(self.engine) as recorded, row_counter.listening(self.engine):
             yield cost
+        cost.statements = len(recorded)
+
+
+class _Rows:
+    """Counts the rows of every result, by the number that the driver reports."""
+
+    def __init__(self, cost: Cost) -> None:
+        self._cost = cost
+
+    def _listeners(self) -> dict[str, Callable[..., None]]:
+        return {'after_cursor_execute': self._count}
+
+    @contextlib.contextmanager
+    def listening(self, engine: sa.Engine) -> Iterator[None]:
+        """Count the rows of an engine for the duration of the context."""
+        listeners = self._listeners()
+        for name, listener in listeners.items():
+            event.listen(engine, name, listener)
+        try:
+            yield
         finally:
-            for name, function in listeners:
-                event.remove(self.engine, name, function)
+            for name, listener in listeners.items():
+                event.remove(engine, name, listener)
+
+    def _count(self, _conn: Any, cursor: Any, *_: Any) -> None:
+        if cursor.description is not None and cursor.rowcount > 0:
+            self._cost.rows += cursor.rowcount
+
+
+class _SqliteRows(_Rows):
+    """Counts rows while they are read: SQLite does not report their number in advance."""
+
+    def _listeners(self) -> dict[str, Callable[..., None]]:
+        return {'checkout': self._start, 'checkin': self._stop}
+
+    def _start(self, dbapi_connection: Any, *_: Any) -> None:
+        dbapi_connection.row_factory = self._add
+
+    def _stop(self, dbapi_connection: Any, *_: Any) -> None:
+        dbapi_connection.row_factory = None
+
+    def _add(self, _cursor: Any, row: Any) -> Any:
+        self._cost.rows += 1
+        return row
 
 
 def _environ(request: Request) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def _work(
 ) -> float:
     service = Service(url)
     for number in range(2):
-        service.ask(_request(world, name, f'{label}-warm', number))
+        service.send(_request(world, name, f'{label}-warm', number))
     ready.wait()
     begin = time.monotonic()
     deadline = begin + seconds
@@ -91,7 +91,7 @@ def _work(
     def ask(thread: int) -> int:
         number = 0
         while time.monotonic() < deadline:
-            service.ask(_request(world, name, f'{label}-{thread}', number))
+            service.send(_request(world, name, f'{label}-{thread}', number))
             number += 1
         return number
 

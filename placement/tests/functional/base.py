@@ -1,4 +1,4 @@
-"""A service with a database of its own, for tests that talk to it as a client does."""
+"""A test case with a service and a database of its own, used as a client uses the service."""
 
 import collections
 from collections.abc import Iterator
@@ -8,18 +8,15 @@ import uuid
 
 from oslotest import base
 import requests
-import sqlalchemy as sa
-from sqlalchemy import event
 
 from placement import db_api
+from placement.tests import statements
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 
-_COUNTED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'WITH')
-
 
 class TestCase(base.BaseTestCase):
-    """Gives each test an empty service; `ask` sends a request to it."""
+    """Creates an empty service for each test; `send` and `send_ok` send requests to it."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -28,10 +25,10 @@ class TestCase(base.BaseTestCase):
         self.session = requests.Session()
         self.addCleanup(self.session.close)
 
-    def ask(
+    def send(
         self, method: str, path: str, body: Any = None, version: str = '1.39'
     ) -> requests.Response:
-        """Send a request as an admin who is a service too."""
+        """Send a request with the roles admin and service, and return the response."""
         return self.session.request(
             method,
             self.service.endpoint + path,
@@ -43,48 +40,48 @@ class TestCase(base.BaseTestCase):
             },
         )
 
-    def sure(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
-        """Send a request that has to succeed, and give the body of the answer."""
-        answer = self.ask(method, path, body, version)
-        self.assertLess(answer.status_code, 300, f'{method} {path}: {answer.text}')
-        return answer.json() if answer.content else None
+    def send_ok(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+        """Send a request, require that it succeeds, and return the body of the response."""
+        response = self.send(method, path, body, version)
+        self.assertLess(response.status_code, 300, f'{method} {path}: {response.text}')
+        return response.json() if response.content else None
+
+    # The names that older tests use.
+    ask = send
+    sure = send_ok
 
     def make_provider(
         self, name: str, inventory: dict[str, int] | None = None, parent: str | None = None
     ) -> str:
-        """Make a provider with the totals that `inventory` names, and give its uuid."""
+        """Create a provider and return its uuid.
+
+        :param inventory: the total of each resource class
+        :param parent: the uuid of the parent provider
+        """
         body: dict[str, Any] = {'name': name, 'uuid': str(uuid.uuid4())}
         if parent:
             body['parent_provider_uuid'] = parent
-        self.sure('POST', '/resource_providers', body)
+        self.send_ok('POST', '/resource_providers', body)
         if inventory:
-            records = {rc: {'total': total} for rc, total in inventory.items()}
-            self.sure(
+            inventories = {name: {'total': total} for name, total in inventory.items()}
+            self.send_ok(
                 'PUT',
                 f'/resource_providers/{body["uuid"]}/inventories',
-                {'resource_provider_generation': 0, 'inventories': records},
+                {'resource_provider_generation': 0, 'inventories': inventories},
             )
         return str(body['uuid'])
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[collections.Counter[str]]:
-        """Count the statements that the service sends to its database."""
+        """Count the statements of the service by verb, and as `all`.
+
+        The numbers are complete when the context ends.
+        """
         counts: collections.Counter[str] = collections.Counter()
-
-        def count(
-            conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
-        ) -> None:
-            verb = statement.lstrip('( \n').split(None, 1)[0].upper()
-            if verb in _COUNTED:
-                counts[verb] += 1
-                counts['all'] += 1
-
-        engine: sa.Engine = db_api.get_placement_engine()
-        event.listen(engine, 'before_cursor_execute', count)
-        try:
+        with statements.recorded(db_api.get_placement_engine()) as recorded:
             yield counts
-        finally:
-            event.remove(engine, 'before_cursor_execute', count)
+        counts.update(statement.verb for statement in recorded)
+        counts['all'] = len(recorded)
 
 
 def claim(
@@ -94,7 +91,7 @@ def claim(
     user: str = 'user',
     consumer_type: str = 'INSTANCE',
 ) -> dict[str, Any]:
-    """The body of PUT /allocations/{consumer} at microversion 1.38 and later."""
+    """Return the body of PUT /allocations/{consumer}, microversion 1.38 and later."""
     return {
         'allocations': {rp: {'resources': amounts} for rp, amounts in allocations.items()},
         'project_id': project,

@@ -1,7 +1,6 @@
 """How many statements a search costs, and what the database does for them."""
 
 from collections.abc import Iterator
-import contextlib
 import dataclasses
 from typing import Any
 
@@ -10,27 +9,11 @@ import sqlalchemy as sa
 
 from placement.candidates import search
 from placement.tests.functional.candidates import rows
+from placement.tests.statements import recorded
 from placement.tests.unit.candidates import cases, worlds
 
 # Rows that a statement made for itself may be walked through; tables may not.
 _HARMLESS = ('SCAN few', 'SCAN CONSTANT ROW', 'SCAN (subquery')
-
-
-@contextlib.contextmanager
-def recorded(conn: sa.Connection) -> Iterator[list[tuple[str, Any]]]:
-    """Record the statements that are sent through a connection."""
-    statements: list[tuple[str, Any]] = []
-
-    def record(
-        conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
-    ) -> None:
-        statements.append((statement, parameters))
-
-    sa.event.listen(conn.engine, 'before_cursor_execute', record)
-    try:
-        yield statements
-    finally:
-        sa.event.remove(conn.engine, 'before_cursor_execute', record)
 
 
 def cloud(trees: int, sharers: int, children: int = 2) -> worlds.World:
