@@ -1,7 +1,7 @@
-"""The virtual environment that the other tools work in.
+"""The virtual environment in which the other tools run.
 
-Uses nothing but the standard library, so that it runs before anything is installed. All that is
-installed goes to ``.venv`` in the working tree; the rest of the system stays as it was.
+Uses only the standard library, because it runs before any package is installed. All packages are
+installed into ``.venv`` at the top of the source tree.
 """
 
 import hashlib
@@ -14,40 +14,41 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 OLDEST = (3, 11)
 
-# Where the dependencies are named: a change in one of them makes the environment stale.
+# The files that name the dependencies. After a change in one of them, pip runs again.
 DECLARATIONS = (
     'setup.cfg',
     'requirements.txt',
     'test-requirements.txt',
     'lint-requirements.txt',
+    'doc/requirements.txt',
 )
 
 
 def prepare(purpose: str, *arguments: str) -> Path:
-    """Make the environment fit for a purpose and give the path of its interpreter.
+    """Create or update the environment and return the path of its interpreter.
 
-    :param purpose: a word to remember what is installed, for example ``serve``
-    :param arguments: what pip is to install, for example ``-e .[serve]``
+    :param purpose: a word under which the installed state is stored, for example ``serve``
+    :param arguments: the arguments of pip install, for example ``-e .[serve]``
     """
     if sys.version_info < OLDEST:
         oldest = '.'.join(str(part) for part in OLDEST)
         sys.exit(f'Placement needs Python {oldest} or newer, this is {sys.version}')
     python = VENV / 'bin' / 'python'
     stamp = VENV / f'installed-{purpose}'
-    wanted = _fingerprint(arguments)
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+    fingerprint = _fingerprint(arguments)
+    if python.exists() and stamp.exists() and stamp.read_text() == fingerprint:
         return python
     if not python.exists():
-        _say(f'Making a virtual environment in {VENV}')
+        _print(f'Creating a virtual environment in {VENV}')
         _run(sys.executable, '-m', 'venv', str(VENV))
-    _say('Installing Placement and what it needs: about a minute the first time')
+    _print('Installing Placement and its dependencies; the first time takes about a minute')
     _run(str(python), '-m', 'pip', 'install', '-qq', '--disable-pip-version-check', *arguments)
-    stamp.write_text(wanted)
+    stamp.write_text(fingerprint)
     return python
 
 
 def add_optional(declaration: str) -> None:
-    """Install the requirements of a file, each by itself, as far as this machine can.
+    """Install each requirement of a file separately; a failure is printed and does not end the run.
 
     :param declaration: the name of the file, for example ``server-test-requirements.txt``
     """
@@ -59,12 +60,12 @@ def add_optional(declaration: str) -> None:
 
 def _add_optional(requirement: str) -> None:
     stamp = VENV / f'installed-{re.split("[^A-Za-z0-9_-]", requirement)[0]}'
-    wanted = f'{sys.version} {requirement}'
-    if stamp.exists() and stamp.read_text() == wanted:
+    fingerprint = f'{sys.version} {requirement}'
+    if stamp.exists() and stamp.read_text() == fingerprint:
         return
-    _say(f'Installing {requirement}')
+    _print(f'Installing {requirement}')
     command = (str(VENV / 'bin' / 'python'), '-m', 'pip', 'install', '-qq', '--retries', '1')
-    done = subprocess.run(
+    completed = subprocess.run(
         (*command, '--disable-pip-version-check', requirement),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
@@ -72,12 +73,13 @@ def _add_optional(requirement: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    if done.returncode:
-        _say(
-            f'{requirement} was not installed, tests that need it are skipped: {done.stdout[-500:]}'
+    if completed.returncode:
+        _print(
+            f'Installing {requirement} failed, tests that need it are skipped: '
+            f'{completed.stdout[-500:]}'
         )
         return
-    stamp.write_text(wanted)
+    stamp.write_text(fingerprint)
 
 
 def _fingerprint(arguments: tuple[str, ...]) -> str:
@@ -87,11 +89,11 @@ def _fingerprint(arguments: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(f'== {text}', flush=True)
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        sys.exit('{} failed with {}'.format(' '.join(command), done.returncode))
+    completed = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL)
+    if completed.returncode:
+        sys.exit('{} failed with {}'.format(' '.join(command), completed.returncode))

@@ -1,14 +1,19 @@
-"""Set up and run every check and every test: ``python3 tools/test.py``.
+"""Run every check and every test: ``python3 tools/test.py``.
 
-Lint, types, then the test suite on SQLite, then its functional part on MariaDB and on PostgreSQL
-servers that the run starts for itself. The web servers that some tests need are compiled if this
-machine can do that. The last line of the output is the sum of all test runs; a lint or type check
-that fails counts as one failed test.
+Creates a virtual environment and runs in it:
+
+* the style and type checks,
+* the builds of the documentation, in which a warning is an error,
+* the test suite on SQLite, and its functional part on private MariaDB and PostgreSQL servers,
+* the check that these test runs together cover enough of the package (see .coveragerc).
+
+The web servers that some tests need are compiled if this machine has a compiler. The last line of
+the output is the total of all test runs. Each failed check counts as one failed test.
 """
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import io
 import os
@@ -20,16 +25,22 @@ import time
 from typing import Any
 
 import bootstrap
+import docs
 
 STESTR_STATE = bootstrap.ROOT / '.stestr' / 'next-stream'
-# Tells the tests that a missing web server is a failure (placement/tests/functional/web).
+# If this variable is set, a missing web server is a failure (placement/tests/functional/web).
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 PASSED = frozenset({'success', 'xfail'})
+# The package coverage measures every Python process that has these variables.
+COVERAGE = {
+    'COVERAGE_PROCESS_START': str(bootstrap.ROOT / '.coveragerc'),
+    'COVERAGE_FILE': str(bootstrap.ROOT / '.coverage'),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A command that is either right or wrong."""
+    """A command that either succeeds or fails."""
 
     title: str
     command: tuple[str, ...]
@@ -45,6 +56,7 @@ class Engine:
 
     @property
     def installed(self) -> bool:
+        """Whether this machine has one of the programs."""
         return any(
             shutil.which(program) or any(Path('/').glob(program.lstrip('/')))
             for program in self.programs
@@ -55,34 +67,83 @@ CHECKS = (
     Check('ruff check', ('ruff', 'check', '.')),
     Check('ruff format', ('ruff', 'format', '--check', '.')),
     Check('mypy', ('mypy',)),
+    *(Check(f'sphinx: {document}', docs.command(document)) for document in docs.DOCUMENTS),
 )
+COVERAGE_CHECK = Check('coverage', ('coverage', 'report'))
 ENGINES = (
     Engine('mariadb', 'MariaDB', ('mariadbd', '/usr/sbin/mariadbd')),
     Engine('postgresql', 'PostgreSQL', ('postgres', '/usr/lib/postgresql/*/bin/postgres')),
 )
 
 
+class Results:
+    """Runs checks and tests, and counts their results."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._notes: list[str] = []
+        self._total: Counter[str] = Counter()
+
+    def check(self, check: Check) -> None:
+        """Run a check; a failed one counts as one failed test."""
+        print(f'\n== {check.title}', flush=True)
+        failed = subprocess.run(check.command).returncode != 0
+        self._total['failed'] += failed
+        self._notes.append(f'{check.title}: {"FAILED" if failed else "ok"}')
+
+    def test(self, title: str, command: Sequence[str], variables: Mapping[str, str]) -> None:
+        """Run tests and count those that passed, failed and were skipped.
+
+        The numbers are read from the stream that the run records. A run that fails without a
+        failed test, or records no test at all, counts as one failed test.
+        """
+        print(f'\n== {title}', flush=True)
+        before = _recorded_runs()
+        status = subprocess.run(command, env={**os.environ, **variables}).returncode
+        tally = _last_run() if _recorded_runs() > before else Counter[str]()
+        if not tally['failed'] and (status or not tally['passed']):
+            tally['failed'] += 1
+        self._total += tally
+        numbers = ', '.join(f'{tally[kind]} {kind}' for kind in ('passed', 'failed', 'skipped'))
+        self._notes.append(f'{title}: {numbers}')
+
+    def skip(self, title: str, reason: str, failed: bool = False) -> None:
+        """Note that a run is skipped, and whether that counts as one failed test."""
+        self._total['failed'] += failed
+        self._notes.append(f'{title}: SKIPPED, {reason}')
+
+    def finish(self) -> int:
+        """Print the summary and the total; return the exit status."""
+        print(f'\n== Summary after {time.monotonic() - self._started:.0f} s')
+        for note in self._notes:
+            print(f'   {note}')
+        passed, failed = self._total['passed'], self._total['failed']
+        print(f'{passed} passed, {failed} failed', flush=True)
+        return int(failed > 0 or passed == 0)
+
+
 def main() -> None:
+    """Create the virtual environment and run everything in it."""
     options = _parse()
     if options.inside:
         sys.exit(_run_everything(options))
-    python = bootstrap.prepare(
-        'test',
-        *('-e', '.[serve]'),
-        *('-r', 'requirements.txt', '-r', 'test-requirements.txt', '-r', 'lint-requirements.txt'),
-    )
+    files = ('requirements', 'test-requirements', 'lint-requirements', 'doc/requirements')
+    requirements = (word for name in files for word in ('-r', f'{name}.txt'))
+    python = bootstrap.prepare('test', '-e', '.[serve]', *requirements)
     bootstrap.add_optional('server-test-requirements.txt')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Set up and run every check and every test.')
+    parser = argparse.ArgumentParser(description='Run every check and every test.')
     parser.add_argument(
         '--require-databases',
         action='store_true',
-        help='fail if MariaDB, PostgreSQL, uWSGI or Apache with mod_wsgi is missing',
+        help='fail if MariaDB, PostgreSQL, uWSGI, or Apache with mod_wsgi is missing',
     )
-    parser.add_argument('--concurrency', default='2', help='test processes at once')
+    parser.add_argument(
+        '--concurrency', default='2', help='number of test processes (default: %(default)s)'
+    )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -92,53 +153,34 @@ def _run_everything(options: argparse.Namespace) -> int:
     os.environ['PATH'] = f'{bootstrap.VENV / "bin"}{os.pathsep}{os.environ["PATH"]}'
     if options.require_databases:
         os.environ[REQUIRE_SERVERS] = 'true'
-    started = time.monotonic()
-    notes: list[str] = []
-    total: Counter[str] = Counter()
+    results = Results()
     for check in CHECKS:
-        total['failed'] += _judge(check, notes)
+        results.check(check)
+    subprocess.run(('coverage', 'erase'), check=True)
+    _run_tests(results, options)
+    _check_coverage(results)
+    return results.finish()
+
+
+def _run_tests(results: Results, options: argparse.Namespace) -> None:
     stestr = ('stestr', 'run', '--concurrency', options.concurrency)
-    total += _test('unit and functional tests on SQLite', stestr, notes)
+    results.test('unit and functional tests on SQLite', stestr, COVERAGE)
     for engine in ENGINES:
         title = f'functional tests on {engine.title}'
         if not engine.installed:
-            total['failed'] += options.require_databases
-            notes.append(f'{title}: SKIPPED, the server is not installed')
+            results.skip(title, 'the server is not installed', failed=options.require_databases)
             continue
-        wrapped = (sys.executable, 'tools/with_database.py', engine.name, '--', *stestr)
-        total += _test(title, (*wrapped, r'placement\.tests\.functional'), notes)
-    print(f'\n== Summary after {time.monotonic() - started:.0f} s')
-    for note in notes:
-        print(f'   {note}')
-    failed = total['failed'] > 0 or total['passed'] == 0
-    print(f'{total["passed"]} passed, {total["failed"]} failed', flush=True)
-    return int(failed)
+        command = (sys.executable, 'tools/with_database.py', engine.name, '--', *stestr)
+        results.test(title, (*command, r'placement\.tests\.functional'), COVERAGE)
 
 
-def _judge(check: Check, notes: list[str]) -> int:
-    """Run a check; give the number of failures it adds."""
-    print(f'\n== {check.title}', flush=True)
-    failed = subprocess.run(check.command).returncode != 0
-    notes.append(f'{check.title}: {"FAILED" if failed else "ok"}')
-    return int(failed)
-
-
-def _test(title: str, command: Sequence[str], notes: list[str]) -> Counter[str]:
-    """Run a test command; give how many tests passed, failed and were skipped.
-
-    The figures are read from the stream that the run recorded. A run that ended badly without
-    recording a failure, or without recording anything, counts as one failed test.
-    """
-    print(f'\n== {title}', flush=True)
-    before = _recorded_runs()
-    status = subprocess.run(command).returncode
-    tally = _last_run() if _recorded_runs() > before else Counter[str]()
-    if not tally['failed'] and (status or not tally['passed']):
-        tally['failed'] += 1
-    notes.append(
-        f'{title}: {tally["passed"]} passed, {tally["failed"]} failed, {tally["skipped"]} skipped'
-    )
-    return tally
+def _check_coverage(results: Results) -> None:
+    """Check the coverage of all runs together, which is complete if every engine is installed."""
+    subprocess.run(('coverage', 'combine', '--quiet'))
+    if all(engine.installed for engine in ENGINES):
+        results.check(COVERAGE_CHECK)
+    else:
+        results.skip(COVERAGE_CHECK.title, 'a part of the code runs on database servers only')
 
 
 def _recorded_runs() -> int:

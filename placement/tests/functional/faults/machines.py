@@ -137,6 +137,8 @@ class Worker:
             'OS_PLACEMENT_DATABASE__CONNECTION': url,
             'OS_API__AUTH_STRATEGY': 'noauth2',
             'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+            # A killed process cannot write its coverage data, and measuring it needs memory.
+            'COVERAGE_PROCESS_START': '',
             **(settings or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
