@@ -1,1 +1,1 @@
-"""Random requests from a seed, and what they cost a worker: see `__main__`."""
+"""Sends random requests to a worker process and checks the responses: see `__main__`."""

@@ -1,18 +1,19 @@
 """Send random requests to a worker: ``python -m tools.hostile``, run at the top of the source tree.
 
-With ``--kind hostile``, the requests are spoiled in every place that a client controls. With
+With ``--kind hostile``, the requests are invalid in any place that a client controls. With
 ``--kind valid``, they are valid queries of up to 8 KB. The same engine, kind, seed and count send
-the same requests. The output has the memory of the worker, the status codes, the slowest requests
-and every faulty response. The exit status is 1 if there is a faulty response, for example a 5xx.
+the same requests. The output shows the memory of the worker, the status codes, the slowest requests
+and every defective response. The exit status is 1 if a response is defective, for example a 5xx.
 
-The application runs in a process of its own, without a web server. The requests of
-``--failures FILE`` can be sent again with ``--replay FILE``.
+The application runs in a separate process, without a web server. ``--failures FILE`` writes the
+requests with defective responses to a file, and ``--replay FILE`` sends them again.
 """
 
 import argparse
 import base64
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 import heapq
 import itertools
 import json
@@ -21,70 +22,71 @@ import random
 import sys
 import time
 
-from placement.tests.functional.spoil import generated, judging
-from placement.tests.functional.spoil.generated import Request
+from placement.tests.functional.invalid_requests import generated, responses
+from placement.tests.wsgi_client import Request
 from tools import with_database
 from tools.hostile import worker
 from tools.perf import databases
 
-# Hostile requests delete what the cloud is made of, so it is restored this often.
+# Hostile requests delete providers, so the cloud is restored after this number of requests.
 RESTORED_EVERY = 1000
 SLOWEST = 10
 SHOWN_BYTES = 2000
 
 
 class Driver:
-    """Sends requests to a worker and records the responses."""
+    """Sends requests to a worker and counts the responses."""
 
-    def __init__(self, target: worker.Worker):
+    def __init__(self, target: worker.Worker) -> None:
         self._worker = target
-        self._known: dict[str, object] = {}
+        self._documents: dict[str, dict[str, int]] = {}  # responses to GET since the last write
         self.sent = 0
         self.statuses: Counter[int] = Counter()
         self.slowest: list[tuple[float, int, Request]] = []
-        self.faults: list[tuple[str, Request]] = []
+        self.defects: list[tuple[str, Request]] = []
 
     def restore_cloud(self) -> None:
-        """Create what is missing of the cloud; refusals of what exists are no fault."""
+        """Create the missing rows of the cloud; the requests for existing rows fail."""
         for request in generated.cloud():
             self._worker.send(request)
-        self._known.clear()
-
-    # What the generator has to know of the state of the service.
+        self._documents.clear()
 
     def generation(self, uuid: str) -> int:
+        """Return the generation of a provider."""
         return int(self._read(f'/resource_providers/{uuid}').get('generation') or 0)
 
     def consumer_generation(self, uuid: str) -> int | None:
+        """Return the generation of a consumer, None if it does not exist."""
         return self._read(f'/allocations/{uuid}').get('consumer_generation')
 
     def _read(self, path: str) -> dict[str, int]:
-        if path not in self._known:
-            self._known[path] = json.loads(self._worker.send(Request('GET', path)).answer.content)
-        return self._known[path]  # type: ignore[return-value]
+        if path not in self._documents:
+            self._documents[path] = self._worker.send(Request('GET', path)).response.json()
+        return self._documents[path]
 
     def send(self, request: Request, only_valid: bool) -> None:
-        """Send a request and judge the response.
+        """Send a request and check the response.
 
-        :param only_valid: whether any status other than 200 OK is a fault
+        :param only_valid: whether any status other than 200 OK is a defect
         """
-        answer, seconds, trouble = self._worker.send(request)
+        response, seconds, errors = self._worker.send(request)
         self.sent += 1
-        self.statuses[answer.status] += 1
+        self.statuses[response.status] += 1
         heapq.heappush(self.slowest, (seconds, self.sent, request))
         if len(self.slowest) > SLOWEST:
             heapq.heappop(self.slowest)
-        fault = judging.fault(answer, request.method) or trouble
-        if not fault and only_valid and answer.status != 200:
-            fault = 'a valid query is refused'
-        if fault:
-            body = answer.content[:SHOWN_BYTES].decode(errors='replace')
-            self.faults.append((f'{fault}: {answer.status} {body}\n{trouble}', request))
-        if request.method != 'GET' and answer.status < 300:
-            self._known.clear()
+        defect = responses.defect(response, request.method) or errors
+        if not defect and only_valid and response.status != 200:
+            defect = 'a valid query failed'
+        if defect:
+            body = response.content[:SHOWN_BYTES].decode(errors='replace')
+            self.defects.append((f'{defect}: {response.status} {body}\n{errors}', request))
+        if request.method != 'GET' and response.status < 300:
+            self._documents.clear()
 
 
 def main() -> int:
+    """Send the requests and return 1 if a response is defective."""
     options = _parse()
     try:
         with databases.private(options.engine) as make, worker.started(make('hostile')) as target:
@@ -98,13 +100,21 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog='python -m tools.hostile', description='Send random requests to a worker.'
     )
-    parser.add_argument('--engine', choices=databases.ENGINES, default='sqlite', help='to start')
-    parser.add_argument('--kind', choices=('hostile', 'valid'), default='hostile')
+    parser.add_argument(
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+    )
+    parser.add_argument(
+        '--kind', choices=('hostile', 'valid'), default='hostile', help='kind of requests'
+    )
     parser.add_argument('--count', type=int, default=20_000, help='number of requests')
-    parser.add_argument('--seconds', type=float, default=float('inf'), help='time limit')
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--failures', type=Path, metavar='FILE', help='write faulty requests to it')
-    parser.add_argument('--replay', type=Path, metavar='FILE', help='send its requests instead')
+    parser.add_argument('--seconds', type=float, default=float('inf'), help='time limit in seconds')
+    parser.add_argument('--seed', type=int, default=1, help='seed of the random numbers')
+    parser.add_argument(
+        '--failures', type=Path, metavar='FILE', help='write requests with defects to FILE'
+    )
+    parser.add_argument(
+        '--replay', type=Path, metavar='FILE', help='send the requests of FILE instead'
+    )
     return parser.parse_args()
 
 
@@ -128,9 +138,9 @@ def _run(options: argparse.Namespace, target: worker.Worker) -> int:
     _report(driver, time.monotonic() - begin)
     print(f'at the end: {_memory(target)}')
     if options.failures:
-        lines = [_to_json(request) for _, request in driver.faults]
+        lines = [_to_json(request) for _, request in driver.defects]
         options.failures.write_text(''.join(f'{line}\n' for line in lines))
-    return 1 if driver.faults else 0
+    return 1 if driver.defects else 0
 
 
 def _requests(options: argparse.Namespace, driver: Driver) -> Iterator[Request]:
@@ -158,13 +168,13 @@ def _report(driver: Driver, seconds: float) -> None:
         size = f'query {len(request.query)} bytes, body {len(request.body)} bytes'
         start = f'{request.method} {request.path}?{request.query}'[:150]
         print(f'  {took * 1000:8.1f} ms  request {number}, {size}: {start!r}')
-    for story, request in driver.faults[:20]:
-        print(f'FAULT {story}\n  {_to_json(request)[:SHOWN_BYTES]}')
-    print(f'{len(driver.faults)} faulty responses')
+    for description, request in driver.defects[:20]:
+        print(f'DEFECT {description}\n  {_to_json(request)[:SHOWN_BYTES]}')
+    print(f'{len(driver.defects)} defective responses')
 
 
 def _to_json(request: Request) -> str:
-    fields = request._asdict() | {'body': base64.b64encode(request.body).decode()}
+    fields = asdict(request) | {'body': base64.b64encode(request.body).decode()}
     return json.dumps(fields)
 
 

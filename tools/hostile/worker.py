@@ -1,51 +1,51 @@
-"""A worker process that serves WSGI requests and does nothing else.
+"""A worker process that only serves WSGI requests.
 
-The caller generates requests and judges responses in its own process, so the memory of the worker
-is that of the service. There is no web server: requests come through a pipe as WSGI variables.
+The parent process generates the requests and checks the responses, so the memory of the worker is
+the memory of the service. There is no web server: the worker reads the variables and the body of
+each request from a pipe.
 """
 
 from collections.abc import Iterator
 import contextlib
-import io
 import logging
 import multiprocessing
 from multiprocessing.connection import Connection
 from pathlib import Path
 import time
 import traceback
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from placement.tests.functional.spoil.generated import Request
-from placement.tests.functional.spoil.judging import Answer
+from placement.tests import wsgi_client
+from placement.tests.wsgi_client import Request, Response
 
 
-class Served(NamedTuple):
-    """A response, and what it took.
+class Result(NamedTuple):
+    """A response and its costs.
 
     :param seconds: from the call of the application to the last byte of the body
-    :param trouble: tracebacks that were logged or raised meanwhile
+    :param errors: the errors that the service logged meanwhile
     """
 
-    answer: Answer
+    response: Response
     seconds: float
-    trouble: str
+    errors: str
 
 
 class Worker:
-    """The caller's end of a worker process."""
+    """A worker process, as the parent process uses it."""
 
-    def __init__(self, connection: Connection, pid: int):
+    def __init__(self, connection: Connection, pid: int) -> None:
         self._connection = connection
         self._pid = pid
 
-    def send(self, request: Request) -> Served:
+    def send(self, request: Request) -> Result:
         """Send a request and wait for its response."""
-        self._connection.send((environ(request), request.body))
-        served: Served = self._connection.recv()
-        return served
+        self._connection.send((request.variables(), request.body))
+        result: Result = self._connection.recv()
+        return result
 
     def memory(self) -> tuple[float, float]:
-        """The resident memory of the worker now, and its peak, in MiB. Linux only."""
+        """Return the resident memory of the worker and its peak, both in MiB. Linux only."""
         lines = Path(f'/proc/{self._pid}/status').read_text().splitlines()
         values = dict(line.split(':', 1) for line in lines)
         return _mebibytes(values['VmRSS']), _mebibytes(values['VmHWM'])
@@ -57,14 +57,14 @@ def _mebibytes(value: str) -> float:
 
 @contextlib.contextmanager
 def started(url: str) -> Iterator[Worker]:
-    """A worker process on a database, for the duration of the context."""
+    """Run a worker process on a database for the duration of the context."""
     context = multiprocessing.get_context('spawn')
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, url), daemon=True)
     process.start()
     theirs.close()
     try:
-        ours.recv()  # the application is loaded
+        ours.recv()  # the worker has loaded the application
         assert process.pid is not None
         yield Worker(ours, process.pid)
     finally:
@@ -73,82 +73,51 @@ def started(url: str) -> Iterator[Worker]:
         process.kill()
 
 
-def environ(request: Request) -> dict[str, str]:
-    """The WSGI variables of a request of an administrator that is a service too."""
-    variables: dict[str, str | None] = {
-        'REQUEST_METHOD': request.method,
-        'SCRIPT_NAME': '',
-        'PATH_INFO': request.path,
-        'QUERY_STRING': request.query,
-        'SERVER_NAME': 'localhost',
-        'SERVER_PORT': '8778',
-        'SERVER_PROTOCOL': 'HTTP/1.1',
-        'REMOTE_ADDR': '127.0.0.1',
-        'HTTP_HOST': 'localhost:8778',
-        'CONTENT_TYPE': 'application/json',
-        'CONTENT_LENGTH': str(len(request.body)),
-        'HTTP_X_AUTH_TOKEN': 'admin',
-        'HTTP_X_ROLES': 'admin,service',
-        'HTTP_OPENSTACK_API_VERSION': f'placement {request.version}',
-        **request.environ,
-    }
-    return {name: value for name, value in variables.items() if value is not None}
-
-
-class _Trouble(logging.Handler):
-    """Formats every record as a log file would, and keeps the tracebacks of the request."""
+class _ErrorLog(logging.Handler):
+    """Formats every log record as a log file would, and keeps the errors of a request."""
 
     def __init__(self) -> None:
         super().__init__()
         self._formatter = logging.Formatter('%(asctime)s %(levelname)s [%(name)s] %(message)s')
-        self.texts: list[str] = []
+        self._texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Format a record; an exception is an error of the service, too."""
         try:
             text = self._formatter.format(record)
             text.encode()
         except Exception:
-            self.texts.append(f'log record: {traceback.format_exc()}')
+            self._texts.append(f'log record: {traceback.format_exc()}')
             return
         if record.levelno >= logging.ERROR:
-            self.texts.append(text)
+            self._texts.append(text)
 
     def take(self) -> str:
-        """The text since the last call, shortened."""
-        text, self.texts = '\n'.join(self.texts), []
+        """Return the end of the text since the previous call."""
+        text, self._texts = '\n'.join(self._texts), []
         return text[-4000:]
 
 
 def _serve(connection: Connection, url: str) -> None:
     from tools.perf.service import Service
 
-    trouble = _Trouble()
-    logging.basicConfig(level=logging.INFO, handlers=[trouble])
+    errors = _ErrorLog()
+    logging.basicConfig(level=logging.INFO, handlers=[errors])
     application = Service(url).application
-    trouble.take()
+    errors.take()
     connection.send('ready')
     with contextlib.suppress(EOFError):
         while True:
             variables, body = connection.recv()
-            connection.send(_respond(application, variables, body, trouble))
+            connection.send(_respond(application, variables, body, errors))
 
 
-def _respond(application: Any, variables: dict[str, Any], body: bytes, trouble: _Trouble) -> Served:
-    variables |= {
-        'wsgi.version': (1, 0),
-        'wsgi.url_scheme': 'http',
-        'wsgi.input': io.BytesIO(body),
-        'wsgi.errors': io.StringIO(),
-        'wsgi.multithread': False,
-        'wsgi.multiprocess': False,
-        'wsgi.run_once': False,
-    }
-    started: list[tuple[str, list[tuple[str, str]]]] = []
+def _respond(
+    application: wsgi_client.Application, variables: dict[str, str], body: bytes, errors: _ErrorLog
+) -> Result:
     begin = time.perf_counter()
     try:
-        content = b''.join(application(variables, lambda *args: started.append(args[:2])))
-        status, headers = started[-1]
-        answer = Answer(int(status.split()[0]), {k.lower(): v for k, v in headers}, content)
-    except Exception:  # a web server would answer 500
-        answer = Answer(500, {}, traceback.format_exc().encode())
-    return Served(answer, time.perf_counter() - begin, trouble.take())
+        response = wsgi_client.respond(application, variables, body)
+    except Exception:  # a web server would respond with 500
+        response = Response(500, {}, traceback.format_exc().encode())
+    return Result(response, time.perf_counter() - begin, errors.take())

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 import contextlib
 from dataclasses import dataclass
-import io
 from typing import Any, NamedTuple
 
 import orjson
@@ -12,11 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy, wsgi
-from placement.tests import statements
+from placement.tests import statements, wsgi_client
 
 
 class Request(NamedTuple):
-    """A request with the roles admin and service."""
+    """A request with the roles admin and service.
+
+    :param path: the path and the query string
+    :param body: the document to send as JSON
+    """
 
     method: str
     path: str
@@ -58,14 +61,11 @@ class Service:
 
         :raises RequestFailedError: the status is not 2xx
         """
-        status: list[str] = []
-        chunks = self.application(_environ(request), lambda line, _: status.append(line))
-        body = b''.join(chunks)
-        if not status[0].startswith('2'):
-            raise RequestFailedError(
-                f'{request.method} {request.path}: {status[0]} {body.decode()}'
-            )
-        return body
+        response = wsgi_client.send(self.application, _wsgi_request(request))
+        if not 200 <= response.status < 300:
+            text = response.content.decode()
+            raise RequestFailedError(f'{request.method} {request.path}: {response.status} {text}')
+        return response.content
 
     @contextlib.contextmanager
     def metered(self) -> Iterator[Cost]:
@@ -123,31 +123,10 @@ class _SqliteRows(_Rows):
         return row
 
 
-def _environ(request: Request) -> dict[str, Any]:
+def _wsgi_request(request: Request) -> wsgi_client.Request:
     path, _, query = request.path.partition('?')
     body = b'' if request.body is None else orjson.dumps(request.body)
-    environ = {
-        'REQUEST_METHOD': request.method,
-        'SCRIPT_NAME': '',
-        'PATH_INFO': path,
-        'QUERY_STRING': query,
-        'SERVER_NAME': 'localhost',
-        'SERVER_PORT': '8778',
-        'SERVER_PROTOCOL': 'HTTP/1.1',
-        'REMOTE_ADDR': '127.0.0.1',
-        'HTTP_HOST': 'localhost:8778',
-        'HTTP_ACCEPT': 'application/json',
-        'HTTP_X_AUTH_TOKEN': 'admin',
-        'HTTP_X_ROLES': 'admin,service',
-        'HTTP_OPENSTACK_API_VERSION': 'placement 1.39',
-        'wsgi.version': (1, 0),
-        'wsgi.url_scheme': 'http',
-        'wsgi.input': io.BytesIO(body),
-        'wsgi.errors': io.StringIO(),
-        'wsgi.multithread': False,
-        'wsgi.multiprocess': False,
-        'wsgi.run_once': False,
-    }
-    if body:
-        environ |= {'CONTENT_TYPE': 'application/json', 'CONTENT_LENGTH': str(len(body))}
-    return environ
+    environ: dict[str, str | None] = {'HTTP_ACCEPT': 'application/json'}
+    if not body:
+        environ |= {'CONTENT_TYPE': None, 'CONTENT_LENGTH': None}
+    return wsgi_client.Request(request.method, path, query, body, environ=environ)

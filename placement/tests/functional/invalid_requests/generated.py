@@ -1,22 +1,24 @@
-"""Random requests from a seed: hostile ones of every kind, and valid queries of any length.
+"""Generates random requests: hostile requests of all kinds, and valid queries of any length.
 
-Everything is generated from the random numbers of the caller and from the generations that the
-service reports, so the same seed sends the same requests to the same database.
+A request depends only on the random numbers of the caller and on the generations that the service
+reports, so the same seed sends the same requests to the same database.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 import json
 import random
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import os_resource_classes
 import os_traits
 
-from placement.tests.functional.spoil import documents, forms, names, texts
+from placement.tests.functional.invalid_requests import documents, uuids, valid_writes, values
+from placement.tests.wsgi_client import Request
 
-MOST_BYTES = 8 * 1024  # of a valid query
-LARGEST_BODY = 2**20
+MOST_BYTES = 8 * 1024  # the longest valid query
+LARGEST_BODY = 2**20  # bytes
 
 CLASSES: list[str] = ['VCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'SRIOV_NET_VF', 'CUSTOM_A']
 TRAITS: list[str] = ['CUSTOM_T', *os_traits.get_traits('HW_CPU_X86_')]
@@ -25,24 +27,17 @@ ALL_CLASSES: list[str] = list(os_resource_classes.STANDARDS)
 
 
 def numbered(number: int) -> str:
-    """One of the uuids of the generated clouds: providers from 1, aggregates from 1,000."""
+    """Return a uuid of the generated cloud: providers from 1, aggregates from 1,000."""
     return f'7b9e1d1c-0000-4000-8000-{number:012d}'
 
 
-PROVIDERS = [numbered(number) for number in range(1, 14) if numbered(number) != names.NOBODY]
-AGGREGATES = [names.AGGREGATE, *(numbered(number) for number in range(1000, 1004))]
-CONSUMERS = [names.CONSUMER, names.NEWCOMER, *(numbered(number) for number in range(2000, 2020))]
-
-
-class Request(NamedTuple):
-    """A request as WSGI has it; `environ` replaces variables, and None removes one."""
-
-    method: str
-    path: str
-    query: str = ''
-    body: bytes = b''
-    environ: dict[str, str | None] = {}
-    version: str = '1.39'
+PROVIDERS = [numbered(number) for number in range(1, 14) if numbered(number) != uuids.NEW_PROVIDER]
+AGGREGATES = [uuids.AGGREGATE, *(numbered(number) for number in range(1000, 1004))]
+CONSUMERS = [
+    uuids.CONSUMER,
+    uuids.NEW_CONSUMER,
+    *(numbered(number) for number in range(2000, 2020)),
+]
 
 
 # Values -----------------------------------------------------------------------
@@ -63,7 +58,7 @@ _RAW_NUMBERS = ['1e308', '1e309', '-1e309', '5e-324', '-0', '1.0', '0e0', 'NaN',
 
 
 def number(rng: random.Random) -> Any:
-    """An integer or a float at a boundary, or a text that only looks like a number of JSON."""
+    """Return an integer or a float at a boundary, or text that resembles a JSON number."""
     if rng.random() < 0.3:
         return documents.Raw(rng.choice(_RAW_NUMBERS))
     value = rng.choice((1, -1)) * (2 ** rng.choice(_POWERS) + rng.choice((-1, 0, 1)))
@@ -71,7 +66,7 @@ def number(rng: random.Random) -> Any:
 
 
 def text(rng: random.Random, longest: int = 300, surrogates: bool = True) -> str:
-    """A text of up to `longest` characters of one or two alphabets; short ones are likelier."""
+    """Return up to `longest` characters of one or two alphabets; short texts are more likely."""
     alphabet = ''.join(rng.sample(_ALPHABETS, rng.choice((1, 1, 2))))
     if surrogates and rng.random() < 0.1:
         alphabet += _SURROGATES
@@ -79,7 +74,7 @@ def text(rng: random.Random, longest: int = 300, surrogates: bool = True) -> str
 
 
 def document(rng: random.Random, depth: int = 4) -> Any:
-    """Any JSON document."""
+    """Return a random JSON document."""
     kind = rng.randrange(8 if depth else 5)
     if kind < 2:
         return rng.choice(documents.VALUES)
@@ -110,19 +105,22 @@ def _large_body(rng: random.Random) -> bytes:
 
 
 class Generator:
-    """Makes hostile requests of all kinds.
+    """Generates hostile requests of all kinds.
 
-    :param rng: decides everything
-    :param now: reports generations, so that many writes succeed
-    :param longest_query: where a query string is cut off, in bytes; web servers refuse longer ones
+    :param rng: the source of all random decisions
+    :param now: reads generations, so that many writes succeed
+    :param longest_query: the length in bytes at which a query string is cut off, because web
+        servers reject longer query strings
     """
 
-    def __init__(self, rng: random.Random, now: forms.Generations, longest_query: int = 64 * 1024):
+    def __init__(
+        self, rng: random.Random, now: valid_writes.Generations, longest_query: int = 64 * 1024
+    ):
         self._rng = rng
         self._now = now
         self._longest_query = longest_query
         self._kinds: dict[Callable[[], Request], int] = {
-            self._spoiled_body: 24,
+            self._invalid_body: 24,
             self._any_body: 6,
             self._plain_write: 8,
             self._query: 22,
@@ -136,21 +134,21 @@ class Generator:
         }
 
     def request(self) -> Request:
-        """The next request."""
+        """Return the next request."""
         (kind,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
         request = kind()
-        return request._replace(query=request.query[: self._longest_query])
+        return replace(request, query=request.query[: self._longest_query])
 
-    def _write(self) -> tuple[forms.Write, Any]:
-        write = self._rng.choice(forms.WRITES)
+    def _write(self) -> tuple[valid_writes.Write, Any]:
+        write = self._rng.choice(valid_writes.WRITES)
         return write, write.body(self._now)
 
-    def _send(self, write: forms.Write, body: bytes) -> Request:
+    def _send(self, write: valid_writes.Write, body: bytes) -> Request:
         version = self._rng.choice(write.versions)
         path = write.path
         if self._rng.random() < 0.2:
-            path = path.replace(names.HOST, self._rng.choice(PROVIDERS))
-            path = path.replace(names.NEWCOMER, self._rng.choice(CONSUMERS))
+            path = path.replace(uuids.HOST, self._rng.choice(PROVIDERS))
+            path = path.replace(uuids.NEW_CONSUMER, self._rng.choice(CONSUMERS))
         return Request(write.method, path, body=body, version=version)
 
     def _plain_write(self) -> Request:
@@ -161,17 +159,17 @@ class Generator:
             return Request('DELETE', path.format(place))
         return self._send(write, documents.dump(body).encode())
 
-    def _spoiled_body(self) -> Request:
+    def _invalid_body(self) -> Request:
         write, body = self._write()
         for _ in range(self._rng.choice((1, 1, 1, 2, 3))):
             place = self._rng.choice(list(documents.places(body)))
             try:
-                body = documents.replaced(body, place, self._spoiled(documents.at(body, place)))
+                body = documents.replaced(body, place, self._changed(documents.at(body, place)))
             except TypeError:
-                break  # the place is inside of Pairs, from the change before
+                break  # the place is inside Pairs that the previous change inserted
         return self._send(write, documents.dump(body).encode())
 
-    def _spoiled(self, value: Any) -> Any:
+    def _changed(self, value: Any) -> Any:
         rng = self._rng
         if isinstance(value, dict) and rng.random() < 0.7:
             pairs = documents.Pairs(value.items())
@@ -206,20 +204,20 @@ class Generator:
 
     def _query(self) -> Request:
         rng = self._rng
-        path = rng.choice([*texts.QUERIES, '/allocation_candidates', '/resource_providers'])
-        parameters = texts.QUERIES[path]
-        parts = [texts.PLAIN_QUERIES[path]] if rng.random() < 0.7 else []
+        path = rng.choice([*values.QUERIES, '/allocation_candidates', '/resource_providers'])
+        parameters = values.QUERIES[path]
+        parts = [values.PLAIN_QUERIES[path]] if rng.random() < 0.7 else []
         for _ in range(rng.choice((1, 1, 2, 3, 6, 20))):
             name = rng.choice(list(parameters))
             if path == '/allocation_candidates' and rng.random() < 0.2:
                 name = name.split('_')[0] + rng.choice(['_A', '_B', '1', '_' * 64, '_' * 65, 'ä'])
-            value = rng.choice(parameters[name]) if name in parameters else rng.choice(texts.TEXTS)
+            value = rng.choice(parameters[name]) if name in parameters else rng.choice(values.TEXTS)
             if rng.random() < 0.2:
                 value = text(rng, surrogates=False)
             part = f'{self._quoted(name)}={self._quoted(value)}'
             parts += [part] * rng.choice((1,) * 20 + (2, 50))
         rng.shuffle(parts)
-        version = rng.choice(forms.VERSIONS) if rng.random() < 0.3 else '1.39'
+        version = rng.choice(valid_writes.VERSIONS) if rng.random() < 0.3 else '1.39'
         return Request('GET', path, query='&'.join(filter(None, parts)), version=version)
 
     def _quoted(self, value: str) -> str:
@@ -228,17 +226,20 @@ class Generator:
         return quote(value, safe=self._rng.choice(["-_:,!.~*'()", '', '&=;']))
 
     def _long_query(self) -> Request:
-        """A query of the grammar, but longer than most servers let through, and with one fault."""
+        """Return a query that is longer than most web servers accept, with one inserted fault."""
         request = valid_query(self._rng, MOST_BYTES * 4)
         at = self._rng.randint(0, len(request.query))
         junk = self._rng.choice(['%', '&', '=', ':', ',', 'x', '%00', '%FF', '!', 'in:', ''])
-        return request._replace(query=request.query[:at] + junk + request.query[at:])
+        return replace(request, query=request.query[:at] + junk + request.query[at:])
 
     def _valid_query(self) -> Request:
         return valid_query(self._rng, 1000)
 
     def _subtree_query(self) -> Request:
-        """Groups with and without resources, and up to thousands of same_subtree constraints."""
+        """Return a query with up to thousands of same_subtree parameters.
+
+        Some of the request groups have no resources.
+        """
         rng = self._rng
         suffixes = [f'_{number}' for number in range(rng.choice((1, 2, 3, 8, 60, 200)))]
         parts = [f'group_policy={rng.choice(("none", "isolate"))}', f'limit={rng.randint(1, 50)}']
@@ -255,59 +256,59 @@ class Generator:
     def _path(self) -> Request:
         rng = self._rng
         segments = [
-            rng.choice(texts.SEGMENTS)
+            rng.choice(values.SEGMENTS)
             if rng.random() < 0.7
             else text(rng, 100, surrogates=False).encode().decode('latin-1')
             for _ in range(2)
         ]
-        method = rng.choice(texts.METHODS[:4])
+        method = rng.choice(values.METHODS[:4])
         if method == 'DELETE' and rng.random() < 0.8:
             method = 'GET'
         body = rng.choice([b'', b'{}', b'[]', b'null'])
-        path = rng.choice(texts.ROUTES).format(*segments)
-        return Request(method, path, body=body, version=rng.choice(forms.VERSIONS))
+        path = rng.choice(values.ROUTES).format(*segments)
+        return Request(method, path, body=body, version=rng.choice(valid_writes.VERSIONS))
 
     def _headers(self) -> Request:
         rng = self._rng
-        chosen = rng.sample(list(texts.HEADERS), rng.choice((1, 1, 2, 4)))
+        chosen = rng.sample(list(values.HEADERS), rng.choice((1, 1, 2, 4)))
         environ: dict[str, str | None] = {
-            name: rng.choice(texts.HEADERS[name])
+            name: rng.choice(values.HEADERS[name])
             if rng.random() < 0.8
             else text(rng, 3_000, surrogates=False).encode().decode('latin-1')
             for name in chosen
         }
-        # A length that nobody sends is a case of its own.
+        # No client sends such a length, so it is replaced by one of the listed lengths.
         if not (environ.get('CONTENT_LENGTH') or '0').isdigit():
-            environ['CONTENT_LENGTH'] = rng.choice(texts.HEADERS['CONTENT_LENGTH'])
+            environ['CONTENT_LENGTH'] = rng.choice(values.HEADERS['CONTENT_LENGTH'])
         if rng.random() < 0.4:
             write, body = self._write()
             request = self._send(write, documents.dump(body).encode())
         else:
             request = Request('GET', rng.choice(_READS), query=rng.choice(['', 'name=x', '%FF']))
-        return request._replace(environ=environ)
+        return replace(request, environ=environ)
 
     def _method(self) -> Request:
         rng = self._rng
         paths = ['/', '', '//', '/nowhere', '*', 'http://x/', *_READS]
-        method = rng.choice(texts.METHODS[4:])
+        method = rng.choice(values.METHODS[4:])
         return Request(method, rng.choice(paths), body=rng.choice([b'', b'{}']))
 
     def _wrong_length(self) -> Request:
         write, body = self._write()
         request = self._send(write, documents.dump(body).encode())
         length = len(request.body) + self._rng.choice((-1, -10, 1, 10, 2**20, 2**40))
-        return request._replace(environ={'CONTENT_LENGTH': str(length)})
+        return replace(request, environ={'CONTENT_LENGTH': str(length)})
 
 
 _READS = [
     '/resource_providers',
-    f'/resource_providers/{names.HOST}',
-    f'/resource_providers/{names.HOST}/inventories',
-    f'/resource_providers/{names.HOST}/usages',
-    f'/resource_providers/{names.HOST}/aggregates',
-    f'/resource_providers/{names.HOST}/traits',
-    f'/resource_providers/{names.HOST}/allocations',
-    f'/allocations/{names.CONSUMER}',
+    f'/resource_providers/{uuids.HOST}',
+    f'/resource_providers/{uuids.HOST}/inventories',
+    f'/resource_providers/{uuids.HOST}/usages',
+    f'/resource_providers/{uuids.HOST}/aggregates',
+    f'/resource_providers/{uuids.HOST}/traits',
+    f'/resource_providers/{uuids.HOST}/allocations',
+    f'/allocations/{uuids.CONSUMER}',
     '/allocation_candidates',
     '/resource_classes',
     '/traits',
@@ -320,7 +321,10 @@ _READS = [
 
 
 def valid_query(rng: random.Random, most: int = MOST_BYTES) -> Request:
-    """A query that Placement answers with 200 OK, of up to `most` bytes; short is likelier."""
+    """Return a query with the response 200 OK; short queries are more likely.
+
+    :param most: the largest length of the query in bytes
+    """
     length = int(most ** rng.uniform(0.4, 1))
     path = rng.choices(['/allocation_candidates', '/resource_providers', '/traits'], [8, 4, 1])[0]
     parts = _PARTS[path](rng, length)
@@ -364,7 +368,7 @@ def _required(rng: random.Random) -> str:
     few = rng.sample(pool, min(len(pool), int(40 ** rng.random())))
     if rng.random() < 0.5:
         return 'in:' + ','.join(few)
-    # A required trait that is forbidden elsewhere in the group is an error: forbid others only.
+    # A trait that is both required and forbidden in a group is an error: forbid other traits.
     return ','.join(few[:3]) if rng.random() < 0.7 else f'!{rng.choice(_FORBIDDEN)}'
 
 
@@ -393,7 +397,7 @@ def _traits(rng: random.Random, length: int) -> list[str]:
     return ['name=in:' + ','.join(rng.sample(ALL_TRAITS, min(length // 30 + 1, 250)))]
 
 
-# A trait of this list is never required, so that no group requires and forbids it.
+# These traits are never required, so that no group both requires and forbids a trait.
 _FORBIDDEN = [f'CUSTOM_FORBIDDEN_{number}' for number in range(30)]
 _PARTS: dict[str, Callable[[random.Random, int], list[str]]] = {
     '/allocation_candidates': _candidates,
@@ -406,12 +410,12 @@ _PARTS: dict[str, Callable[[random.Random, int], list[str]]] = {
 
 
 def cloud() -> Sequence[Request]:
-    """Writes that create a small cloud with trees, sharing, aggregates, traits and a consumer.
+    """Return the requests that create a small cloud with trees and a sharing provider.
 
-    Those that are refused because the rows exist do no harm, so it can be sent again to restore
-    what hostile requests deleted.
+    If a row exists, its request fails without effect. So the requests can be sent again to restore
+    the rows that hostile requests deleted.
     """
-    host, child, third = names.HOST, names.CHILD, PROVIDERS[2]
+    host, child, third = uuids.HOST, uuids.CHILD, PROVIDERS[2]
     parents = {child: host, third: child, PROVIDERS[4]: PROVIDERS[3], PROVIDERS[5]: PROVIDERS[3]}
     requests = [_put(f'/traits/{trait}') for trait in ('CUSTOM_T', *_FORBIDDEN)]
     requests.append(_put('/resource_classes/CUSTOM_A'))
@@ -419,7 +423,7 @@ def cloud() -> Sequence[Request]:
         requests.append(_post_provider(provider, parents.get(provider)))
         shared = index == len(PROVIDERS) - 1
         classes = ['DISK_GB'] if shared else _three(CLASSES, index)
-        inventories = {name: forms.record() for name in classes}
+        inventories = {name: valid_writes.inventory() for name in classes}
         traits = TRAITS[: 1 + index] + (['MISC_SHARES_VIA_AGGREGATE'] if shared else [])
         aggregates = [AGGREGATES[index % len(AGGREGATES)], AGGREGATES[0]]
         parts = {'inventories': inventories, 'traits': traits, 'aggregates': aggregates}
@@ -430,7 +434,7 @@ def cloud() -> Sequence[Request]:
 
 
 def _three(pool: Sequence[str], index: int) -> list[str]:
-    """Three classes of the pool, others for each index."""
+    """Return three classes of the pool, which depend on the index."""
     return [pool[(index + step) % len(pool)] for step in (0, 1, 3)]
 
 

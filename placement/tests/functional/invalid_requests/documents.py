@@ -1,22 +1,22 @@
-"""JSON documents, and what can be wrong in any place of them."""
+"""JSON documents that may be invalid, and changes at any place in them."""
 
 from collections.abc import Iterator
 import json
 from typing import Any
 
-from placement.tests.functional.spoil.names import CONSUMER, HOST, NOBODY
+from placement.tests.functional.invalid_requests.uuids import CONSUMER, HOST, NEW_PROVIDER
 
 
 class Raw(str):
-    """Text that stands in a JSON document as it is, JSON or not."""
+    """Text that `dump` writes unchanged, whether it is JSON or not."""
 
 
 class Pairs(list[tuple[Any, Any]]):
-    """A JSON object that may have a key twice."""
+    """A JSON object in which a key may be repeated."""
 
 
 def dump(value: Any) -> str:
-    """The JSON text of a document in which there may be Raw and Pairs."""
+    """Return the JSON text of a document that may contain Raw and Pairs."""
     if isinstance(value, Raw):
         return value
     if isinstance(value, dict):
@@ -62,7 +62,7 @@ VALUES: list[Any] = [
     'x' * 20_000,
     'CUSTOM_A\n',
     'VCPU\n',
-    'CUSTOM_NOBODY_KNOWS',
+    'CUSTOM_UNKNOWN',
     '\U0001f600',
     '\U0001f600' * 200,
     'ÄÖÜ',
@@ -74,7 +74,7 @@ VALUES: list[Any] = [
     HOST.upper(),
     HOST.replace('-', ''),
     f'{HOST}\n',
-    NOBODY,
+    NEW_PROVIDER,
     CONSUMER,
     [],
     {},
@@ -100,11 +100,12 @@ KEYS: list[Any] = [
     value for value in VALUES if isinstance(value, str) and value not in ('', 'nonsense', '01')
 ]
 
+# The keys and indexes that lead to a value.
 Place = tuple[Any, ...]
 
 
 def places(value: Any, here: Place = ()) -> Iterator[Place]:
-    """All places in a document, the document itself first."""
+    """Generate all places in a document, the document itself first."""
     yield here
     if isinstance(value, dict):
         for key, item in value.items():
@@ -115,7 +116,7 @@ def places(value: Any, here: Place = ()) -> Iterator[Place]:
 
 
 def replaced(value: Any, place: Place, new: Any) -> Any:
-    """The document with something else at a place."""
+    """Return a copy of a document with another value at a place."""
     if not place:
         return new
     head, *rest = place
@@ -128,6 +129,7 @@ def replaced(value: Any, place: Place, new: Any) -> Any:
 
 
 def at(value: Any, place: Place) -> Any:
+    """Return the value at a place."""
     for step in place:
         value = value[step]
     return value

@@ -1,9 +1,9 @@
-"""What can be wrong in paths, queries and headers."""
+"""Values for path segments, query parameters and headers; most of them are invalid."""
 
-from placement.tests.functional.spoil.forms import PROVIDER
-from placement.tests.functional.spoil.names import AGGREGATE, CONSUMER, HOST
+from placement.tests.functional.invalid_requests.uuids import AGGREGATE, CONSUMER, HOST
+from placement.tests.functional.invalid_requests.valid_writes import PROVIDER
 
-# As they are in PATH_INFO: bytes, each as one character.
+# Each character is one byte, as in PATH_INFO (PEP 3333).
 SEGMENTS: list[str] = [
     '',
     ' ',
@@ -104,7 +104,7 @@ AMOUNTS = [
     'VCPU::1',
     ':1',
     'VCPU',
-    'CUSTOM_NOBODY_KNOWS:1',
+    'CUSTOM_UNKNOWN:1',
     ','.join(['VCPU:1'] * 1_000),
     ','.join(f'CUSTOM_{number}:1' for number in range(1_000)),
 ]
@@ -136,6 +136,7 @@ QUERIES: dict[str, dict[str, list[str]]] = {
     '/traits': {'name': TEXTS, 'associated': TEXTS},
     '/usages': {'project_id': TEXTS, 'user_id': TEXTS, 'consumer_type': TEXTS},
 }
+# A valid query of each path.
 PLAIN_QUERIES = {
     '/resource_providers': '',
     '/allocation_candidates': 'resources=VCPU:1',

@@ -1,0 +1,1 @@
+"""Generates valid and invalid requests, and checks the form of the responses."""

@@ -1,0 +1,11 @@
+"""The uuids that the requests use."""
+
+# Existing before the requests are sent.
+HOST = '7b9e1d1c-0000-4000-8000-000000000001'
+CHILD = '7b9e1d1c-0000-4000-8000-000000000002'
+AGGREGATE = '7b9e1d1c-0000-4000-8000-00000000000a'
+CONSUMER = '7b9e1d1c-0000-4000-8000-0000000000c1'
+
+# Valid requests create them.
+NEW_PROVIDER = '7b9e1d1c-0000-4000-8000-000000000009'
+NEW_CONSUMER = '7b9e1d1c-0000-4000-8000-0000000000c2'
