@@ -1,4 +1,4 @@
-"""The version of the distribution."""
+"""The version of the installed distribution."""
 
 import importlib.metadata
 
@@ -6,7 +6,7 @@ DISTRIBUTION = 'openstack-placement'
 
 
 def version_string() -> str:
-    """Give the version of the installed distribution; `unknown` in a tree that is not installed."""
+    """Return the version of the distribution, or `unknown` if it is not installed."""
     try:
         return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:

@@ -1,8 +1,8 @@
 """The configuration options, one group per file.
 
-Nothing here holds a configuration: `register_opts` puts the options on an object that
-the caller made. The help texts are the operator's documentation; the sample file is
-generated from them.
+There is no global configuration object: `register_opts` registers the options on the object of the
+caller. The help texts are documentation for operators; the sample file and the configuration
+reference are generated from them.
 """
 
 from oslo_config import cfg
@@ -12,27 +12,26 @@ from placement.conf import api, base, database, libraries, paths, placement, wor
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register every option of the service and of the libraries it uses on `conf`.
+    """Register every option of the service and of its libraries on `conf`.
 
-    May be called again for the same object. Command line options (those of logging)
-    have to be registered before the object parses its command line, so the first call
-    has to come before that.
+    Can be called again for the same object. The first call has to precede the parsing of the
+    command line, because oslo.config rejects command line options (those of oslo.log) after it.
     """
     for group in (api, base, database, paths, placement, workarounds):
         group.register_opts(conf)
-    # A parsed object refuses command line options even when it knows them already.
+    # After parsing, oslo.config rejects command line options even if they are registered already.
     if 'log_config_append' not in conf:
         logging.register_options(conf)
     libraries.register_opts(conf)
 
 
 def validate(conf: cfg.ConfigOpts) -> None:
-    """Read every value of the service's own groups once.
+    """Read every option of the service's own groups once.
 
-    oslo.config looks at a value when it is read, which may be in the middle of a request. A
-    wrong one should rather keep the service from starting.
+    oslo.config checks a value only when the value is read, which can be during a request. Reading
+    all values at start makes the service fail at start instead.
 
-    :raises ValueError: a value is not of its option's type, or not among its choices
+    :raises ValueError: a value has the wrong type or is not one of the choices of its option
     """
     for group in (api, placement, database, workarounds):
         dict(conf[group.GROUP.name])

@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'api',
     title='API options',
-    help='How the HTTP interface treats its callers.',
+    help='Options of the HTTP interface.',
 )
 
 OPTS = [
@@ -15,23 +15,23 @@ OPTS = [
         'auth_strategy',
         default='keystone',
         choices=[
-            ('keystone', 'Tokens are validated by Keystone; see `[keystone_authtoken]`.'),
+            ('keystone', 'Keystone validates tokens; see `[keystone_authtoken]`.'),
             (
                 'noauth2',
-                'Tokens are believed without any check. The token names the user; '
+                'Tokens are not validated. The token contains the name of the user; the user '
                 '`admin` has the role `admin`.',
             ),
         ],
         deprecated_group='DEFAULT',
         help="""
-How the service finds out who is calling.
+The authentication of requests.
 
-Use `keystone` wherever anyone but you can reach the service.
-`noauth2` is for tests and for a first look: whoever can open a
-connection can do everything.
+In production, use `keystone`. Use `noauth2` only for tests and
+evaluation: every client that can connect to the service has all
+permissions.
 
-Related options: all of `[keystone_authtoken]`, which are read only
-with `keystone`.
+Related options: `[keystone_authtoken]`, whose options apply only to
+`keystone`.
 """,
     ),
 ]
@@ -39,5 +39,5 @@ with `keystone`.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[api]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
+    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
     conf.register_opts(OPTS, group=GROUP)

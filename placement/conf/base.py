@@ -1,4 +1,4 @@
-"""Options of the process, and defaults that the service gives to libraries' options."""
+"""Options of the process, and the service's defaults for options of libraries."""
 
 from oslo_config import cfg
 from oslo_middleware import cors, sizelimit
@@ -30,8 +30,8 @@ CORS_DEFAULTS = {
     'allow_methods': ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
 }
 
-# oslo.service registers an option of the same name and meaning in other services. It is
-# left out of the generated sample.
+# In other services, oslo.service registers an option with this name and meaning. The generated
+# sample does not contain it.
 OPTS = [
     cfg.BoolOpt(
         'log_options',
@@ -48,10 +48,10 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def set_lib_defaults() -> None:
-    """Make the sample generator show the defaults that the service gives to libraries.
+    """Set the service's defaults for options of libraries, for the sample generator.
 
-    This changes the libraries' option objects for the whole process. It is the entry
-    point `oslo.config.opts.defaults`, and the service itself never calls it.
+    This changes the option objects of the libraries for the whole process. Only the sample
+    generator calls it, through the entry point `oslo.config.opts.defaults`.
     """
     policy_opts.set_defaults(cfg.ConfigOpts(), POLICY_FILE)
     cors.set_defaults(**CORS_DEFAULTS)

@@ -1,8 +1,7 @@
 """Options of the database connection.
 
-They mirror those of oslo.db, in a group of their own, because `[database]` may belong to
-another service that shares the configuration file. All but `sync_on_startup` are handed
-to oslo.db.
+They have the names of oslo.db's options in `[database]`, but a separate group, because another
+service may share the configuration file. All except `sync_on_startup` are passed to oslo.db.
 """
 
 import copy
@@ -13,10 +12,10 @@ GROUP = cfg.OptGroup(
     'placement_database',
     title='Placement database options',
     help="""
-The database in which the service keeps all its state.
+The database of the service, which stores all its state.
 
-SQLite, MySQL, MariaDB (Galera clusters too) and PostgreSQL are
-supported.
+Placement supports SQLite, MySQL, MariaDB (including Galera
+clusters) and PostgreSQL.
 """,
 )
 
@@ -31,14 +30,14 @@ The SQLAlchemy URL of the database, for example
 `postgresql+psycopg://placement:SECRET@db.example.com/placement` or
 `sqlite:////var/lib/placement/placement.db`.
 
-The database has to exist. Its tables are made by `placement-manage
-db sync`, or at start with `sync_on_startup`.
+The database has to exist. Create its tables with `placement-manage
+db sync`, or set `sync_on_startup`.
 """,
     ),
     cfg.StrOpt(
         'connection_parameters',
         default='',
-        help='Parameters that are appended to the URL of the database, in the form '
+        help='Parameters to append to the URL of the database, in the form '
         '`param1=value1&param2=value2`.',
     ),
     cfg.StrOpt(
@@ -49,18 +48,19 @@ db sync`, or at start with `sync_on_startup`.
     cfg.BoolOpt(
         'sqlite_synchronous',
         default=True,
-        help='Whether SQLite waits until data is on the disk. Without it a power failure '
-        'may corrupt the database. Used with SQLite only.',
+        help='Whether SQLite waits until data is written to the disk. If false, a power failure '
+        'can corrupt the database. Applies to SQLite only.',
     ),
     cfg.StrOpt(
         'mysql_sql_mode',
         default='TRADITIONAL',
         help="""
-The SQL mode of every connection. Used with MySQL and MariaDB only.
+The SQL mode of every connection. Applies to MySQL and MariaDB only.
 
-It overrides the mode of the server. Set it to no value to keep
-that one (`mysql_sql_mode=`). Placement adds STRICT_ALL_TABLES, so
-that no value is cut short, and removes EMPTY_STRING_IS_NULL.
+The value overrides the SQL mode of the server. To use the mode of
+the server, set the option to an empty value (`mysql_sql_mode=`).
+In both cases Placement adds STRICT_ALL_TABLES, so that the server
+does not truncate values, and removes EMPTY_STRING_IS_NULL.
 """,
     ),
     cfg.IntOpt(
@@ -68,62 +68,64 @@ that no value is cut short, and removes EMPTY_STRING_IS_NULL.
         min=0,
         max=15,
         help="""
-The value of `wsrep_sync_wait` of every connection: for which
-statements a node of a Galera cluster first waits until it has
-applied what other nodes committed. Used with Galera only.
+The value of the MySQL variable `wsrep_sync_wait` for every
+connection. It is a bit mask of the statements before which a node
+of a Galera cluster waits until it has applied the transactions that
+other nodes committed. Applies to Galera only.
 
-Unset, the service finds out whether the server is a node of a
-cluster (`wsrep_on`), and if it is lets every read wait (1). That is
-what makes an answer include what another node has just
-acknowledged. A number is handed to the server as it is, whether it
-is a node or not; 0 gives faster reads that may be behind.
+If the option is not set, Placement uses 1 if the server is a node
+of a cluster (`wsrep_on`), and does not set the variable otherwise.
+With 1 every read waits, so that a response includes all writes that
+other nodes have acknowledged. If the option is set, Placement sets
+the variable on every server. With 0 reads are faster but can return
+outdated data.
 """,
     ),
     cfg.IntOpt(
         'connection_recycle_time',
         default=3600,
-        help='Connections that are older than this number of seconds are replaced by new '
-        'ones when they are next used. Keep it below the time after which the server '
-        'closes idle connections.',
+        help='The number of seconds after which a connection is replaced when it is next '
+        'used. The value should be smaller than the time after which the server closes '
+        'idle connections.',
     ),
     cfg.IntOpt(
         'max_pool_size',
-        help='The number of connections to the database that a process keeps open. '
-        '0 means no bound. Unset, the default of SQLAlchemy applies, which is 5.',
+        help='The number of database connections that a process keeps open. 0 means no '
+        'limit. If the option is not set, the default of SQLAlchemy applies, which is 5.',
     ),
     cfg.IntOpt(
         'max_retries',
         default=10,
-        help='How often a process tries to reach the database when it starts, before it '
-        'gives up. -1 means that it never gives up.',
+        help='The number of times that a starting process tries again to connect to the '
+        'database before it fails. -1 means no limit.',
     ),
     cfg.IntOpt(
         'retry_interval',
         default=10,
-        help='The number of seconds between attempts to reach the database at start.',
+        help='The number of seconds between attempts to connect to the database at start.',
     ),
     cfg.IntOpt(
         'max_overflow',
-        help='The number of connections that a process may open beyond `max_pool_size` '
-        'when all those are in use. Unset, the default of SQLAlchemy applies, which '
-        'is 10.',
+        help='The number of connections that a process can open beyond `max_pool_size` '
+        'while all pooled connections are in use. If the option is not set, the default '
+        'of SQLAlchemy applies, which is 10.',
     ),
     cfg.IntOpt(
         'connection_debug',
         default=0,
-        help='How much of the SQL statements is logged: 0 nothing, 100 everything.',
+        help='The amount of SQL debugging information in the log: 0 for none, 100 for all.',
     ),
     cfg.BoolOpt(
         'connection_trace',
         default=False,
-        help='Whether the place in the Python code that sends a statement is added to it '
-        'as a comment, for the log of the database server.',
+        help='Whether each SQL statement contains its position in the Python code as a '
+        'comment, for example for the log of the database server.',
     ),
     cfg.IntOpt(
         'pool_timeout',
-        help='The number of seconds that a request waits for a free connection when the '
-        'pool is exhausted, before it is answered with 503. Unset, the default of '
-        'SQLAlchemy applies, which is 30.',
+        help='The number of seconds for which a request waits for a free connection if all '
+        'connections are in use. After that time the response is 503 Service Unavailable. '
+        'If the option is not set, the default of SQLAlchemy applies, which is 30.',
     ),
 ]
 
@@ -133,12 +135,11 @@ SYNC_OPTS = [
         'sync_on_startup',
         default=False,
         help="""
-Whether a process that starts brings the database schema up to
-date.
+Whether a starting process upgrades the database schema.
 
-Any number of processes may start at the same time: one of them
-migrates, the others wait. Without it run `placement-manage db
-sync` before the service starts.
+Any number of processes can start at the same time: one of them
+upgrades the schema, and the others wait for it. If false, run
+`placement-manage db sync` before starting the service.
 """,
     ),
 ]
@@ -146,5 +147,5 @@ sync` before the service starts.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement_database]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
+    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
     conf.register_opts(OPTS + SYNC_OPTS, group=GROUP)

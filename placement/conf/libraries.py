@@ -1,7 +1,7 @@
-"""Options that libraries define, registered with the defaults that fit this service.
+"""Registers the options of libraries with the service's defaults.
 
-Defaults are set on the given object only, so that another service in the same process
-keeps its own.
+The defaults are set on the given object only, so that they do not change the defaults of another
+service in the same process.
 """
 
 from oslo_config import cfg
@@ -19,9 +19,9 @@ except ImportError:
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of oslo.policy, oslo.middleware and, if installed, osprofiler.
 
-    `[keystone_authtoken]` is registered by keystonemiddleware when its filter is made.
+    keystonemiddleware registers `[keystone_authtoken]` itself when its filter is created.
     """
-    # Without defaults to set this only registers.
+    # Without further arguments, set_defaults only registers the options.
     policy_opts.set_defaults(conf)
     conf.set_default('policy_file', base.POLICY_FILE, group='oslo_policy')
 

@@ -9,9 +9,9 @@ from placement.conf import api, database, paths, placement, workarounds
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Give the options of the service's own groups, as oslo-config-generator wants them.
+    """Return the options of the service's own groups in the form of oslo-config-generator.
 
-    The options are copies: the generator may change their defaults.
+    The options are copies, because the generator can change their defaults.
     """
     groups: list[tuple[str, Sequence[cfg.Opt]]] = [
         ('DEFAULT', paths.OPTS),

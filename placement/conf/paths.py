@@ -1,4 +1,4 @@
-"""Options that name places in the file system."""
+"""Options that name directories."""
 
 import pathlib
 
@@ -7,31 +7,33 @@ from oslo_config import cfg
 OPTS = [
     cfg.StrOpt(
         'tempdir',
-        help='Kept so that configuration files that set it stay valid. It has no effect.',
+        help='This option has no effect. It exists so that configuration files that set it remain '
+        'valid.',
     ),
     cfg.StrOpt(
         'pybasedir',
         default=str(pathlib.Path(__file__).resolve().parents[2]),
         sample_default='<Path>',
         help="""
-The directory in which the Python package of the service lies.
+The directory that contains the Python package of the service.
 
-There is no need to set it. It is the default of `state_path`.
+There is no need to set this option. It is the default of
+`state_path`.
 """,
     ),
     cfg.StrOpt(
         'state_path',
         default='$pybasedir',
         help="""
-The top directory for files that the service keeps.
+The top directory for state files.
 
-The service itself keeps all its state in the database; the option
-is used by its test fixtures.
+The service stores all its state in the database. Only its test
+fixtures use this option.
 """,
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options that name paths on `conf`."""
+    """Register the options that name directories on `conf`."""
     conf.register_opts(OPTS)

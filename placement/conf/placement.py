@@ -1,4 +1,4 @@
-"""Options of what the service decides."""
+"""Options of allocation candidates and claims."""
 
 import copy
 
@@ -9,7 +9,7 @@ INCOMPLETE_CONSUMER_ID = '00000000-0000-0000-0000-000000000000'
 GROUP = cfg.OptGroup(
     'placement',
     title='Placement options',
-    help='How candidates are found and claims are recorded.',
+    help='Options of allocation candidates and claims.',
 )
 
 OPTS = [
@@ -17,49 +17,51 @@ OPTS = [
         'randomize_allocation_candidates',
         default=False,
         help="""
-Whether the allocation candidates of an answer come in random
+Whether GET /allocation_candidates returns the candidates in random
 order.
 
-Without it the order is the same for the same request and the same
-data, so a scheduler that asks for a limited number of candidates
-sees the same few providers again and again until they are full.
-With it the order is random, and with a limit so is the choice.
+If false, the same request returns the same order as long as the
+data does not change. A scheduler that requests a limited number of
+candidates then receives the same few providers until they are full.
+If true, the order is random. If the number of candidates is
+limited, the selection is random too.
 """,
     ),
     cfg.IntOpt(
         'max_allocation_candidates',
         default=-1,
         help="""
-The largest number of allocation candidates that is worked out for
-one request.
+The largest number of allocation candidates that Placement generates
+for one request. -1 means no limit.
 
-The number of candidates can grow exponentially with the number of
-request groups that can be served by many providers of one tree.
-Beyond this number no further candidates are looked for. -1 means
-no bound.
+If many providers of one tree can satisfy several request groups,
+the number of candidates grows exponentially with the number of
+these groups. Placement stops the search at the configured number.
+A response has no more candidates than this number, even if the
+request has a larger `limit`.
 
-With a bound, look at `allocation_candidates_generation_strategy`
-too: it says which trees the candidates within the bound come from.
-A bound that is smaller than the `limit` a client sends shortens
-its answer.
+If the number is limited, set
+`allocation_candidates_generation_strategy` too: it determines from
+which trees the candidates are generated.
 """,
     ),
     cfg.StrOpt(
         'allocation_candidates_generation_strategy',
         default='depth-first',
         choices=[
-            ('depth-first', 'All candidates of one tree, then those of the next tree.'),
-            ('breadth-first', 'One candidate of each tree in turn.'),
+            ('depth-first', 'Generate all candidates of one tree before those of the next tree.'),
+            ('breadth-first', 'Generate one candidate of each tree in turn.'),
         ],
         help="""
-The order in which candidates are taken from the provider trees
-that can serve a request.
+The order in which Placement generates candidates from the provider
+trees.
 
-It matters when `max_allocation_candidates` or the `limit` of a
-request cuts the list short. With `depth-first` a single tree with
-many candidates may fill the whole answer. With `breadth-first` the
-answer is spread over as many trees as possible, which gives a
-scheduler a choice of hosts.
+The order determines which candidates are returned if
+`max_allocation_candidates` or the `limit` of the request is smaller
+than the number of candidates. With `depth-first`, all returned
+candidates can be from a single tree. With `breadth-first`, they are
+from as many trees as possible, so that a scheduler can choose
+between hosts.
 """,
     ),
     cfg.IntOpt(
@@ -67,19 +69,21 @@ scheduler a choice of hosts.
         default=10000000,
         min=-1,
         help="""
-The largest number of steps that the search for candidates takes
-for one request.
+The search limit: the largest number of steps in the search for the
+candidates of one request. -1 means no limit.
 
-A request with many groups over trees with many similar providers
-can ask for a search that takes hours. The search counts its steps,
-of about a microsecond each. Below this number the response is
-exact. At this number the search ends, the response holds the
-candidates that were found so far, and Placement logs a warning.
-The trees share the steps: in a tree in which the search is long,
-it continues after all other trees.
+If a request has many groups and the trees have many similar
+providers, a complete search can take hours. Placement counts the
+steps of the search; a step takes about a microsecond. If the search
+ends below the limit, the response is complete. At the limit the
+search stops, the response has the candidates that were generated
+until then, and Placement logs a warning. If the search in one tree
+is long, Placement searches all other trees before it continues in
+that tree.
 
-The default is far beyond what ordinary requests need and takes at
-most about 10 seconds of one processor core. -1 means no bound.
+The default is much larger than the number of steps of usual
+requests. A search of that many steps takes about 10 seconds of one
+processor core.
 """,
     ),
     cfg.IntOpt(
@@ -87,30 +91,31 @@ most about 10 seconds of one processor core. -1 means no bound.
         default=10,
         min=0,
         help="""
-The least number of attempts for a claim that competes with others
-for the same provider.
+The minimum number of attempts to write a claim that conflicts with
+concurrent transactions.
 
-A claim that loses against another one is tried again as a whole,
-with growing pauses, for up to 30 seconds. This number of attempts
-is made even when they take longer than that.
+If a claim conflicts with a concurrent transaction, Placement rolls
+it back and retries it, with growing delays, for up to 30 seconds.
+If the configured number of attempts takes longer, Placement exceeds
+that time.
 """,
     ),
     cfg.StrOpt(
         'incomplete_consumer_project_id',
         default=INCOMPLETE_CONSUMER_ID,
         help="""
-The project of consumers that were recorded without one.
+The project of consumers that are created without a project.
 
-Clients that use a microversion before 1.8 name neither project nor
-user in their claims. The same goes for allocations that very old
-releases left without a consumer record; `placement-manage db
-online_data_migrations` repairs those with this project.
+Before microversion 1.8, claims have no project and no user. Some
+allocations of very old releases have no consumer row at all;
+`placement-manage db online_data_migrations` creates these consumers
+with this project.
 """,
     ),
     cfg.StrOpt(
         'incomplete_consumer_user_id',
         default=INCOMPLETE_CONSUMER_ID,
-        help='The user of consumers that were recorded without one. '
+        help='The user of consumers that are created without a user. '
         'See `incomplete_consumer_project_id`.',
     ),
 ]
@@ -118,5 +123,5 @@ online_data_migrations` repairs those with this project.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
+    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
     conf.register_opts(OPTS, group=GROUP)

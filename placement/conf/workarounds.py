@@ -1,4 +1,4 @@
-"""Options that were made to work around a shortcoming."""
+"""Options that work around a defect or a limitation."""
 
 import copy
 
@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'workarounds',
     title='Workaround options',
-    help='Options for particular deployments. None should be needed.',
+    help='Options for special deployments. Usually none of them is needed.',
 )
 
 OPTS = [
@@ -15,11 +15,12 @@ OPTS = [
         'optimize_for_wide_provider_trees',
         default=False,
         help="""
-Accepted, and without effect.
+This option has no effect. It exists so that configuration files
+that set it remain valid.
 
-In earlier releases it made the search for candidates faster where
-a host has many child providers of the same kind, such as PCI
-devices. The search always works that way now.
+In earlier releases it accelerated the search for candidates in
+trees with many similar child providers, for example PCI devices.
+The search is always optimized for such trees.
 """,
     ),
 ]
@@ -27,5 +28,5 @@ devices. The search always works that way now.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[workarounds]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # a group keeps the values that are set on it
+    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
     conf.register_opts(OPTS, group=GROUP)

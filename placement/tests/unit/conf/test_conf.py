@@ -1,6 +1,7 @@
-"""Options: their defaults, and how they are registered."""
+"""The options: their defaults and their registration."""
 
 import pathlib
+from unittest import mock
 
 import fixtures
 from oslo_config import cfg
@@ -9,7 +10,7 @@ from oslotest import base
 
 from placement import conf
 from placement.conf import base as conf_base
-from placement.conf import opts
+from placement.conf import libraries, opts
 
 CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
 
@@ -32,9 +33,7 @@ class ConfTest(base.BaseTestCase):
         config = self.parse()
 
         self.assertEqual(
-            {
-                'auth_strategy': 'keystone',
-            },
+            {'auth_strategy': 'keystone'},
             dict(config.api),
         )
         self.assertEqual(
@@ -88,7 +87,7 @@ class ConfTest(base.BaseTestCase):
         self.assertEqual(1024 * 1024, config.oslo_middleware.max_request_body_size)
         self.assertIs(False, config.debug)
 
-    def test_libraries_keep_their_defaults_for_others(self):
+    def test_defaults_of_libraries_do_not_change_for_other_services(self):
         self.parse()
 
         other = cfg.ConfigOpts()
@@ -98,13 +97,20 @@ class ConfTest(base.BaseTestCase):
         self.assertIn('TRACE', other.cors.allow_methods)
         self.assertEqual(114688, other.oslo_middleware.max_request_body_size)
 
-    def test_a_file_wins_over_the_defaults_for_libraries(self):
+    def test_a_file_overrides_the_defaults_of_libraries(self):
         config = self.parse('[cors]\nallow_methods = GET\n[oslo_policy]\npolicy_file = mine.yaml\n')
 
         self.assertEqual(['GET'], config.cors.allow_methods)
         self.assertEqual('mine.yaml', config.oslo_policy.policy_file)
 
-    def test_registering_again_changes_nothing(self):
+    def test_the_options_of_osprofiler_are_registered_if_it_is_installed(self):
+        profiler_opts = mock.Mock()
+        self.useFixture(fixtures.MockPatchObject(libraries, 'profiler_opts', new=profiler_opts))
+        config = self.parse()
+
+        profiler_opts.set_defaults.assert_called_once_with(config)
+
+    def test_registering_again_keeps_the_values(self):
         config = self.parse('[api]\nauth_strategy = noauth2\n')
         conf.register_opts(config)
 
@@ -123,19 +129,19 @@ class ConfTest(base.BaseTestCase):
         self.assertIn('connection', str(error))
         self.assertIn('placement_database', str(error))
 
-    def test_the_environment_wins_over_a_file(self):
+    def test_the_environment_overrides_a_file(self):
         self.useFixture(fixtures.EnvironmentVariable('OS_API__AUTH_STRATEGY', 'noauth2'))
 
         self.assertEqual(
             'noauth2', self.parse('[api]\nauth_strategy = keystone\n').api.auth_strategy
         )
 
-    def test_the_old_place_of_auth_strategy(self):
+    def test_auth_strategy_in_its_deprecated_group(self):
         self.assertEqual(
             'noauth2', self.parse('[DEFAULT]\nauth_strategy = noauth2\n').api.auth_strategy
         )
 
-    def test_unknown_choices_fail(self):
+    def test_invalid_values_fail(self):
         for group, option in (
             ('api', 'auth_strategy'),
             ('placement', 'allocation_candidates_generation_strategy'),
@@ -147,7 +153,7 @@ class ConfTest(base.BaseTestCase):
 
 
 class SampleTest(base.BaseTestCase):
-    def test_groups_of_the_sample(self):
+    def test_the_sample_has_the_groups_of_the_service(self):
         listed = dict(opts.list_opts())
 
         self.assertEqual(
@@ -163,13 +169,13 @@ class SampleTest(base.BaseTestCase):
             for option in options:
                 self.assertGreater(len(option.help), 20, option.name)
 
-    def test_the_list_is_a_copy(self):
+    def test_the_listed_options_are_copies(self):
         name, options = opts.list_opts()[1]
         options[0].default = 'changed'
 
         self.assertEqual('keystone', dict(opts.list_opts())[name][0].default)
 
-    def test_defaults_for_the_generator(self):
+    def test_the_sample_has_the_defaults_for_libraries(self):
         self.addCleanup(cors.set_defaults, **{o.name: o.default for o in cors.OPTS[1:]})
         (limit,) = sizelimit.OPTS
         self.addCleanup(setattr, limit, 'default', limit.default)
