@@ -1,1 +1,1 @@
-"""Programs for those who work on Placement, or want to try it. None is installed."""
+"""Programs for the development and evaluation of Placement; they are not installed."""

@@ -1,14 +1,16 @@
-"""Compare this service with the release before it, on one database: ``tox -e equivalence``.
+"""Compare this release with the reference release on the same database: ``tox -e equivalence``.
 
-A database that the reference release made has to be usable unchanged by this one, and the other way
-round. On SQLite, MariaDB and PostgreSQL this
+Each release has to work with a database that the other release created. On SQLite, MariaDB and
+PostgreSQL, this tool
 
-* lets both make a database and compares the schemas: tables, columns, keys, constraints, indexes;
-* fills each database through the API of the one that made it, and compares the answers of both;
-* changes it through the API of the other one, and compares the answers of both again.
+* creates a database with each release and compares the schemas: tables, columns, keys, constraints
+  and indexes;
+* fills each database through the API of the release that created it, and compares the responses of
+  both releases;
+* changes the database through the API of the other release, and compares the responses again.
 
-PLACEMENT_REFERENCE_VENV names a virtual environment with the reference release (openstack-placement
-16.0.0, PyMySQL and psycopg2). It is only run, never read.
+PLACEMENT_REFERENCE_VENV is the path of a virtual environment with the reference release
+(openstack-placement 16.0.0, PyMySQL and psycopg2). The tool only runs the reference release.
 """
 
 import argparse
@@ -32,7 +34,7 @@ import with_database
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_REFERENCE_VENV'
 
-# One server for both, so that differences come from the applications alone.
+# Both releases use this server, so that differences are differences of the applications.
 SERVE = """
 import sys
 from wsgiref import simple_server
@@ -50,22 +52,23 @@ MANAGE = 'import sys; from placement.cmd import manage; sys.exit(manage.main())'
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One of the two releases: how its Python and its PostgreSQL driver are called."""
+    """One of the two releases: its Python interpreter and its PostgreSQL driver."""
 
     name: str
     python: str
     driver: str
 
     def environment(self, url: str) -> dict[str, str]:
-        """Give the environment of a process of this release that works on a database."""
+        """Return the environment variables of a process of this release on a database."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
-        environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.localised(url)
+        environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.with_driver(url)
         environment['OS_API__AUTH_STRATEGY'] = 'noauth2'
         if self is not REFERENCE:
             environment['PYTHONPATH'] = str(ROOT)
         return environment
 
-    def localised(self, url: str) -> str:
+    def with_driver(self, url: str) -> str:
+        """Return a URL with the PostgreSQL driver of this release."""
         return url.replace('postgresql+psycopg:', f'postgresql+{self.driver}:')
 
 
@@ -76,40 +79,46 @@ REFERENCE = Release(
 
 
 class Report:
-    """Counts what was compared, and keeps what was different."""
+    """Collects the differences, and the paths on which the reference release fails."""
 
     def __init__(self) -> None:
         self.differences: list[str] = []
-        self.faults: set[str] = set()
+        self.failures: set[str] = set()
 
-    def compare(self, where: str, expected: Any, found: Any) -> None:
-        """Note a difference between two values, which may be nested dictionaries."""
-        if isinstance(expected, dict) and isinstance(found, dict):
-            for key in sorted(expected.keys() | found.keys(), key=str):
-                self.compare(f'{where} / {key}', expected.get(key), found.get(key))
-        elif expected != found:
-            self.differences.append(f'{where}:\n    {expected!r}\n    {found!r}')
+    def compare(self, where: str, expected: Any, actual: Any) -> None:
+        """Add the differences between two values, which may be nested dictionaries."""
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            for key in sorted(expected.keys() | actual.keys(), key=str):
+                self.compare(f'{where} / {key}', expected.get(key), actual.get(key))
+        elif expected != actual:
+            self.differences.append(f'{where}:\n    {expected!r}\n    {actual!r}')
 
     def compare_views(self, where: str, views: dict[Release, dict[str, Any]]) -> int:
-        """Compare what the releases see; give the number of answers that were compared."""
-        expected, found = views[REFERENCE], views[THIS]
-        faults = {path for path, answer in expected.items() if answer['status'] >= 500}
-        self.faults |= faults
-        for path in expected.keys() - faults:
-            self.compare(f'{where} / {path} / reference, this', expected[path], found[path])
-        for path in faults:
-            if found[path]['status'] >= 500:
-                self.compare(f'{where} / {path}', 'an answer', found[path])
-        return len(expected) - len(faults)
+        """Compare the responses of both releases; return the number of compared responses.
+
+        Responses of the reference release with a 5xx status are not compared.
+        """
+        expected, actual = views[REFERENCE], views[THIS]
+        failed = {path for path, response in expected.items() if response['status'] >= 500}
+        self.failures |= failed
+        for path in expected.keys() - failed:
+            self.compare(f'{where} / {path} / reference, this', expected[path], actual[path])
+        for path in failed:
+            if actual[path]['status'] >= 500:
+                self.compare(f'{where} / {path}', 'no server error', actual[path])
+        return len(expected) - len(failed)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description='Compare this service with the release before it.')
+    """Compare the releases on the requested engines and return 1 if they differ."""
+    parser = argparse.ArgumentParser(description='Compare this release with the reference release.')
     engines = ['sqlite', *with_database.ENGINES]
-    parser.add_argument('engines', nargs='*', metavar='ENGINE', help=f'of {engines}; all if none')
+    parser.add_argument(
+        'engines', nargs='*', metavar='ENGINE', help=f'one of: {", ".join(engines)} (default: all)'
+    )
     chosen = parser.parse_args().engines or engines
     if not Path(REFERENCE.python).exists():
-        print(f'{VARIABLE} has to name a virtual environment with the reference release')
+        print(f'{VARIABLE} has to be the path of an environment with the reference release')
         return 2
     failed = False
     for engine in chosen:
@@ -118,7 +127,7 @@ def main() -> int:
 
 
 def compare_on(engine: str) -> bool:
-    """Make all comparisons on one engine; tell whether everything was the same."""
+    """Make all comparisons on one engine; return whether there is no difference."""
     report = Report()
     with databases(engine) as urls:
         for release, url in zip((THIS, REFERENCE), urls, strict=True):
@@ -134,13 +143,13 @@ def compare_on(engine: str) -> bool:
         print(f'{engine}: {tables} tables compared, {len(report.differences)} differences')
         for first, second, url in ((THIS, REFERENCE, urls[0]), (REFERENCE, THIS, urls[1])):
             before = len(report.differences)
-            answers = compare_answers(report, first, second, url)
+            count = compare_responses(report, first, second, url)
             print(
-                f'{engine}: made and filled by {first.name}, changed by {second.name}: '
-                f'{answers} answers compared, {len(report.differences) - before} differences'
+                f'{engine}: created and filled by {first.name}, changed by {second.name}: '
+                f'{count} responses compared, {len(report.differences) - before} differences'
             )
-    for fault in sorted(report.faults):
-        print(f'  the reference fails: {fault}')
+    for path in sorted(report.failures):
+        print(f'  the reference fails: {path}')
     for difference in report.differences:
         print(f'  {difference}')
     return not report.differences
@@ -148,7 +157,7 @@ def compare_on(engine: str) -> bool:
 
 @contextlib.contextmanager
 def databases(engine: str) -> Iterator[tuple[str, str]]:
-    """Give the URLs of two empty databases."""
+    """Yield the URLs of two empty databases."""
     if engine == 'sqlite':
         with tempfile.TemporaryDirectory() as folder:
             yield f'sqlite:///{folder}/this.db', f'sqlite:///{folder}/reference.db'
@@ -157,16 +166,16 @@ def databases(engine: str) -> Iterator[tuple[str, str]]:
         url = sa.make_url(admin)
         server = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
         with server.connect() as conn:
-            for name in ('made_by_this', 'made_by_reference'):
+            for name in ('created_by_this', 'created_by_reference'):
                 conn.exec_driver_sql(f'CREATE DATABASE {name}')
         yield (
-            url.set(database='made_by_this').render_as_string(hide_password=False),
-            url.set(database='made_by_reference').render_as_string(hide_password=False),
+            url.set(database='created_by_this').render_as_string(hide_password=False),
+            url.set(database='created_by_reference').render_as_string(hide_password=False),
         )
 
 
 def compare_schemas(report: Report, this: str, reference: str) -> int:
-    """Compare the schemas of two databases; give the number of tables."""
+    """Compare the schemas of two databases; return the number of tables."""
     sys.path.insert(0, str(ROOT))
     from placement.tests import schema
 
@@ -174,9 +183,9 @@ def compare_schemas(report: Report, this: str, reference: str) -> int:
     for url in (reference, this):
         engine = sa.create_engine(url, poolclass=sa.NullPool)
         description = schema.describe(engine)
-        for table, facts in description.items():
-            facts['options'] = sa.inspect(engine).get_table_options(table)
-            facts['options'].pop('mysql_auto_increment', None)
+        for table, properties in description.items():
+            properties['options'] = sa.inspect(engine).get_table_options(table)
+            properties['options'].pop('mysql_auto_increment', None)
         with engine.connect() as conn:
             version = conn.exec_driver_sql('SELECT version_num FROM alembic_version').all()
         descriptions.append(description | {'version': [tuple(row) for row in version]})
@@ -184,28 +193,27 @@ def compare_schemas(report: Report, this: str, reference: str) -> int:
     return len(descriptions[0]) - 1
 
 
-def compare_answers(report: Report, first: Release, second: Release, url: str) -> int:
-    """Fill a database with one release and change it with the other; compare what both see.
+def compare_responses(report: Report, first: Release, second: Release, url: str) -> int:
+    """Fill a database with one release, change it with the other, and compare the responses.
 
-    Gives the number of answers that were compared. Where the reference fails (5xx) there is
-    nothing to compare; that is counted by the report.
+    :returns: the number of compared responses
     """
     compared = 0
-    with service(first, url) as ask:
-        perform(ask, data.FILL)
-        filled = observe(ask)
-    with service(second, url) as ask:
-        views = {first: filled, second: observe(ask)}
+    with service(first, url) as client:
+        perform(client, data.FILL)
+        filled = observe(client)
+    with service(second, url) as client:
+        views = {first: filled, second: observe(client)}
         compared += report.compare_views(f'filled by {first.name}', views)
-        perform(ask, data.CHANGE)
-        changed = observe(ask)
-    with service(first, url) as ask:
-        views = {second: changed, first: observe(ask)}
+        perform(client, data.CHANGE)
+        changed = observe(client)
+    with service(first, url) as client:
+        views = {second: changed, first: observe(client)}
         compared += report.compare_views(f'changed by {second.name}', views)
     return compared
 
 
-class Asker:
+class Client:
     """Sends requests to a service."""
 
     def __init__(self, url: str) -> None:
@@ -213,7 +221,8 @@ class Asker:
         self.session = requests.Session()
         self.session.headers.update({'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'})
 
-    def __call__(self, method: str, path: str, version: str, body: Any = None) -> requests.Response:
+    def send(self, method: str, path: str, version: str, body: Any = None) -> requests.Response:
+        """Send a request with the roles admin and service."""
         return self.session.request(
             method,
             self.url + path,
@@ -224,8 +233,8 @@ class Asker:
 
 
 @contextlib.contextmanager
-def service(release: Release, url: str) -> Iterator[Asker]:
-    """Run the service of a release on a database."""
+def service(release: Release, url: str) -> Iterator[Client]:
+    """Run the service of a release on a database for the duration of the context."""
     port = with_database.free_port()
     with web_server.served(
         release.name,
@@ -234,41 +243,43 @@ def service(release: Release, url: str) -> Iterator[Asker]:
         release.environment(url),
         tempfile.gettempdir(),
     ):
-        yield Asker(f'http://127.0.0.1:{port}')
+        yield Client(f'http://127.0.0.1:{port}')
 
 
-def perform(ask: Asker, steps: Sequence[data.Step]) -> None:
+def perform(client: Client, steps: Sequence[data.Step]) -> None:
     """Send requests that all have to succeed."""
     for step in steps:
-        answer = ask(step.method, step.path, step.version, step.body)
-        if answer.status_code >= 300:
-            raise RuntimeError(f'{step}: {answer.status_code} {answer.text}')
+        response = client.send(step.method, step.path, step.version, step.body)
+        if response.status_code >= 300:
+            raise RuntimeError(f'{step}: {response.status_code} {response.text}')
 
 
-def observe(ask: Asker) -> dict[str, Any]:
-    """Ask for everything there is to see, in all shapes it has."""
+def observe(client: Client) -> dict[str, Any]:
+    """Read all documents in all their forms."""
     return {
-        f'{version} {path}': digest(ask('GET', path, version))
+        f'{version} {path}': digest(client.send('GET', path, version))
         for path in data.paths()
         for version in data.VERSIONS
     }
 
 
-def digest(answer: requests.Response) -> dict[str, Any]:
-    """Give what has to be the same in an answer. The order of lists means nothing."""
-    facts: dict[str, Any] = {
-        'status': answer.status_code,
-        'dated': 'last-modified' in answer.headers,
+def digest(response: requests.Response) -> dict[str, Any]:
+    """Return the parts of a response that have to be equal; the order of lists is ignored."""
+    parts: dict[str, Any] = {
+        'status': response.status_code,
+        'dated': 'last-modified' in response.headers,
     }
-    if answer.status_code < 400 and answer.content:
-        body = answer.json()
-        facts['body'] = json.dumps(in_order(body), sort_keys=True)
+    if response.status_code < 400 and response.content:
+        body = response.json()
+        parts['body'] = json.dumps(in_order(body), sort_keys=True)
         if body.get('inventories') == {}:
-            del facts['dated']  # The reference gives no date to what is not there.
-    return facts
+            # The reference release sends no Last-Modified header for empty inventories.
+            del parts['dated']
+    return parts
 
 
 def in_order(value: Any) -> Any:
+    """Return a JSON document in which all lists are sorted."""
     if isinstance(value, dict):
         return {key: in_order(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,10 +1,10 @@
-"""What the comparison with the reference release writes and reads."""
+"""The requests of the comparison with the reference release."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Where the shape of an answer changes, and the ends.
+# The first and last microversion, and those that change the form of a response.
 VERSIONS = (
     '1.0',
     '1.6',
@@ -24,7 +24,7 @@ LATEST = '1.39'
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request that changes something."""
+    """A request that changes data."""
 
     method: str
     path: str
@@ -33,14 +33,17 @@ class Step:
 
 
 def provider(number: int) -> str:
+    """Return the uuid of a provider."""
     return f'00000000-0000-4000-8000-0000000000{number:02d}'
 
 
 def consumer(number: int) -> str:
+    """Return the uuid of a consumer."""
     return f'11111111-0000-4000-8000-0000000000{number:02d}'
 
 
 def aggregate(number: int) -> str:
+    """Return the uuid of an aggregate."""
     return f'22222222-0000-4000-8000-0000000000{number:02d}'
 
 
@@ -51,11 +54,11 @@ def _create(number: int, parent: int | None = None) -> Step:
     return Step('POST', '/resource_providers', body)
 
 
-def _inventories(number: int, generation: int, **records: dict[str, Any]) -> Step:
+def _inventories(number: int, generation: int, **inventories: dict[str, Any]) -> Step:
     return Step(
         'PUT',
         f'/resource_providers/{provider(number)}/inventories',
-        {'resource_provider_generation': generation, 'inventories': records},
+        {'resource_provider_generation': generation, 'inventories': inventories},
     )
 
 
@@ -159,7 +162,7 @@ CHANGE = (
     _inventories(41, 0, SRIOV_NET_VF={'total': 2}),
     _traits(4, 1, 'CUSTOM_SLOW', 'CUSTOM_FAST'),
     _aggregates(4, 2, 1, 3),
-    # A consumer that the other release made: moved, with the generation that it has.
+    # Moves a consumer that the other release created, with its current generation.
     _claim(1, {4: {'VCPU': 2}, 41: {'SRIOV_NET_VF': 2}}, generation=1),
     _claim(6, {4: {'CUSTOM_BRONZE': 7}}, kind='OTHER', project='project-c'),
     Step('DELETE', f'/allocations/{consumer(3)}'),
@@ -189,7 +192,7 @@ CHANGE = (
 
 
 def paths() -> Iterator[str]:
-    """Give every path that shows something, before and after the change."""
+    """Generate the path of every document, before and after the change."""
     yield from ('/', '/resource_classes', '/traits', '/traits?name=startswith:CUSTOM_')
     yield from ('/traits?associated=true', '/resource_classes/CUSTOM_GOLD')
     yield from ('/resource_providers', '/resource_providers?resources=VCPU:1')

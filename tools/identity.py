@@ -1,9 +1,10 @@
-"""Try ``auth_strategy = keystone`` with a real Keystone: ``tox -e keystone``.
+"""Test ``auth_strategy = keystone`` with a real Keystone: ``tox -e keystone``.
 
-Starts Keystone on SQLite with Fernet tokens, makes projects and users, starts Placement in front of
-it, and asks with tokens of all sorts. Everything is in a temporary folder and on loopback.
-PLACEMENT_KEYSTONE_VENV names a virtual environment with the package keystone; without it, it has to
-be in the one that runs this.
+Starts Keystone on SQLite with Fernet tokens, creates projects and users, starts Placement with this
+Keystone, and sends requests with tokens of different roles and scopes. All files are in a temporary
+directory, and all servers listen on the loopback interface. PLACEMENT_KEYSTONE_VENV is the path of
+a virtual environment with the package keystone. If it is not set, the current environment needs
+that package.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ SERVE = """
 import importlib, sys
 import waitress
 module, port = sys.argv[1:]
-del sys.argv[1:]  # Keystone would take them for its own.
+del sys.argv[1:]  # Keystone parses the remaining arguments.
 waitress.serve(importlib.import_module(module).application, listen=f'127.0.0.1:{port}')
 """
 
@@ -66,7 +67,7 @@ delay_auth_decision = {delay}
 
 
 class Cloud:
-    """The users and projects of the test, and tokens for them."""
+    """Creates the projects and users of the test in Keystone, and tokens for them."""
 
     def __init__(self, url: str) -> None:
         self.url = f'{url}/v3'
@@ -80,35 +81,36 @@ class Cloud:
                 project_domain_id='default',
             )
         )
-        self.projects = {'admin': self._find('projects', 'admin')}
+        self.projects = {'admin': self._get_id('projects', 'admin')}
 
-    def _find(self, kind: str, name: str) -> str:
-        answer = self.admin.get(f'{self.url}/{kind}', params={'name': name}).json()
-        return answer[kind][0]['id']
+    def _get_id(self, kind: str, name: str) -> str:
+        document = self.admin.get(f'{self.url}/{kind}', params={'name': name}).json()
+        return str(document[kind][0]['id'])
 
     def _create(self, kind: str, body: dict[str, Any]) -> str:
-        answer = self.admin.post(f'{self.url}/{kind}s', json={kind: body}).json()
-        return answer[kind]['id']
+        document = self.admin.post(f'{self.url}/{kind}s', json={kind: body}).json()
+        return str(document[kind]['id'])
 
-    def make_project(self, name: str) -> None:
+    def create_project(self, name: str) -> None:
+        """Create a project."""
         self.projects[name] = self._create('project', {'name': name, 'domain_id': 'default'})
 
-    def make_user(self, name: str, project: str, role: str) -> None:
-        """Make a user with a role on a project; the role is made if need be."""
+    def create_user(self, name: str, project: str, role: str) -> None:
+        """Create a user with a role on a project, and the role if it does not exist."""
         user = self._create('user', {'name': name, 'password': PASSWORD, 'domain_id': 'default'})
         try:
-            role_id = self._find('roles', role)
+            role_id = self._get_id('roles', role)
         except IndexError:
             role_id = self._create('role', {'name': role})
         self.admin.put(f'{self.url}/projects/{self.projects[project]}/users/{user}/roles/{role_id}')
 
-    def make_admin_of_domain(self) -> None:
-        """Give the admin of the cloud that role on the default domain too."""
-        user, role = self._find('users', 'admin'), self._find('roles', 'admin')
+    def add_domain_admin(self) -> None:
+        """Assign the role admin on the default domain to the user admin."""
+        user, role = self._get_id('users', 'admin'), self._get_id('roles', 'admin')
         self.admin.put(f'{self.url}/domains/default/users/{user}/roles/{role}')
 
     def token(self, user: str, **scope: Any) -> str:
-        """Give a token of a user for a scope, for example ``project_name='one'``."""
+        """Return a token of a user with a scope, for example ``project_name='one'``."""
         if 'project_name' in scope:
             scope['project_domain_id'] = 'default'
         auth = v3.Password(
@@ -117,29 +119,32 @@ class Cloud:
         return str(auth.get_token(session.Session()))
 
     def revoke(self, token: str) -> None:
+        """Revoke a token."""
         self.admin.delete(f'{self.url}/auth/tokens', headers={'X-Subject-Token': token})
 
 
 class Checks:
-    """Compares what is expected with what is, and remembers."""
+    """Compares expected and actual values, and counts the results."""
 
     def __init__(self) -> None:
         self.passed = 0
         self.failed = 0
 
-    def same(self, what: str, expected: Any, found: Any) -> None:
-        if expected == found:
+    def equal(self, title: str, expected: Any, actual: Any) -> None:
+        """Compare two values and print the result."""
+        if expected == actual:
             self.passed += 1
-            print(f'ok    {what}: {found}')
+            print(f'ok    {title}: {actual}')
         else:
             self.failed += 1
-            print(f'WRONG {what}: {found!r} instead of {expected!r}')
+            print(f'WRONG {title}: {actual!r} instead of {expected!r}')
 
 
-Ask = Callable[..., requests.Response]
+Send = Callable[..., requests.Response]
 
 
 def main() -> int:
+    """Run all checks and return 1 if one of them failed."""
     checks = Checks()
     with (
         tempfile.TemporaryDirectory(prefix='placement-identity-') as folder,
@@ -147,124 +152,129 @@ def main() -> int:
     ):
         cloud = Cloud(url)
         for project in ('service', 'one', 'two'):
-            cloud.make_project(project)
-        cloud.make_user('placement', 'service', 'service')
-        cloud.make_admin_of_domain()
+            cloud.create_project(project)
+        cloud.create_user('placement', 'service', 'service')
+        cloud.add_domain_admin()
         for user, role in (
             ('services', 'service'),
             ('reader', 'reader'),
             ('member', 'member_only'),
             ('another-admin', 'admin'),
         ):
-            cloud.make_user(user, 'one', role)
-        with placement(Path(folder), url, delay=False) as ask:
-            check_tokens(checks, cloud, ask)
-            check_unauthorized(checks, f'{url}/v3', ask)
-        with placement(Path(folder), url, delay=True) as ask:
-            check_delayed(checks, f'{url}/v3', cloud, ask)
+            cloud.create_user(user, 'one', role)
+        with placement(Path(folder), url, delay=False) as send:
+            check_tokens(checks, cloud, send)
+            check_unauthorized(checks, f'{url}/v3', send)
+        with placement(Path(folder), url, delay=True) as send:
+            check_delayed(checks, f'{url}/v3', cloud, send)
     print(f'{checks.passed} passed, {checks.failed} failed')
     return int(checks.failed > 0)
 
 
-def check_tokens(checks: Checks, cloud: Cloud, ask: Ask) -> None:
-    """Who may do what, by role and scope."""
+def check_tokens(checks: Checks, cloud: Cloud, send: Send) -> None:
+    """Check the permissions of each role and scope."""
     one, two = cloud.projects['one'], cloud.projects['two']
-    questions: dict[str, Callable[[str], int]] = {
-        'GET /resource_providers': lambda t: ask('GET', '/resource_providers', t).status_code,
+    operations: dict[str, Callable[[str], int]] = {
+        'GET /resource_providers': lambda t: send('GET', '/resource_providers', t).status_code,
         'GET /usages of the project': (
-            lambda t: ask('GET', f'/usages?project_id={one}', t).status_code
+            lambda t: send('GET', f'/usages?project_id={one}', t).status_code
         ),
         'GET /usages of another project': (
-            lambda t: ask('GET', f'/usages?project_id={two}', t).status_code
+            lambda t: send('GET', f'/usages?project_id={two}', t).status_code
         ),
-        # 400: the policy allowed it, and the body is none.
-        'POST /reshaper': lambda t: ask('POST', '/reshaper', t, json=[]).status_code,
+        # 400: the policy allows the request, and the body is invalid.
+        'POST /reshaper': lambda t: send('POST', '/reshaper', t, json=[]).status_code,
     }
-    everything, nothing = [200, 200, 200, 400], [403, 403, 403, 403]
+    allowed, forbidden = [200, 200, 200, 400], [403, 403, 403, 403]
     project = {'project_name': 'one'}
-    for who, token, expected in (
-        ('a service', cloud.token('services', **project), everything),
+    for user, token, statuses in (
+        ('a service', cloud.token('services', **project), allowed),
         ('an admin', cloud.token('another-admin', **project), [200, 200, 200, 403]),
         ('a reader', cloud.token('reader', **project), [403, 200, 403, 403]),
-        ('anybody else', cloud.token('member', **project), nothing),
-        ('an admin of the system', cloud.token('admin', system_scope='all'), nothing),
-        ('an admin of a domain', cloud.token('admin', domain_id='default'), nothing),
+        ('another role', cloud.token('member', **project), forbidden),
+        ('an admin of the system', cloud.token('admin', system_scope='all'), forbidden),
+        ('an admin of a domain', cloud.token('admin', domain_id='default'), forbidden),
     ):
-        for (what, question), status in zip(questions.items(), expected, strict=True):
-            checks.same(f'{who}, {what}', status, question(token))
+        for (title, operation), status in zip(operations.items(), statuses, strict=True):
+            checks.equal(f'{user}, {title}', status, operation(token))
 
     token = cloud.token('member', **project)
     forged = {'X-Roles': 'admin,service', 'X-Identity-Status': 'Confirmed', 'X-Project-Id': two}
-    answer = ask('GET', '/resource_providers', token, headers=forged)
-    checks.same('forged roles beside a valid token', 403, answer.status_code)
-    checks.same(
-        'the refusal names the rule',
+    response = send('GET', '/resource_providers', token, headers=forged)
+    checks.equal('forged roles with a valid token', 403, response.status_code)
+    checks.equal(
+        'the error message has the name of the rule',
         True,
-        'placement:resource_providers:list' in answer.json()['errors'][0]['detail'],
+        'placement:resource_providers:list' in response.json()['errors'][0]['detail'],
     )
 
     token = cloud.token('services', **project)
-    checks.same('a token', 200, ask('GET', '/traits', token).status_code)
+    checks.equal('a valid token', 200, send('GET', '/traits', token).status_code)
     cloud.revoke(token)
-    checks.same('the token, revoked', 401, ask('GET', '/traits', token).status_code)
+    checks.equal('the revoked token', 401, send('GET', '/traits', token).status_code)
 
 
-def check_unauthorized(checks: Checks, uri: str, ask: Ask) -> None:
-    """What is said to those without a valid token, by the identity filter."""
-    checks.same('GET / without token', 200, ask('GET', '/').status_code)
-    checks.same('GET / with a bad one', 200, ask('GET', '/', 'bad').status_code)
-    for what, headers in (
+def check_unauthorized(checks: Checks, uri: str, send: Send) -> None:
+    """Check the responses of keystonemiddleware to requests without a valid token."""
+    checks.equal('GET / without token', 200, send('GET', '/').status_code)
+    checks.equal('GET / with an invalid token', 200, send('GET', '/', 'bad').status_code)
+    for title, headers in (
         ('no token', {}),
-        ('a bad token', {'X-Auth-Token': 'bad'}),
+        ('an invalid token', {'X-Auth-Token': 'bad'}),
         ('forged headers', {'X-Roles': 'admin', 'X-Identity-Status': 'Confirmed'}),
     ):
-        answer = ask('GET', '/resource_providers', headers=headers)
-        checks.same(what, 401, answer.status_code)
-        check_challenge(checks, what, uri, answer)
-        error = answer.json().get('error', {})
-        checks.same(f'{what}: body', (401, 'Unauthorized'), (error.get('code'), error.get('title')))
+        response = send('GET', '/resource_providers', headers=headers)
+        checks.equal(title, 401, response.status_code)
+        check_challenge(checks, title, uri, response)
+        error = response.json().get('error', {})
+        checks.equal(
+            f'{title}: body', (401, 'Unauthorized'), (error.get('code'), error.get('title'))
+        )
 
 
-def check_delayed(checks: Checks, uri: str, cloud: Cloud, ask: Ask) -> None:
-    """With delay_auth_decision the service itself answers."""
+def check_delayed(checks: Checks, uri: str, cloud: Cloud, send: Send) -> None:
+    """Check the responses of Placement itself with ``delay_auth_decision``."""
     token = cloud.token('services', project_name='one')
-    checks.same('delayed: a token', 200, ask('GET', '/resource_providers', token).status_code)
-    for what, headers in (
+    checks.equal(
+        'delayed: a valid token', 200, send('GET', '/resource_providers', token).status_code
+    )
+    for title, headers in (
         ('no token', {}),
-        ('a bad token', {'X-Auth-Token': 'bad'}),
+        ('an invalid token', {'X-Auth-Token': 'bad'}),
         (
             'forged headers',
             {'X-Roles': 'admin', 'X-User-Id': 'x', 'X-Identity-Status': 'Confirmed'},
         ),
     ):
-        answer = ask('GET', '/resource_providers', headers=headers)
-        checks.same(f'delayed: {what}', 401, answer.status_code)
-        check_challenge(checks, f'delayed: {what}', uri, answer)
-        document = answer.json()
-        checks.same(
-            f'delayed: {what}: body',
+        response = send('GET', '/resource_providers', headers=headers)
+        checks.equal(f'delayed: {title}', 401, response.status_code)
+        check_challenge(checks, f'delayed: {title}', uri, response)
+        document = response.json()
+        checks.equal(
+            f'delayed: {title}: body',
             (['code', 'message', 'title'], '401 Unauthorized'),
             (sorted(document), document.get('code')),
         )
 
 
-def check_challenge(checks: Checks, what: str, uri: str, answer: requests.Response) -> None:
-    checks.same(
-        f'{what}: challenge', f'Keystone uri="{uri}"', answer.headers.get('www-authenticate')
+def check_challenge(checks: Checks, title: str, uri: str, response: requests.Response) -> None:
+    """Check the headers of a 401 response."""
+    checks.equal(
+        f'{title}: challenge', f'Keystone uri="{uri}"', response.headers.get('www-authenticate')
     )
-    checks.same(
-        f'{what}: request id, no version',
+    checks.equal(
+        f'{title}: request id, no version',
         (True, False),
-        ('x-openstack-request-id' in answer.headers, 'openstack-api-version' in answer.headers),
+        ('x-openstack-request-id' in response.headers, 'openstack-api-version' in response.headers),
     )
 
 
 @contextlib.contextmanager
 def keystone(folder: Path) -> Iterator[str]:
-    """Run an identity service; give its URL."""
+    """Run Keystone for the duration of the context and return its URL."""
     scripts = Path(os.environ.get(VARIABLE, sys.prefix), 'bin')
     if not (scripts / 'keystone-manage').exists():
-        sys.exit(f'{VARIABLE} has to name a virtual environment with the package keystone')
+        sys.exit(f'{VARIABLE} has to be the path of an environment with the package keystone')
     (folder / 'keystone.conf').write_text(KEYSTONE_CONF.format(folder=folder))
     environment = os.environ | {'OS_KEYSTONE_CONFIG_DIR': str(folder)}
     port = with_database.free_port()
@@ -280,16 +290,16 @@ def keystone(folder: Path) -> Iterator[str]:
         ('bootstrap', '--bootstrap-password', PASSWORD, *endpoints),
     ):
         manage = [scripts / 'keystone-manage', '--config-dir', folder, *command]
-        done = subprocess.run(manage, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f'{command} failed:\n{done.stdout}{done.stderr}')
+        completed = subprocess.run(manage, env=environment, capture_output=True, text=True)
+        if completed.returncode:
+            raise RuntimeError(f'{command} failed:\n{completed.stdout}{completed.stderr}')
     with served(scripts / 'python', 'keystone.wsgi.api', port, environment, folder):
         yield url
 
 
 @contextlib.contextmanager
-def placement(folder: Path, identity: str, delay: bool) -> Iterator[Ask]:
-    """Run Placement in front of an identity service; give a function that asks it."""
+def placement(folder: Path, identity: str, delay: bool) -> Iterator[Send]:
+    """Run Placement with a Keystone and return a function that sends requests to it."""
     (folder / 'placement.conf').write_text(
         PLACEMENT_CONF.format(
             folder=folder, keystone=identity, password=PASSWORD, delay=str(delay).lower()
@@ -299,21 +309,21 @@ def placement(folder: Path, identity: str, delay: bool) -> Iterator[Ask]:
     environment |= {'OS_PLACEMENT_CONFIG_DIR': str(folder), 'PYTHONPATH': str(ROOT)}
     port = with_database.free_port()
 
-    def ask(
+    def send(
         method: str,
         path: str,
         token: str | None = None,
         headers: dict[str, str] | None = None,
         **arguments: Any,
     ) -> requests.Response:
-        sent = {'OpenStack-API-Version': 'placement 1.39', **(headers or {})}
+        all_headers = {'OpenStack-API-Version': 'placement 1.39', **(headers or {})}
         if token is not None:
-            sent['X-Auth-Token'] = token
+            all_headers['X-Auth-Token'] = token
         url = f'http://127.0.0.1:{port}{path}'
-        return requests.request(method, url, headers=sent, timeout=60, **arguments)
+        return requests.request(method, url, headers=all_headers, timeout=60, **arguments)
 
     with served(Path(sys.executable), 'placement.wsgi.api', port, environment, folder):
-        yield ask
+        yield send
 
 
 def served(
@@ -321,7 +331,10 @@ def served(
 ) -> contextlib.AbstractContextManager[None]:
     """Serve the application of a module for the duration of the context."""
     command = [python, '-c', SERVE, module, str(port)]
-    return web_server.served(module, command, port, environment, folder, tells_failures=True)
+    context: contextlib.AbstractContextManager[None] = web_server.served(
+        module, command, port, environment, folder, print_failures=True
+    )
+    return context
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 """Run the functional suite of osc-placement against this tree.
 
-The client's own tests import Placement's test fixtures, so the package that is installed in the
-environment of this script is the one that answers. The suite comes from the source distribution,
-since wheels need not carry tests.
+The functional tests of the client import Placement's test fixtures, so they run against the
+placement package in the environment of this script. The suite is taken from the source distribution
+of the client, because wheels do not have to contain tests.
 """
 
 import argparse
@@ -17,21 +17,28 @@ WORK = Path(__file__).resolve().parent.parent / '.osc'
 
 
 def main() -> int:
+    """Run the suite and return its exit status."""
     parser = argparse.ArgumentParser(description='Run the functional suite of osc-placement.')
-    parser.add_argument('--release', default=RELEASE, help='release of osc-placement')
-    parser.add_argument('--concurrency', default='2', help='test processes at once')
-    parser.add_argument('tests', nargs='*', help='regular expressions of the tests to run')
+    parser.add_argument(
+        '--release', default=RELEASE, help='release of osc-placement (default: %(default)s)'
+    )
+    parser.add_argument(
+        '--concurrency', default='2', help='number of test processes (default: %(default)s)'
+    )
+    parser.add_argument(
+        'tests', nargs='*', help='regular expressions of the tests to run (default: all tests)'
+    )
     options = parser.parse_args()
     suite = _fetch(options.release)
     stestr = (sys.executable, '-m', 'stestr', '--test-path', './osc_placement/tests/functional')
     command = (*stestr, 'run', '--concurrency', options.concurrency, *options.tests)
-    # One of the tests looks for the shell on the path.
+    # One of the tests runs the openstack command, which it searches in PATH.
     path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
     return subprocess.run(command, cwd=suite, env={**os.environ, 'PATH': path}).returncode
 
 
 def _fetch(release: str) -> Path:
-    """Download and unpack the source, install the client; give the folder of the source."""
+    """Download the source, install the client, and return the directory of the source."""
     folder = WORK / f'osc_placement-{release}'
     if folder.exists():
         return folder

@@ -1,7 +1,7 @@
-"""Set Placement up and serve it on this machine: ``python3 tools/serve.py``.
+"""Install Placement into a virtual environment and serve it: ``python3 tools/serve.py``.
 
-The embedded default is made for a first look: a SQLite file in the working tree, no identity
-service (the token is the name of the user), and waitress as the server, on loopback only.
+The default configuration is for evaluation: a SQLite file in the source tree, no identity service
+(the token is the name of the user), and the web server waitress on the loopback interface.
 """
 
 import argparse
@@ -12,22 +12,23 @@ import sys
 import bootstrap
 
 NEXT_STEPS = """
-Placement serves on {url}
-Its database is {database}
+Placement serves requests at {url}
+The database is {database}
 
-Try, in another terminal:
+Run these commands in another terminal:
 
   curl -s {url}/
   curl -s -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement latest' \\
        {url}/resource_classes
   python3 tools/tour.py --url {url}
 
-The tour registers hosts, asks where a workload would fit, claims, and releases.
-Stop the server with Ctrl-C; remove the database file to start from nothing.
+The tour creates providers, requests allocation candidates, and writes and deletes allocations.
+To stop the server, press Ctrl-C. To start with an empty database, delete the database file.
 """
 
 
 def main() -> None:
+    """Create the virtual environment and serve Placement from it."""
     options = _parse()
     if options.inside:
         _serve(options)
@@ -37,19 +38,27 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Set Placement up and serve it for a first look.')
-    parser.add_argument('--host', default='127.0.0.1', help='address to listen on')
-    parser.add_argument('--port', type=int, default=8778, help='port to listen on')
-    parser.add_argument('--threads', type=int, default=8, help='requests served at once')
+    parser = argparse.ArgumentParser(
+        description='Install Placement into a virtual environment and serve it.'
+    )
     parser.add_argument(
-        '--database', type=Path, default=bootstrap.ROOT / 'placement.db', help='SQLite file'
+        '--host', default='127.0.0.1', help='address to listen on (default: %(default)s)'
+    )
+    parser.add_argument(
+        '--port', type=int, default=8778, help='port to listen on (default: %(default)s)'
+    )
+    parser.add_argument(
+        '--threads', type=int, default=8, help='number of threads (default: %(default)s)'
+    )
+    parser.add_argument(
+        '--database', type=Path, default=bootstrap.ROOT / 'placement.db', help='SQLite file to use'
     )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _serve(options: argparse.Namespace) -> None:
-    """Serve from inside the virtual environment; variables that are set already win."""
+    """Serve from the virtual environment; existing environment variables are not changed."""
     database = options.database.resolve()
     os.environ.setdefault('OS_PLACEMENT_DATABASE__CONNECTION', f'sqlite:///{database}')
     os.environ.setdefault('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
@@ -72,10 +81,10 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _shown_database(default: Path) -> str:
-    """Tell where the data lies, without the password a URL may carry."""
+    """Describe the database without its URL, which can contain a password."""
     if os.environ['OS_PLACEMENT_DATABASE__CONNECTION'] == f'sqlite:///{default}':
         return str(default)
-    return 'the one named by OS_PLACEMENT_DATABASE__CONNECTION'
+    return 'configured by OS_PLACEMENT_DATABASE__CONNECTION'
 
 
 if __name__ == '__main__':

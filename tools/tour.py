@@ -1,8 +1,8 @@
 """A tour of Placement: ``python3 tools/tour.py`` against a running service.
 
-Registers three hosts and a shared disk pool, asks where a workload would fit, claims it, shows
-what is used, moves it, and releases it. Every request and every answer is printed. What the
-tour made it takes away again, so it can be run any number of times.
+Creates three hosts and a shared disk pool, requests allocation candidates, claims one of them,
+shows the usage, moves the allocations to another candidate, and deletes them. The tour prints every
+request and every response. At the end it deletes the providers, so it can be repeated.
 """
 
 import argparse
@@ -17,11 +17,11 @@ import uuid
 VERSION = '1.39'
 AGGREGATE = str(uuid.uuid4())
 PROJECT, USER = 'tour-project', 'tour-user'
-LONGEST_ANSWER = 40
+PRINTED_LINES = 40  # of each document
 
 
 class Service:
-    """Placement over HTTP, each exchange printed."""
+    """Sends requests to Placement and prints them with their responses."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url.rstrip('/')
@@ -32,7 +32,7 @@ class Service:
         }
 
     def __call__(self, method: str, path: str, body: Any = None, expect: int = 200) -> Any:
-        """Send a request; give the parsed answer. Ends the tour on another status than expected."""
+        """Send a request and return the parsed body; a different status ends the tour."""
         headers = dict(self._headers)
         data = None
         if body is not None:
@@ -48,36 +48,43 @@ class Service:
             status, text = error.code, error.read()
         except urllib.error.URLError as error:
             sys.exit(f'{self._url}: {error.reason}. Is python3 tools/serve.py running?')
-        answer = json.loads(text) if text else None
+        document = json.loads(text) if text else None
         print(f'< {status}')
-        _show(answer, '< ')
+        _show(document, '< ')
         print()
         if status != expect:
-            sys.exit(f'The tour expected {expect} and stops here.')
-        return answer
+            sys.exit(f'The tour stops because the expected status is {expect}.')
+        return document
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description='Show Placement at work, request by request.')
-    parser.add_argument('--url', default='http://127.0.0.1:8778', help='where Placement serves')
-    parser.add_argument('--token', default='admin', help='value of the X-Auth-Token header')
+    """Run the tour against the service of the command line."""
+    parser = argparse.ArgumentParser(description='Show the main requests of Placement.')
+    parser.add_argument(
+        '--url', default='http://127.0.0.1:8778', help='URL of the service (default: %(default)s)'
+    )
+    parser.add_argument(
+        '--token', default='admin', help='X-Auth-Token header (default: %(default)s)'
+    )
     options = parser.parse_args()
     service = Service(options.url, options.token)
-    providers = _register(service)
-    candidates = _ask(service)
+    providers = _create_providers(service)
+    candidates = _get_candidates(service)
     consumer = _claim(service, candidates[0])
-    _refuse(service, candidates[0], consumer)
+    _claim_again(service, candidates[0], consumer)
     _move(service, consumer, candidates)
-    _release(service, consumer)
-    _tidy(service, providers)
+    _delete_allocations(service, consumer)
+    _delete_providers(service, providers)
 
 
-def _register(service: Service) -> list[str]:
-    _chapter('1. What version is served?')
+def _create_providers(service: Service) -> list[str]:
+    _chapter('1. Get the supported microversions')
     service('GET', '/')
-    _chapter('2. Register three hosts, one of them with a fast processor')
+    _chapter('2. Create three hosts, and add a trait to one of them')
     hosts = [
-        _provider(service, f'host-{number}', {'VCPU': _stock(8, 4.0), 'MEMORY_MB': _stock(16384)})
+        _provider(
+            service, f'host-{number}', {'VCPU': _inventory(8, 4.0), 'MEMORY_MB': _inventory(16384)}
+        )
         for number in (1, 2, 3)
     ]
     service(
@@ -85,8 +92,8 @@ def _register(service: Service) -> list[str]:
         f'/resource_providers/{hosts[0]}/traits',
         {'traits': ['HW_CPU_X86_AVX2'], 'resource_provider_generation': 1},
     )
-    _chapter('3. Register a disk pool and share it with the hosts through an aggregate')
-    pool = _provider(service, 'disk-pool', {'DISK_GB': _stock(2000)})
+    _chapter('3. Create a disk pool that shares its inventory with the hosts through an aggregate')
+    pool = _provider(service, 'disk-pool', {'DISK_GB': _inventory(2000)})
     service(
         'PUT',
         f'/resource_providers/{pool}/traits',
@@ -103,33 +110,37 @@ def _register(service: Service) -> list[str]:
 
 def _provider(service: Service, name: str, inventories: dict[str, Any]) -> str:
     unique = f'tour-{name}-{uuid.uuid4().hex[:8]}'
-    made = service('POST', '/resource_providers', {'name': unique})
-    provider: str = made['uuid']
+    created = service('POST', '/resource_providers', {'name': unique})
+    provider: str = created['uuid']
     service(
         'PUT',
         f'/resource_providers/{provider}/inventories',
-        {'inventories': inventories, 'resource_provider_generation': made['generation']},
+        {'inventories': inventories, 'resource_provider_generation': created['generation']},
     )
     return provider
 
 
-def _stock(total: int, ratio: float = 1.0) -> dict[str, Any]:
+def _inventory(total: int, ratio: float = 1.0) -> dict[str, Any]:
     return {'total': total, 'allocation_ratio': ratio}
 
 
-def _ask(service: Service) -> list[dict[str, Any]]:
-    _chapter('4. Where could 2 processors, 4 GB of memory and 20 GB of disk go?')
-    wanted = {'resources': 'VCPU:2,MEMORY_MB:4096,DISK_GB:20', 'member_of': AGGREGATE, 'limit': 5}
-    answer = service('GET', '/allocation_candidates?' + urllib.parse.urlencode(wanted))
-    candidates: list[dict[str, Any]] = answer['allocation_requests']
-    _chapter('5. And only where the fast processor is?')
-    wanted['required'] = 'HW_CPU_X86_AVX2'
-    service('GET', '/allocation_candidates?' + urllib.parse.urlencode(wanted))
+def _get_candidates(service: Service) -> list[dict[str, Any]]:
+    _chapter('4. Get candidates for 2 VCPU, 4 GB of memory and 20 GB of disk')
+    query: dict[str, Any] = {
+        'resources': 'VCPU:2,MEMORY_MB:4096,DISK_GB:20',
+        'member_of': AGGREGATE,
+        'limit': 5,
+    }
+    response = service('GET', '/allocation_candidates?' + urllib.parse.urlencode(query))
+    candidates: list[dict[str, Any]] = response['allocation_requests']
+    _chapter('5. Get the candidates with the trait')
+    query['required'] = 'HW_CPU_X86_AVX2'
+    service('GET', '/allocation_candidates?' + urllib.parse.urlencode(query))
     return candidates
 
 
 def _claim(service: Service, candidate: dict[str, Any]) -> str:
-    _chapter('6. Claim the first candidate, just as it was offered')
+    _chapter('6. Claim the first candidate; its body is part of the request')
     consumer = str(uuid.uuid4())
     service('PUT', f'/allocations/{consumer}', _claim_of(candidate, None), expect=204)
     service('GET', f'/allocations/{consumer}')
@@ -149,19 +160,19 @@ def _claim_of(candidate: dict[str, Any], generation: int | None) -> dict[str, An
     }
 
 
-def _refuse(service: Service, candidate: dict[str, Any], consumer: str) -> None:
-    _chapter('7. Claim it again as if it were new: refused, the consumer has moved on')
+def _claim_again(service: Service, candidate: dict[str, Any], consumer: str) -> None:
+    _chapter('7. Claim it again as a new consumer: 409 Conflict, because the consumer exists')
     service('PUT', f'/allocations/{consumer}', _claim_of(candidate, None), expect=409)
 
 
 def _move(service: Service, consumer: str, candidates: list[dict[str, Any]]) -> None:
-    _chapter('8. Move it to another candidate: one request, nothing lost in between')
+    _chapter('8. Move the allocations to another candidate with one request')
     service('PUT', f'/allocations/{consumer}', _claim_of(candidates[-1], 1), expect=204)
     service('GET', f'/allocations/{consumer}')
 
 
-def _release(service: Service, consumer: str) -> None:
-    _chapter('9. Release it')
+def _delete_allocations(service: Service, consumer: str) -> None:
+    _chapter('9. Delete the allocations')
     service('DELETE', f'/allocations/{consumer}', expect=204)
     _show_usages(service)
 
@@ -170,8 +181,8 @@ def _show_usages(service: Service) -> None:
     service('GET', f'/usages?project_id={PROJECT}')
 
 
-def _tidy(service: Service, providers: list[str]) -> None:
-    _chapter('10. Take the hosts and the pool away again')
+def _delete_providers(service: Service, providers: list[str]) -> None:
+    _chapter('10. Delete the hosts and the pool')
     for provider in providers:
         service('DELETE', f'/resource_providers/{provider}', expect=204)
 
@@ -184,10 +195,10 @@ def _show(body: Any, mark: str) -> None:
     if body is None:
         return
     lines = json.dumps(body, indent=2).splitlines()
-    for line in lines[:LONGEST_ANSWER]:
+    for line in lines[:PRINTED_LINES]:
         print(mark + line)
-    if len(lines) > LONGEST_ANSWER:
-        print(f'{mark}... {len(lines) - LONGEST_ANSWER} more lines')
+    if len(lines) > PRINTED_LINES:
+        print(f'{mark}... {len(lines) - PRINTED_LINES} more lines')
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""A web server in a process of its own, for as long as a tool has something to ask it."""
+"""Runs a web server in a separate process while a tool sends requests to it."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -9,7 +9,7 @@ import time
 
 import requests
 
-PATIENCE = 90  # seconds that a service may take to start
+START_SECONDS = 90  # the time limit for the start of a service
 
 
 @contextlib.contextmanager
@@ -19,39 +19,41 @@ def served(
     port: int,
     environment: dict[str, str],
     folder: str | Path,
-    tells_failures: bool = False,
+    print_failures: bool = False,
 ) -> Iterator[None]:
-    """Run a command that serves HTTP on a port of loopback, from when it answers to the end.
+    """Run a command that serves HTTP on a loopback port, for the duration of the context.
 
-    :param name: what it is called in messages
-    :param folder: where it runs
-    :param tells_failures: print what it wrote if there is a traceback in it
-    :raises RuntimeError: it ended, or did not answer in time; with what it wrote
+    The context starts when the server responds to requests.
+
+    :param name: the name of the service in messages
+    :param folder: the working directory of the command
+    :param print_failures: whether to print the end of the output if it has a traceback
+    :raises RuntimeError: the command exits or does not respond in time; the message has its output
     """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
 
-        def text() -> str:
+        def output() -> str:
             log.seek(0)
             return log.read().decode()
 
         try:
-            deadline = time.monotonic() + PATIENCE
-            while not _answers(port):
+            deadline = time.monotonic() + START_SECONDS
+            while not _responds(port):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f'{name} does not serve:\n{text()}')
+                    raise RuntimeError(f'{name} does not serve:\n{output()}')
                 time.sleep(0.1)
             yield
         finally:
             process.terminate()
             process.wait()
-            if tells_failures and 'Traceback' in text():
-                print(f'{name} failed:\n{text()[-4000:]}')
+            if print_failures and 'Traceback' in output():
+                print(f'{name} failed:\n{output()[-4000:]}')
 
 
-def _answers(port: int) -> bool:
+def _responds(port: int) -> bool:
     try:
-        requests.get(f'http://127.0.0.1:{port}/', timeout=PATIENCE)
+        requests.get(f'http://127.0.0.1:{port}/', timeout=START_SECONDS)
     except requests.ConnectionError:
         return False
     return True

@@ -1,13 +1,13 @@
-"""Run a command beside a private database server: ``with_database.py ENGINE -- COMMAND ...``.
+"""Run a command with a private database server: ``with_database.py ENGINE -- COMMAND ...``.
 
-ENGINE is ``mariadb`` or ``postgresql``. The server of the distribution's package is started on a
-free port of the loopback interface with a data folder of its own, and is stopped and removed when
-the command ends. The command finds the URL of an administrative database in
-PLACEMENT_TEST_DATABASE_URL. The exit status is that of the command. Without the server's programs
-this fails.
+ENGINE is ``mariadb`` or ``postgresql``. The tool starts the server that the distribution's package
+installed, on a free port of the loopback interface and with an empty data directory. When the
+command ends, the tool stops the server and deletes the data. PLACEMENT_TEST_DATABASE_URL gives the
+command the URL of an administrative database. The exit status is the exit status of the command. If
+the server is not installed, the tool fails.
 
-Durability is switched off: nothing that is written here is meant to outlive the command. Works
-for root (the server then runs as the user that its package made) and for anyone else.
+Durability is disabled, because no data is needed after the command. Any user can run the tool. If
+root runs it, the server runs as the user that its package created.
 """
 
 import argparse
@@ -30,26 +30,29 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 
 VARIABLE = 'PLACEMENT_TEST_DATABASE_URL'
-PATIENCE = 90  # seconds that a server may take to start or to stop
+TIMEOUT = 90  # seconds for the start and for the stop of a server
 USER = 'placement'
 
 
-class ServerFailed(Exception):
-    """The server could not be started; the text says why."""
+class ServerStartError(Exception):
+    """The server cannot be started; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a server is to run, and as whom."""
+    """The directory, port, password and system account of a server."""
 
     folder: Path
     port: int
     password: str
-    account: str | None  # the user to run as; None: the user who runs this
+    account: str | None  # the user that runs the server; None for the current user
 
     def run(self, *command: str | Path) -> None:
-        """Run a command that prepares the server, or fail with what it printed."""
-        done = subprocess.run(
+        """Run a command that prepares the server.
+
+        :raises ServerStartError: the command fails; the message has its output
+        """
+        completed = subprocess.run(
             [str(part) for part in command],
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -58,18 +61,20 @@ class Setting:
             text=True,
             **self.identity(),
         )
-        if done.returncode:
-            raise ServerFailed(f'{command[0]} failed with {done.returncode}:\n{done.stdout}')
+        if completed.returncode:
+            raise ServerStartError(
+                f'{command[0]} failed with {completed.returncode}:\n{completed.stdout}'
+            )
 
     def identity(self) -> dict[str, Any]:
-        """Arguments for subprocess that change the user."""
+        """Return the arguments of subprocess that select the user."""
         if self.account is None:
             return {}
         group = pwd.getpwnam(self.account).pw_gid
         return {'user': self.account, 'group': group, 'extra_groups': []}
 
     def private_file(self, name: str, text: str) -> Path:
-        """Write a file that only the server can read."""
+        """Write a file that only the account of the server can read."""
         path = self.folder / name
         path.touch(mode=0o600)
         path.write_text(text)
@@ -79,7 +84,7 @@ class Setting:
 
 
 def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
-    """Prepare a MariaDB server; give its command line and the URL of its first database."""
+    """Prepare a MariaDB server; return its command and its administrative URL."""
     data = setting.folder / 'data'
     setting.run(
         program('mariadb-install-db'),
@@ -111,12 +116,12 @@ def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path],
         '--performance-schema=OFF',
         *options,
     ]
-    place = f'{USER}:{setting.password}@127.0.0.1:{setting.port}'
-    return command, f'mysql+pymysql://{place}/mysql?charset=utf8mb4'
+    authority = f'{USER}:{setting.password}@127.0.0.1:{setting.port}'
+    return command, f'mysql+pymysql://{authority}/mysql?charset=utf8mb4'
 
 
 def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
-    """Prepare a PostgreSQL server; give its command line and the URL of its first database."""
+    """Prepare a PostgreSQL server; return its command and its administrative URL."""
     data = setting.folder / 'data'
     setting.run(
         program('initdb'),
@@ -134,8 +139,8 @@ def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Pat
     }
     command: list[str | Path] = [program('postgres'), '-D', data]
     command += [part for name, value in settings.items() for part in ('-c', f'{name}={value}')]
-    place = f'{USER}:{setting.password}@127.0.0.1:{setting.port}'
-    return [*command, *options], f'postgresql+psycopg://{place}/postgres'
+    authority = f'{USER}:{setting.password}@127.0.0.1:{setting.port}'
+    return [*command, *options], f'postgresql+psycopg://{authority}/postgres'
 
 
 Prepare = Callable[[Setting, Sequence[str]], tuple[list[str | Path], str]]
@@ -146,16 +151,19 @@ ENGINES: dict[str, tuple[Prepare, str]] = {
 
 
 def program(name: str) -> Path:
-    """Find a program of a database server, also where packages keep it out of the path."""
+    """Return the path of a program of a database server, which may be outside of PATH.
+
+    :raises ServerStartError: the program is not installed
+    """
     found = shutil.which(name, path=f'{os.environ.get("PATH", "")}:/usr/sbin:/usr/local/sbin')
     if found:
         return Path(found)
     versions = Path('/usr/lib/postgresql').glob(f'*/bin/{name}')
     newest = max(versions, key=lambda path: float(path.parts[-3]), default=None)
     if newest is None:
-        raise ServerFailed(
-            f'{name} is not installed; the packages mariadb-server and postgresql of Debian and '
-            'Ubuntu have what is needed'
+        raise ServerStartError(
+            f'{name} is not installed. On Debian and Ubuntu, install the packages mariadb-server '
+            'and postgresql.'
         )
     return newest
 
@@ -167,7 +175,7 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
     :param engine: a key of `ENGINES`
     :param options: further arguments for the server
     :returns: the URL of an administrative database of the server
-    :raises ServerFailed: it is not installed, or does not come up
+    :raises ServerStartError: it is not installed, or it does not start
     """
     prepare, account = ENGINES[engine]
     folder = Path(tempfile.mkdtemp(prefix=f'placement-{engine}-'))
@@ -177,8 +185,8 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
             try:
                 shutil.chown(folder, runs_as)
             except LookupError:
-                raise ServerFailed(
-                    f'root cannot run {engine}, and there is no user {runs_as}'
+                raise ServerStartError(
+                    f'root cannot run {engine}, and the user {runs_as} does not exist'
                 ) from None
         setting = Setting(folder, free_port(), secrets.token_hex(8), runs_as)
         command, url = prepare(setting, options)
@@ -189,7 +197,7 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C is for the command; the server is stopped when that has ended.
+                # Ctrl-C must stop only the command; the server is stopped after it.
                 start_new_session=True,
                 **setting.identity(),
             )
@@ -203,16 +211,19 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """Give a TCP port of the loopback interface that nobody listens on."""
+    """Return a free TCP port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
-def wait_until_ready(process: subprocess.Popen, url: str, log: Path) -> None:
-    """Return as soon as the server accepts a login; fail with its log when it does not."""
+def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Wait until the server accepts a connection.
+
+    :raises ServerStartError: the server does not accept one in time; the message has its log
+    """
     engine = sa.create_engine(url, poolclass=sa.NullPool)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while process.poll() is None and time.monotonic() < deadline:
         try:
             engine.connect().close()
@@ -220,41 +231,44 @@ def wait_until_ready(process: subprocess.Popen, url: str, log: Path) -> None:
             time.sleep(0.1)
         else:
             return
-    raise ServerFailed(f'The server does not answer:\n{log.read_text(errors="replace")}')
+    raise ServerStartError(
+        f'The server does not accept connections:\n{log.read_text(errors="replace")}'
+    )
 
 
-def stop(process: subprocess.Popen, engine: str) -> None:
-    """Stop a server, if need be by force."""
-    # To PostgreSQL, SIGINT means: do not wait until the clients have gone.
+def stop(process: subprocess.Popen[bytes], engine: str) -> None:
+    """Stop a server; kill it if it does not stop in time."""
+    # With SIGTERM, PostgreSQL waits until all clients have disconnected; with SIGINT, it does not.
     process.send_signal(signal.SIGINT if engine == 'postgresql' else signal.SIGTERM)
     try:
-        process.wait(PATIENCE)
+        process.wait(TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
 def main() -> int:
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(
-        description='Run a command beside a private database server.',
+        description='Run a command with a private database server.',
         usage='%(prog)s ENGINE -- COMMAND ...',
     )
-    parser.add_argument('engine', choices=sorted(ENGINES))
-    parser.add_argument('command', nargs='+')
+    parser.add_argument('engine', choices=sorted(ENGINES), help='database server to start')
+    parser.add_argument('command', nargs='+', help='command to run, with its arguments')
     arguments = parser.parse_args()
-    # Leave by an exception, so that the server is stopped.
+    # End with an exception, so that the server is stopped.
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, leave)
     try:
         with server(arguments.engine) as url:
             return run(arguments.command, os.environ | {VARIABLE: url})
-    except ServerFailed as error:
+    except ServerStartError as error:
         print(f'with_database.py: {error}', file=sys.stderr)
         return 1
 
 
 def run(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Run the command to its end and give its exit status; take it along when leaving."""
+    """Run the command and return its exit status; terminate it if an exception occurs."""
     with subprocess.Popen(command, env=environment) as process:
         try:
             status = process.wait()
@@ -264,7 +278,8 @@ def run(command: Sequence[str], environment: dict[str, str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def leave(number: int, frame: object) -> NoReturn:
+def leave(number: int, _frame: object) -> NoReturn:
+    """Handle a signal: exit with the status that a shell reports for it."""
     sys.exit(128 + number)
 
 

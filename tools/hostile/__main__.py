@@ -91,7 +91,7 @@ def main() -> int:
     try:
         with databases.private(options.engine) as make, worker.started(make('hostile')) as target:
             return _run(options, target)
-    except with_database.ServerFailed as error:
+    except with_database.ServerStartError as error:
         print(f'hostile: {error}', file=sys.stderr)
         return 1
 

@@ -29,7 +29,7 @@ def main() -> int:
         return 1
     try:
         results = _run(options, wanted)
-    except (with_database.ServerFailed, worlds.NotEmpty) as error:
+    except (with_database.ServerStartError, worlds.NotEmpty) as error:
         print(f'perf: {error}', file=sys.stderr)
         return 1
     if options.json:

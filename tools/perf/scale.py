@@ -45,7 +45,7 @@ def main() -> int:
     options = _parse()
     try:
         results = list(_run(options))
-    except (with_database.ServerFailed, worlds.NotEmpty) as error:
+    except (with_database.ServerStartError, worlds.NotEmpty) as error:
         print(f'perf.scale: {error}', file=sys.stderr)
         return 1
     with options.output.open('w', newline='') as file:

@@ -39,7 +39,7 @@ def main() -> int:
                     print(
                         f'{processes:10} {threads:8} {rates[0]:9.0f} {rates[1]:13.0f}', flush=True
                     )
-    except with_database.ServerFailed as error:
+    except with_database.ServerStartError as error:
         print(f'perf.workers: {error}', file=sys.stderr)
         return 1
     return 0
