@@ -1,5 +1,5 @@
-"""What the requests of the service cost, on clouds that are the same each time.
+"""Measures the cost of requests on reproducible data.
 
-`tox -e perf` prints a table; `tools.perf.scale` measures how cost grows, and `tools.perf.plot`
-draws what it found.
+`tox -e perf` prints a table. `tools.perf.scale` measures how the cost grows with the data, and
+`tools.perf.plot` draws the results.
 """

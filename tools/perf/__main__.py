@@ -1,10 +1,10 @@
-"""Print what each request costs: ``python -m tools.perf``, run at the top of the source tree.
+"""Print the cost of each request: ``python -m tools.perf``, run at the top of the source tree.
 
-Fixed worlds are built in a database, and each kind of request is asked of them inside this
-process, without a web server: a table tells statements, rows that the database handed out, bytes
-of the answer, milliseconds, and the most memory that the process had meanwhile. Times are
-medians. "cpu" is the part of the time that was spent in Python and the driver; the rest is the
-database's.
+The tool fills a database with generated data and runs each scenario in this process, without a web
+server. It prints a table with the number of statements, the number of rows that the database
+returned, the bytes of the responses, the milliseconds, and the peak of the memory of the process.
+Times are medians. "cpu" is the time in Python and in the driver; the rest is the time of the
+database server.
 """
 
 import argparse
@@ -22,14 +22,15 @@ from tools.perf import databases, measure, scenarios, worlds
 
 
 def main() -> int:
+    """Measure the requested scenarios and return the exit status."""
     options = _parse()
-    wanted = scenarios.named(options.only)
-    if not wanted:
-        print(f'No scenario is named like {options.only!r}', file=sys.stderr)
+    selected = scenarios.named(options.only)
+    if not selected:
+        print(f'No scenario has {options.only!r} in its name', file=sys.stderr)
         return 1
     try:
-        results = _run(options, wanted)
-    except (with_database.ServerStartError, worlds.NotEmpty) as error:
+        results = _run(options, selected)
+    except (with_database.ServerStartError, worlds.NotEmptyError) as error:
         print(f'perf: {error}', file=sys.stderr)
         return 1
     if options.json:
@@ -40,43 +41,52 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf', description='Measure what each request of Placement costs.'
+        prog='python -m tools.perf', description='Measure the cost of the requests of Placement.'
     )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument('--engine', choices=databases.ENGINES, default='sqlite', help='to start')
-    place.add_argument('--database', metavar='URL', help='an empty database to use instead')
+    database = parser.add_mutually_exclusive_group()
+    database.add_argument(
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+    )
+    database.add_argument('--database', metavar='URL', help='empty database to use')
     parser.add_argument(
-        '--erase', action='store_true', help='delete what the database of --database has'
+        '--erase', action='store_true', help='delete the rows of the database of --database'
     )
     parser.add_argument(
-        '--hosts', type=int, default=1000, help='of the flat world; the others have a tenth'
+        '--hosts',
+        type=int,
+        default=1000,
+        help='hosts of the flat world; the other worlds have a tenth',
     )
-    parser.add_argument('--rounds', type=int, default=7, help='times that each request is made')
+    parser.add_argument('--rounds', type=int, default=7, help='repetitions of each scenario')
+    parser.add_argument('--seconds', type=float, default=15, help='time limit for each scenario')
     parser.add_argument(
-        '--seconds', type=float, default=15, help='at most for each kind of request'
+        '--only', default='', metavar='TEXT', help='measure scenarios with TEXT in their names'
     )
-    parser.add_argument('--only', default='', metavar='TEXT', help='those with it in their names')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the results to it too')
+    parser.add_argument('--json', type=Path, metavar='FILE', help='write the results to FILE too')
     return parser.parse_args()
 
 
-def _run(options: argparse.Namespace, wanted: Sequence[scenarios.Scenario]) -> list[measure.Result]:
-    effort = measure.Effort(options.rounds, options.seconds)
+def _run(
+    options: argparse.Namespace, selected: Sequence[scenarios.Scenario]
+) -> list[measure.Result]:
+    repetition = measure.Repetition(options.rounds, options.seconds)
     results: list[measure.Result] = []
     with contextlib.ExitStack() as stack:
         make = (
-            (lambda name: options.database)
+            (lambda _: options.database)
             if options.database
             else stack.enter_context(databases.private(options.engine))
         )
         erase = options.erase
         print(_HEADING)
-        for kind, group in scenarios.kinds_of(wanted):
+        for kind, group in scenarios.kinds_of(selected):
             hosts = options.hosts if kind == 'flat' else max(options.hosts // 10, 1)
             world, url = worlds.World(kind, hosts), make(kind)
-            measure.apart(measure.build, url, world, erase)
+            measure.in_new_process(measure.build, url, world, erase)
             names = [one.name for one in group]
-            found: list[measure.Result] = measure.apart(measure.measure, url, world, names, effort)
+            found: list[measure.Result] = measure.in_new_process(
+                measure.measure, url, world, names, repetition
+            )
             print('\n'.join([f'{kind}, {hosts} hosts', *map(_line, found)]), flush=True)
             results += found
             erase = True  # the next world in the same database
@@ -96,7 +106,7 @@ def _line(result: measure.Result) -> str:
 
 
 def machine() -> dict[str, str | int | None]:
-    """What the times depend on."""
+    """Return the properties of the machine and of Python on which the times depend."""
     return {
         'cores': os.cpu_count(),
         'load': round(os.getloadavg()[0]),

@@ -1,4 +1,4 @@
-"""Databases to measure on: one for each world, or one that somebody names for all."""
+"""Creates the databases of the measurements, one for each world."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -12,7 +12,7 @@ from tools import with_database
 
 ENGINES = ('sqlite', *with_database.ENGINES)
 
-# Durable, as a server that is in use should be, and with room for the largest world.
+# Durable, as in production, and with enough memory for the largest world.
 _OPTIONS = {
     'mariadb': (
         '--innodb-flush-log-at-trx-commit=1',
@@ -27,18 +27,18 @@ _OPTIONS = {
     ),
 }
 
-# Gives the URL of an empty database, by a name for it.
+# Creates an empty database with a name and returns its URL.
 Make = Callable[[str], str]
 
 
 @contextlib.contextmanager
 def private(engine: str) -> Iterator[Make]:
-    """Databases of an engine that is started for the duration of the context."""
+    """Start an engine for the duration of the context; yield a function that creates databases."""
     if engine == 'sqlite':
         with tempfile.TemporaryDirectory(prefix='placement-perf-') as folder:
             yield lambda name: f'sqlite:///{Path(folder, name)}.db'
         return
-    # Leave by an exception, so that the server is stopped.
+    # End with an exception, so that the server is stopped.
     signal.signal(signal.SIGTERM, with_database.leave)
     with with_database.server(engine, _OPTIONS[engine]) as url:
         yield lambda name: _create(sa.make_url(url), name)

@@ -1,4 +1,4 @@
-"""Measuring scenarios on a world: in processes of their own, so that memory is told apart."""
+"""Measures scenarios on a world, in new processes so that each has a memory peak of its own."""
 
 from collections.abc import Callable, Sequence
 import concurrent.futures
@@ -19,11 +19,11 @@ WARM_UP = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How long to measure.
+class Repetition:
+    """How often each scenario is run.
 
-    :param rounds: how often each scenario is run
-    :param seconds: when this time has passed, a scenario has been run often enough
+    :param rounds: the number of repetitions
+    :param seconds: the time after which there are no further repetitions
     """
 
     rounds: int = 7
@@ -32,7 +32,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a scenario costs; times are medians, where they are not named otherwise."""
+    """The cost of a scenario; `ms` and `cpu_ms` are medians."""
 
     world: str
     hosts: int
@@ -43,51 +43,56 @@ class Result:
     bytes: int
     ms: float
     least_ms: float
-    cpu_ms: float  # of this process, which is all but the database server
+    cpu_ms: float  # of this process, that is without the database server
     peak_mib: float
     rounds: int
 
 
-def apart(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own."""
+def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a new process and return its result."""
     context = multiprocessing.get_context('spawn')
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def build(url: str, world: worlds.World, erase: bool) -> None:
-    """Make the tables of a database and fill them."""
+    """Create the tables of a database and fill them."""
     service = Service(url)
     worlds.build(service.engine, world, erase)
     service.engine.dispose()
 
 
-def measure(url: str, world: worlds.World, names: Sequence[str], effort: Effort) -> list[Result]:
-    """Measure the scenarios of these names on a world that was built."""
-    wanted = [one for one in scenarios.SCENARIOS if one.kind == world.kind and one.name in names]
-    return measure_all(url, world, wanted, effort)
+def measure(
+    url: str, world: worlds.World, names: Sequence[str], repetition: Repetition
+) -> list[Result]:
+    """Measure the scenarios with these names on an existing world."""
+    selected = [one for one in scenarios.SCENARIOS if one.kind == world.kind and one.name in names]
+    return measure_all(url, world, selected, repetition)
 
 
 def measure_paths(
-    url: str, world: worlds.World, paths: dict[str, str], effort: Effort
+    url: str, world: worlds.World, paths: dict[str, str], repetition: Repetition
 ) -> list[Result]:
-    """Measure requests for these paths, by their names, on a world that was built."""
-    wanted = [scenarios.read(name, path, world.kind) for name, path in paths.items()]
-    return measure_all(url, world, wanted, effort)
+    """Measure GET requests on an existing world.
+
+    :param paths: the paths by their names
+    """
+    selected = [scenarios.read(name, path, world.kind) for name, path in paths.items()]
+    return measure_all(url, world, selected, repetition)
 
 
 def measure_all(
-    url: str, world: worlds.World, wanted: Sequence[scenarios.Scenario], effort: Effort
+    url: str, world: worlds.World, selected: Sequence[scenarios.Scenario], repetition: Repetition
 ) -> list[Result]:
-    """Measure scenarios on a world that was built."""
+    """Measure scenarios on an existing world."""
     service = Service(url)
-    results = [_measure(service, world, one, effort) for one in wanted]
+    results = [_measure(service, world, one, repetition) for one in selected]
     service.engine.dispose()
     return results
 
 
 def _measure(
-    service: Service, world: worlds.World, scenario: scenarios.Scenario, effort: Effort
+    service: Service, world: worlds.World, scenario: scenarios.Scenario, repetition: Repetition
 ) -> Result:
     for number in range(WARM_UP):
         for request in scenario.prepare(service.send, world, number):
@@ -95,11 +100,11 @@ def _measure(
     requests = scenario.prepare(service.send, world, WARM_UP)
     with service.metered() as cost:
         size = sum(len(service.send(request)) for request in requests)
-    _forget_peak()
+    _reset_peak()
     walls: list[float] = []
     cpus: list[float] = []
-    deadline = time.monotonic() + effort.seconds
-    while len(walls) < effort.rounds and not (walls and time.monotonic() > deadline):
+    deadline = time.monotonic() + repetition.seconds
+    while len(walls) < repetition.rounds and not (walls and time.monotonic() > deadline):
         requests = scenario.prepare(service.send, world, WARM_UP + 1 + len(walls))
         wall, cpu = time.perf_counter(), time.process_time()
         for request in requests:
@@ -122,14 +127,14 @@ def _measure(
     )
 
 
-def _forget_peak() -> None:
-    """Let the peak of memory be that of now. Other systems than Linux cannot forget."""
+def _reset_peak() -> None:
+    """Reset the peak of the memory to the current memory; only Linux can do that."""
     with contextlib.suppress(OSError):
         Path('/proc/self/clear_refs').write_text('5')
 
 
 def _peak_mib() -> float:
-    """The most memory that this process had in RAM at a time."""
+    """Return the peak of the resident memory of this process in MiB."""
     with contextlib.suppress(OSError):
         for line in Path('/proc/self/status').read_text().splitlines():
             if line.startswith('VmHWM:'):

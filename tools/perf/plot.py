@@ -1,8 +1,8 @@
-"""Draw what `tools.perf.scale` measured: ``python -m tools.perf.plot CSV ... --output FOLDER``.
+"""Draw the results of `tools.perf.scale`: ``python -m tools.perf.plot CSV ... --output FOLDER``.
 
-The SVG files are those of doc/source/admin/performance.rst. They show the least of the times of
-each request: what else the machine did meanwhile falls out. matplotlib, which only this needs, is
-not among the requirements of the project: `tox -e perf-plot` installs it.
+Writes the SVG files of doc/source/admin/performance.rst. They show the minimum time of each
+request, because the minimum is least affected by other processes. Only this tool needs matplotlib;
+`tox -e perf-plot` installs it.
 """
 
 import argparse
@@ -27,10 +27,10 @@ _STYLE = {
     'grid.alpha': 0.3,
     'legend.frameon': False,
     'legend.fontsize': 8,
-    'svg.fonttype': 'none',  # text stays text
-    'svg.hashsalt': 'placement',  # the same data gives the same file
+    'svg.fonttype': 'none',  # text is written as text
+    'svg.hashsalt': 'placement',  # the same data produces the same file
 }
-_WORK_FOLLOWS_ANSWER = (
+_GROWS_WITH_RESPONSE = (
     'provider: inventories',
     'candidates: limit=10',
     'candidates: limit=1000',
@@ -38,7 +38,7 @@ _WORK_FOLLOWS_ANSWER = (
     'claim',
     'register a host, 4 requests',
 )
-_WORK_FOLLOWS_CLOUD = (
+_GROWS_WITH_CLOUD = (
     'providers: that fit, trait',
     'providers: all',
     'project usages',
@@ -47,11 +47,17 @@ _WORK_FOLLOWS_CLOUD = (
 
 
 def main() -> None:
+    """Draw all diagrams of the CSV files."""
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.plot', description='Draw how the cost of requests grows.'
+        prog='python -m tools.perf.plot',
+        description='Draw how the cost of requests grows with the data.',
     )
-    parser.add_argument('data', type=Path, nargs='+', metavar='CSV')
-    parser.add_argument('--output', type=Path, required=True, metavar='FOLDER')
+    parser.add_argument(
+        'data', type=Path, nargs='+', metavar='CSV', help='files of tools.perf.scale'
+    )
+    parser.add_argument(
+        '--output', type=Path, required=True, metavar='FOLDER', help='directory of the SVG files'
+    )
     options = parser.parse_args()
     points: list[Point] = []
     for path in options.data:
@@ -61,18 +67,18 @@ def main() -> None:
     mpl.use('svg')
     with mpl.rc_context(_STYLE):
         for engine in sorted({point['engine'] for point in points}):
-            own = [point for point in points if point['engine'] == engine]
-            draw_hosts(own, options.output / f'performance-hosts-{engine}.svg')
+            of_engine = [point for point in points if point['engine'] == engine]
+            draw_hosts(of_engine, options.output / f'performance-hosts-{engine}.svg')
         draw_limits(points, options.output / 'performance-limit.svg')
         draw_widths(points, options.output / 'performance-width.svg')
 
 
 def draw_hosts(points: list[Point], path: Path) -> None:
-    """Two diagrams: what does not depend on the number of hosts, and what does."""
+    """Draw two diagrams: costs that do not depend on the number of hosts, and costs that do."""
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
     for axis, title, names in (
-        (axes[0], 'Work that follows the answer', _WORK_FOLLOWS_ANSWER),
-        (axes[1], 'Work that follows the cloud', _WORK_FOLLOWS_CLOUD),
+        (axes[0], 'Cost that depends on the response', _GROWS_WITH_RESPONSE),
+        (axes[1], 'Cost that depends on the number of hosts', _GROWS_WITH_CLOUD),
     ):
         for name in names:
             _line(axis, points, name, lambda point: point['scenario'], 'hosts')
@@ -82,12 +88,12 @@ def draw_hosts(points: list[Point], path: Path) -> None:
 
 
 def draw_limits(points: list[Point], path: Path) -> None:
-    """What `limit` costs, one line for each engine."""
+    """Draw the cost of `limit`, one line for each engine."""
     figure, axis = pyplot.subplots(figsize=(5.6, 3.8))
     limited = [
-        {**point, 'limit': found[1]}
+        {**point, 'limit': match[1]}
         for point in points
-        if (found := re.fullmatch(r'limit=(\d+)', point['scenario']))
+        if (match := re.fullmatch(r'limit=(\d+)', point['scenario']))
     ]
     for engine in sorted({point['engine'] for point in limited}):
         _line(axis, limited, engine, lambda point: point['engine'], 'limit')
@@ -97,7 +103,7 @@ def draw_limits(points: list[Point], path: Path) -> None:
 
 
 def draw_widths(points: list[Point], path: Path) -> None:
-    """What the number of children of a host costs, one line for each number of groups."""
+    """Draw the cost of the number of child providers, one line for each number of groups."""
     engines = sorted({point['engine'] for point in points})
     figure, axes = pyplot.subplots(1, len(engines), figsize=(4.6 * len(engines), 3.8), sharey=True)
     for axis, engine in zip(axes if len(engines) > 1 else [axes], engines, strict=True):
@@ -115,10 +121,16 @@ def draw_widths(points: list[Point], path: Path) -> None:
 def _line(
     axis: Any, points: Iterable[Point], name: str, named: Callable[[Point], str], along: str
 ) -> None:
-    found = sorted(
+    coordinates = sorted(
         (int(point[along]), float(point['least_ms'])) for point in points if named(point) == name
     )
-    axis.plot([x for x, _ in found], [y for _, y in found], marker='o', markersize=3, label=name)
+    axis.plot(
+        [x for x, _ in coordinates],
+        [y for _, y in coordinates],
+        marker='o',
+        markersize=3,
+        label=name,
+    )
 
 
 def _finish(axis: Any, title: str, along: str) -> None:
@@ -130,7 +142,7 @@ def _finish(axis: Any, title: str, along: str) -> None:
 
 def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
-    # Without a date the same data gives the same file.
+    # Without a date, the same data produces the same file.
     figure.savefig(path, metadata={'Date': None})
     pyplot.close(figure)
     path.write_text('\n'.join(line.rstrip() for line in path.read_text().splitlines()) + '\n')

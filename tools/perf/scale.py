@@ -1,15 +1,15 @@
-"""Measure how cost grows: ``python -m tools.perf.scale``, run at the top of the source tree.
+"""Measure how the cost grows: ``python -m tools.perf.scale``, run at the top of the source tree.
 
-With the number of hosts, with the width of trees, and with ``limit``. What was measured is written
-to a CSV file, one line for each point; `tools.perf.plot` draws it. The largest world takes a while
-to build: its consumers are counted in millions.
+Measures the cost for different numbers of hosts, widths of trees, and values of ``limit``. The tool
+writes the results to a CSV file, one line for each point; `tools.perf.plot` draws them. The largest
+world has millions of consumers, so its creation takes long.
 """
 
 import argparse
 from collections.abc import Iterator
 import contextlib
 import csv
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 import sys
 
@@ -18,7 +18,7 @@ from tools.perf import __main__ as perf
 from tools.perf import databases, measure, scenarios, worlds
 from tools.perf.worlds import World
 
-# Scenarios whose cost is followed from small clouds to large ones.
+# The scenarios that are measured on clouds of different sizes.
 BY_HOSTS = (
     'provider: inventories',
     'providers: by name',
@@ -37,42 +37,58 @@ LIMITS = (1, 10, 30, 100, 300, 1000, 3000, 10000)
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 WIDE_HOSTS = 100
 
-# A world, and what is measured on it: scenarios by name, or paths by a name for them.
-Plan = tuple[str, World, list[str], dict[str, str]]
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The measurements on a world.
+
+    :param name: the name of the database
+    :param scenarios: the names of the scenarios to measure
+    :param paths: the paths to measure, by their names
+    """
+
+    name: str
+    world: World
+    scenarios: tuple[str, ...] = ()
+    paths: dict[str, str] = field(default_factory=dict)
 
 
 def main() -> int:
+    """Measure all points, write them to a file, and return the exit status."""
     options = _parse()
     try:
         results = list(_run(options))
-    except (with_database.ServerStartError, worlds.NotEmpty) as error:
+    except (with_database.ServerStartError, worlds.NotEmptyError) as error:
         print(f'perf.scale: {error}', file=sys.stderr)
         return 1
     with options.output.open('w', newline='') as file:
         writer = csv.DictWriter(file, list(results[0]), lineterminator='\n')
         writer.writeheader()
         writer.writerows(results)
-    print(f'Written to {options.output}; measured on {perf.machine()}')
+    print(f'Wrote {options.output}; machine: {perf.machine()}')
     return 0
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.scale', description='Measure how the cost of requests grows.'
+        prog='python -m tools.perf.scale',
+        description='Measure how the cost of requests grows with the data.',
     )
-    parser.add_argument('--engine', choices=databases.ENGINES, default='sqlite')
+    parser.add_argument(
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+    )
     parser.add_argument(
         '--database',
         metavar='URL',
-        help='use databases that exist; {name} in it becomes the name of a world, and one that '
-        'has hosts already is taken to be the world of an earlier run',
+        help='use existing databases; {name} in the URL is replaced by the name of the world; a '
+        'database with hosts is used as the world of an earlier run',
     )
     parser.add_argument(
-        '--hosts', type=int, nargs='+', default=[1000, 10_000, 100_000], help='sizes of the cloud'
+        '--hosts', type=int, nargs='+', default=[1000, 10_000, 100_000], help='numbers of hosts'
     )
-    parser.add_argument('--rounds', type=int, default=7, help='times that each request is made')
-    parser.add_argument('--seconds', type=float, default=20, help='at most for each request')
-    parser.add_argument('--output', type=Path, required=True, metavar='CSV')
+    parser.add_argument('--rounds', type=int, default=7, help='repetitions of each request')
+    parser.add_argument('--seconds', type=float, default=20, help='time limit for each request')
+    parser.add_argument('--output', type=Path, required=True, metavar='CSV', help='file to write')
     return parser.parse_args()
 
 
@@ -80,41 +96,39 @@ def _plans(sizes: list[int]) -> Iterator[Plan]:
     middle = sorted(sizes)[len(sizes) // 2]
     for hosts in sizes:
         paths = {f'limit={limit}': scenarios.limited(limit) for limit in LIMITS}
-        yield (
-            f'flat_{hosts}',
-            World('flat', hosts),
-            list(BY_HOSTS),
-            paths if hosts == middle else {},
+        yield Plan(
+            f'flat_{hosts}', World('flat', hosts), BY_HOSTS, paths if hosts == middle else {}
         )
     for width in WIDTHS:
         world = World('pci', WIDE_HOSTS, devices=width)
-        # A tree of one device has nothing for two.
+        # A tree with one device has no candidate for two devices.
         counts = [count for count in (1, 2, 4) if count <= width]
-        yield (
-            f'pci_{width}',
-            world,
-            [],
-            {f'{count} of them, limit=100': scenarios.devices(count, 100) for count in counts},
-        )
+        paths = {f'{count} of them, limit=100': scenarios.devices(count, 100) for count in counts}
+        yield Plan(f'pci_{width}', world, paths=paths)
 
 
 def _run(options: argparse.Namespace) -> Iterator[dict[str, object]]:
-    effort = measure.Effort(options.rounds, options.seconds)
+    repetition = measure.Repetition(options.rounds, options.seconds)
     with contextlib.ExitStack() as stack:
         engine, make = options.engine, None
         if options.database:
             engine = options.database.partition(':')[0].partition('+')[0]
         else:
             make = stack.enter_context(databases.private(engine))
-        for name, world, names, paths in _plans(options.hosts):
+        for plan in _plans(options.hosts):
+            name, world = plan.name, plan.world
             url = make(name) if make else options.database.format(name=name)
             try:
-                measure.apart(measure.build, url, world, False)
-            except worlds.NotEmpty:
+                measure.in_new_process(measure.build, url, world, False)
+            except worlds.NotEmptyError:
                 if make:
                     raise
-            results = measure.apart(measure.measure, url, world, names, effort)
-            results += measure.apart(measure.measure_paths, url, world, paths, effort)
+            results = measure.in_new_process(
+                measure.measure, url, world, plan.scenarios, repetition
+            )
+            results += measure.in_new_process(
+                measure.measure_paths, url, world, plan.paths, repetition
+            )
             for result in results:
                 print(
                     f'{name:14} {result.scenario:44} {result.ms:10.2f} ms '

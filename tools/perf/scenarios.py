@@ -1,4 +1,4 @@
-"""What is asked of each world."""
+"""The requests that are measured on each world."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,15 @@ from tools.perf import worlds
 from tools.perf.service import Request
 from tools.perf.worlds import World, name_based
 
-Ask = Callable[[Request], bytes]
-# Gives the requests that are measured together; what has to be there before, it asks for itself.
-Round = Callable[[Ask, World, int], Sequence[Request]]
+Send = Callable[[Request], bytes]
+# Returns the requests of one repetition, which are measured together. The function itself sends the
+# requests that create their preconditions.
+Round = Callable[[Send, World, int], Sequence[Request]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A request, or a few that belong together, on a kind of world."""
+    """A request, or several requests that are measured together, on a kind of world."""
 
     name: str
     kind: str
@@ -27,9 +28,13 @@ class Scenario:
 
 
 def _read(name: str, path: str, kind: str = 'flat') -> Scenario:
-    """A GET. `{host}` in the path becomes the uuid of a host, another one each round."""
+    """Return the scenario of a GET request.
 
-    def prepare(ask: Ask, world: World, number: int) -> Sequence[Request]:
+    :param path: `{host}`, `{name}` and `{consumer}` are replaced by those of a different host in
+        each repetition
+    """
+
+    def prepare(_send: Send, world: World, number: int) -> Sequence[Request]:
         host = number * 7 + 1
         consumer = name_based(f'consumer-{host % (world.hosts * world.consumers // 2)}')
         name = f'host-{host % world.hosts:06d}'
@@ -51,28 +56,28 @@ def _claim_body(
     }
 
 
-# A database may be measured on again: what was made there keeps its names.
+# A database can be used for several runs, so the names of new rows contain the run.
 _RUN = uuid_lib.uuid4().hex[:8]
 _AMOUNTS = {'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1}
 
 
 def claim(host: str, consumer: str) -> Request:
-    """A small claim of a new consumer."""
+    """Return a small claim of a new consumer."""
     return Request('PUT', f'/allocations/{consumer}', _claim_body({host: _AMOUNTS}))
 
 
-def _claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
+def _claim(_send: Send, world: World, number: int) -> Sequence[Request]:
     return [claim(world.host(number), name_based(f'claim-{_RUN}-{number}'))]
 
 
-def _first_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    """The first claim of a project that Placement has not heard of."""
+def _first_claim(_send: Send, world: World, number: int) -> Sequence[Request]:
+    """Claim for a project that does not exist yet."""
     body = _claim_body({world.host(number): _AMOUNTS}, project=f'new-project-{_RUN}-{number}')
     return [Request('PUT', f'/allocations/{name_based(f"first-claim-{_RUN}-{number}")}', body)]
 
 
-def _wide_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    """A claim of four providers of one tree."""
+def _wide_claim(_send: Send, world: World, number: int) -> Sequence[Request]:
+    """Claim from four providers of one tree."""
     host = f'host-{number % world.hosts:06d}'
     shares = {
         name_based(host): {'DISK_GB': 1},
@@ -84,58 +89,60 @@ def _wide_claim(ask: Ask, world: World, number: int) -> Sequence[Request]:
     return [Request('PUT', f'/allocations/{uuid}', _claim_body(shares))]
 
 
-def _release(ask: Ask, world: World, number: int) -> Sequence[Request]:
+def _release(send: Send, world: World, number: int) -> Sequence[Request]:
     path = f'/allocations/{name_based(f"release-{_RUN}-{number}")}'
-    ask(Request('PUT', path, _claim_body({world.host(number): _AMOUNTS})))
+    send(Request('PUT', path, _claim_body({world.host(number): _AMOUNTS})))
     return [Request('DELETE', path)]
 
 
-def _move(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    """An instance gets another host, and its migration what it had on the first."""
+def _move(send: Send, world: World, number: int) -> Sequence[Request]:
+    """Move the allocations of an instance to its migration, and claim from another host."""
     instance, migration = (
         name_based(f'instance-{_RUN}-{number}'),
         name_based(f'migration-{_RUN}-{number}'),
     )
     here, there = {world.host(number): _AMOUNTS}, {world.host(number + 1): _AMOUNTS}
-    ask(Request('PUT', f'/allocations/{instance}', _claim_body(here)))
+    send(Request('PUT', f'/allocations/{instance}', _claim_body(here)))
     body = {instance: _claim_body(there, generation=1), migration: _claim_body(here)}
     return [Request('POST', '/allocations', body)]
 
 
-def _reshape(ask: Ask, world: World, number: int) -> Sequence[Request]:
-    """Processors and memory go from a host to a new child, with the claims of ten consumers."""
+def _reshape(send: Send, _world: World, number: int) -> Sequence[Request]:
+    """Move VCPU and MEMORY_MB of a host to a new child, with the allocations of ten consumers."""
     root, child = (
         name_based(f'reshaped-{_RUN}-{number}'),
         name_based(f'reshaped-{_RUN}-{number}-node'),
     )
-    ask(Request('POST', '/resource_providers', {'name': f'reshaped-{_RUN}-{number}', 'uuid': root}))
-    stock = {name: {'total': 1_000_000} for name in _AMOUNTS}
-    ask(Request('PUT', f'/resource_providers/{root}/inventories', _stock_body(stock)))
+    send(
+        Request('POST', '/resource_providers', {'name': f'reshaped-{_RUN}-{number}', 'uuid': root})
+    )
+    inventories = {name: {'total': 1_000_000} for name in _AMOUNTS}
+    send(Request('PUT', f'/resource_providers/{root}/inventories', _inventories_body(inventories)))
     consumers = [name_based(f'reshaped-{_RUN}-{number}-{consumer}') for consumer in range(10)]
     claims = {consumer: _claim_body({root: _AMOUNTS}) for consumer in consumers}
-    ask(Request('POST', '/allocations', claims))
-    below = {'name': f'{child}-node', 'uuid': child, 'parent_provider_uuid': root}
-    ask(Request('POST', '/resource_providers', below))
+    send(Request('POST', '/allocations', claims))
+    child_body = {'name': f'{child}-node', 'uuid': child, 'parent_provider_uuid': root}
+    send(Request('POST', '/resource_providers', child_body))
     moved = {root: {'DISK_GB': 1}, child: {'VCPU': 1, 'MEMORY_MB': 64}}
-    generation = orjson.loads(ask(Request('GET', f'/resource_providers/{root}')))['generation']
+    generation = orjson.loads(send(Request('GET', f'/resource_providers/{root}')))['generation']
     body = {
         'inventories': {
-            root: _stock_body({'DISK_GB': stock['DISK_GB']}, generation),
-            child: _stock_body({name: stock[name] for name in ('VCPU', 'MEMORY_MB')}),
+            root: _inventories_body({'DISK_GB': inventories['DISK_GB']}, generation),
+            child: _inventories_body({name: inventories[name] for name in ('VCPU', 'MEMORY_MB')}),
         },
         'allocations': {consumer: _claim_body(moved, generation=1) for consumer in consumers},
     }
     return [Request('POST', '/reshaper', body)]
 
 
-def _stock_body(records: dict[str, Any], generation: int = 0) -> dict[str, Any]:
-    return {'resource_provider_generation': generation, 'inventories': records}
+def _inventories_body(inventories: dict[str, Any], generation: int = 0) -> dict[str, Any]:
+    return {'resource_provider_generation': generation, 'inventories': inventories}
 
 
-def _register(ask: Ask, world: World, number: int) -> Sequence[Request]:
+def _register(_send: Send, _world: World, number: int) -> Sequence[Request]:
     uuid = name_based(f'registered-{_RUN}-{number}')
     path = f'/resource_providers/{uuid}'
-    stock = {'VCPU': {'total': 8}, 'MEMORY_MB': {'total': 9999}, 'DISK_GB': {'total': 99}}
+    inventories = {'VCPU': {'total': 8}, 'MEMORY_MB': {'total': 9999}, 'DISK_GB': {'total': 99}}
     traits = {
         'resource_provider_generation': 1,
         'traits': ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'COMPUTE_NODE'],
@@ -148,7 +155,7 @@ def _register(ask: Ask, world: World, number: int) -> Sequence[Request]:
         Request(
             'POST', '/resource_providers', {'name': f'registered-{_RUN}-{number}', 'uuid': uuid}
         ),
-        Request('PUT', f'{path}/inventories', _stock_body(stock)),
+        Request('PUT', f'{path}/inventories', _inventories_body(inventories)),
         Request('PUT', f'{path}/traits', traits),
         Request('PUT', f'{path}/aggregates', aggregates),
     ]
@@ -159,13 +166,13 @@ _LARGE = '/allocation_candidates?resources=VCPU:1,MEMORY_MB:261000'
 
 
 def devices(count: int, limit: int) -> str:
-    """The path that asks for a server with devices."""
+    """Return the path that requests candidates for a server with devices."""
     groups = ''.join(f'&resources_d{n}={worlds.DEVICE}:1' for n in range(count))
     return f'{_PLAIN}{groups}&group_policy=none&limit={limit}'
 
 
 def limited(limit: int) -> str:
-    """The path that asks for some hosts for a plain server."""
+    """Return the path that requests candidates for a server without devices."""
     return f'{_PLAIN}&limit={limit}'
 
 
@@ -222,17 +229,17 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def named(text: str) -> list[Scenario]:
-    """The scenarios whose kind and name, written 'kind: name', have this text in them."""
+    """Return the scenarios that contain a text in 'kind: name'."""
     return [one for one in SCENARIOS if text in f'{one.kind}: {one.name}']
 
 
 def read(name: str, path: str, kind: str) -> Scenario:
-    """A scenario of somebody else."""
+    """Return the scenario of a GET request that is not in `SCENARIOS`."""
     return _read(name, path, kind)
 
 
 def kinds_of(scenarios: Sequence[Scenario]) -> list[tuple[str, list[Scenario]]]:
-    """The scenarios by the kind of world that they are asked of, in the order of the worlds."""
+    """Return the scenarios by the kind of their world, in the order of `worlds.KINDS`."""
     return [
         (kind, list(group))
         for kind, group in itertools.groupby(

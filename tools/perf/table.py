@@ -1,7 +1,7 @@
-"""Put the results of several engines side by side: ``python -m tools.perf.table NAME=JSON ...``.
+"""Print the results of several engines in one table: ``python -m tools.perf.table NAME=JSON ...``.
 
-Takes files that `tools.perf --json` wrote and prints CSV, as doc/source/admin/performance.rst
-includes it. Statements, sizes, time in Python and memory are those of the first file.
+Reads files of `tools.perf --json` and prints the CSV table of doc/source/admin/performance.rst.
+Statements, sizes, the time in Python and the memory are from the first file.
 """
 
 import argparse
@@ -15,22 +15,32 @@ Result = dict[str, Any]
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(
         prog='python -m tools.perf.table', description='Compare measurements of several engines.'
     )
-    parser.add_argument('columns', nargs='+', metavar='NAME=JSON')
+    parser.add_argument('columns', nargs='+', metavar='NAME=JSON', help='column and its file')
     columns = dict(column.split('=', 1) for column in parser.parse_args().columns)
-    found = {name: _read(Path(path)) for name, path in columns.items()}
-    first = next(iter(found.values()))
+    results_by_name = {name: _read(Path(path)) for name, path in columns.items()}
+    first = next(iter(results_by_name.values()))
     writer = csv.writer(sys.stdout, lineterminator='\n')
     writer.writerow(
-        ['Request', 'Statements', 'KiB', *(f'{name} ms' for name in found), 'in Python ms', 'MiB']
+        [
+            'Request',
+            'Statements',
+            'KiB',
+            *(f'{name} ms' for name in results_by_name),
+            'in Python ms',
+            'MiB',
+        ]
     )
     world = ''
     for key, result in first.items():
         if result['world'] != world:
             world = result['world']
-            writer.writerow([f'**{world}, {result["hosts"]:,} hosts**', *[''] * (len(found) + 4)])
+            writer.writerow(
+                [f'**{world}, {result["hosts"]:,} hosts**', *[''] * (len(results_by_name) + 4)]
+            )
         writer.writerow(
             [
                 result['scenario'],
@@ -38,7 +48,7 @@ def main() -> None:
                 _short(result['bytes'] / 1024),
                 *(
                     _short(results[key]['ms']) if key in results else ''
-                    for results in found.values()
+                    for results in results_by_name.values()
                 ),
                 _short(result['cpu_ms']),
                 round(result['peak_mib']),
@@ -52,7 +62,7 @@ def _read(path: Path) -> dict[tuple[str, str], Result]:
 
 
 def _short(number: float) -> str:
-    """A number with about two digits that mean something."""
+    """Format a number with about two significant digits."""
     return f'{number:.1f}' if number < 10 else f'{number:,.0f}'
 
 

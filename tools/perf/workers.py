@@ -1,8 +1,8 @@
-"""Measure what processes and threads bring: ``python -m tools.perf.workers``.
+"""Measure the throughput of processes and threads: ``python -m tools.perf.workers``.
 
-Every thread of every process asks one thing after another for some seconds, on a flat world. The
-application is called without a web server, so the numbers are those of the service and its
-database; both share the cores of this machine.
+Every thread of every process sends requests for some seconds, on a flat world. There is no web
+server, so the numbers are the throughput of the service and its database, which share the cores of
+this machine.
 """
 
 import argparse
@@ -23,12 +23,13 @@ THREADS = (1, 2, 4, 8)
 
 
 def main() -> int:
+    """Print the table of all numbers of processes and threads; return the exit status."""
     options = _parse()
     world = World('flat', options.hosts)
     try:
         with databases.private(options.engine) as make:
             url = make('flat')
-            measure.apart(measure.build, url, world, False)
+            measure.in_new_process(measure.build, url, world, False)
             print(f'{"processes":>10} {"threads":>8} {"claims/s":>9} {"candidates/s":>13}')
             for processes in options.processes:
                 for threads in options.threads:
@@ -47,20 +48,26 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.workers', description='Measure what workers bring.'
+        prog='python -m tools.perf.workers', description='Measure the throughput of workers.'
     )
-    parser.add_argument('--engine', choices=databases.ENGINES, default='sqlite')
-    parser.add_argument('--hosts', type=int, default=1000)
-    parser.add_argument('--seconds', type=float, default=5, help='for each of the numbers')
-    parser.add_argument('--processes', type=int, nargs='+', default=PROCESSES)
-    parser.add_argument('--threads', type=int, nargs='+', default=THREADS)
+    parser.add_argument(
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+    )
+    parser.add_argument('--hosts', type=int, default=1000, help='number of hosts')
+    parser.add_argument('--seconds', type=float, default=5, help='time of each measurement')
+    parser.add_argument(
+        '--processes', type=int, nargs='+', default=PROCESSES, help='numbers of processes'
+    )
+    parser.add_argument(
+        '--threads', type=int, nargs='+', default=THREADS, help='numbers of threads'
+    )
     return parser.parse_args()
 
 
 def _rate(url: str, world: World, name: str, processes: int, threads: int, seconds: float) -> float:
-    """Requests in a second that all threads of all processes are answered together."""
+    """Return the number of requests per second of all threads of all processes together."""
     context = multiprocessing.get_context('spawn')
-    # Starting takes a while, and none shall begin before all are ready.
+    # All processes begin at the same time, after each of them has started.
     ready = context.Manager().Barrier(processes)
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         jobs = [
@@ -88,7 +95,7 @@ def _work(
     begin = time.monotonic()
     deadline = begin + seconds
 
-    def ask(thread: int) -> int:
+    def run(thread: int) -> int:
         number = 0
         while time.monotonic() < deadline:
             service.send(_request(world, name, f'{label}-{thread}', number))
@@ -96,15 +103,15 @@ def _work(
         return number
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        answered: Sequence[int] = list(pool.map(ask, range(threads)))
-    return sum(answered) / (time.monotonic() - begin)
+        counts: Sequence[int] = list(pool.map(run, range(threads)))
+    return sum(counts) / (time.monotonic() - begin)
 
 
 def _request(world: World, name: str, label: str, number: int) -> Request:
     if name == 'candidates':
         return Request('GET', scenarios.limited(10))
     uuid = name_based(f'{label}-{number}')
-    # Spread, so that they seldom meet.
+    # The claims are distributed over the hosts, so that they seldom conflict.
     host = world.host(int(uuid[:8], 16))
     return scenarios.claim(host, uuid)
 

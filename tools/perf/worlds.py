@@ -1,13 +1,14 @@
-"""Clouds to measure on. The same parameters give the same rows, uuids included.
+"""Generates the clouds of the measurements. The same parameters generate the same rows and uuids.
 
-flat    hosts with processors, memory and disk
-numa    hosts with disk; below each two NUMA nodes with processors and memory; below each of those
-        two network interfaces with virtual functions
-pci     flat hosts with a number of devices below them, each a provider of its own
-shared  hosts without disk; one provider shares its disk with 50 of them, through an aggregate
+flat    hosts with VCPU, MEMORY_MB and DISK_GB
+numa    hosts with DISK_GB and two child providers (NUMA nodes) with VCPU and MEMORY_MB; each node
+        has two child providers (network interfaces) with SRIOV_NET_VF
+pci     flat hosts with a number of devices, each of which is a child provider
+shared  hosts without DISK_GB; one sharing provider shares its DISK_GB with 50 hosts
 
-A host in 100 has a rare trait, another one in 100 is empty and has a smaller disk. All others hold
-some consumers. The rows go straight into the tables: through the API it would take hours.
+One host in 100 has a rare trait. One other host in 100 has no allocations and a smaller disk. All
+other hosts have consumers. The rows are inserted into the tables directly, because creating them
+through the API takes hours.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ _NAMESPACE = uuid.UUID('6ba7b8f1-0000-4000-8000-000000000000')
 _MOMENT = datetime.datetime(2026, 1, 1)
 _HOSTS_AT_ONCE = 250
 _SHARING = 'MISC_SHARES_VIA_AGGREGATE'
-# In this order no row refers to one that is not there yet.
+# In this order, each row refers only to existing rows.
 _TABLES = (
     models.projects,
     models.users,
@@ -47,13 +48,13 @@ _TABLES = (
     models.consumers,
     models.allocations,
 )
-_WITH_OWN_IDS = _TABLES[:5]
+_WITH_GIVEN_IDS = _TABLES[:5]  # the rows have explicit ids, which bypass the sequences
 
 Rows = dict[str, list[dict[str, Any]]]
 
 
-class NotEmpty(Exception):
-    """The database has providers, of which nobody said that they may go."""
+class NotEmptyError(Exception):
+    """The database has resource providers that are not to be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,43 +63,43 @@ class World:
 
     kind: str
     hosts: int
-    consumers: int = 10  # of each host
-    devices: int = 8  # of each host of a pci world
+    consumers: int = 10  # for each host
+    devices: int = 8  # for each host of a pci world
 
     def host(self, number: int) -> str:
-        """The uuid of a host; any number will do."""
+        """Return the uuid of a host; numbers beyond the last host start again with the first."""
         return name_based(f'host-{number % self.hosts:06d}')
 
 
 def name_based(name: str) -> str:
-    """A uuid that is the same whenever it is asked for by the same name."""
+    """Return a uuid that depends only on the name."""
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def build(engine: sa.Engine, world: World, erase: bool = False) -> None:
-    """Fill the tables of a database, which has its standard traits and classes already.
+    """Fill the tables of a database that has the standard traits and resource classes.
 
-    :param erase: delete the providers, consumers and allocations that are there
-    :raises NotEmpty: there are some, and they may not be deleted
+    :param erase: whether to delete the existing providers, consumers and allocations
+    :raises NotEmptyError: there are providers, and `erase` is false
     """
     with engine.begin() as conn:
         if erase:
             _erase(conn)
         elif conn.execute(sa.select(models.resource_providers.c.id).limit(1)).first():
-            raise NotEmpty('The database has resource providers already')
+            raise NotEmptyError('The database already has resource providers')
         names = _Names(conn)
     for rows in _rows(world, names):
         with engine.begin() as conn:
             for table in _TABLES:
                 if rows[table.name]:
                     conn.execute(sa.insert(table), rows[table.name])
-    _settle(engine)
+    _update_statistics(engine)
 
 
 class _Names:
-    """Ids of the resource classes and traits, among them those that are made here."""
+    """The ids of the resource classes and traits by name; creates the custom ones."""
 
-    def __init__(self, conn: sa.Connection):
+    def __init__(self, conn: sa.Connection) -> None:
         self.classes = self._ids(conn, models.resource_classes, [DEVICE], first=10_000)
         self.traits = self._ids(conn, models.traits, [RARE, *RACKS])
 
@@ -106,14 +107,14 @@ class _Names:
     def _ids(
         conn: sa.Connection, table: sa.Table, custom: list[str], first: int | None = None
     ) -> dict[str, int]:
-        every = sa.select(table.c.name, table.c.id)
-        present = {row[0] for row in conn.execute(every)}
-        missing: list[dict[str, Any]] = [{'name': name} for name in custom if name not in present]
+        query = sa.select(table.c.name, table.c.id)
+        existing = {row[0] for row in conn.execute(query)}
+        missing: list[dict[str, Any]] = [{'name': name} for name in custom if name not in existing]
         if first is not None:
             missing = [{**row, 'id': first + number} for number, row in enumerate(missing)]
         if missing:
             conn.execute(sa.insert(table), missing)
-        return {row[0]: row[1] for row in conn.execute(every)}
+        return {row[0]: row[1] for row in conn.execute(query)}
 
 
 def _erase(conn: sa.Connection) -> None:
@@ -123,14 +124,14 @@ def _erase(conn: sa.Connection) -> None:
         conn.execute(sa.delete(table))
 
 
-def _settle(engine: sa.Engine) -> None:
-    """Let the server look at its new tables, as it does by itself sooner or later."""
+def _update_statistics(engine: sa.Engine) -> None:
+    """Update the statistics of the server and its sequences, as they are in production."""
     with engine.connect().execution_options(isolation_level='AUTOCOMMIT') as conn:
         if engine.dialect.name == 'mysql':
             names = ', '.join(table.name for table in _TABLES)
             conn.exec_driver_sql(f'ANALYZE TABLE {names}').all()
         elif engine.dialect.name == 'postgresql':
-            for table in _WITH_OWN_IDS:
+            for table in _WITH_GIVEN_IDS:
                 sequence = sa.func.pg_get_serial_sequence(table.name, 'id')
                 last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
                 conn.execute(sa.select(sa.func.setval(sequence, last)))
@@ -138,8 +139,8 @@ def _settle(engine: sa.Engine) -> None:
 
 
 def _rows(world: World, names: _Names) -> Iterator[Rows]:
-    """The rows of all tables, of some hosts at a time."""
-    yield _ground(world)
+    """Generate the rows of all tables, for some hosts at a time."""
+    yield _shared_rows(world)
     cloud = _Cloud(world, names)
     for number in range(world.hosts):
         cloud.add_host(number)
@@ -148,8 +149,8 @@ def _rows(world: World, names: _Names) -> Iterator[Rows]:
     yield cloud.take()
 
 
-def _ground(world: World) -> Rows:
-    """What hosts and consumers refer to."""
+def _shared_rows(world: World) -> Rows:
+    """Return the rows to which hosts and consumers refer."""
     rows = _empty()
     for number in range(1, PROJECTS + 1):
         rows['projects'].append(_stamped(id=number, external_id=f'project-{number}'))
@@ -171,62 +172,62 @@ def _stamped(**values: Any) -> dict[str, Any]:
 
 
 class _Cloud:
-    """Makes the rows of one host after the other."""
+    """Generates the rows of the hosts."""
 
-    def __init__(self, world: World, names: _Names):
+    def __init__(self, world: World, names: _Names) -> None:
         self._world = world
         self._names = names
         self._random = random.Random(_SEED)
         self._rows = _empty()
         self._providers = 0
         self._consumers = 0
-        self._disk = 0  # the provider that shares its disk at the moment
+        self._disk = 0  # the id of the sharing provider of the current hosts
 
     def take(self) -> Rows:
-        """The rows that were made since this was last asked for."""
+        """Return the rows since the previous call."""
         rows, self._rows = self._rows, _empty()
         return rows
 
     def add_host(self, number: int) -> None:
-        """Make a host with all that belongs to it."""
-        kind, idle = self._world.kind, number % 100 == 99
+        """Add a host with its child providers and consumers."""
+        kind, unused = self._world.kind, number % 100 == 99
         if kind == 'shared' and number % SHARED_BY == 0:
             self._add_pool(number // SHARED_BY)
         name = f'host-{number:06d}'
         root = self._add(name)
-        self._mark(root, COMMON, RACKS[number % 2], *([RARE] if number % 100 == 0 else []))
-        self._join(root, 1 + number % AGGREGATES)
+        self._add_traits(root, COMMON, RACKS[number % 2], *([RARE] if number % 100 == 0 else []))
+        self._add_aggregate(root, 1 + number % AGGREGATES)
         processors, disk = [root], root
         if kind == 'numa':
             processors = self._add_nodes(name, root)
         elif kind == 'pci':
             for device in range(self._world.devices):
-                self._stock(self._add(f'{name}-device-{device}', root, root), DEVICE, 1)
+                self._add_inventory(self._add(f'{name}-device-{device}', root, root), DEVICE, 1)
         elif kind == 'shared':
-            self._join(root, AGGREGATES + 1 + number // SHARED_BY)
+            self._add_aggregate(root, AGGREGATES + 1 + number // SHARED_BY)
             disk = self._disk
         if disk == root:
-            self._stock(root, 'DISK_GB', 2000 if idle else 4000, reserved=100)
+            self._add_inventory(root, 'DISK_GB', 2000 if unused else 4000, reserved=100)
         for provider in processors:
-            self._stock(provider, 'VCPU', 64 // len(processors), allocation_ratio=4.0)
-            self._stock(provider, 'MEMORY_MB', 262144 // len(processors), reserved=512)
-        for _ in range(0 if idle else self._world.consumers):
+            self._add_inventory(provider, 'VCPU', 64 // len(processors), allocation_ratio=4.0)
+            self._add_inventory(provider, 'MEMORY_MB', 262144 // len(processors), reserved=512)
+        for _ in range(0 if unused else self._world.consumers):
             self._add_consumer(self._random.choice(processors), disk)
 
     def _add_pool(self, number: int) -> None:
         self._disk = self._add(f'pool-{number:04d}')
-        self._mark(self._disk, _SHARING)
-        self._join(self._disk, AGGREGATES + 1 + number)
-        self._stock(self._disk, 'DISK_GB', 1_000_000)
+        self._add_traits(self._disk, _SHARING)
+        self._add_aggregate(self._disk, AGGREGATES + 1 + number)
+        self._add_inventory(self._disk, 'DISK_GB', 1_000_000)
 
     def _add_nodes(self, name: str, root: int) -> list[int]:
         nodes = []
         for node in range(2):
             nodes.append(self._add(f'{name}-node-{node}', root, root))
-            self._mark(nodes[-1], 'HW_NUMA_ROOT')
+            self._add_traits(nodes[-1], 'HW_NUMA_ROOT')
             for card in range(2):
                 interface = self._add(f'{name}-node-{node}-card-{card}', root, nodes[-1])
-                self._stock(interface, 'SRIOV_NET_VF', 8)
+                self._add_inventory(interface, 'SRIOV_NET_VF', 8)
         return nodes
 
     def _add(self, name: str, root: int | None = None, parent: int | None = None) -> int:
@@ -243,7 +244,7 @@ class _Cloud:
         )
         return self._providers
 
-    def _stock(
+    def _add_inventory(
         self,
         provider: int,
         resource_class: str,
@@ -264,13 +265,13 @@ class _Cloud:
             )
         )
 
-    def _mark(self, provider: int, *traits: str) -> None:
+    def _add_traits(self, provider: int, *traits: str) -> None:
         self._rows['resource_provider_traits'] += [
             _stamped(resource_provider_id=provider, trait_id=self._names.traits[trait])
             for trait in traits
         ]
 
-    def _join(self, provider: int, aggregate: int) -> None:
+    def _add_aggregate(self, provider: int, aggregate: int) -> None:
         self._rows['resource_provider_aggregates'].append(
             _stamped(resource_provider_id=provider, aggregate_id=aggregate)
         )
