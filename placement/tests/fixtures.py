@@ -1,4 +1,4 @@
-"""A database for a test."""
+"""The database fixture, also for tests of other projects."""
 
 import contextlib
 import os
@@ -18,21 +18,21 @@ from placement.tests import servers
 
 
 class _KeptSchema(provision.SchemaResource):
-    """Keeps the tables for the next test: on a server, making and dropping them is slow."""
+    """Keeps the tables for the next test, because a server creates and drops tables slowly."""
 
     def clean(self, resource: provision.Schema) -> None:
         servers.delete_all_rows(resource.database.engine)
 
 
 class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
-    """All tables, with the standard traits and classes, in the database that is configured.
+    """Creates all tables, standard traits and resource classes in the configured database.
 
-    The tables are made from the model, without migrations. The database becomes that of the
-    service until the fixture is cleaned up, which drops it again.
+    The tables are created from the models, without migrations. The service uses the database until
+    the cleanup of the fixture, which drops the tables.
 
-    :param conf_fixture: configuration to read `[placement_database]` from
-    :param set_config: register the option `connection` if need be and, where it has no value,
-        set it to a database in memory
+    :param conf_fixture: the configuration with `[placement_database]`
+    :param set_config: whether to register the option `connection` if it is not registered, and to
+        set it to a database in memory if it has no value
     """
 
     def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False):
@@ -40,13 +40,13 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         if set_config:
             self._set_connection(conf_fixture)
         super().__init__(url=conf_fixture.conf.placement_database.connection)
-        # oslo.db draws the name with `random`, which a test may have seeded.
+        # oslo.db generates the name with `random`, and a test may have set its seed.
         self.ident = uuid.uuid4().hex
         self.resource_key = (self.driver, self.__class__, self.ident)
         self._configured = self._configure(conf_fixture.conf)
 
     def _set_connection(self, conf_fixture: config_fixture.Config) -> None:
-        # A duplicate is the real option, with all its attributes.
+        # If the option is registered already, it is the real one with all its attributes.
         with contextlib.suppress(cfg.DuplicateOptError):
             conf_fixture.register_opt(cfg.StrOpt('connection'), group='placement_database')
         if conf_fixture.conf.placement_database.connection is not None:
@@ -58,14 +58,14 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         conf_fixture.config(connection=url, group='placement_database')
 
     def _configure(self, conf: cfg.ConfigOpts) -> enginefacade._TransactionContextManager:
-        # The service may have a database already, that of another fixture, which is in use.
+        # Another fixture may have configured the service, so its configuration is restored.
         configured = enginefacade.transaction_context()
-        put_back = db_api.placement_context_manager.patch_factory(configured)
+        restore = db_api.placement_context_manager.patch_factory(configured)
         try:
             db_api.configure.reset()
             db_api.configure(conf)
         finally:
-            put_back()
+            restore()
             db_api.configure.reset()
         return configured
 
@@ -73,8 +73,8 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         sync.reset()
         self.addCleanup(sync.reset)
         if self._lease is not None:
-            self.addCleanup(self._lease.give_back)
-        # Cleanups run backwards: the tables are dropped before the connections are.
+            self.addCleanup(self._lease.release)
+        # Cleanups run in reverse order: the tables are dropped before the connections are closed.
         self.addCleanup(self._dispose)
         super()._setUp()
         self._engine = db_api.get_placement_engine()
@@ -92,7 +92,7 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         return db_api.placement_context_manager
 
     def _generate_database_resource(self, _enginefacade: Any) -> provision.DatabaseResource:
-        # oslo.db first tries a server of its own choice at localhost, whatever the URL is.
+        # By default, oslo.db first tries to connect to a server on localhost, whatever the URL is.
         backends = provision.Backend.backends_by_database_type
         backend = provision.Backend(self.driver, self.url) if self.url else backends['sqlite']
         with mock.patch.dict(backends, {self.driver: backend}):

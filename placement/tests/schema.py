@@ -1,4 +1,4 @@
-"""Descriptions of database schemas, to be compared."""
+"""Describes database schemas so that they can be compared."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Description = dict[str, dict[str, Any]]
 
 
 def describe(engine: sa.Engine) -> Description:
-    """Describe every table: columns, keys, constraints and indexes, all in a stable order."""
+    """Return columns, keys, constraints and indexes of every table, in a stable order."""
     inspector = sa.inspect(engine)
     return {
         table: _describe_table(inspector, engine.dialect, table)

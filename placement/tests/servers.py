@@ -1,7 +1,7 @@
-"""Databases on a server that the test run has started (see tools/with_database.py).
+"""Databases on the server of the test run, which tools/with_database.py starts.
 
-A process that runs tests makes databases of its own there and uses each for many tests, one
-after the other. They go when the server goes.
+Each test process creates its own databases there and uses each of them for many tests, one after
+the other. tools/with_database.py deletes them together with the server.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
 
-# Names the URL of a database on the server from which others can be created.
+# The variable with the URL of a database from which other databases can be created.
 ADMIN_URL = 'PLACEMENT_TEST_DATABASE_URL'
 
 _numbers = itertools.count(1)
@@ -21,28 +21,31 @@ _free: dict[int, list[str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A database that belongs to one test for the moment; it may be empty or have tables."""
+    """A database that one test uses at a time; it is empty or has all tables."""
 
     url: str
 
-    def give_back(self) -> None:
-        """Let another test of this process use the database."""
+    def release(self) -> None:
+        """Make the database available to other tests of this process."""
         _free.setdefault(os.getpid(), []).append(self.url)
 
 
 def admin_url() -> sa.URL:
-    """The URL of the server of this run; a KeyError when there is none."""
+    """Return the administrative URL of the server of this run.
+
+    :raises KeyError: the run has no server
+    """
     return sa.make_url(os.environ[ADMIN_URL])
 
 
 def lease() -> Lease:
-    """Give a database that no other test uses, making one when there is none to spare."""
-    spare = _free.setdefault(os.getpid(), [])
-    return Lease(spare.pop() if spare else create())
+    """Return a database that no other test uses; create one if none is free."""
+    free = _free.setdefault(os.getpid(), [])
+    return Lease(free.pop() if free else create())
 
 
 def create() -> str:
-    """Make an empty database on the server of this run and give its URL."""
+    """Create an empty database on the server of this run and return its URL."""
     name = f'placement_{os.getpid()}_{next(_numbers)}'
     admin = admin_url()
     engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
@@ -54,7 +57,7 @@ def create() -> str:
 def delete_all_rows(engine: sa.Engine) -> None:
     """Delete every row of every table of the service."""
     with engine.begin() as conn:
-        # Providers refer to each other, and MySQL checks that row by row.
+        # Providers refer to each other, and MySQL checks foreign keys row by row.
         conn.execute(
             sa.update(models.resource_providers).values(
                 root_provider_id=None, parent_provider_id=None

@@ -1,4 +1,4 @@
-"""The fixtures that other projects' tests use, used as those do."""
+"""The fixtures for tests of other projects, used as those tests use them."""
 
 import logging
 import pathlib
@@ -20,20 +20,20 @@ from placement.tests.functional.fixtures import capture, placement
 
 
 class PlacementFixtureTest(base.BaseTestCase):
-    def ask(self, fixture: placement.PlacementFixture, path: str) -> requests.Response:
+    def get(self, fixture: placement.PlacementFixture, path: str) -> requests.Response:
         return requests.get(fixture.endpoint + path, headers={'X-Auth-Token': fixture.token})
 
     def names(self, fixture: placement.PlacementFixture) -> list[str]:
-        found = self.ask(fixture, '/resource_providers').json()['resource_providers']
-        return [provider['name'] for provider in found]
+        providers = self.get(fixture, '/resource_providers').json()['resource_providers']
+        return [provider['name'] for provider in providers]
 
     def create(self, fixture: placement.PlacementFixture, name: str) -> None:
-        answer = requests.post(
+        response = requests.post(
             fixture.endpoint + '/resource_providers',
             json={'name': name},
             headers={'X-Auth-Token': fixture.token},
         )
-        self.assertEqual(201, answer.status_code)
+        self.assertEqual(201, response.status_code)
 
     def test_arguments_are_attributes(self):
         fixture = placement.PlacementFixture('t', None, False, False, False)
@@ -49,7 +49,7 @@ class PlacementFixtureTest(base.BaseTestCase):
             ),
         )
 
-    def test_a_service_for_a_command_line_client(self):
+    def test_a_keystoneauth_adapter_can_use_the_service(self):
         fixture = self.useFixture(placement.PlacementFixture())
         client = adapter.Adapter(
             session.Session(auth=token_endpoint.Token(fixture.endpoint, fixture.token)),
@@ -67,60 +67,74 @@ class PlacementFixtureTest(base.BaseTestCase):
             self.create(second, 'second')
             self.assertEqual(['second'], self.names(second))
 
-    def test_one_after_the_other(self):
+    def test_a_service_ends_with_its_fixture(self):
         for name in ('a', 'b', 'c'):
             with placement.PlacementFixture() as fixture:
                 self.create(fixture, name)
                 self.assertEqual([name], self.names(fixture))
-            self.assertRaises(requests.RequestException, self.ask, fixture, '/')
+            self.assertRaises(requests.RequestException, self.get, fixture, '/')
 
     def test_several_services_on_one_database(self):
-        """As a functional test of a compute service restarts its placement service."""
+        """The functional tests of Nova restart the service in this way."""
         conf_fixture = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
         first = self.useFixture(placement.PlacementFixture(conf_fixture=conf_fixture))
         for name in ('a', 'b'):
             with placement.PlacementFixture(
                 conf_fixture=conf_fixture, db=False, register_opts=False
-            ) as again:
-                self.create(again, name)
-                self.assertNotEqual(first.endpoint, again.endpoint)
+            ) as restarted:
+                self.create(restarted, name)
+                self.assertNotEqual(first.endpoint, restarted.endpoint)
         self.assertEqual({'a', 'b'}, set(self.names(first)))
 
-    def test_options_are_read_when_they_are_needed(self):
+    def test_options_set_after_the_start_take_effect(self):
         fixture = self.useFixture(placement.PlacementFixture())
-        fixture.conf_fixture.config(
-            group='placement', allocation_candidates_generation_strategy='breadth-first'
-        )
-        fixture.conf_fixture.config(group='workarounds', optimize_for_wide_provider_trees=True)
-        answer = requests.get(
+        for name in ('first', 'second'):
+            self.create(fixture, name)
+        for provider in self.get(fixture, '/resource_providers').json()['resource_providers']:
+            response = requests.put(
+                f'{fixture.endpoint}/resource_providers/{provider["uuid"]}/inventories',
+                json={'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 1}}},
+                headers={'X-Auth-Token': fixture.token},
+            )
+            self.assertEqual(200, response.status_code)
+
+        self.assertEqual(2, self.count_candidates(fixture))
+        fixture.conf_fixture.config(group='placement', max_allocation_candidates=1)
+        self.assertEqual(1, self.count_candidates(fixture))
+
+    def count_candidates(self, fixture: placement.PlacementFixture) -> int:
+        response = requests.get(
             f'{fixture.endpoint}/allocation_candidates?resources=VCPU:1',
             headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'},
         )
-        self.assertEqual([], answer.json()['allocation_requests'])
+        return len(response.json()['allocation_requests'])
 
-    def test_administrators_may_do_everything(self):
+    def test_administrators_have_all_permissions(self):
         fixture = self.useFixture(placement.PlacementFixture())
-        answer = requests.post(
+        self.create(fixture, 'host')
+        (host,) = self.get(fixture, '/resource_providers').json()['resource_providers']
+        inventories = {'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 1}}}
+        response = requests.post(
             f'{fixture.endpoint}/reshaper',
-            json={'inventories': {}, 'allocations': {}},
+            json={'inventories': {host['uuid']: inventories}, 'allocations': {}},
             headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'},
         )
-        self.assertNotEqual(403, answer.status_code)
+        self.assertEqual(204, response.status_code)
 
-    def test_without_an_application(self):
+    def test_a_fixture_without_interception_has_no_endpoint(self):
         fixture = self.useFixture(placement.PlacementFixture(use_intercept=False))
 
         self.assertFalse(hasattr(fixture, 'endpoint'))
         self.assertEqual('noauth2', fixture.conf_fixture.conf.api.auth_strategy)
 
-    def test_other_requests_go_to_the_network(self):
+    def test_requests_to_other_urls_use_the_network(self):
         self.useFixture(placement.PlacementFixture())
         with mock.patch('requests.adapters.HTTPAdapter.send', side_effect=ZeroDivisionError):
             self.assertRaises(ZeroDivisionError, requests.get, 'http://example.com/placement')
 
 
 class ComputeFixture(placement.PlacementFixture):
-    """A subclass as other projects have it."""
+    """A subclass like those of other projects."""
 
     folder: str
 
@@ -135,15 +149,15 @@ class ComputeFixture(placement.PlacementFixture):
 
 
 class SubclassTest(base.BaseTestCase):
-    def test_a_database_of_the_subclass(self):
+    def test_a_subclass_configures_the_database(self):
         fixture = ComputeFixture(db=True)
         fixture.folder = self.useFixture(fixtures.TempDir()).path
         path = pathlib.Path(fixture.folder, 'placement.db')
         with fixture:
             self.assertEqual(f'sqlite:///{path}', fixture.connected)
             self.assertTrue(path.exists())
-            answer = requests.get(fixture.endpoint + '/', headers={'X-Auth-Token': 'admin'})
-            self.assertEqual(200, answer.status_code)
+            response = requests.get(fixture.endpoint + '/', headers={'X-Auth-Token': 'admin'})
+            self.assertEqual(200, response.status_code)
         self.assertFalse(path.exists())
 
 
@@ -158,14 +172,14 @@ class DatabaseTest(base.BaseTestCase):
         with db_api.reader() as conn:
             return conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
-    def test_tables_traits_and_classes(self):
+    def test_the_database_has_all_tables_traits_and_classes(self):
         self.useFixture(placement_fixtures.Database(self.conf_fixture, set_config=True))
 
         self.assertEqual(0, self.count(models.resource_providers))
         self.assertLess(300, self.count(models.traits))
         self.assertEqual(21, self.count(models.resource_classes))
 
-    def test_the_engine_before_comes_back(self):
+    def test_the_cleanup_restores_the_previous_engine(self):
         with placement_fixtures.Database(self.conf_fixture, set_config=True):
             outer = db_api.get_placement_engine()
             other = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
@@ -174,14 +188,14 @@ class DatabaseTest(base.BaseTestCase):
                 self.assertIsNot(outer, db_api.get_placement_engine())
             self.assertIs(outer, db_api.get_placement_engine())
 
-    def test_a_connection_that_is_set_stays(self):
+    def test_a_configured_connection_is_used(self):
         url = f'sqlite:///{self.useFixture(fixtures.TempDir()).path}/mine.db'
         self.conf_fixture.config(connection=url, group='placement_database')
         self.useFixture(placement_fixtures.Database(self.conf_fixture, set_config=True))
 
         self.assertEqual(url, str(db_api.get_placement_engine().url))
 
-    def test_a_configuration_without_our_options(self):
+    def test_a_configuration_without_the_options_of_placement(self):
         bare = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
         bare.register_opt(cfg.BoolOpt('sync_on_startup'), group='placement_database')
         bare.register_opt(cfg.IntOpt('mysql_wsrep_sync_wait'), group='placement_database')
@@ -191,7 +205,7 @@ class DatabaseTest(base.BaseTestCase):
 
 
 class CaptureTest(base.BaseTestCase):
-    def test_levels(self):
+    def test_the_default_level_is_info(self):
         self.useFixture(fixtures.EnvironmentVariable('OS_LOG_CAPTURE', '1'))
         self.useFixture(fixtures.EnvironmentVariable('OS_DEBUG'))
         captured = self.useFixture(capture.Logging())
@@ -202,7 +216,7 @@ class CaptureTest(base.BaseTestCase):
         self.assertIn('shown 1', captured.logger.output)
         self.assertNotIn('hidden', captured.logger.output)
 
-    def test_debug(self):
+    def test_os_debug_sets_the_level_debug(self):
         self.useFixture(fixtures.EnvironmentVariable('OS_LOG_CAPTURE', '1'))
         self.useFixture(fixtures.EnvironmentVariable('OS_DEBUG', '1'))
         captured = self.useFixture(capture.Logging())
@@ -210,14 +224,14 @@ class CaptureTest(base.BaseTestCase):
 
         self.assertIn('shown', captured.logger.output)
 
-    def test_records_that_cannot_be_formatted_surface(self):
+    def test_a_record_with_invalid_arguments_fails(self):
         self.useFixture(fixtures.EnvironmentVariable('OS_LOG_CAPTURE', '1'))
         self.useFixture(capture.Logging())
 
         logger = logging.getLogger('placement.something')
         self.assertRaises(TypeError, logger.debug, 'one %s', 'two', 'three')
 
-    def test_warnings(self):
+    def test_filters_of_warnings(self):
         before = list(warnings.filters)
         with capture.WarningsFixture():
             self.assertRaises(sa.exc.SAWarning, warnings.warn, 'bad', sa.exc.SAWarning)

@@ -1,4 +1,4 @@
-"""What the command line tools of oslo.config and oslo.policy find through the entry points."""
+"""The generators of oslo.config and oslo.policy use the entry points of the distribution."""
 
 import importlib.metadata
 import os
@@ -32,11 +32,11 @@ class GeneratorTest(base.BaseTestCase):
         try:
             importlib.metadata.version(version.DISTRIBUTION)
         except importlib.metadata.PackageNotFoundError:
-            self.skipTest('the distribution is not installed, so it has no entry points')
+            self.skipTest('the distribution is not installed')
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
     def run_tool(self, *arguments: str, status: int = 0) -> str:
-        done = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, '-c', PROGRAM, *arguments],
             capture_output=True,
             text=True,
@@ -44,14 +44,15 @@ class GeneratorTest(base.BaseTestCase):
             env=self.environment,
             timeout=120,
         )
-        self.assertEqual(status, done.returncode, done.stdout + done.stderr)
-        return done.stdout
+        output = completed.stdout + completed.stderr
+        self.assertEqual(status, completed.returncode, output)
+        return completed.stdout
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text)
         return str(self.folder / name)
 
-    def test_the_sample_of_the_configuration(self):
+    def test_the_configuration_sample_has_all_options(self):
         sample = self.run_tool('oslo-config-generator', '--namespace', 'placement.conf')
 
         groups = [line for line in sample.splitlines() if line.startswith('[')]
@@ -62,14 +63,14 @@ class GeneratorTest(base.BaseTestCase):
         self.assertNotIn('log_options', sample)
         self.assertNotIn(tempfile.gettempdir(), sample)
 
-    def test_the_sample_of_the_policy(self):
+    def test_the_policy_sample_has_all_rules(self):
         sample = self.run_tool('oslopolicy-sample-generator', '--namespace', 'placement')
 
         for rule in policies.list_rules():
             self.assertIn(f'#"{rule.name}": "{rule.check_str}"', sample)
         self.assertIn('# POST  /reshaper', sample)
 
-    def test_the_policy_in_effect(self):
+    def test_the_effective_policy_combines_the_file_and_the_defaults(self):
         self.write('policy.yaml', '"placement:traits:list": "role:reader"\n')
         config = self.write('placement.conf', '[oslo_policy]\npolicy_file = policy.yaml\n')
         output = self.run_tool(
@@ -81,7 +82,7 @@ class GeneratorTest(base.BaseTestCase):
         self.assertEqual({rule.name for rule in policies.list_rules()}, set(effective))
         self.assertEqual('role:reader', effective['placement:traits:list'])
 
-    def test_a_policy_that_says_what_goes_without_saying(self):
+    def test_a_rule_equal_to_its_default_is_redundant(self):
         self.write(
             'policy.yaml',
             '"placement:traits:list": "rule:admin_or_service_api"\n'
@@ -96,7 +97,7 @@ class GeneratorTest(base.BaseTestCase):
         )
         self.run_tool('oslopolicy-validator', *arguments)
 
-    def test_a_policy_that_is_wrong(self):
+    def test_a_policy_with_an_unknown_rule_is_invalid(self):
         self.write('policy.yaml', '"placement:nothing": "role:reader"\n')
         config = self.write('placement.conf', '')
         self.run_tool(

@@ -1,4 +1,4 @@
-"""What a worker keeps of the statements of a client is bounded."""
+"""The memory for cached statements is bounded, whatever requests a client sends."""
 
 import uuid
 
@@ -15,13 +15,13 @@ class StatementMemoryTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
         provider = self.make_provider('host', {'VCPU': 8})
-        self.sure(
+        self.send_ok(
             'PUT',
             f'/resource_providers/{provider}/traits',
             {'resource_provider_generation': 1, 'traits': TRAITS[:2]},
         )
         self.aggregate = str(uuid.uuid4())
-        self.sure(
+        self.send_ok(
             'PUT',
             f'/resource_providers/{provider}/aggregates',
             {'resource_provider_generation': 2, 'aggregates': [self.aggregate]},
@@ -30,12 +30,11 @@ class StatementMemoryTest(base.TestCase):
     @property
     def cache(self) -> statement_cache.StatementCache:
         engine = db_api.get_placement_engine()
-        found = engine.get_execution_options().get('compiled_cache')
-        self.assertIsInstance(found, statement_cache.StatementCache)
-        return found
+        cache = engine.get_execution_options().get('compiled_cache')
+        self.assertIsInstance(cache, statement_cache.StatementCache)
+        return cache
 
-    def test_repeated_conditions_are_one_condition(self):
-        """Each repetition used to be a statement of its own, compiled and kept."""
+    def test_a_repeated_condition_compiles_no_new_statement(self):
         first, second = TRAITS[:2]
         for path in ('/allocation_candidates?resources=VCPU:1', '/resource_providers?'):
             for condition in (
@@ -45,13 +44,13 @@ class StatementMemoryTest(base.TestCase):
                 f'&member_of={self.aggregate}',
                 f'&member_of=in:{self.aggregate},{uuid.uuid4()}',
             ):
-                once = self.sure('GET', path + condition)
-                kept = set(self.cache)
+                once = self.send_ok('GET', path + condition)
+                cached = set(self.cache)
                 for count in range(2, 12):
-                    self.assertEqual(once, self.sure('GET', path + condition * count))
-                self.assertEqual(kept, set(self.cache), condition)
+                    self.assertEqual(once, self.send_ok('GET', path + condition * count))
+                self.assertEqual(cached, set(self.cache), condition)
 
-    def test_statements_of_every_shape_stay_within_the_capacity(self):
+    def test_the_cache_never_exceeds_its_capacity(self):
         cache = self.cache
         cache.clear()
         cache.capacity = 2 * 2**20
@@ -60,14 +59,14 @@ class StatementMemoryTest(base.TestCase):
             names = ','.join(TRAITS[:count])
             for path in ('/allocation_candidates?resources=VCPU:1&', '/resource_providers?'):
                 before = set(cache)
-                self.sure('GET', f'{path}required={names}')
+                self.send_ok('GET', f'{path}required={names}')
                 compiled += len(set(cache) - before)
                 largest = max(largest, cache.bytes)
                 self.assertLessEqual(cache.bytes, cache.capacity)
         self.assertGreater(compiled, len(cache))
         self.assertGreater(largest, cache.capacity / 2)
 
-    def test_writes_use_the_same_cache(self):
+    def test_writes_use_the_cache(self):
         self.cache.clear()
         self.make_provider('another', {'VCPU': 8})
         self.assertGreater(len(self.cache), 0)

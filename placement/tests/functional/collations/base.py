@@ -62,7 +62,7 @@ class CollationTest(arena.Arena):
             self.skipTest(f'this run is on {server}')
         if server != 'sqlite':
             # The fixture leases the database that was returned last.
-            servers.Lease(database(self.collation, *self.others.items())).give_back()
+            servers.Lease(database(self.collation, *self.others.items())).release()
             self.addCleanup(servers.lease)
         with contextlib.ExitStack() as stack:
             for column in COLUMNS:

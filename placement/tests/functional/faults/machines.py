@@ -1,4 +1,4 @@
-"""What a fault hits: database servers and workers of the service, which tests kill and restart."""
+"""Database servers and workers of the service that tests kill and restart."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
@@ -24,8 +24,8 @@ from placement.tests import servers
 
 _TOOL = Path(placement.__file__).parents[1] / 'tools' / 'with_database.py'
 
-# The servers of the test run may forget what they have acknowledged when they are killed;
-# those here may not, as long as the machine itself stays up.
+# A killed server of the test run may lose committed transactions. These options make a server
+# durable as long as the machine does not crash.
 _DURABLE = {
     'mariadb': ('--innodb-flush-log-at-trx-commit=2', '--innodb-doublewrite=1'),
     'postgresql': ('-c', 'synchronous_commit=on', '-c', 'full_page_writes=on'),
@@ -33,15 +33,15 @@ _DURABLE = {
 
 
 def engine_of_run() -> str:
-    """`mariadb` or `postgresql`; skips the test where the run has no server."""
+    """Return `mariadb` or `postgresql`; skip the test if the run has no server."""
     if servers.ADMIN_URL not in os.environ:
-        raise unittest.SkipTest('this needs a database server')
+        raise unittest.SkipTest('the test needs a database server')
     return 'mariadb' if servers.admin_url().get_dialect().name == 'mysql' else 'postgresql'
 
 
 def _tool() -> ModuleType:
     if not _TOOL.exists():
-        raise unittest.SkipTest(f'{_TOOL} is missing')
+        raise unittest.SkipTest(f'{_TOOL} does not exist')
     name = 'placement_tests_with_database'
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, _TOOL)
@@ -53,9 +53,9 @@ def _tool() -> ModuleType:
 
 
 class DatabaseServer:
-    """A server of this test's own, of the kind that the run uses.
+    """A private server of one test, of the same engine as the server of the run.
 
-    :param options: further arguments for the server
+    :param options: further arguments of the server
     """
 
     def __init__(self, *options: str):
@@ -72,7 +72,7 @@ class DatabaseServer:
         self.start()
 
     def start(self) -> None:
-        """Start the server, for the first time or again, and wait until it answers."""
+        """Start or restart the server and wait until it accepts connections."""
         with (self._folder / 'log').open('ab') as log:
             self._process = subprocess.Popen(
                 [str(part) for part in self._command],
@@ -86,16 +86,16 @@ class DatabaseServer:
         self._tool.wait_until_ready(self._process, self._admin, self._folder / 'log')
 
     def kill(self) -> None:
-        """Kill the server at once: it has no time to put anything away."""
+        """Kill the server with SIGKILL, so that it cannot write anything before it ends."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
         if self._engine == 'postgresql':
-            # The processes of its clients are told by the death of their parent.
+            # The other processes of the server end when they notice the end of their parent.
             (self._folder / 'data' / 'postmaster.pid').unlink(missing_ok=True)
 
     def create_database(self, name: str) -> str:
-        """Make an empty database and give its URL."""
+        """Create an empty database and return its URL."""
         admin = sa.make_url(self._admin)
         engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
         with engine.connect() as conn:
@@ -114,11 +114,11 @@ def _waitress(port: int) -> list[str]:
 
 
 class Worker:
-    """A server of the service, on a port of its own.
+    """A process that serves Placement on a free port.
 
     :param url: the URL of its database
     :param command: returns the command that serves on a port
-    :param settings: environment variables beside the usual ones
+    :param settings: additional environment variables
     :param log: the file for its output
     """
 
@@ -145,7 +145,7 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        """Start the process, for the first time or again, and wait until it listens."""
+        """Start or restart the process and wait until it listens."""
         with self._log.open('ab') as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -165,18 +165,18 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The id of the process that was started; it may have started others."""
+        """The id of the started process, which may have started further processes."""
         assert self._process is not None
         return self._process.pid
 
     def kill(self) -> None:
-        """Kill the process and those it started at once, whatever they are doing."""
+        """Kill the process and its child processes with SIGKILL."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:
-        """Ask the process to end; kill it if it does not."""
+        """Terminate the process; kill it if it does not end in time."""
         assert self._process is not None
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -184,13 +184,14 @@ class Worker:
         self.remove()
 
     def remove(self) -> None:
+        """Kill the process if it runs."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
 
 @contextlib.contextmanager
-def stranger(url: str) -> Any:
-    """A connection of somebody else to a database, in a transaction that is rolled back."""
+def other_connection(url: str) -> Iterator[sa.Connection]:
+    """Open a connection that is not one of the service; its transaction is rolled back."""
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     with engine.connect() as conn:
         yield conn
@@ -198,29 +199,29 @@ def stranger(url: str) -> Any:
 
 
 @contextlib.contextmanager
-def broken_once(engine: sa.Engine, url: str, moment: str, text: str) -> Iterator[list[int]]:
-    """Break a connection of the service from the server's side, once.
+def closed_once(engine: sa.Engine, url: str, moment: str, text: str) -> Iterator[list[int]]:
+    """Close one connection of the service on the server.
 
-    :param moment: the event of the engine upon which that happens
-    :param text: how the statement begins upon which it happens, where the event has one
-    :returns: the connections that were broken
+    :param moment: the event of the engine at which the connection is closed
+    :param text: the beginning of the statement at which it is closed, if the event has a statement
+    :returns: the ids of the closed connections
     """
-    broken: list[int] = []
+    closed: list[int] = []
     mysql = engine.dialect.name == 'mysql'
 
-    def break_it(conn: sa.Connection, *arguments: Any) -> None:
-        if broken or not (text == '' or arguments[1].startswith(text)):
+    def close(conn: sa.Connection, *arguments: Any) -> None:
+        if closed or not (text == '' or arguments[1].startswith(text)):
             return
         cursor = conn.connection.cursor()
         cursor.execute('SELECT connection_id()' if mysql else 'SELECT pg_backend_pid()')
-        broken.append(cursor.fetchone()[0])
+        closed.append(cursor.fetchone()[0])
         cursor.close()
-        with stranger(url) as other:
-            kill = f'KILL {broken[0]}' if mysql else f'SELECT pg_terminate_backend({broken[0]})'
+        with other_connection(url) as other:
+            kill = f'KILL {closed[0]}' if mysql else f'SELECT pg_terminate_backend({closed[0]})'
             other.exec_driver_sql(kill)
 
-    event.listen(engine, moment, break_it)
+    event.listen(engine, moment, close)
     try:
-        yield broken
+        yield closed
     finally:
-        event.remove(engine, moment, break_it)
+        event.remove(engine, moment, close)

@@ -1,7 +1,7 @@
-"""Clients that go on claiming until they are told to stop, and an account of what they got."""
+"""Concurrent clients that send claims, and a comparison of their responses with the database."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 import contextlib
 import http.client
@@ -15,28 +15,29 @@ import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
 
-# What an answer that never came counts as.
-NONE = 0
+# The status of a request without a response.
+NO_RESPONSE = 0
 
 
 class Storm:
-    """Claims of one VCPU each, by consumers that are used once.
+    """Sends claims of one VCPU each, with a new consumer for each claim.
 
-    :param ask: sends the claim of a consumer and gives the status; called by many threads
-    :param clients: how many threads
+    :param send_claim: sends the claim of a consumer and returns the status; it is called with the
+        number of the client by many threads
+    :param clients: the number of threads
     """
 
-    def __init__(self, ask: Callable[[int, str], int], clients: int = 8):
-        self._ask = ask
+    def __init__(self, send_claim: Callable[[int, str], int], clients: int = 8):
+        self._send_claim = send_claim
         self._clients = clients
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self.consumers: dict[str, int] = {}  # the status that each got
+        self.consumers: dict[str, int] = {}  # the status of each claim
         self.statuses: Counter[int] = Counter()
 
     @contextlib.contextmanager
-    def raging(self):
-        """Storm for as long as the context lasts."""
+    def running(self) -> Iterator['Storm']:
+        """Send claims for the duration of the context."""
         with futures.ThreadPoolExecutor(self._clients) as pool:
             threads = [pool.submit(self._client, number) for number in range(self._clients)]
             try:
@@ -47,39 +48,42 @@ class Storm:
             thread.result()
 
     def wait_for(self, status: int, more: int, seconds: float = 30) -> None:
-        """Return when so many more answers of a status have come."""
-        wanted = self.statuses[status] + more
+        """Wait until the number of responses with a status has increased by `more`."""
+        expected = self.statuses[status] + more
         deadline = time.monotonic() + seconds
-        while self.statuses[status] < wanted:
+        while self.statuses[status] < expected:
             if time.monotonic() > deadline:
-                raise AssertionError(f'no {more} answers {status} more: {self.statuses}')
+                raise AssertionError(
+                    f'fewer than {more} further responses {status}: {self.statuses}'
+                )
             time.sleep(0.02)
 
     def _client(self, number: int) -> None:
         while not self._over.is_set():
             consumer = str(uuid.uuid4())
-            status = self._ask(number, consumer)
+            status = self._send_claim(number, consumer)
             with self._lock:
                 self.consumers[consumer] = status
                 self.statuses[status] += 1
             if status != 204:
                 time.sleep(0.02)
 
-    def account(self, engine: sa.Engine) -> tuple[set[str], set[str]]:
-        """Compare the answers with the database.
+    def compare(self, engine: sa.Engine) -> tuple[set[str], set[str]]:
+        """Compare the responses with the database.
 
-        :returns: consumers that were granted something and have nothing; consumers that have
-            something that no answer explains (503 and a missing one leave it open)
+        :returns: the consumers without allocations although their response was 204; the consumers
+            with allocations although their response was an error (except 503 and a missing
+            response, after which allocations may exist)
         """
         with engine.connect() as conn:
-            there = set(conn.scalars(sa.select(models.allocations.c.consumer_id)))
+            stored = set(conn.scalars(sa.select(models.allocations.c.consumer_id)))
         granted = {uuid for uuid, status in self.consumers.items() if status == 204}
-        maybe = {uuid for uuid, status in self.consumers.items() if status in (503, NONE)}
-        return granted - there, there - granted - maybe
+        unknown = {uuid for uuid, status in self.consumers.items() if status in (503, NO_RESPONSE)}
+        return granted - stored, stored - granted - unknown
 
 
 def send(port: int, method: str, path: str, body: Any = None) -> int:
-    """Send a request over a connection of its own and give the status, NONE without an answer."""
+    """Send a request over a new connection and return the status, or NO_RESPONSE."""
     connection = http.client.HTTPConnection('127.0.0.1', port, timeout=60)
     headers = {
         'X-Auth-Token': 'admin',
@@ -92,7 +96,7 @@ def send(port: int, method: str, path: str, body: Any = None) -> int:
         response = connection.getresponse()
         response.read()
     except (OSError, http.client.HTTPException):
-        return NONE
+        return NO_RESPONSE
     else:
         return response.status
     finally:

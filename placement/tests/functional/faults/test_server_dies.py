@@ -1,4 +1,4 @@
-"""The database server is killed in the middle of a storm, and comes back."""
+"""The service works again after the kill of a database server or of a worker."""
 
 import time
 from unittest import mock
@@ -18,38 +18,38 @@ class ServerDiesTest(arena.Arena):
         self.connection = self.server.create_database('placement')
         super().setUp()
 
-    def test_kill_and_restart(self):
-        """503 while it is away; then success, in the same process."""
+    def test_claims_succeed_after_a_restart(self):
+        """Responses are 503 while the server is stopped, and succeed after its restart."""
         provider = self.make_provider({'VCPU': 100000})
-        refusals = []
+        errors = []
 
-        def ask(number: int, consumer: str) -> int:
-            answer = self.ask('PUT', f'/allocations/{consumer}', claim({provider: 1}))
-            if answer.status != 204:
-                refusals.append(answer)
-            return answer.status
+        def send_claim(number: int, consumer: str) -> int:
+            response = self.ask('PUT', f'/allocations/{consumer}', claim({provider: 1}))
+            if response.status != 204:
+                errors.append(response)
+            return response.status
 
-        with storm.Storm(ask).raging() as raging:
+        with storm.Storm(send_claim).running() as running:
             for _ in range(2):
-                raging.wait_for(204, 40)
+                running.wait_for(204, 40)
                 self.server.kill()
-                raging.wait_for(503, 20)
+                running.wait_for(503, 20)
                 self.assertEqual(503, self.ask('GET', '/resource_classes').status)
                 self.server.start()
-                raging.wait_for(204, 40)
+                running.wait_for(204, 40)
 
-        self.assertEqual({204, 503}, set(raging.statuses), refusals[-1:])
-        for answer in refusals:
-            self.assertEqual('1', answer.headers['Retry-After'])
-            self.assertEqual('placement.undefined_code', answer.code)
-            self.assertNotIn('allocations', answer.detail)
-        lost, ghosts = raging.account(db_api.get_placement_engine())
-        self.assertEqual((set(), set()), (lost, ghosts))
+        self.assertEqual({204, 503}, set(running.statuses), errors[-1:])
+        for response in errors:
+            self.assertEqual('1', response.headers['Retry-After'])
+            self.assertEqual('placement.undefined_code', response.code)
+            self.assertNotIn('allocations', response.detail)
+        missing, unexpected = running.compare(db_api.get_placement_engine())
+        self.assertEqual((set(), set()), (missing, unexpected))
         self.audit()
 
 
 class WorkerDiesTest(arena.Arena):
-    """Two processes serve; one of them is killed in the middle of a storm, and comes back."""
+    """Two workers serve claims; one of them is killed and restarted."""
 
     def setUp(self):
         machines.engine_of_run()
@@ -61,30 +61,30 @@ class WorkerDiesTest(arena.Arena):
             self.addCleanup(worker.remove)
             self.workers.append(worker)
 
-    def test_kill_and_restart(self):
+    def test_claims_succeed_after_a_restart(self):
         provider = self.make_provider({'VCPU': 100000})
 
-        def ask(number: int, consumer: str) -> int:
+        def send_claim(number: int, consumer: str) -> int:
             port = self.workers[number % 2].port
             body = claim({provider: 1}, project=f'project-{number}')
             return storm.send(port, 'PUT', f'/allocations/{consumer}', body)
 
-        with storm.Storm(ask).raging() as raging:
+        with storm.Storm(send_claim).running() as running:
             for _ in range(2):
-                raging.wait_for(204, 30)
+                running.wait_for(204, 30)
                 self.workers[0].kill()
-                raging.wait_for(storm.NONE, 4)
-                raging.wait_for(204, 10)
+                running.wait_for(storm.NO_RESPONSE, 4)
+                running.wait_for(204, 10)
                 self.workers[0].start()
-                raging.wait_for(204, 20)
-        self.assertEqual({204, storm.NONE}, set(raging.statuses))
-        lost, ghosts = raging.account(db_api.get_placement_engine())
-        self.assertEqual((set(), set()), (lost, ghosts))
+                running.wait_for(204, 20)
+        self.assertEqual({204, storm.NO_RESPONSE}, set(running.statuses))
+        missing, unexpected = running.compare(db_api.get_placement_engine())
+        self.assertEqual((set(), set()), (missing, unexpected))
         self.audit()
 
 
-class StrangerTest(arena.Arena):
-    """Somebody who is no part of the service holds a lock, or the connection breaks."""
+class LockedOrClosedTest(arena.Arena):
+    """Another program locks rows or tables, or a connection is closed."""
 
     def setUp(self):
         self.engine = machines.engine_of_run()
@@ -98,84 +98,86 @@ class StrangerTest(arena.Arena):
         super().setUp()
         self.url = db_api.get_placement_engine().url.render_as_string(hide_password=False)
 
-    def assertRefused(self, answer: arena.Answer) -> None:
-        self.assertEqual(503, answer.status, answer.body)
-        self.assertEqual('1', answer.headers['Retry-After'])
-        self.assertEqual('placement.undefined_code', answer.code)
+    def assertUnavailable(self, response: arena.Answer) -> None:
+        self.assertEqual(503, response.status, response.body)
+        self.assertEqual('1', response.headers['Retry-After'])
+        self.assertEqual('placement.undefined_code', response.code)
 
-    def test_row_is_locked(self):
+    def test_a_row_lock_beyond_the_deadline_is_503(self):
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with machines.stranger(self.url) as conn:
+        with machines.other_connection(self.url) as conn:
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
             begin = time.monotonic()
-            self.assertRefused(put())
+            self.assertUnavailable(put())
             self.assertLess(time.monotonic() - begin, 8)
             self.assertEqual(200, self.ask('GET', f'/resource_providers/{provider}').status)
             self.audit()
         self.assertEqual(204, put().status)
         self.audit()
 
-    def test_row_is_locked_for_a_moment(self):
-        """A lock that goes within the deadline is waited for, longer than one attempt lasts."""
+    def test_a_write_waits_for_a_row_lock_within_the_deadline(self):
+        """The lock is released before the deadline, but after the end of one attempt."""
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with mock.patch.object(retry, 'DEADLINE', 20), machines.stranger(self.url) as conn:
+        with mock.patch.object(retry, 'DEADLINE', 20), machines.other_connection(self.url) as conn:
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
             racing = arena.start(put)
             time.sleep(2)
         self.assertEqual(204, racing.result(20).status)
         self.audit()
 
-    def test_table_is_locked(self):
+    def test_a_table_lock_beyond_the_deadline_is_503(self):
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with machines.stranger(self.url) as conn:
+        with machines.other_connection(self.url) as conn:
             if self.engine == 'mariadb':
                 conn.exec_driver_sql('LOCK TABLES allocations WRITE')
             else:
                 conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
-            self.assertRefused(put())
-            self.assertRefused(self.ask('GET', f'/resource_providers/{provider}/allocations'))
+            self.assertUnavailable(put())
+            self.assertUnavailable(self.ask('GET', f'/resource_providers/{provider}/allocations'))
             if self.engine == 'mariadb':
                 conn.exec_driver_sql('UNLOCK TABLES')
         self.assertEqual(204, put().status)
         self.audit()
 
-    def test_connection_breaks_before_commit(self):
-        """Nothing has happened yet, so it is done again."""
-        with self.broken('before_cursor_execute', 'INSERT INTO resource_providers') as breaks:
-            answer = self.ask('POST', '/resource_providers', {'name': 'host'})
-        self.assertEqual((200, 1), (answer.status, len(breaks)))
+    def test_a_write_is_retried_if_its_connection_closes_before_commit(self):
+        """The transaction has not been committed, so it can be repeated."""
+        with self.closed('before_cursor_execute', 'INSERT INTO resource_providers') as closed:
+            response = self.ask('POST', '/resource_providers', {'name': 'host'})
+        self.assertEqual((200, 1), (response.status, len(closed)))
         self.audit()
 
-    def test_connection_breaks_while_committing(self):
-        """Nobody knows what became of it, so it is not done again."""
-        with self.broken('commit') as breaks:
-            answer = self.ask('POST', '/resource_providers', {'name': 'host'})
-        self.assertRefused(answer)
-        self.assertIn('may or may not', answer.detail)
-        self.assertEqual(1, len(breaks))
+    def test_a_write_is_not_retried_if_its_connection_closes_during_commit(self):
+        """The transaction may have been committed, so it cannot be repeated."""
+        with self.closed('commit') as closed:
+            response = self.ask('POST', '/resource_providers', {'name': 'host'})
+        self.assertUnavailable(response)
+        self.assertIn('may or may not', response.detail)
+        self.assertEqual(1, len(closed))
         self.assertEqual(200, self.ask('POST', '/resource_providers', {'name': 'host'}).status)
 
-    def broken(self, moment: str, text: str = ''):
-        return machines.broken_once(db_api.get_placement_engine(), self.url, moment, text)
+    def closed(self, moment: str, text: str = ''):
+        return machines.closed_once(db_api.get_placement_engine(), self.url, moment, text)
 
 
 class FullPoolTest(arena.Arena):
+    """The pool has one connection, which is in use."""
+
     options = {'max_pool_size': 1, 'max_overflow': 0, 'pool_timeout': 1}
 
     def setUp(self):
         machines.engine_of_run()
         super().setUp()
 
-    def test_full_pool(self):
+    def test_requests_without_a_free_connection_are_503(self):
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         get = self.call('GET', f'/resource_providers/{provider}')
         with db_api.get_placement_engine().connect():
-            for answer in (put(), get()):
-                self.assertEqual(503, answer.status, answer.body)
-                self.assertEqual('1', answer.headers['Retry-After'])
+            for response in (put(), get()):
+                self.assertEqual(503, response.status, response.body)
+                self.assertEqual('1', response.headers['Retry-After'])
         self.assertEqual([204, 200], [put().status, get().status])
         self.audit()

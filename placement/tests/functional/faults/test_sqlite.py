@@ -1,6 +1,6 @@
-"""A database file that somebody holds, and a disk that is full."""
+"""The service reports 503 for a locked SQLite file and for a full disk, and then works again."""
 
-import os
+from pathlib import Path
 import resource
 import tempfile
 import time
@@ -20,55 +20,56 @@ from placement.tests.functional.races.arena import claim, old_claim
 class SqliteFileTest(arena.Arena):
     def setUp(self):
         if arena.on_server():
-            self.skipTest('this run is about a database server')
+            self.skipTest('the test runs only on SQLite')
         patch = mock.patch.object(sessions, 'SQLITE_BUSY_MILLISECONDS', 300)
         patch.start()
         self.addCleanup(patch.stop)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.connection = f'sqlite:///{os.path.join(folder.name, "placement.db")}'
+        self.path = Path(folder.name, 'placement.db')
+        self.connection = f'sqlite:///{self.path}'
         super().setUp()
 
-    def assertRefused(self, answer: arena.Answer) -> None:
-        self.assertEqual(503, answer.status, answer.body)
-        self.assertEqual('1', answer.headers['Retry-After'])
-        self.assertEqual('placement.undefined_code', answer.code)
+    def assertUnavailable(self, response: arena.Answer) -> None:
+        self.assertEqual(503, response.status, response.body)
+        self.assertEqual('1', response.headers['Retry-After'])
+        self.assertEqual('placement.undefined_code', response.code)
 
-    def test_held_by_a_stranger(self):
+    def test_writes_to_a_locked_file_are_503_and_reads_succeed(self):
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with machines.stranger(self.connection) as conn:
+        with machines.other_connection(self.connection) as conn:
             conn.exec_driver_sql('BEGIN IMMEDIATE')
             begin = time.monotonic()
-            self.assertRefused(put())
+            self.assertUnavailable(put())
             self.assertLess(time.monotonic() - begin, 5)
-            # Readers are not kept out.
+            # With write-ahead logging, a lock does not block reads.
             self.assertEqual(200, self.ask('GET', f'/resource_providers/{provider}').status)
         self.assertEqual(204, put().status)
         self.audit()
 
-    def test_disk_is_full_when_committing(self):
-        """No file may grow: SQLite notices when it writes its log, at COMMIT."""
+    def test_a_full_disk_at_commit_is_503(self):
+        """No file can grow, so SQLite fails when it writes its log at COMMIT."""
         provider = self.make_provider({'VCPU': 100000})
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))
-        size = os.path.getsize(f'{self.connection.removeprefix("sqlite:///")}-wal')
-        answers = []
+        size = Path(f'{self.path}-wal').stat().st_size
+        responses = []
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         for _ in range(3):
             for version in ('1.27', '1.39'):
                 body = claim({provider: 1}) if version == '1.39' else old_claim({provider: 1})
-                answers.append(self.ask('PUT', f'/allocations/{uuid.uuid4()}', body, version))
+                responses.append(self.ask('PUT', f'/allocations/{uuid.uuid4()}', body, version))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        for answer in answers:
-            self.assertRefused(answer)
+        for response in responses:
+            self.assertUnavailable(response)
         self.audit()
         self.assertEqual(0, self.used(provider))
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         self.assertEqual(204, put().status)
         self.audit()
 
-    def test_file_is_full(self):
+    def test_a_full_database_file_is_503(self):
         provider = self.make_provider({'VCPU': 100000})
         engine = db_api.get_placement_engine()
 
@@ -82,11 +83,11 @@ class SqliteFileTest(arena.Arena):
 
         event.listen(engine, 'begin', limit)
         spare = 0
-        answers = [put(n) for n in range(40)]
-        refused = [answer for answer in answers if answer.status != 204]
-        self.assertNotEqual([], refused)
-        for answer in refused:
-            self.assertRefused(answer)
+        responses = [put(n) for n in range(40)]
+        failed = [response for response in responses if response.status != 204]
+        self.assertNotEqual([], failed)
+        for response in failed:
+            self.assertUnavailable(response)
         self.audit()
         spare = 100000
         self.assertEqual(204, put(0).status)

@@ -1,4 +1,4 @@
-"""Serves Placement on a port of the loopback interface until it is killed. Argument: the port."""
+"""Serves Placement on a loopback port until the process is killed; the argument is the port."""
 
 import sys
 
@@ -8,6 +8,7 @@ from placement import wsgi
 
 
 def main() -> None:
+    """Serve requests."""
     server = waitress.create_server(
         wsgi.init_application(), host='127.0.0.1', port=int(sys.argv[1]), threads=4
     )

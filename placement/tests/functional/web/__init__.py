@@ -1,1 +1,1 @@
-"""The service behind real web servers."""
+"""Tests of the service with real web servers."""

@@ -1,4 +1,4 @@
-"""The application that the web servers import: it waits briefly for locks of SQLite."""
+"""The application that the web servers import, with a short wait for SQLite locks."""
 
 from placement import wsgi
 from placement.db import sessions

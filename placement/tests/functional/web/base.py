@@ -1,4 +1,4 @@
-"""A web server with the service, for one test."""
+"""A test case that runs the service with a web server."""
 
 from collections.abc import Callable, Sequence
 import os
@@ -14,19 +14,19 @@ from placement.tests.functional.web import commands
 
 
 class TestCase(base.BaseTestCase):
-    """Gives each test a folder with a SQLite file; `serve` starts a server on it."""
+    """Creates a directory for a SQLite file; `serve` starts a server on that database."""
 
     def setUp(self) -> None:
         super().setUp()
         if servers.ADMIN_URL in os.environ:
-            self.skipTest('this is about web servers, and SQLite serves as well')
+            self.skipTest('tests of web servers run only on SQLite')
         folder = tempfile.TemporaryDirectory(prefix='placement-web-')
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.database = self.folder / 'placement.db'
 
     def serve(self, command: Callable[[int], Sequence[str]]) -> None:
-        """Start a server, until the test ends."""
+        """Start a server that runs until the end of the test."""
         self.worker = machines.Worker(
             f'sqlite:///{self.database}',
             command,
@@ -40,6 +40,6 @@ class TestCase(base.BaseTestCase):
         self.addCleanup(self.show_logs)
 
     def show_logs(self) -> None:
-        """Add what the server wrote to the report of a failure."""
+        """Attach the output of the server to the report of a failure."""
         for path in self.folder.glob('*.log'):
             self.addDetail(path.name, content.text_content(path.read_text()))

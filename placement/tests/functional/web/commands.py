@@ -1,4 +1,4 @@
-"""The commands of web servers that serve Placement, with the settings of the deployment guide."""
+"""The commands of the web servers, with the settings of the deployment guide."""
 
 from collections.abc import Sequence
 import os
@@ -12,10 +12,10 @@ import unittest
 
 import placement
 
-# Set where no server may be missing.
+# If this variable is set, a missing server is a failure.
 REQUIRED = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 
-# Where the servers import from. The standard library is not in it: a server brings its own.
+# The search path of the servers, without the standard library: each server has its own.
 SEARCH_PATH = os.pathsep.join(
     (
         str(Path(placement.__file__).parents[1]),
@@ -57,10 +57,10 @@ def waitress(port: int) -> Sequence[str]:
 
 
 def uwsgi(port: int) -> Sequence[str]:
-    """Return the command of uWSGI; skips the test if it is not installed."""
+    """Return the command of uWSGI; skip the test if it is not installed."""
     program = shutil.which('uwsgi', path=f'{_SCRIPTS}{os.pathsep}{os.environ["PATH"]}')
     if program is None:
-        _missing('uWSGI is not installed: it needs a C compiler and the headers of Python')
+        _skip('uWSGI is not installed; its installation needs a C compiler and the Python headers')
     options = {
         'http-socket': f'127.0.0.1:{port}',
         'virtualenv': sys.prefix,
@@ -83,13 +83,13 @@ def uwsgi(port: int) -> Sequence[str]:
 
 
 def apache(port: int, folder: Path) -> Sequence[str]:
-    """Return the command of Apache with mod_wsgi; skips the test if either is not installed.
+    """Return the command of Apache with mod_wsgi; skip the test if one of them is not installed.
 
-    :param folder: an empty folder for its configuration, its log and its sockets
+    :param folder: an empty directory for its configuration, log and sockets
     """
     program = shutil.which('apache2', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
     if program is None or not _APACHE_MODULES.is_dir():
-        _missing('Apache is not installed')
+        _skip('Apache is not installed')
     (folder / 'placement.wsgi').write_text(f'from {_MODULE} import application\n')
     configuration = folder / 'apache.conf'
     configuration.write_text(
@@ -105,22 +105,23 @@ def apache(port: int, folder: Path) -> Sequence[str]:
 
 
 def _wsgi_module() -> str:
-    """The directives that load mod_wsgi for this version of Python."""
+    """Return the directives that load mod_wsgi for this version of Python."""
     express = _SCRIPTS / 'mod_wsgi-express'
     if express.exists():
         return subprocess.check_output([express, 'module-config'], text=True)
-    # The package of Debian is for Debian's Python, whose version is in the name.
+    # The Debian package supports only Debian's Python, whose version is in the file name.
     version = f'{sys.version_info.major}.{sys.version_info.minor}'
     module = _APACHE_MODULES / f'mod_wsgi.so-{version}'
     if not module.exists():
-        _missing(f'there is no mod_wsgi for Python {version}')
+        _skip(f'mod_wsgi is not installed for Python {version}')
     return f'LoadModule wsgi_module {module}\nWSGIPythonHome /usr'
 
 
 def _unprivileged() -> Sequence[str]:
-    """The start of a command whose rest may not run as root, but has to read what root may.
+    """Return a prefix that runs a command as the user nobody, with read access to all files.
 
-    mod_wsgi refuses to run as root, and the Python of root may lie where nobody else can read.
+    mod_wsgi does not run as root, and the Python of root can be in a directory that only root can
+    read.
     """
     if os.getuid() != 0:
         return ()
@@ -132,7 +133,8 @@ def _unprivileged() -> Sequence[str]:
     )
 
 
-def _missing(what: str) -> NoReturn:
+def _skip(reason: str) -> NoReturn:
+    """Skip the test, or fail if `REQUIRED` is set."""
     if os.environ.get(REQUIRED):
-        raise AssertionError(what)
-    raise unittest.SkipTest(what)
+        raise AssertionError(reason)
+    raise unittest.SkipTest(reason)

@@ -1,4 +1,4 @@
-"""What a request body costs in memory, whatever is in it."""
+"""The memory for a request body is bounded, whatever its content is."""
 
 from collections.abc import Iterator
 import contextlib
@@ -21,7 +21,7 @@ HEADERS = {
     'OpenStack-API-Version': 'placement 1.39',
     'Content-Type': 'application/json',
 }
-# Every route that reads a body.
+# The routes that read a body.
 ROUTES = (
     ('POST', '/resource_classes'),
     ('POST', '/resource_providers'),
@@ -38,16 +38,16 @@ ROUTES = (
 
 
 def repeated(unit: bytes, size: int = MIB) -> bytes:
-    """A list of this size that repeats one element."""
+    """Return a JSON list of this size in bytes, which repeats one element."""
     return b'[' + b','.join([unit] * ((size - 1) // (len(unit) + 1))) + b']'
 
 
 def keys(value: bytes) -> bytes:
-    """An object of at most 1 MiB with as many keys as fit."""
-    members, left = [], MIB - 2
-    while left > 0:
+    """Return a JSON object of at most 1 MiB with the largest possible number of keys."""
+    members, remaining = [], MIB - 2
+    while remaining > 0:
         member = b'"%x":%b' % (len(members), value)
-        left -= len(member) + 1
+        remaining -= len(member) + 1
         members.append(member)
     return b'{' + b','.join(members[:-1]) + b'}'
 
@@ -69,7 +69,7 @@ SHAPES = {
 
 
 def chunks() -> Iterator[bytes]:
-    """A body of 32 MiB of empty lists, which does not tell its size in advance."""
+    """Generate a body of 32 MiB without a Content-Length header."""
     yield b'['
     for _ in range(31):
         yield b'[],' * (MIB // 3)
@@ -80,16 +80,16 @@ class BodyMemoryTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
         if servers.ADMIN_URL in os.environ:
-            self.skipTest('this is about bodies, and SQLite serves as well')
+            self.skipTest('tests of request bodies run only on SQLite')
         if not Path('/proc/self/status').exists():
-            self.skipTest('this needs the figures of /proc')
+            self.skipTest('the test reads memory sizes from /proc')
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.worker = machines.Worker(
             f'sqlite:///{folder.name}/placement.db',
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
-                # Otherwise the figures depend on which thread serves which request.
+                # With several arenas, the sizes depend on the thread that serves a request.
                 'MALLOC_ARENA_MAX': '1',
             },
         )
@@ -106,19 +106,22 @@ class BodyMemoryTest(base.BaseTestCase):
             return connection.getresponse().status
 
     def memory(self, name: str) -> int:
-        """A figure of the worker in bytes: `VmRSS` is the present, `VmHWM` the most so far."""
+        """Return a memory size of the worker in bytes.
+
+        :param name: `VmRSS` for the current size, `VmHWM` for the peak
+        """
         status = Path(f'/proc/{self.worker.pid}/status').read_text()
         (line,) = (line for line in status.splitlines() if line.startswith(name))
         return int(line.split()[1]) * 1024
 
-    def test_bodies_of_1_mib(self) -> None:
+    def test_memory_for_bodies_of_1_mib_is_bounded(self) -> None:
         before = self.memory('VmRSS')
         for shape, body in SHAPES.items():
             for method, path in ROUTES:
                 self.assertEqual(400, self.send(method, path, body), f'{shape} to {path}')
             self.assertLess(self.memory('VmHWM') - before, BOUND, shape)
 
-    def test_larger_bodies(self) -> None:
+    def test_larger_bodies_are_rejected_in_bounded_memory(self) -> None:
         before = self.memory('VmRSS')
         self.assertEqual(413, self.send('POST', '/allocations', repeated(b'[]', 32 * MIB)))
         self.assertEqual(413, self.send('POST', '/allocations', chunks()))

@@ -1,7 +1,7 @@
-"""Every error document arrives whole through real web servers.
+"""Web servers transmit every error document completely.
 
-An error is not like a success: a body is left unread, a response starts late, a handler fails.
-Servers differ in what they make of that.
+Errors differ from successful responses: the application may not read the whole body, may start the
+response late, or may raise an exception. Web servers handle these cases differently.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,53 +20,52 @@ LATEST = {'OpenStack-API-Version': 'placement 1.39'}
 PROVIDER = b'{"name": "one"}'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A request that ends in an error."""
+    """A request that fails with a status."""
 
     status: int
     method: str
-    path: str
+    path: str = '/resource_providers'
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | Callable[[], Iterator[bytes]] | None = None
 
 
 def chunks() -> Iterator[bytes]:
-    """A body that is twice as large as the limit, without telling so in advance."""
+    """Generate a body of twice the limit without a Content-Length header."""
     for _ in range(32):
         yield b'[' * (LIMIT // 16)
 
 
+CURRENT = ADMIN | LATEST
 CASES = (
-    Case(400, 'POST', '/resource_providers', ADMIN | LATEST | JSON, b'{'),
-    Case(401, 'GET', '/resource_providers'),
-    Case(401, 'POST', '/resource_providers', JSON, b'[' * LIMIT),
-    Case(403, 'GET', '/resource_providers', {'X-Auth-Token': 'user'} | LATEST),
-    Case(404, 'GET', '/nowhere', ADMIN | LATEST),
-    Case(405, 'PATCH', '/resource_providers', ADMIN | LATEST),
-    Case(406, 'GET', '/resource_providers', ADMIN | {'OpenStack-API-Version': 'placement 9.9'}),
-    Case(409, 'POST', '/resource_providers', ADMIN | LATEST | JSON, PROVIDER),
-    Case(413, 'POST', '/resource_providers', ADMIN | LATEST | JSON, b'[' * (LIMIT + 1)),
-    Case(413, 'POST', '/resource_providers', JSON, b'[' * (8 * LIMIT)),
-    Case(415, 'POST', '/resource_providers', ADMIN | {'Content-Type': 'text/plain'}, b'{}'),
-    Case(415, 'POST', '/resource_providers', ADMIN | {'Content-Type': 'a/b'}, b'[' * LIMIT),
+    Case(status=400, method='POST', headers=CURRENT | JSON, body=b'{'),
+    Case(status=401, method='GET'),
+    Case(status=401, method='POST', headers=JSON, body=b'[' * LIMIT),
+    Case(status=403, method='GET', headers={'X-Auth-Token': 'user'} | LATEST),
+    Case(status=404, method='GET', path='/nowhere', headers=CURRENT),
+    Case(status=405, method='PATCH', headers=CURRENT),
+    Case(status=406, method='GET', headers=ADMIN | {'OpenStack-API-Version': 'placement 9.9'}),
+    Case(status=409, method='POST', headers=CURRENT | JSON, body=PROVIDER),
+    Case(status=413, method='POST', headers=CURRENT | JSON, body=b'[' * (LIMIT + 1)),
+    Case(status=413, method='POST', headers=JSON, body=b'[' * (8 * LIMIT)),
+    Case(status=415, method='POST', headers=ADMIN | {'Content-Type': 'text/plain'}, body=b'{}'),
+    Case(status=415, method='POST', headers=ADMIN | {'Content-Type': 'a/b'}, body=b'[' * LIMIT),
 )
-CHUNKED = Case(413, 'POST', '/resource_providers', ADMIN | LATEST | JSON, chunks)
-INTERNAL = Case(500, 'GET', '/traits', ADMIN | LATEST)
-UNAVAILABLE = Case(503, 'PUT', '/traits/CUSTOM_ONE', ADMIN | LATEST)
+CHUNKED = Case(status=413, method='POST', headers=CURRENT | JSON, body=chunks)
+INTERNAL = Case(status=500, method='GET', path='/traits', headers=CURRENT)
+UNAVAILABLE = Case(status=503, method='PUT', path='/traits/CUSTOM_ONE', headers=CURRENT)
 
 
 class ErrorDocumentsTest(base.TestCase):
     def serve(self, command: Callable[[int], Sequence[str]]) -> None:
         """Start a server and create a provider."""
         super().serve(command)
-        created = self.send(
-            Case(200, 'POST', '/resource_providers', ADMIN | LATEST | JSON, PROVIDER)
-        )
+        created = self.send(Case(status=200, method='POST', headers=CURRENT | JSON, body=PROVIDER))
         self.assertEqual(200, created[0], created)
 
     def send(self, case: Case) -> tuple[int, dict[str, str], bytes]:
-        """Send a request on a connection of its own; a body that is cut short raises."""
+        """Send a request on a new connection; an incomplete body raises an exception."""
         connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=60)
         with contextlib.closing(connection):
             body = case.body() if callable(case.body) else case.body
@@ -76,9 +75,9 @@ class ErrorDocumentsTest(base.TestCase):
             return response.status, headers, response.read()
 
     def problem(self, case: Case) -> str | None:
-        """What is wrong with the response to a request, after the status that is due."""
-        found = self._problem(case)
-        return found and f'{case.status}: {found}'
+        """Describe what is wrong with the response to a request, None if it is correct."""
+        problem = self._problem(case)
+        return problem and f'{case.status}: {problem}'
 
     def _problem(self, case: Case) -> str | None:
         try:
@@ -99,7 +98,7 @@ class ErrorDocumentsTest(base.TestCase):
         return None if complete else repr(error)
 
     def check(self, *cases: Case) -> None:
-        """Provoke these errors, a failure of the service, and a locked database."""
+        """Check these errors, a failure of the service, and a locked database."""
         problems = [self.problem(case) for case in cases]
         with self.without_traits():
             problems.append(self.problem(INTERNAL))
@@ -109,7 +108,7 @@ class ErrorDocumentsTest(base.TestCase):
 
     @contextlib.contextmanager
     def without_traits(self) -> Iterator[None]:
-        """A database that is damaged: the statements of the service fail."""
+        """Rename the table of the traits, so that statements of the service fail."""
         with contextlib.closing(sqlite3.connect(self.database)) as conn:
             conn.execute('ALTER TABLE traits RENAME TO lost')
             yield
@@ -117,21 +116,21 @@ class ErrorDocumentsTest(base.TestCase):
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """A database that another program has locked."""
+        """Lock the database from another connection."""
         with contextlib.closing(sqlite3.connect(self.database)) as conn:
             conn.execute('BEGIN IMMEDIATE')
             yield
             conn.rollback()
 
-    def test_waitress(self) -> None:
+    def test_errors_with_waitress(self) -> None:
         self.serve(commands.waitress)
         self.check(*CASES, CHUNKED)
 
-    def test_uwsgi(self) -> None:
-        # It hands chunked bodies to applications that call its own API only.
+    def test_errors_with_uwsgi(self) -> None:
+        # An application can read chunked bodies from uWSGI only through the API of uWSGI.
         self.serve(commands.uwsgi)
         self.check(*CASES)
 
-    def test_apache_with_mod_wsgi(self) -> None:
+    def test_errors_with_apache_and_mod_wsgi(self) -> None:
         self.serve(lambda port: commands.apache(port, self.folder))
         self.check(*CASES, CHUNKED)

@@ -1,11 +1,11 @@
-"""Nothing that a client sends reaches the log in a form that a terminal would execute."""
+"""The log escapes control characters of requests, so that a terminal does not execute them."""
 
 import contextlib
 import socket
 
 from placement.tests.functional.web import base, commands
 
-# uWSGI lets control characters pass, in the line of the request and in headers.
+# uWSGI passes control characters on, both in the request line and in headers.
 REQUEST = (
     b'GET /traits?name=in:\x1b[31m\x9b"A" HTTP/1.1\r\n'
     b'Host: placement\r\n'
@@ -16,13 +16,13 @@ REQUEST = (
 
 
 class LogTest(base.TestCase):
-    def test_control_characters(self) -> None:
+    def test_control_characters_are_escaped(self) -> None:
         self.serve(commands.uwsgi)
         connection = socket.create_connection(('127.0.0.1', self.worker.port), timeout=60)
         with contextlib.closing(connection):
             connection.sendall(REQUEST)
             response = connection.makefile('rb').read()
-        self.assertIn(b'403 Forbidden', response)  # that is not admin
+        self.assertIn(b'403 Forbidden', response)  # the token is not admin
 
         log = (self.folder / 'server.log').read_bytes()
         (line,) = (line for line in log.splitlines() if b'"GET /traits' in line)
