@@ -1,49 +1,55 @@
-"""The words of the search: what is asked for, what is there, and what is found.
+"""The data of a search: the query, the providers of a page, and the candidates.
 
-Plain data, without behaviour beyond derived facts. A `Query` speaks of names, as the client
-wrote them, or of ids, once `request.bind` looked them up; the rest of the package works with
-ids alone. What is made for every row of the database is a named tuple, because those cost
-the least; everything else is a frozen dataclass.
+Plain data, without behaviour beyond derived values. A `Query` has names, as the client wrote
+them, or ids, once `request.bind` has replaced the names; all other modules use ids.
+
+PERF: types that are created for each row or each candidate are named tuples. A frozen dataclass
+with slots takes three times as long to create (CPython 3.11, 2026-11). Everything else is a frozen
+dataclass.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from placement import capacity
+
 Key = TypeVar('Key', str, int)
 
-# The root of a tree that does not exist.
-NOWHERE = -1
+# The root id that stands for an in_tree provider that does not exist.
+NO_SUCH_ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[Key]):
-    """One request group. The group without suffix may be spread over several providers."""
+    """One request group. Several providers may serve the unsuffixed group together."""
 
     suffix: str
+    # Pairs (resource class, requested amount in units of the class).
     amounts: tuple[tuple[Key, int], ...] = ()
-    # One trait of each set is needed, and none of `forbidden`.
+    # Any-sets of traits: at least one trait of each set is required.
     required: tuple[frozenset[Key], ...] = ()
     forbidden: frozenset[Key] = frozenset()
-    # Membership in one aggregate of each set is needed, and in none of `forbidden_aggregates`.
+    # Any-sets of aggregates: membership in at least one aggregate of each set is required.
     member_of: tuple[frozenset[Key], ...] = ()
     forbidden_aggregates: frozenset[Key] = frozenset()
-    # A provider of the tree to stay in; bound: its root, or NOWHERE when there is none.
+    # The uuid of a provider; in a bound query the id of its root, or NO_SUCH_ROOT.
     in_tree: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[Key]):
-    """All that is asked for."""
+    """All parameters of GET /allocation_candidates."""
 
     groups: tuple[Group[Key], ...]
+    # group_policy=isolate: different suffixed groups use different providers.
     isolate: bool = False
     root_required: frozenset[Key] = frozenset()
     root_forbidden: frozenset[Key] = frozenset()
-    # Each is a set of suffixes.
+    # The set of suffixes of each same_subtree parameter.
     same_subtrees: tuple[frozenset[str], ...] = ()
     limit: int | None = None
-    # Whether the client can place one workload on several providers of a tree.
+    # Whether a candidate may use several providers of one tree (microversion 1.29).
     nested: bool = True
 
     @property
@@ -53,33 +59,33 @@ class Query(Generic[Key]):
 
     @property
     def traits(self) -> frozenset[Key]:
-        """All traits that are named, wanted or not."""
-        named = self.root_required | self.root_forbidden
+        """All required and forbidden traits."""
+        traits = self.root_required | self.root_forbidden
         for group in self.groups:
-            named = named.union(group.forbidden, *group.required)
-        return named
+            traits = traits.union(group.forbidden, *group.required)
+        return traits
 
     @property
     def aggregates(self) -> frozenset[Key]:
-        """All aggregates that are named, wanted or not."""
-        named: frozenset[Key] = frozenset()
+        """All aggregates of member_of, required and forbidden."""
+        aggregates: frozenset[Key] = frozenset()
         for group in self.groups:
-            named = named.union(group.forbidden_aggregates, *group.member_of)
-        return named
+            aggregates = aggregates.union(group.forbidden_aggregates, *group.member_of)
+        return aggregates
 
     @property
     def collective_traits(self) -> tuple[frozenset[Key], ...]:
-        """The any-sets of traits that the providers of the group without suffix need together."""
+        """The any-sets of traits that the providers of the unsuffixed group satisfy together."""
         return next((group.required for group in self.groups if not group.suffix), ())
 
     @property
-    def trees(self) -> frozenset[Key]:
-        """All providers that an in_tree names."""
+    def in_trees(self) -> frozenset[Key]:
+        """The values of all in_tree parameters."""
         return frozenset(group.in_tree for group in self.groups if group.in_tree is not None)
 
 
-class Stock(NamedTuple):
-    """An inventory record and what is taken from it."""
+class ProviderInventory(NamedTuple):
+    """The inventory of one class of a provider, and its usage, in units of the class."""
 
     class_id: int
     total: int
@@ -91,13 +97,13 @@ class Stock(NamedTuple):
     used: int
 
     @property
-    def capacity(self) -> int:
-        """What the record offers, truncated towards zero."""
-        return int((self.total - self.reserved) * self.allocation_ratio)
+    def capacity(self) -> float:
+        """The exact capacity in units of the resource class."""
+        return capacity.capacity_of(self.total, self.reserved, self.allocation_ratio)
 
 
 class Provider(NamedTuple):
-    """A resource provider as the database shows it."""
+    """A resource provider as it is stored."""
 
     id: int
     uuid: str
@@ -105,37 +111,46 @@ class Provider(NamedTuple):
     parent_id: int | None
     traits: frozenset[int]
     aggregates: frozenset[int]
-    stock: Mapping[int, Stock]
+    # Resource class id -> inventory.
+    inventories: Mapping[int, ProviderInventory]
 
 
 class Anchor(NamedTuple):
-    """A root that candidates are built around, and all that is in reach from it."""
+    """An anchor root, its tree, and the sharing providers of the tree's aggregates."""
 
     root: Provider
     tree: tuple[Provider, ...]
-    # Sharing providers of other trees, linked to this one by an aggregate.
-    lenders: tuple[Provider, ...] = ()
-    # Other providers of the lenders' trees, where it matters who is below whom.
-    kin: tuple[Provider, ...] = ()
+    # Sharing providers of other trees that have an aggregate in common with this tree.
+    sharing_providers: tuple[Provider, ...] = ()
+    # All providers of the sharing providers' trees. Read only for queries with same_subtree.
+    sharing_trees: tuple[Provider, ...] = ()
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers that a candidate of this anchor may use."""
+        return self.tree + self.sharing_providers
 
 
 class Slot(NamedTuple):
-    """What one provider has to give: a suffixed group, or one class of the unsuffixed group."""
+    """The part of a query that exactly one provider serves.
+
+    A suffixed group is one slot; each resource class of the unsuffixed group is one slot.
+    """
 
     group: Group[int]
     amounts: tuple[tuple[int, int], ...]
 
     @property
-    def granular(self) -> bool:
-        """Whether this is a suffixed group."""
+    def suffixed(self) -> bool:
+        """Whether the slot is a suffixed group."""
         return bool(self.group.suffix)
 
     @property
     def conditions(self) -> tuple[object, ...]:
-        """All that is asked for beside resources."""
+        """The conditions on a provider other than its resources, for comparison with `==`."""
         group = self.group
         return (
-            self.granular,
+            self.suffixed,
             group.required,
             group.forbidden,
             group.member_of,
@@ -145,26 +160,25 @@ class Slot(NamedTuple):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Equal for slots that the same providers serve."""
+        """A value that is equal for slots with the same amounts and conditions."""
         return self.amounts, self.conditions
 
 
-# The ids of the providers that serve the slots of a query, in the order of the slots. Within
-# one anchor two candidates are the same exactly when these are: the mapping of each suffix is
-# one provider, and what is left of the amounts tells who serves which class of the group
-# without suffix.
-Chosen = tuple[int, ...]
+# The id of the provider that serves each slot, in the order of the slots. Two candidates of one
+# anchor are equal if and only if their bindings are equal: the binding determines the mappings and
+# the amounts of each provider.
+Binding = tuple[int, ...]
 
 
 class Candidate(NamedTuple):
-    """One answer: who serves each slot, and the root that it was built around."""
+    """One allocation candidate and the anchor root that it belongs to."""
 
     root_id: int
-    chosen: Chosen
+    binding: Binding
 
 
 def slots_of(query: Query[int]) -> tuple[Slot, ...]:
-    """Take a query apart into what single providers have to serve."""
+    """Return the slots of a query, in the order of its groups and their amounts."""
     slots = []
     for group in query.groups:
         if group.suffix:

@@ -1,14 +1,14 @@
 """From the query string to a `Query`.
 
-`parse` makes all checks that need no database, in the order in which the first failure is
-reported; `bind` puts ids for names. A microversion is looked at here and nowhere after.
+`parse` makes all checks that need no database, in the order that decides which error is reported.
+`bind` replaces names by ids. No other module of the search except `render.Shape` compares
+microversions.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 import re
-from typing import Any
 
 from placement import errors, exception, grammar, microversion
 from placement.candidates import model
@@ -18,7 +18,7 @@ _NUMBER = '([1-9][0-9]*)?'
 _TEXT = '([a-zA-Z0-9_-]{1,64})?'
 _NO_SUFFIX = '()'
 
-# The keys that describe a group, and their suffix.
+# The keys of request groups, as the patterns (kind)(suffix).
 _GROUP_KEYS: microversion.Ladder[re.Pattern[str]] = microversion.Ladder(
     {
         since: re.compile(f'({kinds}){suffix}')
@@ -39,17 +39,18 @@ _OTHER_KEYS = {
     'same_subtree': microversion.SAME_SUBTREE,
 }
 _LIMIT = re.compile('[1-9][0-9]*')
-# No answer has more elements; also keeps int() from texts that it refuses.
-_LONGEST_LIMIT = 18
+# Only this many digits of a limit are read: no response has so many candidates, and int() refuses
+# very long texts.
+_LIMIT_DIGITS = 18
 
 Pairs = Sequence[tuple[str, str]]
 
 
 def parse(pairs: Pairs, version: Version) -> model.Query[str]:
-    """Read and check a whole query.
+    """Return the query of a query string, with names.
 
-    :param pairs: its keys and values, in order
-    :raises exception.BadQuery: for the first thing that is wrong with it
+    :param pairs: the keys and values of the query string, in order
+    :raises exception.BadQuery: for the first error
     """
     values = defaultdict(list)
     for key, value in pairs:
@@ -65,14 +66,14 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
         _check_traits(group)
     if policy is None and sum(1 for group in groups if group.suffix) > 1:
         raise exception.BadQuery(
-            "'group_policy' is needed when there is more than one request group with a suffix."
+            "'group_policy' is required if the query has more than one suffixed request group."
         )
     return model.Query(
         groups=groups,
         isolate=policy == 'isolate',
         root_required=root_required,
         root_forbidden=root_forbidden,
-        same_subtrees=_constraining(same_subtrees),
+        same_subtrees=_effective(same_subtrees),
         limit=limit,
         nested=version >= microversion.NESTED_CANDIDATES,
     )
@@ -85,25 +86,25 @@ def _check_keys(values: Mapping[str, list[str]], version: Version) -> None:
         if groups.fullmatch(key) or (since is not None and version >= since):
             continue
         raise exception.BadQuery(
-            f"Invalid query string parameters: '{key}' is not known in microversion {version}."
+            f"Invalid query string parameters: '{key}' is not supported in microversion {version}."
         )
     if 'resources' not in values and version < microversion.GRANULAR_GROUPS:
-        raise exception.BadQuery("'resources' is a required property of the query.")
+        raise exception.BadQuery("The query parameter 'resources' is required.")
 
 
 def _limit(values: list[str]) -> int | None:
     for value in values:
         if not _LIMIT.fullmatch(value):
             raise exception.BadQueryValue('limit', value, 'it is not a positive integer')
-    return int(values[0][:_LONGEST_LIMIT]) if values else None
+    return int(values[0][:_LIMIT_DIGITS]) if values else None
 
 
 def _policy(values: list[str]) -> str | None:
     if not values:
         return None
-    # Of a repeated policy the last is checked and the first is used.
+    # If group_policy is repeated, the last value is checked and the first one is used.
     if values[-1] not in ('none', 'isolate'):
-        raise exception.BadQueryValue('group_policy', values[-1], "it is 'none' or 'isolate'")
+        raise exception.BadQueryValue('group_policy', values[-1], "it must be 'none' or 'isolate'")
     return values[0]
 
 
@@ -112,7 +113,7 @@ def _root_required(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
         return frozenset(), frozenset()
     if len(values) > 1:
         raise exception.BadQuery(
-            "'root_required' can be given only once.", errors.QUERYPARAM_DUPLICATE_KEY
+            "'root_required' must not be repeated.", errors.QUERYPARAM_DUPLICATE_KEY
         )
     any_sets, forbidden = grammar.parse_required(values[0], allow_forbidden=True, allow_any=False)
     required = frozenset().union(*any_sets)
@@ -120,7 +121,7 @@ def _root_required(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
         raise exception.BadQueryValue(
             'root_required',
             values[0],
-            f'required and forbidden at once: {", ".join(sorted(required & forbidden))}',
+            f'traits are both required and forbidden: {", ".join(sorted(required & forbidden))}',
             errors.QUERYPARAM_BAD_VALUE,
         )
     return required, forbidden
@@ -135,8 +136,8 @@ def _same_subtree(value: str) -> frozenset[str]:
     return suffixes
 
 
-def _constraining(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
-    """The conditions that exclude anything, each once: a single provider is its own subtree."""
+def _effective(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """Return the same_subtrees that exclude anything, each once; one group alone is a subtree."""
     return tuple(dict.fromkeys(suffixes for suffixes in same_subtrees if len(suffixes) > 1))
 
 
@@ -145,7 +146,7 @@ def _constraining(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[st
 
 @dataclass(slots=True)
 class _Draft:
-    """The values of one group, as they come."""
+    """The values of one group in the query string."""
 
     suffix: str
     resources: dict[str, int] = field(default_factory=dict)
@@ -155,7 +156,7 @@ class _Draft:
 
 
 def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
-    """The groups in the order in which they first appear."""
+    """Return the groups in the order in which they first appear."""
     pattern = _GROUP_KEYS.pick(version)
     drafts: dict[str, _Draft] = {}
     for key, value in pairs:
@@ -173,7 +174,7 @@ def _read_in_tree(draft: _Draft, value: str) -> None:
     draft.in_tree = grammar.parse_in_tree(value)
 
 
-_READERS: dict[str, Callable[[_Draft, str], Any]] = {
+_READERS: dict[str, Callable[[_Draft, str], None]] = {
     'resources': _read_resources,
     'in_tree': _read_in_tree,
     'required': lambda draft, value: draft.required.append(value),
@@ -182,10 +183,10 @@ _READERS: dict[str, Callable[[_Draft, str], Any]] = {
 
 
 def _group(draft: _Draft, version: Version) -> model.Group[str]:
-    # Before it could be repeated only the last was looked at.
-    heeded = draft.required if version >= microversion.ANY_TRAITS else draft.required[-1:]
+    # Before microversion 1.39, Placement uses only the last value of `required`.
+    values = draft.required if version >= microversion.ANY_TRAITS else draft.required[-1:]
     required, forbidden = grammar.parse_repeated_required(
-        heeded,
+        values,
         allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
         allow_any=version >= microversion.ANY_TRAITS,
     )
@@ -208,30 +209,30 @@ def _group(draft: _Draft, version: Version) -> model.Group[str]:
 def _check_resourceless(
     groups: Sequence[model.Group[str]], same_subtrees: Sequence[frozenset[str]], version: Version
 ) -> None:
-    """Check that groups without resources are where they may be."""
+    """Check that groups without resources are allowed, and listed in same_subtree."""
     resourceless = [group.suffix for group in groups if not group.amounts]
     if version < microversion.SAME_SUBTREE:
         if resourceless or not groups:
             raise exception.BadQuery(
-                'All request groups must ask for resources'
+                'All request groups must request resources'
                 + (f': resources{resourceless[0]} is missing.' if resourceless else '.')
             )
         return
     if len(resourceless) == len(groups):
         raise exception.BadQuery(
-            'At least one request group must ask for resources.',
+            'At least one request group must request resources.',
             errors.QUERYPARAM_MISSING_VALUE,
         )
-    mentioned = frozenset().union(*same_subtrees)
-    if lost := [suffix for suffix in resourceless if suffix not in mentioned]:
+    listed = frozenset().union(*same_subtrees)
+    if unlisted := [suffix for suffix in resourceless if suffix not in listed]:
         raise exception.BadQuery(
-            'A request group without resources must be named by a same_subtree: '
-            f"'{lost[0]}' is not.",
+            'A request group without resources must be listed in same_subtree: '
+            f"'{unlisted[0]}' is not.",
             errors.QUERYPARAM_BAD_VALUE,
         )
-    if unknown := mentioned.difference(group.suffix for group in groups):
+    if unknown := listed.difference(group.suffix for group in groups):
         raise exception.BadQuery(
-            f'same_subtree names request groups that are not there: {", ".join(sorted(unknown))}.',
+            f'same_subtree lists suffixes without a request group: {", ".join(sorted(unknown))}.',
             errors.QUERYPARAM_BAD_VALUE,
         )
 
@@ -250,24 +251,24 @@ def _check_traits(group: model.Group[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """What the database knows by the names of a query."""
+    """The ids of the names of a query; names that do not exist are missing."""
 
     classes: Mapping[str, int]
     traits: Mapping[str, int]
     aggregates: Mapping[str, int]
-    # The uuid of a provider -> the id of its root.
+    # Provider uuid -> the id of its root.
     roots: Mapping[str, int]
 
 
 def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
-    """Put ids for the names.
+    """Return the query with ids in place of names.
 
-    Classes and traits have to exist. Aggregates that nobody ever was in have no members, and
-    a tree that does not exist has no providers: neither is an error.
+    Classes and traits must exist. An aggregate that does not exist has no members, and a tree that
+    does not exist has no providers: neither is an error.
 
     :raises exception.UnknownTraits: and
-    :raises exception.UnknownResourceClasses: for the first unknown names, root_required first,
-        then group by group
+    :raises exception.UnknownResourceClasses: for the first names that do not exist: root_required
+        first, then group by group
     """
     root_required = _trait_ids(query.root_required, ids)
     root_forbidden = _trait_ids(query.root_forbidden, ids)
@@ -292,12 +293,12 @@ def _bind_group(group: model.Group[str], ids: Ids) -> model.Group[int]:
         forbidden=_trait_ids(group.forbidden, ids),
         member_of=_different(_aggregate_ids(any_set, ids) for any_set in group.member_of),
         forbidden_aggregates=_aggregate_ids(group.forbidden_aggregates, ids),
-        in_tree=None if group.in_tree is None else ids.roots.get(group.in_tree, model.NOWHERE),
+        in_tree=None if group.in_tree is None else ids.roots.get(group.in_tree, model.NO_SUCH_ROOT),
     )
 
 
 def _different(any_sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
-    """The any-sets without repetitions: different names can have one id in the database."""
+    """Return the any-sets without duplicates: in the database, different names can have one id."""
     return tuple(dict.fromkeys(any_sets))
 
 

@@ -1,63 +1,74 @@
-"""The search within one anchor: pure, lazy, exact, and counted.
+"""The candidates of one anchor: pure, lazy and exact, with counted work.
 
-`solve` yields every way to bind the slots of a query to providers that serve the anchor. It goes
-depth first, binds the slot with the fewest options first, and does no more than the caller pulls.
-What can be recognized as impossible beforehand is in `contest`.
+`solve` yields every way to bind the slots of a query to providers of an anchor. It does no more
+work than the caller's requests for candidates need. In the order of the work:
 
-All work is counted in steps (`steps.Steps`). When the steps of a turn are used up, the solver
-yields None and waits; it never ends before the search is complete.
+1. `provider_filters` returns the eligible providers of each slot.
+2. If no slot depends on another one, each combination of eligible providers is a candidate.
+3. `group_policy` and `collective_traits` prepare the conditions that connect slots.
+4. `same_subtree` divides the search into parts.
+5. `backtracking` searches each part.
+
+The work is counted in search steps (`search_limit.Steps`). When the steps exceed `pause_at`, the
+solver yields None and continues on the next request; it ends only when the search is complete.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
-import math
 import random
 
-from placement.candidates import contest, eligibility, model, rules, subtrees
-from placement.candidates.contest import Contest, Demands
-from placement.candidates.steps import Steps
-from placement.candidates.subtrees import Domains
+from placement.candidates import (
+    backtracking,
+    collective_traits,
+    group_policy,
+    model,
+    provider_filters,
+    same_subtree,
+)
+from placement.candidates.backtracking import CANDIDATE_COST, Bindings
+from placement.candidates.collective_traits import CollectiveTrait
+from placement.candidates.group_policy import Contention
+from placement.candidates.randomize import shuffled
+from placement.candidates.same_subtree import Options
+from placement.candidates.search_limit import Steps
 
-# Options that are tried without a result, beyond one for each option of each slot, before
-# necessary conditions are tested at each step.
-TEST_AFTER = 200
-# What a candidate costs for each of its slots: it takes memory and has to be rendered.
-CANDIDATE_COST = 4
-# Parts of a check of a provider for a slot that count as one step; see `_weight`.
-_PARTS_A_STEP = 4
+# Parts of the check of a provider for a slot that count as one search step; see `_weight`.
+_PARTS_PER_STEP = 4
 
-# A candidate, or None for a pause.
-Solutions = Iterator[model.Chosen | None]
+# Slot -> its eligible providers. Slots of one kind share a list.
+Eligible = Sequence[Sequence[model.Provider]]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A query, prepared once for all anchors."""
+class PreparedQuery:
+    """A query with everything that does not depend on the anchor."""
 
     query: model.Query[int]
     slots: tuple[model.Slot, ...]
-    # Slots of one kind have the same servers.
+    # Slot -> a number. Slots of one kind have the same eligible providers.
     kinds: tuple[int, ...]
-    # Whether the search leaves out combinations of several providers of one tree.
+    # Whether a candidate may use at most one provider of each tree.
     one_per_tree: bool
-    # same_subtree as sets of slot numbers.
+    # The slots of each same_subtree.
     subtrees: tuple[frozenset[int], ...]
-    # Slot -> the steps that the trial of an option takes, and the sum of what slots ask for.
-    trials: tuple[int, ...]
+    # Slot -> the search steps for trying one option.
+    trial_costs: tuple[int, ...]
+    # The number of conditions on all slots together.
     parts: int
-    # Whether there are traits that the providers of the group without suffix need together.
+    # Whether the unsuffixed group has required traits.
     collective: bool
-    # A slot of each kind: the classes of the group without suffix, and suffixed groups.
-    loose: Mapping[int, model.Slot]
-    granular: Mapping[int, model.Slot]
+    # Kind -> a slot of this kind: the classes of the unsuffixed group, and the suffixed groups.
+    unsuffixed: Mapping[int, model.Slot]
+    suffixed: Mapping[int, model.Slot]
 
     @classmethod
-    def of(cls, query: model.Query[int], one_per_tree: bool = False) -> 'Task':
+    def of(cls, query: model.Query[int], one_per_tree: bool = False) -> 'PreparedQuery':
+        """Prepare a query."""
         slots = model.slots_of(query)
         numbers: dict[tuple[object, ...], int] = {}
         kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
-        samples = dict(zip(kinds, slots, strict=True))
+        examples = dict(zip(kinds, slots, strict=True))
         return cls(
             query=query,
             slots=slots,
@@ -67,336 +78,195 @@ class Task:
                 frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
                 for suffixes in query.same_subtrees
             ),
-            trials=tuple(1 + len(slot.amounts) // 4 for slot in slots),
+            trial_costs=tuple(1 + len(slot.amounts) // 4 for slot in slots),
             parts=sum(1 + len(slot.amounts) for slot in slots),
             collective=bool(query.collective_traits),
-            loose={kind: slot for kind, slot in samples.items() if not slot.granular},
-            granular={kind: slot for kind, slot in samples.items() if slot.granular},
+            unsuffixed={kind: slot for kind, slot in examples.items() if not slot.suffixed},
+            suffixed={kind: slot for kind, slot in examples.items() if slot.suffixed},
         )
 
 
 def solve(
-    task: Task, anchor: model.Anchor, steps: Steps, rng: random.Random | None = None
-) -> Solutions:
-    """Yield the candidates of an anchor, and None whenever the steps of a turn are used up.
+    prepared: PreparedQuery,
+    anchor: model.Anchor,
+    steps: Steps,
+    rng: random.Random | None = None,
+) -> Bindings:
+    """Yield the bindings of an anchor, and None whenever `steps` exceed their pause.
 
     :param rng: shuffles the options of every slot
     """
-    if is_plain(task, anchor):
+    if is_single_provider(prepared, anchor):
         steps.used += 1
-        if serves_alone(task, anchor):
-            yield alone(task, anchor)
+        if can_serve_alone(prepared, anchor):
+            yield binding_of_root(prepared, anchor)
         return
-    if not eligibility.root_passes(anchor.root, task.query):
+    if not provider_filters.is_anchor(anchor.root, prepared.query):
         return
-    if task.granular:
-        servers = yield from _servers(task, anchor, steps)
+    if prepared.suffixed:
+        eligible = yield from _eligible(prepared, anchor, steps)
     else:
-        steps.used += _reach(anchor) * len(task.slots) // 2
-        servers = eligibility.class_servers(task.slots, anchor)
-    if not servers:
+        steps.used += _count(anchor) * len(prepared.slots) // 2
+        eligible = provider_filters.eligible_for_classes(prepared.slots, anchor)
+    if not eligible:
         return
-    terminal: list[rules.OneOf] = []
-    if task.collective:
-        terminal = rules.collective_traits(task.query, task.slots, servers)
-        steps.used += len(terminal) * _reach(anchor) // 8
-        if not all(rule.slots for rule in terminal):
+    traits: list[CollectiveTrait] = []
+    if prepared.collective:
+        traits = collective_traits.conditions(prepared.query, prepared.slots, eligible)
+        steps.used += len(traits) * _count(anchor) // 8
+        if not all(trait.slots for trait in traits):
             return
-    if task.granular or terminal or task.one_per_tree:
-        domains = _domains(servers, rng)
-        yield from _search(task, anchor, servers, domains, terminal, steps, rng)
-        return
-    # Each slot takes a class of its own, so none takes from another.
-    if rng:
-        servers = [rng.sample(found, len(found)) for found in servers]
-    yield from _combinations([[provider.id for provider in found] for found in servers], steps)
+    if prepared.suffixed or traits or prepared.one_per_tree:
+        options = _options(eligible, rng)
+        yield from _search(prepared, anchor, eligible, options, traits, steps, rng)
+    else:  # each slot is another class, so no slot depends on another one
+        yield from _combinations(_separate_options(eligible, rng), steps)
 
 
-def is_plain(task: Task, anchor: model.Anchor) -> bool:
-    """Whether the root of the anchor is the only provider that its candidate could have."""
-    return not task.granular and len(anchor.tree) == 1 and not anchor.lenders
+def is_single_provider(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
+    """Whether the anchor root is the only provider that a candidate could use."""
+    return not prepared.suffixed and len(anchor.tree) == 1 and not anchor.sharing_providers
 
 
-def serves_alone(task: Task, anchor: model.Anchor) -> bool:
-    """Whether the root of a plain anchor is a candidate."""
+def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
+    """Whether the root of such an anchor is a candidate."""
     root = anchor.root
-    return eligibility.root_passes(root, task.query) and eligibility.serves_alone(root, task.slots)
+    return provider_filters.is_anchor(root, prepared.query) and provider_filters.can_serve_alone(
+        root, prepared.slots
+    )
 
 
-def alone(task: Task, anchor: model.Anchor) -> model.Chosen:
-    """The candidate of a plain anchor."""
-    return (anchor.root.id,) * len(task.slots)
+def binding_of_root(prepared: PreparedQuery, anchor: model.Anchor) -> model.Binding:
+    """Return the binding of all slots to the anchor root."""
+    return (anchor.root.id,) * len(prepared.slots)
 
 
-def _servers(
-    task: Task, anchor: model.Anchor, steps: Steps
-) -> Generator[None, None, list[list[model.Provider]]]:
-    """The providers that could serve each slot; nothing at all if one of them has none."""
-    reach = _reach(anchor)
-    by_kind: dict[int, list[model.Provider]] = {}
-    if task.loose:
-        steps.used += reach * len(task.loose) // 2
-        by_class = eligibility.class_servers(tuple(task.loose.values()), anchor)
+def _eligible(
+    prepared: PreparedQuery, anchor: model.Anchor, steps: Steps
+) -> Generator[None, None, Eligible]:
+    """Return the eligible providers of each slot; an empty list if a slot has none.
+
+    For queries with suffixed groups. Yields None to pause.
+    """
+    count = _count(anchor)
+    by_kind: dict[int, Sequence[model.Provider]] = {}
+    if prepared.unsuffixed:
+        steps.used += count * len(prepared.unsuffixed) // 2
+        by_class = provider_filters.eligible_for_classes(
+            tuple(prepared.unsuffixed.values()), anchor
+        )
         if not by_class:
             return []
-        by_kind.update(zip(task.loose, by_class, strict=True))
-    for kind, slot in task.granular.items():
-        steps.used += reach * _weight(slot) // _PARTS_A_STEP + 1
-        found = eligibility.servers(slot, anchor)
-        if not found:
+        by_kind.update(zip(prepared.unsuffixed, by_class, strict=True))
+    for kind, slot in prepared.suffixed.items():
+        steps.used += count * _weight(slot) // _PARTS_PER_STEP + 1
+        providers = provider_filters.eligible_providers(slot, anchor)
+        if not providers:
             return []
-        by_kind[kind] = found
+        by_kind[kind] = providers
         if steps.used > steps.pause_at:
             yield None
-    return [by_kind[kind] for kind in task.kinds]
+    return [by_kind[kind] for kind in prepared.kinds]
 
 
-def _reach(anchor: model.Anchor) -> int:
-    """How many providers could serve a slot."""
-    return len(anchor.tree) + len(anchor.lenders)
+def _count(anchor: model.Anchor) -> int:
+    """Return the number of providers that could be eligible."""
+    return len(anchor.tree) + len(anchor.sharing_providers)
 
 
 def _weight(slot: model.Slot) -> int:
-    """How many parts the check of a provider for a slot has."""
+    """Return how many parts the check of a provider for a slot has."""
     group = slot.group
     return 2 + len(slot.amounts) + (len(group.required) + len(group.member_of)) // 16
 
 
-def _domains(servers: Sequence[Sequence[model.Provider]], rng: random.Random | None) -> Domains:
-    """The ids of the providers that could serve each slot; one list for slots of one kind."""
+def _options(eligible: Eligible, rng: random.Random | None) -> Options:
+    """Return the ids of the eligible providers of each slot; one list for slots of one kind."""
     if rng:
-        return [[provider.id for provider in rng.sample(found, len(found))] for found in servers]
-    made: dict[int, list[int]] = {}
-    for found in servers:
-        if id(found) not in made:
-            made[id(found)] = [provider.id for provider in found]
-    return [made[id(found)] for found in servers]
+        return _separate_options(eligible, rng)
+    ids: dict[int, list[int]] = {}
+    for found in eligible:
+        if id(found) not in ids:
+            ids[id(found)] = [provider.id for provider in found]
+    return [ids[id(found)] for found in eligible]
 
 
-def _combinations(domains: Domains, steps: Steps) -> Solutions:
-    """Yield all combinations, where each is a result."""
-    cost = CANDIDATE_COST * len(domains)
-    for chosen in itertools.product(*domains):
+def _separate_options(eligible: Eligible, rng: random.Random | None) -> Options:
+    """Return the ids of the eligible providers of each slot, in random order if there is `rng`."""
+    if rng:
+        eligible = [shuffled(providers, rng) for providers in eligible]
+    return [[provider.id for provider in providers] for providers in eligible]
+
+
+def _combinations(options: Options, steps: Steps) -> Bindings:
+    """Yield all combinations of options, where each of them is a candidate."""
+    cost = CANDIDATE_COST * len(options)
+    for binding in itertools.product(*options):
         if steps.used > steps.pause_at:
             yield None
         steps.used += cost
-        yield chosen
+        yield binding
 
 
 def _search(
-    task: Task,
+    prepared: PreparedQuery,
     anchor: model.Anchor,
-    servers: Sequence[Sequence[model.Provider]],
-    domains: Domains,
-    terminal: Sequence[rules.OneOf],
+    eligible: Eligible,
+    options: Options,
+    traits: Sequence[CollectiveTrait],
     steps: Steps,
     rng: random.Random | None,
-) -> Solutions:
-    """All ways to bind the slots that could be bound together."""
-    steps.used += _reach(anchor) * task.parts // 4
-    contested = contest.contest_of(task.query, task.slots, task.kinds, servers, task.one_per_tree)
-    if not task.subtrees:
-        return _bindings(task, contested, domains, terminal, steps)
-    several = len(task.subtrees) > 1
-    if several and not contested.may_bind(dict(enumerate(domains)), contested.free, steps):
+) -> Bindings:
+    """Return the bindings for slots that depend on each other."""
+    steps.used += _count(anchor) * prepared.parts // 4
+    contention = group_policy.contention_of(
+        prepared.query, prepared.slots, prepared.kinds, eligible, prepared.one_per_tree
+    )
+    if not prepared.subtrees:
+        return _bindings(prepared, contention, options, traits, steps)
+    if len(prepared.subtrees) > 1 and not contention.may_bind(
+        dict(enumerate(options)), contention.free, steps
+    ):
         return iter(())
-    return _search_subtrees(task, anchor, contested, domains, terminal, steps, rng)
+    return _search_subtrees(prepared, anchor, contention, options, traits, steps, rng)
 
 
 def _search_subtrees(
-    task: Task,
+    prepared: PreparedQuery,
     anchor: model.Anchor,
-    contested: Contest,
-    domains: Domains,
-    terminal: Sequence[rules.OneOf],
+    contention: Contention,
+    options: Options,
+    traits: Sequence[CollectiveTrait],
     steps: Steps,
     rng: random.Random | None,
-) -> Solutions:
-    """Yield the results for one way to choose the tops of subtrees after another."""
-    reach = (*anchor.tree, *anchor.lenders, *anchor.kin)
-    steps.used += len(reach)
-    parts = subtrees.split(
-        domains,
-        task.kinds,
-        task.subtrees,
-        subtrees.forest_of(reach),
-        lambda options: contested.may_bind(options, contested.free, steps),
+) -> Bindings:
+    """Yield the bindings of one choice of subtrees after another."""
+    providers = (*anchor.providers, *anchor.sharing_trees)
+    steps.used += len(providers)
+    parts = same_subtree.divide(
+        options,
+        prepared.kinds,
+        prepared.subtrees,
+        same_subtree.forest_of(providers),
+        lambda remaining: contention.may_bind(remaining, contention.free, steps),
         steps,
         rng,
     )
-    for narrowed in parts:
-        if narrowed is None:
+    for part in parts:
+        if part is None:
             yield None
-            continue
-        yield from _bindings(task, contested, narrowed, terminal, steps)
+        else:
+            yield from _bindings(prepared, contention, part, traits, steps)
 
 
 def _bindings(
-    task: Task,
-    contested: Contest,
-    domains: Domains,
-    terminal: Sequence[rules.OneOf],
+    prepared: PreparedQuery,
+    contention: Contention,
+    options: Options,
+    traits: Sequence[CollectiveTrait],
     steps: Steps,
-) -> Solutions:
-    """All ways to bind the slots to options of these domains."""
-    if contested.rules_out_nothing and not terminal:
-        return _combinations(domains, steps)
-    return _Search(task, contested, domains, terminal, steps).run()
-
-
-class _Search:
-    """The state of one depth-first search."""
-
-    def __init__(
-        self,
-        task: Task,
-        contested: Contest,
-        domains: Domains,
-        terminal: Sequence[rules.OneOf],
-        steps: Steps,
-    ):
-        self._trials = task.trials
-        self._contest = contested
-        self._domains = domains
-        self._steps = steps
-        self._terminal = terminal
-        self._free = dict(contested.free)
-        self._busy: set[int] = set()
-        # Root -> the provider of its tree that is bound, and how often.
-        self._in_tree: dict[int, list[int]] = {}
-        # Depth -> slot. Slots with few options first.
-        self._order = sorted(range(len(domains)), key=lambda slot: len(domains[slot]))
-        self._bound = [model.NOWHERE] * len(domains)
-        depths = {slot: depth for depth, slot in enumerate(self._order)}
-        # Depth -> rules that are decided there, and the steps that this takes.
-        self._due: list[list[rules.OneOf]] = [[] for _ in domains]
-        for rule in terminal:
-            self._due[max(depths[slot] for slot in rule.slots)].append(rule)
-        self._due_cost = [0] * len(domains)
-        for depth, due in enumerate(self._due) if terminal else ():
-            self._due_cost[depth] = sum(1 + len(rule.slots) // 8 for rule in due)
-        steps.used += len(domains)
-
-    def run(self) -> Solutions:
-        """Yield all results."""
-        steps, bound, busy, free = self._steps, self._bound, self._busy, self._free
-        options = self._options()
-        isolated = [slot in self._contest.isolated for slot in self._order]
-        roots, order, due = self._contest.roots, self._order, self._due
-        trials = self._trials
-        last, cost = len(order) - 1, CANDIDATE_COST * len(order)
-        if math.prod(map(len, options)) > TEST_AFTER and not self._may_bind_from(0):
-            return
-        test_after = TEST_AFTER and TEST_AFTER + sum(map(len, options))
-        placed: list[tuple[int, Demands]] = [(model.NOWHERE, ())] * len(order)
-        pending = [iter(options[0])] * len(order)
-        depth = fruitless = 0
-        while depth >= 0:
-            if steps.used > steps.pause_at:
-                yield None
-            trial = trials[order[depth]]
-            for option, demands in pending[depth]:
-                steps.used += trial
-                fruitless += 1
-                if isolated[depth] and option in busy:
-                    continue
-                if roots and self._has_sibling(option):
-                    continue
-                if demands and not _fits(free, demands):
-                    continue
-                bound[order[depth]] = option
-                if due[depth]:
-                    steps.used += self._due_cost[depth]
-                    if not all(rule.holds(bound) for rule in due[depth]):
-                        continue
-                if depth == last:
-                    steps.used += cost
-                    fruitless = 0
-                    yield tuple(bound)
-                    continue
-                if isolated[depth]:
-                    busy.add(option)
-                if demands or roots:
-                    self._take(option, demands)
-                if fruitless > test_after and not self._may_bind_from(depth + 1):
-                    if isolated[depth]:
-                        busy.discard(option)
-                    self._release(option, demands)
-                    if steps.used > steps.pause_at:
-                        yield None
-                    continue
-                placed[depth] = option, demands
-                depth += 1
-                pending[depth] = iter(options[depth])
-                break
-            else:
-                depth -= 1
-                if depth >= 0:
-                    option, demands = placed[depth]
-                    if isolated[depth]:
-                        busy.discard(option)
-                    if demands or roots:
-                        self._release(option, demands)
-
-    def _options(self) -> list[list[tuple[int, Demands]]]:
-        """Depth -> the options of the slot with what they would take."""
-        options = []
-        for slot in self._order:
-            demands = self._contest.demands[slot]
-            options.append([(option, demands[option]) for option in self._domains[slot]])
-        self._steps.used += sum(map(len, options)) // 8
-        return options
-
-    def _take(self, option: int, demands: Demands) -> None:
-        for key, amount in demands:
-            self._free[key] -= amount
-        if self._contest.roots:
-            self._in_tree.setdefault(self._contest.roots[option], []).append(option)
-
-    def _release(self, option: int, demands: Demands) -> None:
-        for key, amount in demands:
-            self._free[key] += amount
-        if self._contest.roots:
-            self._in_tree[self._contest.roots[option]].pop()
-
-    def _has_sibling(self, option: int) -> bool:
-        """Whether another provider of the option's tree is bound already."""
-        bound = self._in_tree.get(self._contest.roots[option])
-        return bound is not None and bound[:1] not in ([], [option])
-
-    def _may_bind_from(self, depth: int) -> bool:
-        """Whether the slots from a depth on could be bound, as far as necessary conditions show."""
-        left = self._left(depth)
-        return (
-            left is not None
-            and contest.rules_may_hold(self._terminal, self._bound, left, self._steps)
-            and self._contest.may_bind(left, self._free, self._steps)
-        )
-
-    def _left(self, depth: int) -> dict[int, list[int]] | None:
-        """The options that the slots from a depth on still have; None if one has none."""
-        left: dict[int, list[int]] = {}
-        made: dict[tuple[int, int, bool], list[int]] = {}
-        for slot in self._order[depth:]:
-            domain, demands = self._domains[slot], self._contest.demands[slot]
-            isolated = slot in self._contest.isolated
-            key = id(domain), id(demands), isolated
-            if key not in made:
-                self._steps.used += len(domain) * self._trials[slot] // 2 + 1
-                made[key] = [
-                    option
-                    for option in domain
-                    if not (isolated and option in self._busy)
-                    and _fits(self._free, demands[option])
-                ]
-            if not made[key]:
-                return None
-            left[slot] = made[key]
-        return left
-
-
-def _fits(free: contest.Amounts, demands: Demands) -> bool:
-    for key, amount in demands:
-        if free[key] < amount:
-            return False
-    return True
+) -> Bindings:
+    """Return the bindings of the slots to these options."""
+    if contention.is_empty and not traits:
+        return _combinations(options, steps)
+    return backtracking.bindings(contention, options, traits, prepared.trial_costs, steps)

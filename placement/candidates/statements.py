@@ -1,8 +1,9 @@
-"""What the search reads: names, and pages of trees. Only `snapshot` executes it.
+"""The statements of a search: names, pages of trees, and sharing providers.
 
-A page of trees is one statement that finds its roots and reads them: for every provider one row,
-whose traits, aggregates and stock are JSON arrays made by the database, because rows cost more
-than bytes. Which roots are on it is decided by the tests in `root_tests`.
+A page of trees is one statement, which finds the roots and reads their trees. It returns one row
+for each provider. The traits, aggregates and inventories of a provider are JSON arrays that the
+database builds, because rows cost more than bytes. `prefilter` has the conditions that select
+roots; `facts` and `paging` execute the statements.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,23 +13,31 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
+from placement import capacity
 from placement.candidates import model
-from placement.candidates.root_tests import MEMBERS, ROOT_OF_MEMBER, ROOTS, Clause, in_order, serves
+from placement.candidates.prefilter import (
+    MEMBERS,
+    ROOT_ID_OF_MEMBER,
+    ROOTS,
+    Clause,
+    can_serve,
+    in_order,
+)
 from placement.db import clauses
 from placement.db import names as db_names
 from placement.db.sqlalchemy import models
 
-# Kinds of rows of `lookup` and `names`.
+# The kinds of rows of `ids_of_names` and `names_of_ids`.
 CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
 
 _PROVIDERS = models.resource_providers
 _TRAITS = models.resource_provider_traits
 _AGGREGATES = models.resource_provider_aggregates
 
-# What a page reads, and what its lists call their rows. Made once: an alias costs more than the
-# rest of a statement.
+# The aliases of provider facts. They are created once: creating an alias takes longer than the rest
+# of a statement.
 _PROVIDER = _PROVIDERS.alias('provider')
-_STOCK = models.inventories.alias('stock')
+_INVENTORIES = models.inventories.alias('inventory')
 _TRAIT_LINK = _TRAITS.alias('trait_link')
 _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 
@@ -36,7 +45,7 @@ _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 # Names ------------------------------------------------------------------------
 
 
-# What is named: the column with the name, and the id that is wanted for it.
+# Kind -> the column with the name, and the column with the id that replaces it.
 NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
     CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
     TRAIT: (models.traits.c.name, models.traits.c.id),
@@ -47,51 +56,54 @@ NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
 Parameters = dict[str, Any]
 
 
-def lookup(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Ids of all names of the query, as rows (kind, name, id); SHARING when anybody shares.
+def ids_of_names(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]:
+    """Return a statement for the ids of all names of a query, as rows (kind, name, id).
 
-    This statement, as some others here, is the same for all requests but for its parameters: to
-    make it takes longer than to send it.
+    It also returns the sharing trait (kind SHARING) if any provider has it. Like some others here,
+    the statement is the same for all requests except for its parameters: building it takes longer
+    than executing it.
+
+    :returns: the statement and its parameters: the sorted names of each kind that the query has
     """
-    named = {
+    names = {
         CLASS: query.classes,
         TRAIT: query.traits,
         AGGREGATE: query.aggregates,
-        TREE: query.trees,
+        TREE: query.in_trees,
     }
-    asked = {kind: sorted(names) for kind, names in named.items() if names}
-    return _lookup(tuple(asked)), asked
+    requested = {kind: sorted(of_kind) for kind, of_kind in names.items() if of_kind}
+    return _ids_of_names(tuple(requested)), requested
 
 
 @functools.cache
-def _lookup(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
     named = [
-        _kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
+        _rows_of_kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
         for kind, (name, id_) in NAMED.items()
         if kind in kinds
     ]
     traits = models.traits.c
-    sharing = _kind(SHARING, traits.name, traits.id).where(
+    sharing = _rows_of_kind(SHARING, traits.name, traits.id).where(
         traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
         sa.exists().where(_TRAITS.c.trait_id == traits.id),
     )
     return sa.union_all(*named, sharing)
 
 
-def names(
+def names_of_ids(
     class_ids: Iterable[int], trait_ids: Iterable[int]
 ) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Names for ids, as rows (kind, name, id)."""
-    return _NAMES, {CLASS: sorted(class_ids), TRAIT: sorted(trait_ids)}
+    """Return a statement for the names of classes and traits, as rows (kind, name, id)."""
+    return _NAMES_OF_IDS, {CLASS: sorted(class_ids), TRAIT: sorted(trait_ids)}
 
 
-def _kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
+def _rows_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
     return sa.select(sa.literal_column(f"'{kind}'"), db_names.spelled(name), id_)
 
 
-_NAMES = sa.union_all(
+_NAMES_OF_IDS = sa.union_all(
     *(
-        _kind(kind, *NAMED[kind]).where(
+        _rows_of_kind(kind, *NAMED[kind]).where(
             NAMED[kind][1].in_(sa.bindparam(kind, expanding=True, literal_execute=True))
         )
         for kind in (CLASS, TRAIT)
@@ -99,44 +111,44 @@ _NAMES = sa.union_all(
 )
 
 
-# Facts ------------------------------------------------------------------------
+# Provider facts ---------------------------------------------------------------
 
 
 @functools.cache
-def facts(with_aggregates: bool) -> sa.Select[Any]:
-    """The columns that `snapshot` makes a Provider of; callers join `_PROVIDER` to something.
+def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
+    """Return a select of the columns that `facts.providers_of` reads, without a FROM.
 
-    What a provider has many of comes as the text of a JSON array.
+    The caller joins `_PROVIDER`. Traits, aggregates and inventories are texts of JSON arrays.
     """
-    record = clauses.json_numbers(
-        _STOCK.c.resource_class_id,
-        _STOCK.c.total,
-        _STOCK.c.reserved,
-        _STOCK.c.min_unit,
-        _STOCK.c.max_unit,
-        _STOCK.c.step_size,
-        clauses.json_number(_STOCK.c.allocation_ratio),
-        clauses.used(_STOCK),
+    inventory = clauses.json_numbers(
+        _INVENTORIES.c.resource_class_id,
+        _INVENTORIES.c.total,
+        _INVENTORIES.c.reserved,
+        _INVENTORIES.c.min_unit,
+        _INVENTORIES.c.max_unit,
+        _INVENTORIES.c.step_size,
+        clauses.json_number(_INVENTORIES.c.allocation_ratio),
+        clauses.used(_INVENTORIES),
     )
     return sa.select(
         _PROVIDER.c.id,
         _PROVIDER.c.uuid,
         _PROVIDER.c.root_provider_id,
         _PROVIDER.c.parent_provider_id,
-        _list_of(_TRAIT_LINK, 'trait_id'),
-        _list_of(_AGGREGATE_LINK, 'aggregate_id') if with_aggregates else sa.null(),
-        sa.select(clauses.json_list(record))
-        .select_from(_STOCK)
-        .where(_STOCK.c.resource_provider_id == _PROVIDER.c.id)
+        _ids_of_provider(_TRAIT_LINK, 'trait_id'),
+        _ids_of_provider(_AGGREGATE_LINK, 'aggregate_id') if with_aggregates else sa.null(),
+        sa.select(clauses.json_list(inventory))
+        .select_from(_INVENTORIES)
+        .where(_INVENTORIES.c.resource_provider_id == _PROVIDER.c.id)
         .correlate(_PROVIDER)
         .scalar_subquery(),
     )
 
 
-def _list_of(rows: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
+def _ids_of_provider(link: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     return (
-        sa.select(clauses.json_list(rows.c[column]))
-        .where(rows.c.resource_provider_id == _PROVIDER.c.id)
+        sa.select(clauses.json_list(link.c[column]))
+        .where(link.c.resource_provider_id == _PROVIDER.c.id)
         .correlate(_PROVIDER)
         .scalar_subquery()
     )
@@ -146,27 +158,27 @@ def _list_of(rows: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
-# Old releases leave providers without a root, and a damaged database has roots that do not exist
-# or are below other providers. None of their trees is searched, and a page must not count them.
+# Old releases left providers without a root, and a damaged database has root ids of providers that
+# do not exist or have a parent. Their trees are not searched, and a page must not count them.
 _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
 _HAS_ROOT = clauses.found(
     sa.select(sa.literal_column('1'))
-    .where(ROOTS.c.id == ROOT_OF_MEMBER, *_IS_ROOT)
+    .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
     .correlate(MEMBERS)
 )
-# The largest id that there can be.
-MAX_ID = 2**31 - 1
+# The highest id of an INTEGER column.
+MAX_ID = capacity.MAX_INT
 
 
-def page(tests: Sequence[Clause], with_aggregates: bool) -> sa.Select[Any]:
-    """Facts of the trees of the next `size` roots that pass the tests, in the order of roots.
+def page(conditions: Sequence[Clause], with_aggregates: bool) -> sa.Select[Any]:
+    """Return a statement for the trees of the next roots that satisfy the conditions.
 
-    Its parameters are `after`, `upto` and `size`.
+    Its parameters are `after`, `upto` and `size`; roots are in the order of their ids.
     """
-    return _page(tuple(tests), with_aggregates) if tests else _plain_page(with_aggregates)
+    return _page(tuple(conditions), with_aggregates) if conditions else _plain_page(with_aggregates)
 
 
 @functools.cache
@@ -174,14 +186,14 @@ def _plain_page(with_aggregates: bool) -> sa.Select[Any]:
     return _page((), with_aggregates)
 
 
-def _page(tests: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
+def _page(conditions: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
     few = (
         sa.select(ROOTS.c.id)
         .where(
             *_IS_ROOT,
             ROOTS.c.id > _AFTER,
             ROOTS.c.id <= _UPTO,
-            *tests,
+            *conditions,
         )
         .order_by(ROOTS.c.id)
         .limit(_SIZE)
@@ -189,53 +201,59 @@ def _page(tests: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
-def page_of_servers(
+def page_by_members(
     slot: model.Slot,
-    tests: Iterable[Clause],
-    others: Sequence[Clause],
+    conditions: Iterable[Clause],
+    tree_conditions: Sequence[Clause],
     with_aggregates: bool,
 ) -> sa.Select[Any]:
-    """The same as `page`, by way of the providers that could serve a slot by themselves.
+    """Return the same as `page`, selected by the providers that could serve one slot.
 
-    To look at members of trees instead of the members of each root spares one look-up for each
-    tree: a fifth to a third of the time of a page on which hardly anybody fits.
+    PERF: selecting members of trees, instead of searching the members of each root, saves one
+    look-up for each tree: a fifth to a third of the time of a page on which few trees fit.
 
-    :param tests: tests of ROOT_OF_MEMBER; they are asked of each member, so they must not be
-        about its tree
-    :param others: tests of the other slots; they are asked last, in this order, and once for each
-        tree, however many of it could serve: that is why they are a HAVING
+    :param conditions: conditions on ROOT_ID_OF_MEMBER. They are evaluated for each member, so they
+        must not concern its tree
+    :param tree_conditions: the conditions of the other slots. They are evaluated last, in this
+        order, and once for each tree, however many of its members could serve the slot. That is why
+        they are a HAVING
     """
-    root = ROOT_OF_MEMBER
+    root = ROOT_ID_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(root > _AFTER, root <= _UPTO, *tests, serves(slot))
+        .where(root > _AFTER, root <= _UPTO, *conditions, can_serve(slot))
         .group_by(root)
         .order_by(root)
         .limit(_SIZE)
     )
-    few = few.having(in_order([*others, _HAS_ROOT]))
+    few = few.having(in_order([*tree_conditions, _HAS_ROOT]))
     return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
-def trees(root_ids: Collection[int], but: Collection[int] = ()) -> sa.Select[Any]:
-    """Facts of the providers of the trees of these roots, but for some providers."""
+def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Select[Any]:
+    """Return a statement for the trees of these roots, except for the excluded providers."""
     few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.listed(root_ids)))
     statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
-    return statement.where(_PROVIDER.c.id.not_in(clauses.listed(but))) if but else statement
+    if not excluded:
+        return statement
+    return statement.where(_PROVIDER.c.id.not_in(clauses.listed(excluded)))
 
 
 def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
-    return facts(with_aggregates).join_from(
+    return provider_facts(with_aggregates).join_from(
         few, _PROVIDER, _PROVIDER.c.root_provider_id == few.c.id
     )
 
 
-def sharers(
+def sharing_providers(
     sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
 ) -> sa.Select[Any]:
-    """Facts of the sharing providers: all, those in aggregates, or those of some trees."""
+    """Return a statement for sharing providers: all, those in aggregates, or those of some trees.
+
+    :param sharing_id: the id of the sharing trait
+    """
     statement = (
-        facts(with_aggregates=True)
+        provider_facts(with_aggregates=True)
         .join_from(_TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id)
         .join(ROOTS, ROOTS.c.id == _PROVIDER.c.root_provider_id)
         .where(_TRAITS.c.trait_id == sharing_id, *_IS_ROOT)
@@ -254,42 +272,46 @@ def sharers(
 
 
 def root_at(position: int) -> sa.Select[Any]:
-    """The id of the root at a position in the order of ids."""
+    """Return a statement for the id of the root at a position in the order of ids."""
     roots = sa.select(ROOTS.c.id).where(*_IS_ROOT)
     return roots.order_by(ROOTS.c.id).offset(position).limit(1)
 
 
 def root_count() -> sa.Select[Any]:
-    """How many trees there are."""
+    """Return a statement for the number of trees."""
     return sa.select(sa.func.count(ROOTS.c.id)).where(*_IS_ROOT)
 
 
-def members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
-    """Rows (root, aggregate): which trees have members in the aggregates."""
+def aggregates_of_trees(
+    aggregate_ids: Collection[int], conditions: Iterable[Clause]
+) -> sa.Select[Any]:
+    """Return a statement for rows (root, aggregate): which trees have providers in which one."""
     link = _AGGREGATES
     return (
-        _roots_of(link, tests)
+        _roots_of_members(link, conditions)
         .add_columns(link.c.aggregate_id)
         .where(link.c.aggregate_id.in_(clauses.listed(aggregate_ids)))
         .distinct()
     )
 
 
-def first_members(aggregate_ids: Collection[int], tests: Iterable[Clause]) -> sa.Select[Any]:
-    """One tree with a member in it for each aggregate, if there is one, as rows (root,)."""
+def one_tree_per_aggregate(
+    aggregate_ids: Collection[int], conditions: Iterable[Clause]
+) -> sa.Select[Any]:
+    """Return a statement for rows (root,): one tree with a provider in each aggregate, or NULL."""
     link, aggregate = _AGGREGATES, models.placement_aggregates
-    first = _roots_of(link, tests).where(link.c.aggregate_id == aggregate.c.id).limit(1)
-    return sa.select(first.correlate(aggregate).scalar_subquery()).where(
+    first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
+    return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
         aggregate.c.id.in_(clauses.listed(aggregate_ids))
     )
 
 
-def _roots_of(link: sa.FromClause, tests: Iterable[Clause]) -> sa.Select[Any]:
-    """Roots that pass the tests, of the providers that rows of `link` name."""
+def _roots_of_members(link: sa.FromClause, conditions: Iterable[Clause]) -> sa.Select[Any]:
+    """Select the roots that satisfy the conditions, for the providers of rows of `link`."""
     return (
         sa.select(ROOTS.c.id)
         .select_from(link)
         .join(MEMBERS, MEMBERS.c.id == link.c.resource_provider_id)
         .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
-        .where(*_IS_ROOT, *tests)
+        .where(*_IS_ROOT, *conditions)
     )

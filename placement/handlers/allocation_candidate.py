@@ -1,5 +1,6 @@
-"""Handler of allocation candidates: where a workload could run."""
+"""The handler of GET /allocation_candidates."""
 
+from oslo_config import cfg
 import webob
 
 from placement import microversion, util, wsgi_wrapper
@@ -15,5 +16,15 @@ def list_allocation_candidates(req: webob.Request) -> webob.Response:
     context, version = util.context(req), util.version(req)
     context.can(policies.LIST)
     query = request.parse(util.query_items(req.environ), version)
-    answer = search.find(context, query)
-    return util.json_reply(req, render.render(answer, render.Shape.of(version)))
+    result = search.allocation_candidates(query, _options(context.config))
+    return util.json_reply(req, render.render(result, render.Shape.of(version)))
+
+
+def _options(conf: cfg.ConfigOpts) -> search.Options:
+    options = conf.placement
+    return search.Options(
+        max_candidates=options.max_allocation_candidates,
+        strategy=options.allocation_candidates_generation_strategy,
+        max_steps=options.max_candidate_search_steps,
+        randomize=options.randomize_allocation_candidates,
+    )

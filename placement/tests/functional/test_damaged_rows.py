@@ -8,7 +8,7 @@ import os_traits
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.candidates import search
+from placement.candidates import paging
 from placement.db.sqlalchemy import models
 from placement.tests.functional import base
 from placement.tests.functional.base import claim
@@ -134,8 +134,8 @@ class DamagedTreesTest(base.TestCase):
         paths += [f'/resource_providers?in_tree={own}' for own in self.own.values()]
         paths += [f'/allocation_candidates?{query.format(**self.own)}' for query in self.queries]
         for path in paths:
-            for first_page in (1, search.FIRST_PAGE):
-                with mock.patch.object(search, 'FIRST_PAGE', first_page), self.subTest(path):
+            for first_page in (1, paging.FIRST_PAGE):
+                with mock.patch.object(paging, 'FIRST_PAGE', first_page), self.subTest(path):
                     self.assertIn(self.ask('GET', path).status_code, (200, 404))
         # What is intact is found.
         self.assertIn('intact', self.listed('?resources=VCPU:1,VGPU:1'))

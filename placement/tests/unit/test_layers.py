@@ -33,10 +33,13 @@ EDGE = (
 HTTP_LIBRARIES = ('jsonschema', 'webob')
 # Who opens transactions or speaks SQL. The rest of `candidates` is pure.
 READERS = (
-    'candidates.root_tests',
+    'candidates.facts',
+    'candidates.page_statements',
+    'candidates.paging',
+    'candidates.prefilter',
     'candidates.search',
-    'candidates.snapshot',
     'candidates.statements',
+    'candidates.summaries',
 )
 # Other modules that decide, and read nothing.
 PURE = ('capacity', 'claims.judge', 'claims.model', 'objects.inventory_plan')
@@ -62,7 +65,7 @@ MAY_IMPORT = {
     'policy': ('policies',),
     'objects': ('capacity', 'db', 'db_api'),
     'claims': ('capacity', 'db', 'db_api', 'objects'),
-    'candidates': ('context', 'db', 'db_api', 'grammar', 'microversion'),
+    'candidates': ('capacity', 'db', 'db_api', 'grammar', 'microversion'),
     'validation': (),
     'http': ('bounded_cache', 'microversion', 'validation'),
     'util': ('http',),

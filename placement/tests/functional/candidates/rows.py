@@ -23,7 +23,7 @@ _TABLES = (
 
 @contextlib.contextmanager
 def database() -> Iterator[sa.Connection]:
-    """A connection to a new database in memory that has all tables."""
+    """A connection to a new in-memory database with all tables."""
     engine = sa.create_engine('sqlite://')
     try:
         models.metadata.create_all(engine)
@@ -34,7 +34,7 @@ def database() -> Iterator[sa.Connection]:
 
 
 def fill(conn: sa.Connection, world: worlds.World) -> None:
-    """Put a world into the database, in place of what is there."""
+    """Replace the contents of the database by a world."""
     for table in reversed(_TABLES):
         conn.execute(table.delete())
     for table, rows in _rows(world).items():
@@ -52,7 +52,7 @@ def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
     ):
         rows[table] = [{'id': id_, column: name} for name, id_ in names.items()]
     for provider in world.providers:
-        owner = {'resource_provider_id': provider.id}
+        provider_key = {'resource_provider_id': provider.id}
         rows['resource_providers'].append(
             {
                 'id': provider.id,
@@ -62,19 +62,21 @@ def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
                 'parent_provider_id': provider.parent_id,
             }
         )
-        rows['resource_provider_traits'] += [{**owner, 'trait_id': t} for t in provider.traits]
-        rows['resource_provider_aggregates'] += [
-            {**owner, 'aggregate_id': aggregate} for aggregate in provider.aggregates
+        rows['resource_provider_traits'] += [
+            {**provider_key, 'trait_id': t} for t in provider.traits
         ]
-        for record in provider.stock.values():
-            fields = record._asdict()
-            kind = {'resource_class_id': fields.pop('class_id')}
+        rows['resource_provider_aggregates'] += [
+            {**provider_key, 'aggregate_id': aggregate} for aggregate in provider.aggregates
+        ]
+        for inventory in provider.inventories.values():
+            fields = inventory._asdict()
+            class_key = {'resource_class_id': fields.pop('class_id')}
             used = fields.pop('used')
-            rows['inventories'].append({**owner, **kind, **fields})
-            # In two pieces, to have something to sum up.
+            rows['inventories'].append({**provider_key, **class_key, **fields})
+            # Two allocations, so that the usage is a sum.
             rows['allocations'] += [
-                {**owner, **kind, 'consumer_id': 'somebody', 'used': piece}
-                for piece in (used // 2, used - used // 2)
-                if piece
+                {**provider_key, **class_key, 'consumer_id': 'consumer', 'used': part}
+                for part in (used // 2, used - used // 2)
+                if part
             ]
     return rows

@@ -1,23 +1,24 @@
-"""Candidates over HTTP: every worked example, shapes, refusals, options."""
+"""Candidates over HTTP: every worked example, response shapes, errors, options."""
 
 import collections
+from dataclasses import dataclass
 import itertools
 from typing import Any
 from unittest import mock
 
-from placement.candidates import search
+from placement.candidates import paging, search
 from placement.microversion import Version
 from placement.tests.functional import base
 from placement.tests.unit.candidates import cases, worlds
 
-_RECORD = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
+_INVENTORY = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 
 
 class CandidatesTest(base.TestCase):
-    """Builds worlds and asks for candidates."""
+    """Builds worlds and requests candidates."""
 
     def build(self, world: worlds.World) -> None:
-        for name in {*worlds.KNOWN_TRAITS, *(t for host in world.hosts for t in host.traits)}:
+        for name in {*worlds.EXISTING_TRAITS, *(t for host in world.hosts for t in host.traits)}:
             if name != 'SHARE':
                 self.sure('PUT', f'/traits/{worlds.trait(name)}')
         for host in world.hosts:
@@ -29,18 +30,19 @@ class CandidatesTest(base.TestCase):
             body['parent_provider_uuid'] = worlds.uuid_of(host.parent)
         self.sure('POST', '/resource_providers', body)
         path, generation = f'/resource_providers/{host.uuid}', itertools.count()
-        if host.stock:
-            records = {
-                name: {key: record[key] for key in _RECORD} for name, record in host.stock.items()
+        if host.inventories:
+            inventories = {
+                name: {key: values[key] for key in _INVENTORY}
+                for name, values in host.inventories.items()
             }
-            self._put(f'{path}/inventories', generation, inventories=records)
+            self._put(f'{path}/inventories', generation, inventories=inventories)
         if host.traits:
             traits = [worlds.trait(name) for name in host.traits]
             self._put(f'{path}/traits', generation, traits=traits)
         if host.aggregates:
             uuids = [worlds.uuid_of(name) for name in host.aggregates]
             self._put(f'{path}/aggregates', generation, aggregates=uuids)
-        used = {name: record['used'] for name, record in host.stock.items() if record['used']}
+        used = {name: values['used'] for name, values in host.inventories.items() if values['used']}
         if used:
             consumer = worlds.uuid_of(f'consumer of {host.name}')
             self.sure('PUT', f'/allocations/{consumer}', base.claim({host.uuid: used}))
@@ -60,19 +62,20 @@ class WorkedExamplesTest(CandidatesTest):
         self.build(rows[0].world)
         for case in rows:
             self.check_case(case)
-            # A first page without a candidate makes the search strict.
-            with mock.patch.object(search, 'FIRST_PAGE', 1):
+            # If the first page has no candidate, all further pages are strict.
+            with mock.patch.object(paging, 'FIRST_PAGE', 1):
                 self.check_case(case)
 
     def check_case(self, case: cases.Case) -> None:
-        body = self.candidates(case.world, case.query, case.version)
-        found, expected = case.world.answers_of(body), worlds.answers(case.answers)
+        body = self.candidates(case.world, case.row.query, case.version)
+        found = case.world.from_body(body)
+        expected = worlds.expected(case.row.candidates)
         if any(mappings is None for _, mappings in expected):
             found = worlds.without_mappings(found)
         self.assertEqual(expected, found, case.name)
-        if case.summaries is not None:
+        if case.row.summaries is not None:
             names = {case.world.names[uuid] for uuid in body['provider_summaries']}
-            self.assertEqual(set(case.summaries.split()), names, case.name)
+            self.assertEqual(set(case.row.summaries.split()), names, case.name)
 
 
 def _add_tests() -> None:
@@ -88,15 +91,15 @@ _add_tests()
 
 
 class ManyTest(CandidatesTest):
-    """More of everything than databases take tables in a join, or levels in an expression."""
+    """Queries with more parts than databases allow tables in a join or levels in an expression."""
 
     MANY = 70
 
     def setUp(self) -> None:
         super().setUp()
-        # The first page has nobody who fits, so the search is strict.
-        self.patch(search, 'FIRST_PAGE', 1)
-        self.make_provider('without', {'VCPU': 1})
+        # The first page has no candidate, so all further pages are strict.
+        self.patch(paging, 'FIRST_PAGE', 1)
+        self.make_provider('unable', {'VCPU': 1})
         self.classes = [f'CUSTOM_MANY_{n}' for n in range(self.MANY)]
         self.traits = [f'CUSTOM_TRAIT_{n}' for n in range(self.MANY)]
         self.aggregates = [worlds.uuid_of(f'many {n}') for n in range(self.MANY)]
@@ -104,12 +107,12 @@ class ManyTest(CandidatesTest):
             self.sure('PUT', f'/resource_classes/{name}')
         for name in self.traits:
             self.sure('PUT', f'/traits/{name}')
-        self.uuid = self.make_provider('with', {'VCPU': 1, **dict.fromkeys(self.classes, 10)})
+        self.uuid = self.make_provider('able', {'VCPU': 1, **dict.fromkeys(self.classes, 10)})
         path, generation = f'/resource_providers/{self.uuid}', itertools.count(1)
         self._put(f'{path}/traits', generation, traits=self.traits)
         self._put(f'{path}/aggregates', generation, aggregates=self.aggregates)
 
-    def ask_for(self, *items: str) -> None:
+    def check(self, *items: str) -> None:
         body = self.sure('GET', '/allocation_candidates?' + '&'.join(items))
         found = [list(one['allocations']) for one in body['allocation_requests']]
         self.assertEqual([[self.uuid]], found)
@@ -117,38 +120,38 @@ class ManyTest(CandidatesTest):
     def test_classes(self):
         amounts = ','.join(f'{name}:1' for name in self.classes)
         for suffix in ('', '_A'):
-            self.ask_for(f'resources{suffix}={amounts}')
+            self.check(f'resources{suffix}={amounts}')
 
     def test_groups(self):
         groups = [f'resources_{n}={name}:{n % 9 + 1}' for n, name in enumerate(self.classes)]
-        self.ask_for('group_policy=none', *groups)
+        self.check('group_policy=none', *groups)
 
     def test_traits(self):
-        self.ask_for('resources=VCPU:1', 'root_required=' + ','.join(self.traits))
+        self.check('resources=VCPU:1', 'root_required=' + ','.join(self.traits))
         for suffix in ('', '_A'):
             one = f'resources{suffix}=VCPU:1'
-            self.ask_for(one, f'required{suffix}=' + ','.join(self.traits))
+            self.check(one, f'required{suffix}=' + ','.join(self.traits))
             either = (f'required{suffix}=in:{a},{b}' for a, b in itertools.pairwise(self.traits))
-            self.ask_for(one, *either)
+            self.check(one, *either)
 
     def test_aggregates(self):
         for suffix in ('', '_A'):
             one = f'resources{suffix}=VCPU:1'
-            self.ask_for(one, *(f'member_of{suffix}={uuid}' for uuid in self.aggregates))
-            self.ask_for(one, f'member_of{suffix}=in:' + ','.join(self.aggregates))
+            self.check(one, *(f'member_of{suffix}={uuid}' for uuid in self.aggregates))
+            self.check(one, f'member_of{suffix}=in:' + ','.join(self.aggregates))
 
 
 class HardQueriesTest(CandidatesTest):
-    """Short queries whose search would not end if every combination were tried."""
+    """Short queries whose search would take years if every combination were tried."""
 
     def siblings(self, count: int) -> worlds.World:
-        """A host with devices of which no two have a device above them, and one where it is so."""
+        """A host with sibling devices, and a host with pairs of parent and child devices."""
         above = (line for n in range(4) for line in (f'  D{n}[VGPU:1]', f'    E{n}[VGPU:1]'))
         devices = (f'  C{n}[VGPU:1]' for n in range(count))
         return worlds.World.of('\n'.join(['R', *devices, 'S', *above]))
 
     def test_pairs_of_groups_in_subtrees(self):
-        """A host that cannot serve the query does not hide one that can."""
+        """A tree that cannot serve the query does not hide a tree that can."""
         world = self.siblings(60)
         self.build(world)
         groups = '&'.join(f'resources_{n}=VGPU:1' for n in range(8))
@@ -160,7 +163,7 @@ class HardQueriesTest(CandidatesTest):
             set(request['allocations']),
         )
 
-    def test_a_repeated_condition(self):
+    def test_a_repeated_same_subtree(self):
         world = self.siblings(2)
         self.build(world)
         for condition in ('_1', '_1,_2'):
@@ -168,14 +171,14 @@ class HardQueriesTest(CandidatesTest):
             groups = 'resources_1=VGPU:1&resources_2=VGPU:1&group_policy=none'
             one = self.candidates(world, f'{groups}&same_subtree={condition}')
             many = self.candidates(world, f'{groups}&{repeated}')
-            self.assertEqual(world.answers_of(one), world.answers_of(many))
+            self.assertEqual(world.from_body(one), world.from_body(many))
 
 
 class ShapesTest(CandidatesTest):
-    """What a response looks like from version to version."""
+    """The shape of the response in different microversions."""
 
     world = worlds.World.of('CN[V:8, D:10]')
-    stock = {'VCPU': {'capacity': 8, 'used': 0}, 'DISK_GB': {'capacity': 10, 'used': 0}}
+    resources = {'VCPU': {'capacity': 8, 'used': 0}, 'DISK_GB': {'capacity': 10, 'used': 0}}
     amounts = {'VCPU': 1, 'DISK_GB': 1}
 
     def setUp(self) -> None:
@@ -193,7 +196,7 @@ class ShapesTest(CandidatesTest):
                         ]
                     }
                 ],
-                'provider_summaries': {self.uuid: {'resources': self.stock}},
+                'provider_summaries': {self.uuid: {'resources': self.resources}},
             },
             self.candidates(self.world, 'resources=V:1,D:1', Version(1, 10)),
         )
@@ -205,7 +208,7 @@ class ShapesTest(CandidatesTest):
             body['allocation_requests'],
         )
 
-    def test_newest(self):
+    def test_newest_microversion(self):
         body = self.candidates(self.world, 'resources=V:1,D:1')
         self.assertEqual(
             [
@@ -219,7 +222,7 @@ class ShapesTest(CandidatesTest):
         self.assertEqual(
             {
                 self.uuid: {
-                    'resources': self.stock,
+                    'resources': self.resources,
                     'traits': [],
                     'parent_provider_uuid': None,
                     'root_provider_uuid': self.uuid,
@@ -228,10 +231,12 @@ class ShapesTest(CandidatesTest):
             body['provider_summaries'],
         )
 
-    def test_a_capacity_of_any_size(self):
-        uuid = self.make_provider('vast')
-        records = {'MEMORY_MB': {'total': 8, 'allocation_ratio': 1e20}}
-        self._put(f'/resource_providers/{uuid}/inventories', itertools.count(), inventories=records)
+    def test_a_large_capacity(self):
+        uuid = self.make_provider('large')
+        inventories = {'MEMORY_MB': {'total': 8, 'allocation_ratio': 1e20}}
+        self._put(
+            f'/resource_providers/{uuid}/inventories', itertools.count(), inventories=inventories
+        )
         body = self.candidates(self.world, 'resources=M:1')
         shown = body['provider_summaries'][uuid]['resources']['MEMORY_MB']
         self.assertEqual({'capacity': int(8 * 1e20), 'used': 0}, shown)
@@ -251,7 +256,7 @@ class ShapesTest(CandidatesTest):
             body = self.candidates(self.world, 'resources=V:1', Version(1, minor))
             self.assertEqual(classes, body['provider_summaries'][self.uuid]['resources'].keys())
 
-    def test_nothing(self):
+    def test_no_candidates(self):
         self.assertEqual(
             {'allocation_requests': [], 'provider_summaries': {}},
             self.candidates(self.world, 'resources=V:9'),
@@ -259,21 +264,21 @@ class ShapesTest(CandidatesTest):
 
     def test_headers(self):
         for minor, present in ((14, False), (15, True)):
-            answer = self.ask(
+            response = self.ask(
                 'GET', '/allocation_candidates?resources=VCPU:1', version=f'1.{minor}'
             )
-            self.assertEqual(present, 'last-modified' in answer.headers)
-            self.assertEqual(present, answer.headers.get('cache-control') == 'no-cache')
+            self.assertEqual(present, 'last-modified' in response.headers)
+            self.assertEqual(present, response.headers.get('cache-control') == 'no-cache')
 
-    def test_first_version(self):
-        answer = self.ask('GET', '/allocation_candidates?resources=VCPU:1', version='1.9')
-        self.assertEqual(404, answer.status_code)
+    def test_first_microversion(self):
+        response = self.ask('GET', '/allocation_candidates?resources=VCPU:1', version='1.9')
+        self.assertEqual(404, response.status_code)
 
     def test_candidates_can_be_claimed(self):
         body = self.candidates(self.world, 'resources=V:8,D:1')
         claim = base.claim({})
         claim['allocations'] = body['allocation_requests'][0]['allocations']
-        self.sure('PUT', f'/allocations/{worlds.uuid_of("somebody")}', claim)
+        self.sure('PUT', f'/allocations/{worlds.uuid_of("consumer")}', claim)
         self.assertEqual([], self.candidates(self.world, 'resources=V:1')['allocation_requests'])
 
 
@@ -283,80 +288,147 @@ MISSING = 'placement.query.missing_value'
 DUPLICATE = 'placement.query.duplicate_key'
 A = worlds.uuid_of('A')
 
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A query and its error."""
+
+    query: str
+    # The first minor version with this error.
+    minor: int
+    code: str
+    # A part of the detail.
+    names: str
+
+
 REFUSALS = (
-    # query, first version that refuses like this, code, what the detail names
-    ('', 36, MISSING, ''),
-    ('', 25, UNDEFINED, ''),
-    ('', 10, UNDEFINED, 'resources'),
-    ('resources=VCPU:1&unknown=1', 10, UNDEFINED, 'unknown'),
-    ('resources=VCPU:1&limit=1', 10, UNDEFINED, 'limit'),
-    ('resources=VCPU:1&required=AVX', 16, UNDEFINED, 'required'),
-    ('resources=VCPU:1&root_required=X', 34, UNDEFINED, 'root_required'),
-    ('resources1=VCPU:1&same_subtree=1', 35, UNDEFINED, 'same_subtree'),
-    ('resources=VCPU:1&in_tree=' + A, 30, UNDEFINED, 'in_tree'),
-    ('resources_A=VCPU:1', 32, UNDEFINED, 'resources_A'),
-    ('resources01=VCPU:1', 25, UNDEFINED, 'resources01'),
-    ('resources' + 'x' * 65 + '=VCPU:1', 39, UNDEFINED, ''),
-    ('resources=VCPU:1%ff', 39, UNDEFINED, ''),
-    ('resources=VCPU:1&limit=0', 16, UNDEFINED, 'limit'),
-    ('resources=VCPU:1&limit=1%0a', 16, UNDEFINED, 'limit'),
-    ('resources=VCPU:1&limit=a&limit=1', 16, UNDEFINED, 'limit'),
-    ('resources=VCPU:1&group_policy=maybe', 25, UNDEFINED, 'group_policy'),
-    ('resources=VCPU:1&root_required=X&root_required=Y', 35, DUPLICATE, 'root_required'),
-    ('resources=VCPU:1&root_required=X,', 35, UNDEFINED, ''),
-    ('resources=VCPU:1&root_required=in:X', 35, UNDEFINED, ''),
-    ('resources=VCPU:1&root_required=X,!X', 35, BAD_VALUE, 'X'),
-    ('resources1=VCPU:1&same_subtree=1,', 36, BAD_VALUE, ''),
-    ('resources1=VCPU:1&same_subtree=1,2', 36, BAD_VALUE, '2'),
-    ('resources=VCPU:0', 10, UNDEFINED, 'VCPU:0'),
-    ('resources=VCPU:x&resources=VCPU:1', 10, UNDEFINED, 'VCPU:x'),
-    ('resources=VCPU:1&required=!HW_CPU_X86_AVX', 17, UNDEFINED, '!'),
-    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX', 38, UNDEFINED, 'in:'),
-    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX,!HW_CPU_X86_AVX2', 39, UNDEFINED, '!'),
-    (f'resources=VCPU:1&member_of=!{A}', 31, UNDEFINED, '!'),
-    (f'resources=VCPU:1&member_of={A}&member_of={A}', 23, UNDEFINED, 'member_of'),
-    ('resources=VCPU:1&member_of=x', 21, UNDEFINED, 'x'),
-    ('resources=VCPU:1&in_tree=x', 31, UNDEFINED, 'in_tree'),
-    ('resources=VCPU:1&required1=HW_CPU_X86_AVX', 25, UNDEFINED, '1'),
-    (f'resources=VCPU:1&member_of1={A}', 25, UNDEFINED, '1'),
-    (f'resources=VCPU:1&in_tree1={A}', 31, UNDEFINED, '1'),
-    ('resources_G=VCPU:1&required_N=HW_CPU_X86_AVX', 36, BAD_VALUE, '_N'),
-    ('required_N=HW_CPU_X86_AVX&same_subtree=_N', 36, MISSING, ''),
-    ('resources1=VCPU:1&required=HW_CPU_X86_AVX&same_subtree=1', 36, BAD_VALUE, ''),
-    ('resources=VCPU:1&required=HW_CPU_X86_AVX,!HW_CPU_X86_AVX', 22, UNDEFINED, 'HW_CPU_X86_AVX'),
-    (
-        'resources=VCPU:1&required=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2'
-        '&required=!HW_CPU_X86_AVX,!HW_CPU_X86_AVX2',
-        39,
-        UNDEFINED,
-        'HW_CPU_X86_AVX2',
+    Refusal(query='', minor=36, code=MISSING, names=''),
+    Refusal(query='', minor=25, code=UNDEFINED, names=''),
+    Refusal(query='', minor=10, code=UNDEFINED, names='resources'),
+    Refusal(query='resources=VCPU:1&unknown=1', minor=10, code=UNDEFINED, names='unknown'),
+    Refusal(query='resources=VCPU:1&limit=1', minor=10, code=UNDEFINED, names='limit'),
+    Refusal(query='resources=VCPU:1&required=AVX', minor=16, code=UNDEFINED, names='required'),
+    Refusal(
+        query='resources=VCPU:1&root_required=X', minor=34, code=UNDEFINED, names='root_required'
     ),
-    ('resources1=VCPU:1&resources2=VCPU:1', 25, UNDEFINED, 'group_policy'),
-    (
-        'resources_G=VCPU:1&required_N=HW_CPU_X86_AVX&same_subtree=_N',
-        36,
-        UNDEFINED,
-        'group_policy',
+    Refusal(
+        query='resources1=VCPU:1&same_subtree=1', minor=35, code=UNDEFINED, names='same_subtree'
     ),
-    ('resources=NOTHING:1', 10, UNDEFINED, 'No such resource class NOTHING'),
-    ('resources=vcpu:1', 10, UNDEFINED, 'No such resource class vcpu'),
-    ('resources=VCPU:1&required=NOTHING', 17, UNDEFINED, 'NOTHING'),
-    ('resources=VCPU:1&required=!NOTHING', 22, UNDEFINED, 'NOTHING'),
-    ('resources=VCPU:1&required=in:HW_CPU_X86_AVX,NOTHING', 39, UNDEFINED, 'NOTHING'),
-    ('resources=NOTHING:1&root_required=MISSING', 35, UNDEFINED, 'MISSING'),
+    Refusal(query='resources=VCPU:1&in_tree=' + A, minor=30, code=UNDEFINED, names='in_tree'),
+    Refusal(query='resources_A=VCPU:1', minor=32, code=UNDEFINED, names='resources_A'),
+    Refusal(query='resources01=VCPU:1', minor=25, code=UNDEFINED, names='resources01'),
+    Refusal(query='resources' + 'x' * 65 + '=VCPU:1', minor=39, code=UNDEFINED, names=''),
+    Refusal(query='resources=VCPU:1%ff', minor=39, code=UNDEFINED, names=''),
+    Refusal(query='resources=VCPU:1&limit=0', minor=16, code=UNDEFINED, names='limit'),
+    Refusal(query='resources=VCPU:1&limit=1%0a', minor=16, code=UNDEFINED, names='limit'),
+    Refusal(query='resources=VCPU:1&limit=a&limit=1', minor=16, code=UNDEFINED, names='limit'),
+    Refusal(
+        query='resources=VCPU:1&group_policy=maybe', minor=25, code=UNDEFINED, names='group_policy'
+    ),
+    Refusal(
+        query='resources=VCPU:1&root_required=X&root_required=Y',
+        minor=35,
+        code=DUPLICATE,
+        names='root_required',
+    ),
+    Refusal(query='resources=VCPU:1&root_required=X,', minor=35, code=UNDEFINED, names=''),
+    Refusal(query='resources=VCPU:1&root_required=in:X', minor=35, code=UNDEFINED, names=''),
+    Refusal(query='resources=VCPU:1&root_required=X,!X', minor=35, code=BAD_VALUE, names='X'),
+    Refusal(query='resources1=VCPU:1&same_subtree=1,', minor=36, code=BAD_VALUE, names=''),
+    Refusal(query='resources1=VCPU:1&same_subtree=1,2', minor=36, code=BAD_VALUE, names='2'),
+    Refusal(query='resources=VCPU:0', minor=10, code=UNDEFINED, names='VCPU:0'),
+    Refusal(query='resources=VCPU:x&resources=VCPU:1', minor=10, code=UNDEFINED, names='VCPU:x'),
+    Refusal(query='resources=VCPU:1&required=!HW_CPU_X86_AVX', minor=17, code=UNDEFINED, names='!'),
+    Refusal(
+        query='resources=VCPU:1&required=in:HW_CPU_X86_AVX', minor=38, code=UNDEFINED, names='in:'
+    ),
+    Refusal(
+        query='resources=VCPU:1&required=in:HW_CPU_X86_AVX,!HW_CPU_X86_AVX2',
+        minor=39,
+        code=UNDEFINED,
+        names='!',
+    ),
+    Refusal(query=f'resources=VCPU:1&member_of=!{A}', minor=31, code=UNDEFINED, names='!'),
+    Refusal(
+        query=f'resources=VCPU:1&member_of={A}&member_of={A}',
+        minor=23,
+        code=UNDEFINED,
+        names='member_of',
+    ),
+    Refusal(query='resources=VCPU:1&member_of=x', minor=21, code=UNDEFINED, names='x'),
+    Refusal(query='resources=VCPU:1&in_tree=x', minor=31, code=UNDEFINED, names='in_tree'),
+    Refusal(query='resources=VCPU:1&required1=HW_CPU_X86_AVX', minor=25, code=UNDEFINED, names='1'),
+    Refusal(query=f'resources=VCPU:1&member_of1={A}', minor=25, code=UNDEFINED, names='1'),
+    Refusal(query=f'resources=VCPU:1&in_tree1={A}', minor=31, code=UNDEFINED, names='1'),
+    Refusal(
+        query='resources_G=VCPU:1&required_N=HW_CPU_X86_AVX', minor=36, code=BAD_VALUE, names='_N'
+    ),
+    Refusal(query='required_N=HW_CPU_X86_AVX&same_subtree=_N', minor=36, code=MISSING, names=''),
+    Refusal(
+        query='resources1=VCPU:1&required=HW_CPU_X86_AVX&same_subtree=1',
+        minor=36,
+        code=BAD_VALUE,
+        names='',
+    ),
+    Refusal(
+        query='resources=VCPU:1&required=HW_CPU_X86_AVX,!HW_CPU_X86_AVX',
+        minor=22,
+        code=UNDEFINED,
+        names='HW_CPU_X86_AVX',
+    ),
+    Refusal(
+        query=(
+            'resources=VCPU:1&required=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2'
+            '&required=!HW_CPU_X86_AVX,!HW_CPU_X86_AVX2'
+        ),
+        minor=39,
+        code=UNDEFINED,
+        names='HW_CPU_X86_AVX2',
+    ),
+    Refusal(
+        query='resources1=VCPU:1&resources2=VCPU:1', minor=25, code=UNDEFINED, names='group_policy'
+    ),
+    Refusal(
+        query='resources_G=VCPU:1&required_N=HW_CPU_X86_AVX&same_subtree=_N',
+        minor=36,
+        code=UNDEFINED,
+        names='group_policy',
+    ),
+    Refusal(
+        query='resources=NOTHING:1',
+        minor=10,
+        code=UNDEFINED,
+        names='No such resource class NOTHING',
+    ),
+    Refusal(
+        query='resources=vcpu:1', minor=10, code=UNDEFINED, names='No such resource class vcpu'
+    ),
+    Refusal(query='resources=VCPU:1&required=NOTHING', minor=17, code=UNDEFINED, names='NOTHING'),
+    Refusal(query='resources=VCPU:1&required=!NOTHING', minor=22, code=UNDEFINED, names='NOTHING'),
+    Refusal(
+        query='resources=VCPU:1&required=in:HW_CPU_X86_AVX,NOTHING',
+        minor=39,
+        code=UNDEFINED,
+        names='NOTHING',
+    ),
+    Refusal(
+        query='resources=NOTHING:1&root_required=MISSING', minor=35, code=UNDEFINED, names='MISSING'
+    ),
 )
 
 
 class RefusalsTest(CandidatesTest):
-    """What is refused, since when, and with which code."""
+    """Queries that fail with 400 Bad Request, and their error codes."""
 
     def test_refusals(self):
-        for query, minor, code, named in REFUSALS:
-            answer = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
-            self.assertEqual(400, answer.status_code, query)
-            error = answer.json()['errors'][0]
-            self.assertEqual(code if minor >= 23 else None, error.get('code'), query)
-            self.assertIn(named, error['detail'], query)
+        for refusal in REFUSALS:
+            path = f'/allocation_candidates?{refusal.query}'
+            response = self.ask('GET', path, version=f'1.{refusal.minor}')
+            self.assertEqual(400, response.status_code, refusal)
+            error = response.json()['errors'][0]
+            expected = refusal.code if refusal.minor >= 23 else None
+            self.assertEqual(expected, error.get('code'), refusal)
+            self.assertIn(refusal.names, error['detail'], refusal)
 
     def test_allowed(self):
         for query, minor in (
@@ -376,12 +448,12 @@ class RefusalsTest(CandidatesTest):
             ('resources=VCPU:' + '9' * 40, 10),
             ('resources=VCPU:1&limit=' + '9' * 40, 16),
         ):
-            answer = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
-            self.assertEqual(200, answer.status_code, answer.text)
+            response = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
+            self.assertEqual(200, response.status_code, response.text)
 
 
 class OptionsTest(CandidatesTest):
-    """Limits, strategies and chance."""
+    """Limits, strategies and random order."""
 
     query = 'resources_1=VF:1&resources_2=VF:1&group_policy=none'
 
@@ -393,8 +465,8 @@ class OptionsTest(CandidatesTest):
     def option(self, **options: Any) -> None:
         self.service.conf_fixture.config(group='placement', **options)
 
-    def ask_for(self, more: str = '') -> tuple[list[Any], set[str], set[str]]:
-        """Elements, roots of their providers, roots of the summaries."""
+    def request(self, more: str = '') -> tuple[list[Any], set[str], set[str]]:
+        """Allocation requests, roots of their providers, roots of the summaries."""
         body = self.candidates(self.world, self.query + more)
         elements = body['allocation_requests']
         roots = {
@@ -406,41 +478,41 @@ class OptionsTest(CandidatesTest):
         return elements, roots, summarised
 
     def test_all(self):
-        elements, roots, _ = self.ask_for()
+        elements, roots, _ = self.request()
         self.assertEqual((27, 3), (len(elements), len(roots)))
 
     def test_the_same_order_each_time(self):
-        self.assertEqual(self.ask_for(), self.ask_for())
+        self.assertEqual(self.request(), self.request())
 
     def test_depth_first(self):
         self.option(max_allocation_candidates=5)
-        elements, roots, _ = self.ask_for()
+        elements, roots, _ = self.request()
         self.assertEqual((5, 1), (len(elements), len(roots)))
 
     def test_breadth_first(self):
         self.option(
             max_allocation_candidates=5, allocation_candidates_generation_strategy='breadth-first'
         )
-        elements, roots, _ = self.ask_for()
+        elements, roots, _ = self.request()
         self.assertEqual((5, 3), (len(elements), len(roots)))
-        elements, _, _ = self.ask_for('&limit=3')
+        elements, _, _ = self.request('&limit=3')
         self.assertEqual(3, len(elements))
 
-    def test_a_cap_of_nothing_is_one(self):
+    def test_a_maximum_of_zero_means_one(self):
         self.option(max_allocation_candidates=0)
-        self.assertEqual(1, len(self.ask_for()[0]))
+        self.assertEqual(1, len(self.request()[0]))
 
     def test_limit(self):
         for limit in (1, 2, 10, 27, 28):
-            elements, roots, summarised = self.ask_for(f'&limit={limit}')
+            elements, roots, summarised = self.request(f'&limit={limit}')
             self.assertEqual(min(limit, 27), len(elements))
             self.assertEqual(roots, summarised)
 
-    def test_the_first_limit_counts(self):
-        self.assertEqual(2, len(self.ask_for('&limit=2&limit=3')[0]))
+    def test_the_first_of_repeated_limits_is_used(self):
+        self.assertEqual(2, len(self.request('&limit=2&limit=3')[0]))
 
-    def test_the_cap_comes_before_old_clients(self):
-        """Nine of a tree are found, of which three are on one provider each."""
+    def test_the_maximum_applies_before_the_removal_for_old_clients(self):
+        """A tree has nine candidates; three of them use one provider only."""
         path = (
             '/allocation_candidates?resources1=SRIOV_NET_VF:1&resources2=SRIOV_NET_VF:1'
             '&group_policy=none'
@@ -452,13 +524,13 @@ class OptionsTest(CandidatesTest):
         self.assertEqual(3, len(capped['allocation_requests']))
         self.assertEqual(3, len(capped['provider_summaries']))
 
-    def test_chance(self):
+    def test_randomize(self):
         self.option(randomize_allocation_candidates=True)
-        whole = self.ask_for()[0]
+        whole = self.request()[0]
         self.assertEqual(27, len(whole))
         seen = set()
         for _ in range(60):
-            elements, roots, summarised = self.ask_for('&limit=1')
+            elements, roots, summarised = self.request('&limit=1')
             self.assertEqual(1, len(elements))
             self.assertIn(elements[0], whole)
             self.assertEqual(roots, summarised)
@@ -466,12 +538,12 @@ class OptionsTest(CandidatesTest):
         self.assertEqual(3, len(seen))
 
     def test_wide_trees_option_changes_nothing(self):
-        before = self.ask_for()
+        before = self.request()
         self.service.conf_fixture.config(group='workarounds', optimize_for_wide_provider_trees=True)
-        self.assertEqual(before, self.ask_for())
+        self.assertEqual(before, self.request())
 
-    def test_guard(self):
+    def test_search_limit(self):
         self.option(max_candidate_search_steps=30)
         with self.assertLogs(search.LOG, 'WARNING'):
-            elements, _, _ = self.ask_for()
+            elements, _, _ = self.request()
         self.assertLess(len(elements), 27)

@@ -1,4 +1,4 @@
-"""How many statements a search costs, and what the database does for them."""
+"""The number of statements of a search, and their query plans."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -7,116 +7,125 @@ from typing import Any
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.candidates import search
+from placement.candidates import paging, search
 from placement.tests.functional.candidates import rows
 from placement.tests.statements import recorded
 from placement.tests.unit.candidates import cases, worlds
 
-# Rows that a statement made for itself may be walked through; tables may not.
+# A statement may scan its own intermediate results, but no table.
 _HARMLESS = ('SCAN few', 'SCAN CONSTANT ROW', 'SCAN (subquery')
 
 
-def cloud(trees: int, sharers: int, children: int = 2) -> worlds.World:
-    """Hosts that can take anything, and pools that all of them can use."""
+def cloud(trees: int, sharing: int, children: int = 2) -> worlds.World:
+    """Trees that can serve any query, and sharing providers for all of them."""
     hosts = [
         worlds.Host(
             name=f'SS{n}',
-            stock={'DISK_GB': worlds.stock(10**6)},
+            inventories={'DISK_GB': worlds.inventory(10**6)},
             traits=('SHARE',),
             aggregates=('S',),
         )
-        for n in range(sharers)
+        for n in range(sharing)
     ]
     for n in range(trees):
-        stock = {'VCPU': worlds.stock(100), 'DISK_GB': worlds.stock(100)}
-        hosts.append(worlds.Host(name=f'CN{n}', stock=stock, aggregates=('S',)))
+        inventories = {'VCPU': worlds.inventory(100), 'DISK_GB': worlds.inventory(100)}
+        hosts.append(worlds.Host(name=f'CN{n}', inventories=inventories, aggregates=('S',)))
         hosts += [
-            worlds.Host(name=f'CN{n}C{k}', parent=f'CN{n}', stock={'SRIOV_NET_VF': worlds.stock(8)})
+            worlds.Host(
+                name=f'CN{n}C{k}',
+                parent=f'CN{n}',
+                inventories={'SRIOV_NET_VF': worlds.inventory(8)},
+            )
             for k in range(children)
         ]
     return worlds.World(tuple(hosts))
 
 
 class StatementsTest(base.BaseTestCase):
-    """A constant, and a constant for each page."""
+    """A constant number of statements, and a constant number for each page."""
 
-    def cost(self, world: worlds.World, query: str, limit: int) -> int:
-        asked = dataclasses.replace(world.unbind(world.parse(query)), limit=limit)
+    def count(self, world: worlds.World, query: str, limit: int) -> int:
+        limited = dataclasses.replace(world.unbind(world.parse(query)), limit=limit)
         with rows.database() as conn:
             rows.fill(conn, world)
             with recorded(conn) as statements:
-                answer = search.search(conn, asked)
-        self.assertEqual(limit, len(answer.candidates))
+                result = search.search_with(conn, limited, search.Options())
+        self.assertEqual(limit, len(result.candidates))
         return len(statements)
 
     def test_groups(self):
         world = cloud(10, 0)
         for count in (1, 8):
             groups = '&'.join(f'resources{n}=VF:1' for n in range(1, count + 1))
-            cost = self.cost(world, f'resources=V:1&{groups}&group_policy=none', limit=5)
-            self.assertEqual(3, cost)
+            statements = self.count(world, f'resources=V:1&{groups}&group_policy=none', limit=5)
+            self.assertEqual(3, statements)
 
     def test_trees(self):
         for trees in (20, 200):
-            self.assertEqual(3, self.cost(cloud(trees, 0), 'resources=V:1', limit=10))
+            self.assertEqual(3, self.count(cloud(trees, 0), 'resources=V:1', limit=10))
 
-    def test_sharers(self):
-        # Names, trees, their lenders; whole trees of lenders and names for the answer. When the
-        # first page is all pools, the database is asked for more: all lenders, and a page.
-        for sharers, expected in ((2, 5), (20, 7), (40, 7)):
-            cost = self.cost(cloud(20, sharers), 'resources=V:1,D:1', limit=10)
-            self.assertEqual(expected, cost)
+    def test_sharing_providers(self):
+        # Ids of names, trees and their sharing providers; trees of the sharing providers and names
+        # for the response. If the first page has only sharing providers, two more statements read
+        # all sharing providers and a strict page.
+        for sharing, expected in ((2, 5), (20, 7), (40, 7)):
+            statements = self.count(cloud(20, sharing), 'resources=V:1,D:1', limit=10)
+            self.assertEqual(expected, statements)
 
     def test_limit(self):
-        """What the first page does not give is read at once."""
+        """One further page has all missing candidates."""
         world = cloud(400, 0, children=0)
-        self.assertEqual(4, self.cost(world, 'resources=V:1', limit=50))
-        self.assertEqual(4, self.cost(world, 'resources=V:1', limit=400))
+        self.assertEqual(4, self.count(world, 'resources=V:1', limit=50))
+        self.assertEqual(4, self.count(world, 'resources=V:1', limit=400))
 
-    def test_all_that_do_not_fit_are_one_statement(self):
+    def test_trees_without_candidates_take_one_statement(self):
         world = cloud(200, 0)
         with rows.database() as conn:
             rows.fill(conn, world)
             with recorded(conn) as statements:
-                answer = search.search(conn, world.unbind(world.parse('resources=V:99,VF:9')))
-        self.assertEqual([], list(answer.candidates))
+                query = world.unbind(world.parse('resources=V:99,VF:9'))
+                result = search.search_with(conn, query, search.Options())
+        self.assertEqual([], list(result.candidates))
         self.assertEqual(3, len(statements))
 
-    def test_the_scarcest_slot_is_asked_first(self):
-        """However small its amount is, and however the query puts it."""
-        stock = {'VCPU': worlds.stock(10**6), 'SRIOV_NET_VF': worlds.stock(1000)}
-        world = worlds.World(tuple(worlds.Host(name=f'CN{n}', stock=stock) for n in range(40)))
+    def test_the_scarcest_slot_is_checked_first(self):
+        """Whatever its amount and its position in the query are."""
+        inventories = {'VCPU': worlds.inventory(10**6), 'SRIOV_NET_VF': worlds.inventory(1000)}
+        world = worlds.World(
+            tuple(worlds.Host(name=f'CN{n}', inventories=inventories) for n in range(40))
+        )
         with rows.database() as conn:
             rows.fill(conn, world)
             for query in ('resources=V:90001,VF:1013', 'resources=VF:1013,V:90001'):
                 with recorded(conn) as statements:
-                    search.search(conn, world.unbind(world.parse(query)))
+                    bound = world.unbind(world.parse(query))
+                    search.search_with(conn, bound, search.Options())
                 strict = list(statements[-1][1])  # in the order of the text
                 self.assertLess(strict.index(1013), strict.index(90001), query)
 
-    def test_one_pool_for_everybody(self):
-        """What a pool gives alone is not looked for around each of its hosts."""
+    def test_one_sharing_provider_for_all_trees(self):
+        """Candidates of the sharing provider alone are not searched for each of the trees."""
         world = cloud(200, 1)
         world = worlds.World(
             tuple(
-                dataclasses.replace(host, stock={}) if host.name.startswith('CN') else host
+                dataclasses.replace(host, inventories={}) if host.name.startswith('CN') else host
                 for host in world.hosts
             )
         )
-        asked = dataclasses.replace(world.unbind(world.parse('resources=D:10')), limit=10)
+        query = dataclasses.replace(world.unbind(world.parse('resources=D:10')), limit=10)
         with rows.database() as conn:
             rows.fill(conn, world)
             with recorded(conn) as statements:
-                answer = search.search(conn, asked)
-        self.assertEqual(1, len(answer.candidates))
+                result = search.search_with(conn, query, search.Options())
+        self.assertEqual(1, len(result.candidates))
         self.assertLessEqual(len(statements), 7)
 
 
 class WidthTest(base.BaseTestCase):
-    """What a tree costs follows its width, not the square of it."""
+    """The work for a tree grows linearly with its width."""
 
     def steps(self, world: worlds.World, query: str) -> int:
-        """Hundreds of instructions that SQLite carries out for a search that finds nothing."""
+        """Hundreds of SQLite instructions of a search without candidates."""
         counted = 0
 
         def count() -> None:
@@ -126,54 +135,57 @@ class WidthTest(base.BaseTestCase):
         with rows.database() as conn:
             rows.fill(conn, world)
             conn.connection.dbapi_connection.set_progress_handler(count, 100)
-            answer = search.search(conn, world.unbind(world.parse(query)))
+            bound = world.unbind(world.parse(query))
+            result = search.search_with(conn, bound, search.Options())
             conn.connection.dbapi_connection.set_progress_handler(None, 0)
-        self.assertEqual([], list(answer.candidates))
+        self.assertEqual([], list(result.candidates))
         return counted
 
     def assert_linear(self, build, query: str) -> None:
         narrow, wide = (self.steps(worlds.World(tuple(build(width))), query) for width in (50, 100))
         self.assertLess(wide, 3 * narrow)
 
-    def test_many_that_serve_one_slot_and_nobody_for_another(self):
-        """The first pages, of other hosts, let the wrong slot look scarce."""
+    def test_many_providers_for_one_slot_and_none_for_another(self):
+        """In the first pages the other slot is the scarce one."""
 
         def build(width: int) -> Iterator[worlds.Host]:
             for n in range(30):
                 yield worlds.Host(name=f'R{n}')
                 early = n < 20
-                stock = {'VGPU': worlds.stock(1)} if early else {'SRIOV_NET_VF': worlds.stock(1)}
+                inventories = {'VGPU' if early else 'SRIOV_NET_VF': worlds.inventory(1)}
                 for k in range(2 if early else width):
-                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
+                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', inventories=inventories)
 
         self.assert_linear(build, 'resources1=VF:1&resources2=VGPU:1&group_policy=none')
 
-    def test_traits_that_are_nowhere_in_the_tree(self):
+    def test_traits_that_no_provider_of_the_tree_has(self):
         def build(width: int) -> Iterator[worlds.Host]:
             for n in range(30):
                 traits = ('T1',) if n < 20 else ()
-                yield worlds.Host(name=f'R{n}', stock={'VCPU': worlds.stock(1)}, traits=traits)
-                stock = {'SRIOV_NET_VF': worlds.stock(1)}
+                yield worlds.Host(
+                    name=f'R{n}', inventories={'VCPU': worlds.inventory(1)}, traits=traits
+                )
+                inventories = {'SRIOV_NET_VF': worlds.inventory(1)}
                 for k in range(width):
-                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', stock=stock)
+                    yield worlds.Host(name=f'C{n}_{k}', parent=f'R{n}', inventories=inventories)
 
         self.assert_linear(build, 'resources=V:2,VF:1&required=T1')
 
 
 class QueryPlansTest(base.BaseTestCase):
-    """SQLite finds all rows through an index."""
+    """SQLite reads all rows through an index."""
 
-    def test_no_table_is_walked_through(self):
+    def test_no_table_is_scanned(self):
         with rows.database() as conn:
             for case in cases.CASES:
                 rows.fill(conn, case.world)
-                query = case.world.unbind(case.world.parse(case.query, case.version))
+                query = case.world.unbind(case.world.parse(case.row.query, case.version))
                 if any(amount > 2**31 for group in query.groups for _, amount in group.amounts):
-                    continue  # is told without a look at any row
+                    continue  # no inventory has such an amount: no rows are read
                 for size in (1, 16):
-                    self.patch(search, 'FIRST_PAGE', size)
+                    self.patch(paging, 'FIRST_PAGE', size)
                     with recorded(conn) as statements:
-                        search.search(conn, query)
+                        search.search_with(conn, query, search.Options())
                     for statement, parameters in statements:
                         self._check(conn, statement, parameters)
 
@@ -181,6 +193,6 @@ class QueryPlansTest(base.BaseTestCase):
         plan = conn.exec_driver_sql(f'EXPLAIN QUERY PLAN {statement}', parameters)
         for *_, detail in plan:
             scanned = detail.startswith('SCAN') and not detail.startswith(_HARMLESS)
-            # Who looks up all rows of a class to serve one tree does that for each tree.
+            # If SQLite looks up all rows of a class for one tree, it does so for each tree.
             if scanned or 'inventories_resource_class_id_idx' in detail:
                 self.fail(f'{detail}\n{statement}')

@@ -14,7 +14,7 @@ import uuid
 import hypothesis
 from hypothesis import strategies as st
 
-from placement.candidates import search
+from placement.candidates import paging
 from placement.capacity import MAX_INT
 from placement.tests.functional.races import arena
 
@@ -155,7 +155,7 @@ class CapacityTest(arena.Arena):
         listed = self.sure('GET', f'/resource_providers?{query}')['resource_providers']
         self.assertEqual(able, {provider['uuid'] for provider in listed}, f'list, {query}')
         for first_page in (1, 1000):
-            with mock.patch.object(search, 'FIRST_PAGE', first_page):
+            with mock.patch.object(paging, 'FIRST_PAGE', first_page):
                 found = self.sure('GET', f'/allocation_candidates?{query}')
             summaries = found['provider_summaries']
             self.assertEqual(able, set(summaries), f'candidates, page {first_page}, {query}')

@@ -1,8 +1,7 @@
-"""Worked examples: a world, a query, and all candidates there are.
+"""Worked examples: a world, a query, and all its candidates.
 
-Tests send every case down three roads: through the pure solver, through rows in a database,
-and over HTTP. `worlds` explains the notation.
-
+Three tests use each case: through the pure solver, through rows in a database, and over HTTP.
+`worlds` explains the notation.
 """
 
 from dataclasses import dataclass
@@ -11,29 +10,40 @@ from placement.microversion import Version
 from placement.tests.unit.candidates import worlds
 
 
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A query for the world of an example."""
+
+    query: str
+    # The expected candidates.
+    candidates: str
+    # The minor version of the request; None for the newest.
+    minor: int | None = None
+    # The providers with a summary; None if they are not checked.
+    summaries: str | None = None
+
+
 @dataclass(frozen=True)
 class Case:
-    """One example."""
+    """A row with its world."""
 
     name: str
     world: worlds.World
-    query: str
-    answers: str
-    version: Version = worlds.NEWEST
-    # The providers that are summarised, where it matters.
-    summaries: str | None = None
+    row: Row
+
+    @property
+    def version(self) -> Version:
+        minor = self.row.minor
+        return worlds.NEWEST if minor is None else Version(1, minor)
 
 
 _CASES: list[Case] = []
 
 
-def _example(name: str, drawing: str, *rows: tuple[str, ...]) -> None:
-    """Add the rows of one world: (query, answers[, version[, summaries]])."""
+def _example(name: str, drawing: str, *rows: Row) -> None:
+    """Add the rows of one world."""
     world = worlds.World.of(drawing)
-    for number, (query, answers, *more) in enumerate(rows, 1):
-        version = Version(1, int(more[0])) if more and more[0] else worlds.NEWEST
-        summaries = more[1] if len(more) > 1 else None
-        _CASES.append(Case(f'{name}.{number}', world, query, answers, version, summaries))
+    _CASES.extend(Case(f'{name}.{number}', world, row) for number, row in enumerate(rows, 1))
 
 
 _example(
@@ -41,16 +51,16 @@ _example(
     """
 CN[V:8, M: total 1024 min_unit 64 step_size 64 max_unit 512, D: total 10 reserved 2 ratio 1.5]
 """.replace('ratio', 'allocation_ratio'),
-    ('resources=M:32', ''),
-    ('resources=M:96', ''),
-    ('resources=M:576', ''),
-    ('resources=M:512', 'CN{M:512}'),
-    ('resources=D:12', 'CN{D:12}'),
-    ('resources=D:13', ''),
-    ('resources=V:9,V:2', 'CN{V:2}'),
-    ('resources=V:100000000000000000000000000', ''),
-    ('resources=V:1_0', ''),
-    ('resources=V: 8', 'CN{V:8}'),
+    Row(query='resources=M:32', candidates=''),
+    Row(query='resources=M:96', candidates=''),
+    Row(query='resources=M:576', candidates=''),
+    Row(query='resources=M:512', candidates='CN{M:512}'),
+    Row(query='resources=D:12', candidates='CN{D:12}'),
+    Row(query='resources=D:13', candidates=''),
+    Row(query='resources=V:9,V:2', candidates='CN{V:2}'),
+    Row(query='resources=V:100000000000000000000000000', candidates=''),
+    Row(query='resources=V:1_0', candidates=''),
+    Row(query='resources=V: 8', candidates='CN{V:8}'),
 )
 
 _NESTED = """
@@ -59,61 +69,74 @@ CN[V:8, M:1024] {VMX}
   NUMA1[VF:4, V:4] {PHYS2}
 """
 _example(
-    'the group without suffix spans a tree',
+    'the unsuffixed group spans a tree',
     _NESTED,
-    (
-        'resources=V:2,VF:1',
-        "CN{V:2} NUMA0{VF:1} (''=CN+NUMA0); CN{V:2} NUMA1{VF:1} (''=CN+NUMA1);"
-        "NUMA0{VF:1} NUMA1{V:2} (''=NUMA0+NUMA1); NUMA1{V:2,VF:1} (''=NUMA1)",
-        '',
-        'CN NUMA0 NUMA1',
+    Row(
+        query='resources=V:2,VF:1',
+        candidates=(
+            "CN{V:2} NUMA0{VF:1} (''=CN+NUMA0); CN{V:2} NUMA1{VF:1} (''=CN+NUMA1);"
+            "NUMA0{VF:1} NUMA1{V:2} (''=NUMA0+NUMA1); NUMA1{V:2,VF:1} (''=NUMA1)"
+        ),
+        summaries='CN NUMA0 NUMA1',
     ),
-    ('resources=V:2,VF:1', 'NUMA1{V:2,VF:1}', '28', 'NUMA1'),
-    ('resources=VF:1', 'NUMA0{VF:1}; NUMA1{VF:1}', '28', 'NUMA0 NUMA1'),
-    ('resources=VF:1', 'NUMA0{VF:1}; NUMA1{VF:1}', '10', 'NUMA0 NUMA1'),
+    Row(query='resources=V:2,VF:1', candidates='NUMA1{V:2,VF:1}', minor=28, summaries='NUMA1'),
+    Row(
+        query='resources=VF:1',
+        candidates='NUMA0{VF:1}; NUMA1{VF:1}',
+        minor=28,
+        summaries='NUMA0 NUMA1',
+    ),
+    Row(
+        query='resources=VF:1',
+        candidates='NUMA0{VF:1}; NUMA1{VF:1}',
+        minor=10,
+        summaries='NUMA0 NUMA1',
+    ),
 )
 _example(
-    'traits of the group without suffix',
+    'traits of the unsuffixed group',
     _NESTED,
-    ('resources=V:2,VF:1&required=VMX,PHYS1', 'CN{V:2} NUMA0{VF:1}'),
-    ('resources=V:2,VF:1&required=VMX,!PHYS1', 'CN{V:2} NUMA1{VF:1}'),
-    ('resources=V:2,VF:1&required=VMX,!!!PHYS1', 'CN{V:2} NUMA1{VF:1}'),
-    ('resources=VF:1&required=VMX', ''),
-    ('resources=VF:1&required=!VMX', 'NUMA0{VF:1}; NUMA1{VF:1}'),
-    (
-        'resources=V:1,VF:1&required=in:PHYS1,PHYS2&required=VMX',
-        'CN{V:1} NUMA0{VF:1}; CN{V:1} NUMA1{VF:1}',
+    Row(query='resources=V:2,VF:1&required=VMX,PHYS1', candidates='CN{V:2} NUMA0{VF:1}'),
+    Row(query='resources=V:2,VF:1&required=VMX,!PHYS1', candidates='CN{V:2} NUMA1{VF:1}'),
+    Row(query='resources=V:2,VF:1&required=VMX,!!!PHYS1', candidates='CN{V:2} NUMA1{VF:1}'),
+    Row(query='resources=VF:1&required=VMX', candidates=''),
+    Row(query='resources=VF:1&required=!VMX', candidates='NUMA0{VF:1}; NUMA1{VF:1}'),
+    Row(
+        query='resources=V:1,VF:1&required=in:PHYS1,PHYS2&required=VMX',
+        candidates='CN{V:1} NUMA0{VF:1}; CN{V:1} NUMA1{VF:1}',
     ),
-    # Before it could be repeated, only the last was looked at.
-    ('resources=VF:1&required=VMX&required=PHYS1', 'NUMA0{VF:1}', '38'),
+    # Before microversion 1.39, Placement uses only the last value of `required`.
+    Row(query='resources=VF:1&required=VMX&required=PHYS1', candidates='NUMA0{VF:1}', minor=38),
 )
 _example(
-    'a group with suffix is one provider',
+    'a suffixed group is one provider',
     _NESTED,
-    ('resources1=V:1,VF:1', 'NUMA1{V:1,VF:1} (1=NUMA1)'),
-    (
-        'resources=V:1&resources1=VF:1&required1=PHYS2',
-        "CN{V:1} NUMA1{VF:1} (''=CN 1=NUMA1); NUMA1{V:1,VF:1} (''=NUMA1 1=NUMA1)",
+    Row(query='resources1=V:1,VF:1', candidates='NUMA1{V:1,VF:1} (1=NUMA1)'),
+    Row(
+        query='resources=V:1&resources1=VF:1&required1=PHYS2',
+        candidates="CN{V:1} NUMA1{VF:1} (''=CN 1=NUMA1); NUMA1{V:1,VF:1} (''=NUMA1 1=NUMA1)",
     ),
 )
 
 _example(
-    'one trait of many',
+    'any-set of traits',
     """
 CN[V:8] {AVX}
   G0[VGPU:1] {T1}
   G1[VGPU:1] {T2}
   G2[VGPU:1] {T1 T2}
 """,
-    ('resources=VGPU:1&required=in:T1,T2', 'G0{VGPU:1}; G1{VGPU:1}; G2{VGPU:1}'),
-    ('resources=VGPU:1&required=T1,T2', 'G2{VGPU:1}'),
-    ('resources1=VGPU:1&required1=in:T1,T2&required1=!T2', 'G0{VGPU:1} (1=G0)'),
-    (
-        'resources=V:1,VGPU:1&required=in:AVX,T1&required=T2',
-        'CN{V:1} G1{VGPU:1}; CN{V:1} G2{VGPU:1}',
+    Row(
+        query='resources=VGPU:1&required=in:T1,T2', candidates='G0{VGPU:1}; G1{VGPU:1}; G2{VGPU:1}'
     ),
-    ('resources=VGPU:1&required=in:AVX,T1', 'G0{VGPU:1}; G2{VGPU:1}'),
-    ('resources=VGPU:2', ''),
+    Row(query='resources=VGPU:1&required=T1,T2', candidates='G2{VGPU:1}'),
+    Row(query='resources1=VGPU:1&required1=in:T1,T2&required1=!T2', candidates='G0{VGPU:1} (1=G0)'),
+    Row(
+        query='resources=V:1,VGPU:1&required=in:AVX,T1&required=T2',
+        candidates='CN{V:1} G1{VGPU:1}; CN{V:1} G2{VGPU:1}',
+    ),
+    Row(query='resources=VGPU:1&required=in:AVX,T1', candidates='G0{VGPU:1}; G2{VGPU:1}'),
+    Row(query='resources=VGPU:2', candidates=''),
 )
 
 _SHARED = """
@@ -126,52 +149,54 @@ _FOUR = 'CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1,D:10}; CN3{V:1} SS{D:10}'
 _example(
     'a sharing provider',
     _SHARED,
-    ('resources=V:1,D:10', _FOUR),
-    ('resources=V:1,D:10', _FOUR, '10'),
-    ('resources=D:10', 'CN3{D:10}; SS{D:10}'),
-    (
-        'resources=V:1&resources1=D:10',
-        "CN1{V:1} SS{D:10} (''=CN1 1=SS); CN2{V:1} SS{D:10} (''=CN2 1=SS);"
-        "CN3{V:1,D:10} (''=CN3 1=CN3); CN3{V:1} SS{D:10} (''=CN3 1=SS)",
+    Row(query='resources=V:1,D:10', candidates=_FOUR),
+    Row(query='resources=V:1,D:10', candidates=_FOUR, minor=10),
+    Row(query='resources=D:10', candidates='CN3{D:10}; SS{D:10}'),
+    Row(
+        query='resources=V:1&resources1=D:10',
+        candidates=(
+            "CN1{V:1} SS{D:10} (''=CN1 1=SS); CN2{V:1} SS{D:10} (''=CN2 1=SS);"
+            "CN3{V:1,D:10} (''=CN3 1=CN3); CN3{V:1} SS{D:10} (''=CN3 1=SS)"
+        ),
     ),
-    (
-        'resources=V:1,D:10&required=SHARE',
-        'CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1} SS{D:10}',
+    Row(
+        query='resources=V:1,D:10&required=SHARE',
+        candidates='CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1} SS{D:10}',
     ),
-    ('resources=V:1,D:10&required=!SHARE', 'CN3{V:1,D:10}'),
-    ('resources=V:1,D:10&in_tree=CN1', ''),
-    ('resources=V:1,D:10&in_tree=CN3', 'CN3{V:1,D:10}'),
-    ('resources=V:1,D:10&in_tree=NOBODY', ''),
-    ('resources=D:10&in_tree=SS', 'SS{D:10}'),
-    (
-        'resources=V:1&resources1=D:10&in_tree1=SS',
-        'CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1} SS{D:10}',
+    Row(query='resources=V:1,D:10&required=!SHARE', candidates='CN3{V:1,D:10}'),
+    Row(query='resources=V:1,D:10&in_tree=CN1', candidates=''),
+    Row(query='resources=V:1,D:10&in_tree=CN3', candidates='CN3{V:1,D:10}'),
+    Row(query='resources=V:1,D:10&in_tree=NO_SUCH_PROVIDER', candidates=''),
+    Row(query='resources=D:10&in_tree=SS', candidates='SS{D:10}'),
+    Row(
+        query='resources=V:1&resources1=D:10&in_tree1=SS',
+        candidates='CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1} SS{D:10}',
     ),
-    (
-        'resources1=D:10&in_tree1=SS&resources2=V:1&in_tree2=CN1&group_policy=isolate',
-        'CN1{V:1} SS{D:10} (1=SS 2=CN1)',
+    Row(
+        query='resources1=D:10&in_tree1=SS&resources2=V:1&in_tree2=CN1&group_policy=isolate',
+        candidates='CN1{V:1} SS{D:10} (1=SS 2=CN1)',
     ),
-    ('resources=D:10&in_tree=SS&resources1=V:1', ''),
+    Row(query='resources=D:10&in_tree=SS&resources1=V:1', candidates=''),
 )
 _example(
     'member_of and sharing',
     _SHARED,
-    ('resources=V:1,D:10&member_of=A', 'CN3{V:1,D:10}'),
-    ('resources=V:1,D:10&member_of=S', _FOUR),
-    ('resources=V:1,D:10&member_of=!A', 'CN2{V:1} SS{D:10}'),
-    ('resources=V:1,D:10&member_of=!S', ''),
+    Row(query='resources=V:1,D:10&member_of=A', candidates='CN3{V:1,D:10}'),
+    Row(query='resources=V:1,D:10&member_of=S', candidates=_FOUR),
+    Row(query='resources=V:1,D:10&member_of=!A', candidates='CN2{V:1} SS{D:10}'),
+    Row(query='resources=V:1,D:10&member_of=!S', candidates=''),
 )
 _example(
-    'member_of and sharing, once the sharing provider is a member',
+    'member_of and sharing with the sharing provider as a member',
     _SHARED.replace('{SHARE} @S', '{SHARE} @S,A'),
-    (
-        'resources=V:1,D:10&member_of=A',
-        'CN1{V:1} SS{D:10}; CN3{V:1,D:10}; CN3{V:1} SS{D:10}',
+    Row(
+        query='resources=V:1,D:10&member_of=A',
+        candidates='CN1{V:1} SS{D:10}; CN3{V:1,D:10}; CN3{V:1} SS{D:10}',
     ),
-    ('resources=V:1,D:10&member_of=!A', ''),
-    (
-        'resources=V:1&resources1=D:10&member_of1=A',
-        'CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1,D:10}; CN3{V:1} SS{D:10}',
+    Row(query='resources=V:1,D:10&member_of=!A', candidates=''),
+    Row(
+        query='resources=V:1&resources1=D:10&member_of1=A',
+        candidates='CN1{V:1} SS{D:10}; CN2{V:1} SS{D:10}; CN3{V:1,D:10}; CN3{V:1} SS{D:10}',
     ),
 )
 
@@ -185,18 +210,24 @@ R2[V:8]
 R3[V:8] @A,B
   C3[VF:4] @B
 """,
-    ('resources=VF:1&member_of=A', 'C1{VF:1}; C2{VF:1}; C3{VF:1}'),
-    ('resources=V:1,VF:1&member_of=A', 'R1{V:1} C1{VF:1}; R3{V:1} C3{VF:1}'),
-    ('resources1=VF:1&member_of1=A', 'C2{VF:1}'),
-    ('resources1=VF:1&member_of1=!A', 'C1{VF:1}; C3{VF:1}'),
-    ('resources=VF:1&member_of=A&member_of=B', 'C3{VF:1}'),
-    ('resources=VF:1&member_of=in:A,B', 'C1{VF:1}; C2{VF:1}; C3{VF:1}'),
-    ('resources=VF:1&member_of=A&member_of=!B', 'C1{VF:1}; C2{VF:1}'),
-    ('resources=VF:1&member_of=!A', ''),
-    ('resources=VF:1&member_of=UNKNOWN', ''),
-    ('resources=VF:1&member_of=!UNKNOWN', 'C1{VF:1}; C2{VF:1}; C3{VF:1}'),
-    ('resources=V:1&resources1=VF:1&member_of=A', 'R1{V:1} C1{VF:1}; R3{V:1} C3{VF:1}'),
-    ('resources=V:1&resources1=VF:1&member_of1=A', "R2{V:1} C2{VF:1} (''=R2 1=C2)"),
+    Row(query='resources=VF:1&member_of=A', candidates='C1{VF:1}; C2{VF:1}; C3{VF:1}'),
+    Row(query='resources=V:1,VF:1&member_of=A', candidates='R1{V:1} C1{VF:1}; R3{V:1} C3{VF:1}'),
+    Row(query='resources1=VF:1&member_of1=A', candidates='C2{VF:1}'),
+    Row(query='resources1=VF:1&member_of1=!A', candidates='C1{VF:1}; C3{VF:1}'),
+    Row(query='resources=VF:1&member_of=A&member_of=B', candidates='C3{VF:1}'),
+    Row(query='resources=VF:1&member_of=in:A,B', candidates='C1{VF:1}; C2{VF:1}; C3{VF:1}'),
+    Row(query='resources=VF:1&member_of=A&member_of=!B', candidates='C1{VF:1}; C2{VF:1}'),
+    Row(query='resources=VF:1&member_of=!A', candidates=''),
+    Row(query='resources=VF:1&member_of=UNKNOWN', candidates=''),
+    Row(query='resources=VF:1&member_of=!UNKNOWN', candidates='C1{VF:1}; C2{VF:1}; C3{VF:1}'),
+    Row(
+        query='resources=V:1&resources1=VF:1&member_of=A',
+        candidates='R1{V:1} C1{VF:1}; R3{V:1} C3{VF:1}',
+    ),
+    Row(
+        query='resources=V:1&resources1=VF:1&member_of1=A',
+        candidates="R2{V:1} C2{VF:1} (''=R2 1=C2)",
+    ),
 )
 
 _example(
@@ -207,34 +238,47 @@ CN[V:8]
 SS[D:100] {SHARE} @S
 S2[D:100, IPV4_ADDRESS:10] {SHARE} @S
 """,
-    ('resources=V:1,D:1', 'CN{V:1} SS{D:1}; CN{V:1} S2{D:1}', '', 'CN K SS S2'),
-    ('resources=V:1,D:1', 'CN{V:1} SS{D:1}; CN{V:1} S2{D:1}', '28', 'CN SS S2'),
-    (
-        'resources=D:1,IPV4_ADDRESS:1',
-        'S2{D:1,IPV4_ADDRESS:1}; SS{D:1} S2{IPV4_ADDRESS:1}',
+    Row(
+        query='resources=V:1,D:1',
+        candidates='CN{V:1} SS{D:1}; CN{V:1} S2{D:1}',
+        summaries='CN K SS S2',
     ),
-    ('resources1=D:1,IPV4_ADDRESS:1', 'S2{D:1,IPV4_ADDRESS:1} (1=S2)'),
-    (
-        'resources=VGPU:1&resources1=D:1&resources2=D:1&group_policy=isolate',
-        "K{VGPU:1} SS{D:1} S2{D:1} (''=K 1=SS 2=S2); K{VGPU:1} SS{D:1} S2{D:1} (''=K 1=S2 2=SS)",
+    Row(
+        query='resources=V:1,D:1',
+        candidates='CN{V:1} SS{D:1}; CN{V:1} S2{D:1}',
+        minor=28,
+        summaries='CN SS S2',
     ),
-    (
-        'resources=V:1&resources1=D:1&resources2=D:1&group_policy=none',
-        "CN{V:1} SS{D:1} S2{D:1} (''=CN 1=SS 2=S2); CN{V:1} SS{D:1} S2{D:1} (''=CN 1=S2 2=SS);"
-        "CN{V:1} SS{D:2} (''=CN 1=SS 2=SS); CN{V:1} S2{D:2} (''=CN 1=S2 2=S2)",
+    Row(
+        query='resources=D:1,IPV4_ADDRESS:1',
+        candidates='S2{D:1,IPV4_ADDRESS:1}; SS{D:1} S2{IPV4_ADDRESS:1}',
     ),
-    ('resources1=VGPU:1&resources2=D:1&group_policy=none&same_subtree=1,2', ''),
+    Row(query='resources1=D:1,IPV4_ADDRESS:1', candidates='S2{D:1,IPV4_ADDRESS:1} (1=S2)'),
+    Row(
+        query='resources=VGPU:1&resources1=D:1&resources2=D:1&group_policy=isolate',
+        candidates=(
+            "K{VGPU:1} SS{D:1} S2{D:1} (''=K 1=SS 2=S2);K{VGPU:1} SS{D:1} S2{D:1} (''=K 1=S2 2=SS)"
+        ),
+    ),
+    Row(
+        query='resources=V:1&resources1=D:1&resources2=D:1&group_policy=none',
+        candidates=(
+            "CN{V:1} SS{D:1} S2{D:1} (''=CN 1=SS 2=S2); CN{V:1} SS{D:1} S2{D:1} (''=CN 1=S2 2=SS);"
+            "CN{V:1} SS{D:2} (''=CN 1=SS 2=SS); CN{V:1} S2{D:2} (''=CN 1=S2 2=S2)"
+        ),
+    ),
+    Row(query='resources1=VGPU:1&resources2=D:1&group_policy=none&same_subtree=1,2', candidates=''),
 )
 
 _example(
-    'what does not share',
+    'providers that do not share',
     """
 CN[V:8] @S
 SS[D:100] {SHARE}
 N[D:100] @S
 """,
-    ('resources=V:1,D:1', ''),
-    ('resources=D:1', 'SS{D:1}; N{D:1}'),
+    Row(query='resources=V:1,D:1', candidates=''),
+    Row(query='resources=D:1', candidates='SS{D:1}; N{D:1}'),
 )
 
 _example(
@@ -246,15 +290,15 @@ CN2[V:8] @S
   K2[VGPU:2] {GOLD}
 SS[D:100] {SHARE BLUE} @S
 """,
-    ('resources=V:1,D:1&root_required=GOLD', 'CN1{V:1} SS{D:1}'),
-    ('resources=V:1,D:1&root_required=!GOLD', 'CN2{V:1} SS{D:1}'),
-    ('resources=VGPU:1&root_required=GOLD', 'K1{VGPU:1}'),
-    ('resources=VGPU:1&root_required=!BLUE', 'K1{VGPU:1}; K2{VGPU:1}'),
-    ('resources1=D:1&root_required=GOLD', 'SS{D:1}'),
-    ('resources1=D:1&root_required=!GOLD,!BLUE', 'SS{D:1}'),
-    ('resources=V:1&resources1=D:1&root_required=GOLD', 'CN1{V:1} SS{D:1}'),
-    ('resources=D:1&in_tree=SS&root_required=GOLD', ''),
-    ('resources1=D:1&in_tree1=SS&root_required=GOLD', 'SS{D:1}'),
+    Row(query='resources=V:1,D:1&root_required=GOLD', candidates='CN1{V:1} SS{D:1}'),
+    Row(query='resources=V:1,D:1&root_required=!GOLD', candidates='CN2{V:1} SS{D:1}'),
+    Row(query='resources=VGPU:1&root_required=GOLD', candidates='K1{VGPU:1}'),
+    Row(query='resources=VGPU:1&root_required=!BLUE', candidates='K1{VGPU:1}; K2{VGPU:1}'),
+    Row(query='resources1=D:1&root_required=GOLD', candidates='SS{D:1}'),
+    Row(query='resources1=D:1&root_required=!GOLD,!BLUE', candidates='SS{D:1}'),
+    Row(query='resources=V:1&resources1=D:1&root_required=GOLD', candidates='CN1{V:1} SS{D:1}'),
+    Row(query='resources=D:1&in_tree=SS&root_required=GOLD', candidates=''),
+    Row(query='resources1=D:1&in_tree1=SS&root_required=GOLD', candidates='SS{D:1}'),
 )
 
 _NUMA = """
@@ -273,61 +317,77 @@ _TWINS = 'G0{VGPU:1} F0{FPGA:1} (_G=G0 _F=F0 _N=N0); G1{VGPU:1} F1{FPGA:1} (_G=G
 _example(
     'same_subtree',
     _NUMA,
-    (
-        'resources_M=M:10&resources_G=VGPU:1&group_policy=none',
-        'N0{M:10} G0{VGPU:1}; N0{M:10} G1{VGPU:1}; N1{M:10} G0{VGPU:1}; N1{M:10} G1{VGPU:1}',
+    Row(
+        query='resources_M=M:10&resources_G=VGPU:1&group_policy=none',
+        candidates=(
+            'N0{M:10} G0{VGPU:1}; N0{M:10} G1{VGPU:1}; N1{M:10} G0{VGPU:1}; N1{M:10} G1{VGPU:1}'
+        ),
     ),
-    (
-        'resources_M=M:10&resources_G=VGPU:1&group_policy=none&same_subtree=_M,_G',
-        'N0{M:10} G0{VGPU:1}; N1{M:10} G1{VGPU:1}',
+    Row(
+        query='resources_M=M:10&resources_G=VGPU:1&group_policy=none&same_subtree=_M,_G',
+        candidates='N0{M:10} G0{VGPU:1}; N1{M:10} G1{VGPU:1}',
     ),
-    ('resources_G=VGPU:1&resources_F=FPGA:1&group_policy=none&same_subtree=_F,_G', ''),
-    (
-        'resources_G=VGPU:1&resources_F=FPGA:1&required_N=NUMA&group_policy=none'
-        '&same_subtree=_F,_G,_N',
-        _TWINS,
+    Row(
+        query='resources_G=VGPU:1&resources_F=FPGA:1&group_policy=none&same_subtree=_F,_G',
+        candidates='',
     ),
-    (
-        'resources_G=VGPU:1&resources_F=FPGA:1&required_N=HW&group_policy=none'
-        '&same_subtree=_F,_G,_N',
-        _PAIRS,
+    Row(
+        query=(
+            'resources_G=VGPU:1&resources_F=FPGA:1&required_N=NUMA&group_policy=none'
+            '&same_subtree=_F,_G,_N'
+        ),
+        candidates=_TWINS,
     ),
-    (
-        'resources_G=VGPU:1&resources_F=FPGA:1&required_N=NUMA&group_policy=isolate'
-        '&same_subtree=_F,_N&same_subtree=_G,_N',
-        _TWINS,
+    Row(
+        query=(
+            'resources_G=VGPU:1&resources_F=FPGA:1&required_N=HW&group_policy=none'
+            '&same_subtree=_F,_G,_N'
+        ),
+        candidates=_PAIRS,
     ),
-    (
-        'resources_G=VGPU:1&required_N=NUMA,!FOO&group_policy=isolate&same_subtree=_G,_N',
-        'G0{VGPU:1} (_G=G0 _N=N0)',
+    Row(
+        query=(
+            'resources_G=VGPU:1&resources_F=FPGA:1&required_N=NUMA&group_policy=isolate'
+            '&same_subtree=_F,_N&same_subtree=_G,_N'
+        ),
+        candidates=_TWINS,
+    ),
+    Row(
+        query='resources_G=VGPU:1&required_N=NUMA,!FOO&group_policy=isolate&same_subtree=_G,_N',
+        candidates='G0{VGPU:1} (_G=G0 _N=N0)',
     ),
 )
 _example(
     'groups without resources',
     _NUMA,
-    (
-        'resources=V:1&required_N=NUMA&same_subtree=_N',
-        "CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=N1)",
+    Row(
+        query='resources=V:1&required_N=NUMA&same_subtree=_N',
+        candidates="CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=N1)",
     ),
-    (
-        'resources=V:1&required_N=NUMA&required_O=NUMA&same_subtree=_N,_O&group_policy=none',
-        "CN{V:1} (''=CN _N=N0 _O=N0); CN{V:1} (''=CN _N=N1 _O=N1)",
+    Row(
+        query='resources=V:1&required_N=NUMA&required_O=NUMA&same_subtree=_N,_O&group_policy=none',
+        candidates="CN{V:1} (''=CN _N=N0 _O=N0); CN{V:1} (''=CN _N=N1 _O=N1)",
     ),
-    (
-        'resources=V:1&required_N=NUMA&required_O=NUMA&same_subtree=_N,_O&group_policy=isolate',
-        '',
+    Row(
+        query='resources=V:1&required_N=NUMA&required_O=NUMA&same_subtree=_N,_O&group_policy=isolate',
+        candidates='',
     ),
-    (
-        'resources=V:1&required_N=NUMA&required_O=HW&same_subtree=_N,_O&group_policy=none',
-        "CN{V:1} (''=CN _N=N0 _O=CN); CN{V:1} (''=CN _N=N1 _O=CN)",
+    Row(
+        query='resources=V:1&required_N=NUMA&required_O=HW&same_subtree=_N,_O&group_policy=none',
+        candidates="CN{V:1} (''=CN _N=N0 _O=CN); CN{V:1} (''=CN _N=N1 _O=CN)",
     ),
-    # Each kind of filter is a filter, alone too.
-    (
-        'resources=V:1&required_N=!FOO,!HW&same_subtree=_N&in_tree_N=CN',
-        "CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=G0); CN{V:1} (''=CN _N=F0);"
-        "CN{V:1} (''=CN _N=G1); CN{V:1} (''=CN _N=F1)",
+    # Each kind of condition also works alone.
+    Row(
+        query='resources=V:1&required_N=!FOO,!HW&same_subtree=_N&in_tree_N=CN',
+        candidates=(
+            "CN{V:1} (''=CN _N=N0); CN{V:1} (''=CN _N=G0); CN{V:1} (''=CN _N=F0);"
+            "CN{V:1} (''=CN _N=G1); CN{V:1} (''=CN _N=F1)"
+        ),
     ),
-    ('resources=V:1&required_N=NUMA&in_tree_N=NOBODY&same_subtree=_N', ''),
+    Row(
+        query='resources=V:1&required_N=NUMA&in_tree_N=NO_SUCH_PROVIDER&same_subtree=_N',
+        candidates='',
+    ),
 )
 
 _DEVICES = """
@@ -340,49 +400,62 @@ _DOUBLE = 'PF1{VF:2} (1=PF1 2=PF1); PF2{VF:2} (1=PF2 2=PF2)'
 _example(
     'several groups of one class',
     _DEVICES,
-    ('resources1=VF:1&resources2=VF:1&group_policy=none', f'{_CROSSED}; {_DOUBLE}'),
-    ('resources1=VF:1&resources2=VF:1&group_policy=isolate', _CROSSED),
-    (
-        'resources1=VF:1&resources2=VF:2&group_policy=none',
-        'PF1{VF:1} PF2{VF:2}; PF1{VF:2} PF2{VF:1}; PF2{VF:3}',
+    Row(
+        query='resources1=VF:1&resources2=VF:1&group_policy=none',
+        candidates=f'{_CROSSED}; {_DOUBLE}',
     ),
-    (
-        'resources1=VF:2&resources2=VF:2&group_policy=none',
-        'PF1{VF:2} PF2{VF:2} (1=PF1 2=PF2); PF1{VF:2} PF2{VF:2} (1=PF2 2=PF1);'
-        'PF2{VF:4} (1=PF2 2=PF2)',
+    Row(query='resources1=VF:1&resources2=VF:1&group_policy=isolate', candidates=_CROSSED),
+    Row(
+        query='resources1=VF:1&resources2=VF:2&group_policy=none',
+        candidates='PF1{VF:1} PF2{VF:2}; PF1{VF:2} PF2{VF:1}; PF2{VF:3}',
     ),
-    (
-        'resources1=VF:1&required1=B&resources2=VF:1&group_policy=isolate',
-        'PF1{VF:1} PF2{VF:1} (1=PF2 2=PF1)',
+    Row(
+        query='resources1=VF:2&resources2=VF:2&group_policy=none',
+        candidates=(
+            'PF1{VF:2} PF2{VF:2} (1=PF1 2=PF2); PF1{VF:2} PF2{VF:2} (1=PF2 2=PF1);'
+            'PF2{VF:4} (1=PF2 2=PF2)'
+        ),
     ),
-    ('resources1=VF:1,V:1', ''),
-    ('resources=V:1&resources1=V:7', 'CN{V:8}'),
-    ('resources=V:1&resources1=V:8', ''),
-    (
-        'resources1=VF:1&resources2=VF:1&group_policy=none',
-        'PF1{VF:1} PF2{VF:1}; PF1{VF:1} PF2{VF:1}; PF1{VF:2}; PF2{VF:2}',
-        '33',
+    Row(
+        query='resources1=VF:1&required1=B&resources2=VF:1&group_policy=isolate',
+        candidates='PF1{VF:1} PF2{VF:1} (1=PF2 2=PF1)',
     ),
-    ('resources1=VF:1&resources2=VF:1&group_policy=none', 'PF1{VF:2}; PF2{VF:2}', '28'),
-    ('resources1=V:1&resources2=VF:1&group_policy=none', '', '28'),
-    # One class in the group without suffix and in another: each gets its own amount.
-    (
-        'resources=VF:1&resources2=VF:1',
-        "PF1{VF:1} PF2{VF:1} (''=PF1 2=PF2); PF1{VF:1} PF2{VF:1} (''=PF2 2=PF1);"
-        "PF1{VF:2} (''=PF1 2=PF1); PF2{VF:2} (''=PF2 2=PF2)",
+    Row(query='resources1=VF:1,V:1', candidates=''),
+    Row(query='resources=V:1&resources1=V:7', candidates='CN{V:8}'),
+    Row(query='resources=V:1&resources1=V:8', candidates=''),
+    Row(
+        query='resources1=VF:1&resources2=VF:1&group_policy=none',
+        candidates='PF1{VF:1} PF2{VF:1}; PF1{VF:1} PF2{VF:1}; PF1{VF:2}; PF2{VF:2}',
+        minor=33,
     ),
-    (
-        'resources=VF:1&resources2=VF:1&group_policy=isolate',
-        "PF1{VF:1} PF2{VF:1} (''=PF1 2=PF2); PF1{VF:1} PF2{VF:1} (''=PF2 2=PF1);"
-        "PF1{VF:2} (''=PF1 2=PF1); PF2{VF:2} (''=PF2 2=PF2)",
+    Row(
+        query='resources1=VF:1&resources2=VF:1&group_policy=none',
+        candidates='PF1{VF:2}; PF2{VF:2}',
+        minor=28,
+    ),
+    Row(query='resources1=V:1&resources2=VF:1&group_policy=none', candidates='', minor=28),
+    # One class in the unsuffixed and in a suffixed group: each has its own amount.
+    Row(
+        query='resources=VF:1&resources2=VF:1',
+        candidates=(
+            "PF1{VF:1} PF2{VF:1} (''=PF1 2=PF2); PF1{VF:1} PF2{VF:1} (''=PF2 2=PF1);"
+            "PF1{VF:2} (''=PF1 2=PF1); PF2{VF:2} (''=PF2 2=PF2)"
+        ),
+    ),
+    Row(
+        query='resources=VF:1&resources2=VF:1&group_policy=isolate',
+        candidates=(
+            "PF1{VF:1} PF2{VF:1} (''=PF1 2=PF2); PF1{VF:1} PF2{VF:1} (''=PF2 2=PF1);"
+            "PF1{VF:2} (''=PF1 2=PF1); PF2{VF:2} (''=PF2 2=PF2)"
+        ),
     ),
 )
 
 _example(
-    'usage counts against the sum of groups',
+    'usage counts in addition to the sum of groups',
     'CN[V: total 8 used 4]',
-    ('resources1=V:2&resources2=V:3&group_policy=none', ''),
-    ('resources1=V:2&resources2=V:2&group_policy=none', 'CN{V:4}'),
+    Row(query='resources1=V:2&resources2=V:3&group_policy=none', candidates=''),
+    Row(query='resources1=V:2&resources2=V:2&group_policy=none', candidates='CN{V:4}'),
 )
 
 _POOL = """
@@ -394,17 +467,20 @@ SS[D:100] {SHARE} @S
 _example(
     'several groups on one sharing provider',
     _POOL,
-    ('resources1=D:5&resources2=D:6&group_policy=none', 'SS{D:11} (1=SS 2=SS)'),
-    ('resources1=D:5&resources2=D:6&group_policy=isolate', ''),
-    (
-        'resources=V:1&resources1=D:5&root_required=!SHARE',
-        'CN1{V:1} SS{D:5}; CN2{V:1} SS{D:5}',
+    Row(query='resources1=D:5&resources2=D:6&group_policy=none', candidates='SS{D:11} (1=SS 2=SS)'),
+    Row(query='resources1=D:5&resources2=D:6&group_policy=isolate', candidates=''),
+    Row(
+        query='resources=V:1&resources1=D:5&root_required=!SHARE',
+        candidates='CN1{V:1} SS{D:5}; CN2{V:1} SS{D:5}',
     ),
-    ('resources1=V:1&in_tree1=CN1&resources2=D:5&group_policy=none', 'CN1{V:1} SS{D:5}'),
-    # A group that sharing providers serve alone is served so around every anchor.
-    (
-        'resources=D:10&resources1=V:1',
-        "CN1{V:1} SS{D:10} (''=SS 1=CN1); CN2{V:1} SS{D:10} (''=SS 1=CN2)",
+    Row(
+        query='resources1=V:1&in_tree1=CN1&resources2=D:5&group_policy=none',
+        candidates='CN1{V:1} SS{D:5}',
+    ),
+    # If only sharing providers serve a group, they serve it for every anchor.
+    Row(
+        query='resources=D:10&resources1=V:1',
+        candidates="CN1{V:1} SS{D:10} (''=SS 1=CN1); CN2{V:1} SS{D:10} (''=SS 1=CN2)",
     ),
 )
 _example(
@@ -414,21 +490,24 @@ CN[V:8] @S
 R[M:8]
   SC[D:100] {SHARE} @S
 """,
-    ('resources=V:1,D:1', "CN{V:1} SC{D:1} (''=CN+SC)", '', 'CN R SC'),
-    ('resources=V:1&resources1=D:1', "CN{V:1} SC{D:1} (''=CN 1=SC)"),
-    ('resources=V:1,D:1', 'CN{V:1} SC{D:1}', '28', 'CN SC'),
+    Row(query='resources=V:1,D:1', candidates="CN{V:1} SC{D:1} (''=CN+SC)", summaries='CN R SC'),
+    Row(query='resources=V:1&resources1=D:1', candidates="CN{V:1} SC{D:1} (''=CN 1=SC)"),
+    Row(query='resources=V:1,D:1', candidates='CN{V:1} SC{D:1}', minor=28, summaries='CN SC'),
 )
 _example(
-    'sharing providers that meet only around some trees',
+    'sharing providers of which only some trees can use both',
     """
 CN1[V:8] @S
 CN2[V:8] @S,P
 S1[D:100] {SHARE} @S
 S2[IPV4_ADDRESS:10] {SHARE} @P
 """,
-    ('resources=D:1,IPV4_ADDRESS:1', 'S1{D:1} S2{IPV4_ADDRESS:1}'),
-    ('resources1=D:1&resources2=IPV4_ADDRESS:1&group_policy=isolate', 'S1{D:1} S2{IPV4_ADDRESS:1}'),
-    ('resources=V:1,D:1,IPV4_ADDRESS:1', 'CN2{V:1} S1{D:1} S2{IPV4_ADDRESS:1}'),
+    Row(query='resources=D:1,IPV4_ADDRESS:1', candidates='S1{D:1} S2{IPV4_ADDRESS:1}'),
+    Row(
+        query='resources1=D:1&resources2=IPV4_ADDRESS:1&group_policy=isolate',
+        candidates='S1{D:1} S2{IPV4_ADDRESS:1}',
+    ),
+    Row(query='resources=V:1,D:1,IPV4_ADDRESS:1', candidates='CN2{V:1} S1{D:1} S2{IPV4_ADDRESS:1}'),
 )
 _example(
     'ancestors among sharing providers',
@@ -438,9 +517,9 @@ R[M:8] {SHARE} @S
   X
     Y[D:10] {SHARE} @S
 """,
-    (
-        'resources=V:1&resources1=M:1&resources2=D:1&group_policy=none&same_subtree=1,2',
-        "CN{V:1} R{M:1} Y{D:1} (''=CN 1=R 2=Y)",
+    Row(
+        query='resources=V:1&resources1=M:1&resources2=D:1&group_policy=none&same_subtree=1,2',
+        candidates="CN{V:1} R{M:1} Y{D:1} (''=CN 1=R 2=Y)",
     ),
 )
 
@@ -452,29 +531,36 @@ CN1[V:8]
 CN2[V:8]
   N2[VGPU:1] {T1}
 """,
-    ('resources=V:1&resources_B=VGPU:1&in_tree=CN1', 'CN1{V:1} N1{VGPU:1}'),
-    ('resources=V:1&resources_B=VGPU:1&in_tree_B=CN2', 'CN2{V:1} N2{VGPU:1}'),
-    ('resources=V:1&in_tree=N1', 'CN1{V:1}'),
-    (
-        'resources_A=V:1&resources_B=VGPU:1&group_policy=isolate&same_subtree=_A,_B',
-        'CN1{V:1} N1{VGPU:1}; CN2{V:1} N2{VGPU:1}',
+    Row(query='resources=V:1&resources_B=VGPU:1&in_tree=CN1', candidates='CN1{V:1} N1{VGPU:1}'),
+    Row(query='resources=V:1&resources_B=VGPU:1&in_tree_B=CN2', candidates='CN2{V:1} N2{VGPU:1}'),
+    Row(query='resources=V:1&in_tree=N1', candidates='CN1{V:1}'),
+    Row(
+        query='resources_A=V:1&resources_B=VGPU:1&group_policy=isolate&same_subtree=_A,_B',
+        candidates='CN1{V:1} N1{VGPU:1}; CN2{V:1} N2{VGPU:1}',
     ),
-    ('resources=V:1&required_N=T1&in_tree_N=CN1&same_subtree=_N', "CN1{V:1} (''=CN1 _N=N1)"),
+    Row(
+        query='resources=V:1&required_N=T1&in_tree_N=CN1&same_subtree=_N',
+        candidates="CN1{V:1} (''=CN1 _N=N1)",
+    ),
 )
 
 _example(
-    'isolated groups that leave the first choice of one to another',
+    'isolated groups with overlapping options',
     """
 R
   P1[VGPU:1] {A T1}
   P2[VGPU:1] {A B T1}
   P3[VGPU:1] {B}
 """,
-    (
-        'resources1=VGPU:1&required1=A&resources2=VGPU:1&required2=B'
-        '&resources3=VGPU:1&required3=T1&group_policy=isolate',
-        'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P1 2=P3 3=P2); '
-        'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P2 2=P3 3=P1)',
+    Row(
+        query=(
+            'resources1=VGPU:1&required1=A&resources2=VGPU:1&required2=B'
+            '&resources3=VGPU:1&required3=T1&group_policy=isolate'
+        ),
+        candidates=(
+            'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P1 2=P3 3=P2); '
+            'P1{VGPU:1} P2{VGPU:1} P3{VGPU:1} (1=P2 2=P3 3=P1)'
+        ),
     ),
 )
 

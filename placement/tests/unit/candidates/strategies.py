@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 from placement.candidates import model
 from placement.tests.unit.candidates import worlds
 
-# Few names, so that they meet.
+# Few names, so that providers and queries often have the same ones.
 _CLASSES = ('VCPU', 'DISK_GB', 'SRIOV_NET_VF')
 _TRAITS = ('T1', 'T2', 'AVX')
 _AGGREGATES = ('A', 'B')
 _SUFFIXES = ('_1', '_2', '_3')
 
-_records = st.fixed_dictionaries(
+_inventories = st.fixed_dictionaries(
     {
         'total': st.integers(1, 5),
         'reserved': st.integers(0, 1),
@@ -37,7 +37,9 @@ def clouds(draw: st.DrawFn) -> worlds.World:
             worlds.Host(
                 name=f'P{number}',
                 parent=draw(st.sampled_from(parents)),
-                stock=draw(st.dictionaries(st.sampled_from(_CLASSES), _records, max_size=3)),
+                inventories=draw(
+                    st.dictionaries(st.sampled_from(_CLASSES), _inventories, max_size=3)
+                ),
                 traits=tuple(sorted(traits)),
                 aggregates=tuple(sorted(draw(st.sets(st.sampled_from(_AGGREGATES))))),
             )
@@ -47,7 +49,7 @@ def clouds(draw: st.DrawFn) -> worlds.World:
 
 @st.composite
 def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
-    """A query that the world could be asked."""
+    """A query with names that exist in the world."""
     ids = world.ids
     traits = st.sampled_from([ids.traits[worlds.trait(name)] for name in (*_TRAITS, 'SHARE')])
     aggregates = st.sampled_from(sorted(ids.aggregates.values()) or [99])
@@ -92,23 +94,25 @@ def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+def searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     """A world and a query for it."""
     world = draw(clouds())
     return world, draw(queries(world))
 
 
 @st.composite
-def borrowings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
-    """A cloud whose hosts have little and borrow the rest, and a query for several classes."""
-    records = st.builds(worlds.stock, st.integers(2, 4), st.integers(0, 3))
+def sharing_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """Trees with few inventories, sharing providers, and a query for several classes."""
+    inventories = st.builds(worlds.inventory, st.integers(2, 4), st.integers(0, 3))
     aggregates = st.sets(st.sampled_from(_AGGREGATES), min_size=1)
 
     def host(name: str, least: int, most: int, traits: tuple[str, ...]) -> worlds.Host:
-        stock = st.dictionaries(st.sampled_from(_CLASSES), records, min_size=least, max_size=most)
+        by_class = st.dictionaries(
+            st.sampled_from(_CLASSES), inventories, min_size=least, max_size=most
+        )
         return worlds.Host(
             name=name,
-            stock=draw(stock),
+            inventories=draw(by_class),
             traits=traits,
             aggregates=tuple(sorted(draw(aggregates))),
         )
@@ -116,22 +120,22 @@ def borrowings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     hosts = [host(f'S{n}', 1, 2, ('SHARE',)) for n in range(draw(st.integers(1, 3)))]
     hosts += [host(f'H{n}', 0, 2, ()) for n in range(draw(st.integers(1, 4)))]
     world = worlds.World(tuple(draw(st.permutations(hosts))))
-    wanted = draw(st.lists(st.sampled_from(_CLASSES), unique=True, min_size=2))
-    amounts = tuple((world.ids.classes[name], draw(st.integers(1, 2))) for name in wanted)
-    alone = draw(st.integers(0, 1))  # how many of them are in a group of their own
-    groups = [model.Group(suffix='', amounts=amounts[alone:])]
-    groups += [model.Group(suffix='_1', amounts=(item,)) for item in amounts[:alone]]
+    classes = draw(st.lists(st.sampled_from(_CLASSES), unique=True, min_size=2))
+    amounts = tuple((world.ids.classes[name], draw(st.integers(1, 2))) for name in classes)
+    suffixed = draw(st.integers(0, 1))  # how many of them are in a suffixed group
+    groups = [model.Group(suffix='', amounts=amounts[suffixed:])]
+    groups += [model.Group(suffix='_1', amounts=(item,)) for item in amounts[:suffixed]]
     return world, model.Query(groups=tuple(groups))
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
-    """A small tree, and groups that all want the same of it."""
+def contended_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """A small tree, and groups that all request the same class of it."""
     hosts = [
         worlds.Host(
             name=f'P{number}',
             parent='P0' if number else None,
-            stock={'VCPU': {**draw(_records), 'min_unit': 1, 'step_size': 1}},
+            inventories={'VCPU': {**draw(_inventories), 'min_unit': 1, 'step_size': 1}},
         )
         for number in range(draw(st.integers(1, 3)))
     ]

@@ -1,4 +1,4 @@
-"""The worked examples, through the pure parts of the search."""
+"""The worked examples through the pure modules of the search."""
 
 from oslotest import base
 
@@ -6,14 +6,14 @@ from placement.tests.unit.candidates import cases, worlds
 
 
 class WorkedExamplesTest(base.BaseTestCase):
-    """Each test is one row of the table."""
+    """Each test is one row of an example."""
 
 
 def _test(case: cases.Case):
     def test(self: WorkedExamplesTest) -> None:
-        query = case.world.parse(case.query, case.version)
-        found = case.world.answers(query, case.world.solve(query))
-        expected = worlds.answers(case.answers)
+        query = case.world.parse(case.row.query, case.version)
+        found = case.world.with_names(query, case.world.solve(query))
+        expected = worlds.expected(case.row.candidates)
         if any(mappings is None for _, mappings in expected) or not expected:
             found = worlds.without_mappings(found)
         self.assertEqual(expected, found)

@@ -1,17 +1,28 @@
-"""The solver against the definition, and what holds for any world."""
+"""The solver against the definition, and properties of the candidates of any world."""
 
 from collections import Counter
 import dataclasses
 from unittest import mock
 
 import hypothesis
+from hypothesis import strategies as st
 from oslotest import base
 
-from placement.candidates import contest, eligibility, flow, model, rules, solver, subtrees
-from placement.candidates.steps import SearchLimit, Steps
+from placement import capacity
+from placement.candidates import (
+    backtracking,
+    collective_traits,
+    flow,
+    group_policy,
+    model,
+    provider_filters,
+    same_subtree,
+    solver,
+)
+from placement.candidates.search_limit import SearchLimit, Steps
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
-# The same examples in each run: a failure belongs to a change and not to chance.
+# The same examples in each run: a failure is caused by a change and not by chance.
 THOROUGH = hypothesis.settings(
     max_examples=200,
     deadline=None,
@@ -22,74 +33,74 @@ THOROUGH = hypothesis.settings(
 
 
 def _all(world: worlds.World, query: model.Query[int]) -> list[tuple[int, ...]]:
-    task = solver.Task.of(query, one_per_tree=not query.nested)
+    prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
     return [
-        (anchor.root.id, *chosen)
+        (anchor.root.id, *binding)
         for anchor in world.anchors
-        for chosen in solver.solve(task, anchor, Steps())
+        for binding in solver.solve(prepared, anchor, Steps())
     ]
 
 
 def _by_definition(world: worlds.World, query: model.Query[int]) -> list[tuple[int, ...]]:
     return [
-        (anchor.root.id, *chosen)
+        (anchor.root.id, *binding)
         for anchor in world.anchors
-        for chosen in naive.solve(query, anchor)
+        for binding in naive.solve(query, anchor)
     ]
 
 
 class DefinitionTest(base.BaseTestCase):
-    """The lazy solver gives what the definition gives."""
+    """The lazy solver returns the same candidates as the definition."""
 
     @THOROUGH
-    @hypothesis.given(strategies.questions())
-    def test_same_as_by_definition(self, question):
-        world, query = question
+    @hypothesis.given(strategies.searches())
+    def test_same_as_by_definition(self, example):
+        world, query = example
         self.assertEqual(sorted(_by_definition(world, query)), sorted(_all(world, query)))
 
     @THOROUGH
-    @hypothesis.given(strategies.crowds())
-    def test_same_when_crowded(self, question):
-        world, query = question
+    @hypothesis.given(strategies.contended_searches())
+    def test_same_as_by_definition_for_contended_inventories(self, example):
+        world, query = example
         self.assertEqual(sorted(_by_definition(world, query)), sorted(_all(world, query)))
 
     @THOROUGH
-    @hypothesis.given(strategies.questions())
-    def test_same_when_always_suspicious(self, question):
-        """Testing necessary conditions at every step changes nothing."""
-        world, query = question
-        with mock.patch.object(solver, 'TEST_AFTER', 0):
+    @hypothesis.given(strategies.searches())
+    def test_same_with_checks_at_every_step(self, example):
+        """Necessary conditions exclude no candidate."""
+        world, query = example
+        with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
             found = _all(world, query)
         self.assertEqual(sorted(_all(world, query)), sorted(found))
 
     @THOROUGH
-    @hypothesis.given(strategies.questions())
-    def test_candidates_can_be_claimed(self, question):
-        world, query = question
+    @hypothesis.given(strategies.searches())
+    def test_candidates_can_be_claimed(self, example):
+        world, query = example
         slots = model.slots_of(query)
         for candidate in world.solve(query):
             for host in world.providers:
-                for class_id, record in host.stock.items():
+                for class_id, inventory in host.inventories.items():
                     amount = sum(
                         dict(slot.amounts).get(class_id, 0)
-                        for slot, id_ in zip(slots, candidate.chosen, strict=True)
+                        for slot, id_ in zip(slots, candidate.binding, strict=True)
                         if id_ == host.id
                     )
                     if amount:
-                        self.assertLessEqual(record.used + amount, record.capacity)
-                        self.assertLessEqual(amount, record.max_unit)
+                        self.assertLessEqual(inventory.used + amount, inventory.capacity)
+                        self.assertLessEqual(amount, inventory.max_unit)
 
     @THOROUGH
-    @hypothesis.given(strategies.questions())
-    def test_more_stock_loses_no_candidate(self, question):
-        world, query = question
+    @hypothesis.given(strategies.searches())
+    def test_a_larger_total_loses_no_candidate(self, example):
+        world, query = example
         larger = worlds.World(
             tuple(
                 dataclasses.replace(
                     host,
-                    stock={
-                        name: {**record, 'total': record['total'] + 1}
-                        for name, record in host.stock.items()
+                    inventories={
+                        name: {**inventory, 'total': inventory['total'] + 1}
+                        for name, inventory in host.inventories.items()
                     },
                 )
                 for host in world.hosts
@@ -98,12 +109,12 @@ class DefinitionTest(base.BaseTestCase):
         self.assertLessEqual(set(_all(world, query)), set(_all(larger, query)))
 
     @THOROUGH
-    @hypothesis.given(strategies.questions())
-    def test_a_guarded_run_is_part_of_the_whole(self, question):
-        world, query = question
-        whole = Counter(candidate.chosen for candidate in world.solve(query))
-        guarded = Counter(candidate.chosen for candidate in world.solve(query, steps=20))
-        self.assertLessEqual(guarded, whole)
+    @hypothesis.given(strategies.searches())
+    def test_a_limited_search_returns_a_subset(self, example):
+        world, query = example
+        whole = Counter(candidate.binding for candidate in world.solve(query))
+        limited = Counter(candidate.binding for candidate in world.solve(query, steps=20))
+        self.assertLessEqual(limited, whole)
 
 
 def _wide(children: int, groups: int, policy: str = 'isolate', each: str = 'VGPU:1') -> tuple:
@@ -114,41 +125,41 @@ def _wide(children: int, groups: int, policy: str = 'isolate', each: str = 'VGPU
 
 
 class StepsTest(base.BaseTestCase):
-    """How much is tried."""
+    """The search steps of typical searches."""
 
     def _steps(self, world: worlds.World, query: model.Query[int], take: int) -> tuple[int, int]:
-        task = solver.Task.of(query)
+        prepared = solver.PreparedQuery.of(query)
         found = used = 0
         for anchor in world.anchors:
             steps = Steps()
-            for _ in solver.solve(task, anchor, steps):
+            for _ in solver.solve(prepared, anchor, steps):
                 found += 1
                 if found == take:
                     break
             used += steps.used
         return found, used
 
-    def test_all_arrangements(self):
+    def test_all_permutations(self):
         for policy in ('isolate', 'none'):
             found, _ = self._steps(*_wide(8, 8, policy), take=-1)
             self.assertEqual(40320, found)
 
-    def test_the_first_ones_are_cheap(self):
+    def test_the_first_candidates_take_few_steps(self):
         for width in (8, 21, 64):
             for policy in ('isolate', 'none'):
                 found, steps = self._steps(*_wide(width, width, policy), take=10)
                 self.assertEqual(10, found)
                 self.assertLess(steps, 4 * width * width + 100 * width)
 
-    def test_the_impossible_is_seen_at_once(self):
+    def test_an_impossible_query_takes_few_steps(self):
         for policy in ('isolate', 'none'):
             for groups in (8, 10, 64):
                 found, steps = self._steps(*_wide(groups - 1, groups, policy), take=-1)
                 self.assertEqual(0, found)
                 self.assertLessEqual(steps, 2 * groups * groups)
 
-    def test_late_dead_ends_are_seen(self):
-        """Four groups that need a rare trait, five providers, of which three have it."""
+    def test_impossible_groups_among_many_take_few_steps(self):
+        """Four groups require a trait that only three providers have."""
         drawing = '\n'.join(
             ['R', *(f'  A{n}[VGPU:1] {{T1}}' for n in range(12)), '  X[VGPU:1] {T1 T2}',
              '  Y[VGPU:1] {T2}', '  Z[VGPU:1] {T2}']
@@ -163,19 +174,19 @@ class StepsTest(base.BaseTestCase):
         self.assertEqual(0, found)
         self.assertLess(steps, 1000)
 
-    def test_subtrees_that_must_be_apart(self):
-        """Siblings have no common top among them: each pair of groups is hopeless by itself."""
+    def test_siblings_are_no_subtree(self):
+        """None of two siblings is an ancestor of the other: no pair of groups can be served."""
         pairs = ((0, 1), (2, 3), (4, 5), (6, 7))
         world, query = _wide(60, 8)
-        apart = dataclasses.replace(
+        paired = dataclasses.replace(
             query, same_subtrees=tuple(frozenset((f'_{a}', f'_{b}')) for a, b in pairs)
         )
-        found, steps = self._steps(world, apart, take=-1)
+        found, steps = self._steps(world, paired, take=-1)
         self.assertEqual(0, found)
         self.assertLess(steps, 5000)
 
     def test_few_subtrees_for_many_pairs(self):
-        """Every pair of groups finds a subtree, but there are not enough for all pairs."""
+        """Each pair of groups has a subtree, but there are fewer subtrees than pairs."""
         nodes = (line for n in range(8) for line in (f'  N{n}[V:1]', f'    G{n}[VGPU:1]'))
         world = worlds.World.of('\n'.join(['R', *nodes]))
         for pairs, most in ((9, 2000), (8, 1500)):
@@ -189,7 +200,7 @@ class StepsTest(base.BaseTestCase):
             self.assertLess(steps, most)
 
     def test_deep_trees(self):
-        """Neither trees nor queries are limited by the depth of a stack."""
+        """Python's recursion limit limits neither the depth of trees nor the number of groups."""
         depth = 1500
         world = worlds.World.of('\n'.join(f'{" " * n}D{n}[V:1]' for n in range(depth)))
         chain = '&'.join(f'same_subtree=_{n},_{n + 1}' for n in range(60))
@@ -201,38 +212,38 @@ class StepsTest(base.BaseTestCase):
         self.assertLess(steps, 10**6)
 
     def test_a_pause_loses_nothing(self):
-        """The solver goes on where it paused, however short the turns are."""
+        """The solver continues where it paused, however short the turns are."""
         world, query = _wide(4, 4)
         steps = Steps(pause_at=0)
         found, pauses = [], 0
-        for chosen in solver.solve(solver.Task.of(query), world.anchors[0], steps):
-            if chosen is None:
+        for binding in solver.solve(solver.PreparedQuery.of(query), world.anchors[0], steps):
+            if binding is None:
                 pauses += 1
                 steps.pause_at = steps.used
                 continue
-            found.append(chosen)
+            found.append(binding)
         self.assertEqual(sorted(naive.solve(query, world.anchors[0])), sorted(found))
         self.assertGreater(pauses, 24)
 
     def test_search_limit(self):
         limit = SearchLimit(10)
         self.assertTrue(limit.spend(10))
-        self.assertFalse(limit.incomplete)
+        self.assertFalse(limit.exceeded)
         self.assertFalse(limit.spend(1))
-        self.assertTrue(limit.incomplete)
+        self.assertTrue(limit.exceeded)
 
     def test_no_search_limit(self):
         limit = SearchLimit(-1)
         self.assertTrue(limit.spend(10**12))
-        self.assertFalse(limit.incomplete)
+        self.assertFalse(limit.exceeded)
 
 
 class FlowTest(base.BaseTestCase):
-    """Whether all can be had."""
+    """Whether demands can be distributed over bins."""
 
     def test_flows(self):
-        room = {1: 1, 2: 1, 3: 2}
-        for expected, wants in (
+        capacities = {1: 1, 2: 1, 3: 2}
+        for expected, demands in (
             (True, []),
             (True, [(4, (1, 2, 3))]),
             (False, [(5, (1, 2, 3))]),
@@ -240,26 +251,27 @@ class FlowTest(base.BaseTestCase):
             (False, [(2, (1, 2, 3)), (3, (1, 2))]),
             (True, [(1, (1, 2)), (1, (1,)), (2, (3,))]),
             (False, [(1, (1,)), (1, (1,))]),
-            # What the first ones took has to be passed on twice.
+            # The bin of the first demand is moved twice.
             (True, [(1, (1, 2)), (1, (2, 3)), (1, (3, 1)), (1, (1,))]),
         ):
-            self.assertEqual(expected, flow.feasible(wants, room.__getitem__, Steps()), wants)
+            feasible = flow.feasible(demands, capacities.__getitem__, Steps())
+            self.assertEqual(expected, feasible, demands)
 
 
 class _Mutants(base.BaseTestCase):
-    """Deliberate mistakes: the comparison with the definition must notice every one."""
+    """Deliberate mistakes: the comparison with the definition must detect every one."""
 
     def _assert_caught(self, target: object, name: str, mistake: object) -> None:
         """Expect a difference in a worked example, or in a random world."""
 
         @hypothesis.settings(THOROUGH, max_examples=1000, phases=[hypothesis.Phase.generate])
-        @hypothesis.given(self.questions)
-        def same(question):
-            _assert_same(*question)
+        @hypothesis.given(self.examples)
+        def same(example):
+            _assert_same(*example)
 
         def same_in_examples():
             for case in cases.CASES:
-                _assert_same(case.world, case.world.parse(case.query, case.version))
+                _assert_same(case.world, case.world.parse(case.row.query, case.version))
 
         with mock.patch.object(target, name, mistake):
             try:
@@ -274,72 +286,72 @@ def _assert_same(world: worlds.World, query: model.Query[int]) -> None:
 
 
 class MutantsTest(_Mutants):
-    """Deliberate mistakes about who may serve what."""
+    """Deliberate mistakes in the conditions on providers."""
 
-    questions = strategies.questions()
+    examples = strategies.searches()
 
-    def test_min_unit_is_forgotten(self):
-        right = eligibility.can_serve
+    def test_min_unit_is_ignored(self):
+        right = provider_filters.can_allocate
 
         def wrong(p, class_id, amount):
-            record = p.stock.get(class_id)
-            if record is None:
+            inventory = p.inventories.get(class_id)
+            if inventory is None:
                 return False
-            free = p._replace(stock={class_id: record._replace(min_unit=1)})
-            return right(free, class_id, amount)
+            changed = p._replace(inventories={class_id: inventory._replace(min_unit=1)})
+            return right(changed, class_id, amount)
 
-        self._assert_caught(eligibility, 'can_serve', wrong)
+        self._assert_caught(provider_filters, 'can_allocate', wrong)
 
-    def test_forbidden_is_forgotten(self):
-        self._assert_caught(eligibility, 'banned', lambda p, group: False)
+    def test_forbidden_is_ignored(self):
+        self._assert_caught(provider_filters, 'is_forbidden', lambda p, group: False)
 
-    def test_member_of_is_forgotten(self):
-        self._assert_caught(eligibility, 'in_aggregates', lambda p, group: True)
+    def test_member_of_is_ignored(self):
+        self._assert_caught(provider_filters, 'satisfies_member_of', lambda p, group: True)
 
-    def test_traits_of_granular_groups_are_forgotten(self):
-        self._assert_caught(eligibility, 'has_traits', lambda traits, group: True)
+    def test_traits_of_suffixed_groups_are_ignored(self):
+        self._assert_caught(provider_filters, 'satisfies_required', lambda traits, group: True)
 
-    def test_collective_traits_are_forgotten(self):
-        self._assert_caught(rules, 'collective_traits', lambda query, slots, servers: [])
+    def test_collective_traits_are_ignored(self):
+        self._assert_caught(collective_traits, 'conditions', lambda query, slots, eligible: [])
 
-    def test_collective_traits_are_asked_of_each(self):
-        self._assert_caught(
-            rules.OneOf, 'holds',
-            lambda rule, bound: all(bound[slot] in rule.providers for slot in rule.slots),
-        )  # fmt: skip
+    def test_collective_traits_are_required_of_each_provider(self):
+        def wrong(trait, binding):
+            return all(binding[slot] in trait.providers for slot in trait.slots)
 
-    def test_lenders_need_no_membership(self):
-        right = eligibility.lends
+        self._assert_caught(collective_traits.CollectiveTrait, 'is_satisfied', wrong)
+
+    def test_sharing_providers_need_no_member_of(self):
+        right = provider_filters.may_serve_other_trees
 
         def wrong(p, group):
             return right(p, dataclasses.replace(group, member_of=()))
 
-        self._assert_caught(eligibility, 'lends', wrong)
+        self._assert_caught(provider_filters, 'may_serve_other_trees', wrong)
 
-    def test_in_tree_still_borrows(self):
-        right = eligibility.lends
+    def test_in_tree_allows_sharing_providers(self):
+        right = provider_filters.may_serve_other_trees
 
         def wrong(p, group):
             if group.in_tree != p.root_id:
                 return right(p, group)
             return right(p, dataclasses.replace(group, in_tree=None))
 
-        self._assert_caught(eligibility, 'lends', wrong)
+        self._assert_caught(provider_filters, 'may_serve_other_trees', wrong)
 
-    def test_root_is_not_asked(self):
-        self._assert_caught(eligibility, 'root_passes', lambda root, query: True)
+    def test_root_required_is_ignored(self):
+        self._assert_caught(provider_filters, 'is_anchor', lambda root, query: True)
 
-    def test_nobody_lends(self):
-        self._assert_caught(eligibility, 'lends', lambda p, group: False)
+    def test_no_provider_shares(self):
+        self._assert_caught(provider_filters, 'may_serve_other_trees', lambda p, group: False)
 
     def test_subtrees_have_no_top(self):
-        def wrong(domains, *args):
-            yield domains, []
+        def wrong(options, *args):
+            yield options
 
-        self._assert_caught(subtrees, 'split', wrong)
+        self._assert_caught(same_subtree, 'divide', wrong)
 
     def test_subtrees_end_at_the_children(self):
-        right = subtrees.forest_of
+        right = same_subtree.forest_of
 
         def wrong(providers):
             forest = right(providers)
@@ -347,38 +359,59 @@ class MutantsTest(_Mutants):
                 forest, end=[min(end, at + 2) for at, end in enumerate(forest.end)]
             )
 
-        self._assert_caught(subtrees, 'forest_of', wrong)
+        self._assert_caught(same_subtree, 'forest_of', wrong)
 
     def test_old_clients_get_siblings(self):
-        self._assert_caught(solver._Search, '_has_sibling', lambda *args: False)
+        self._assert_caught(backtracking._Search, '_has_sibling', lambda *args: False)
 
 
-class CrowdMutantsTest(_Mutants):
-    """Deliberate mistakes about what several groups take from one provider."""
+class ContentionMutantsTest(_Mutants):
+    """Deliberate mistakes in the sums that several groups take from one provider."""
 
-    questions = strategies.crowds()
+    examples = strategies.contended_searches()
 
-    def test_usage_is_forgotten(self):
+    def test_usage_is_ignored(self):
         self._assert_caught(
-            contest, 'free_capacity', lambda p, c: min(p.stock[c].capacity, p.stock[c].max_unit)
+            group_policy,
+            'free_capacity',
+            lambda p, c: min(int(p.inventories[c].capacity), p.inventories[c].max_unit),
         )
 
-    def test_max_unit_of_the_sum_is_forgotten(self):
+    def test_max_unit_of_the_sum_is_ignored(self):
         self._assert_caught(
-            contest, 'free_capacity', lambda p, c: p.stock[c].capacity - p.stock[c].used
+            group_policy,
+            'free_capacity',
+            lambda p, c: int(p.inventories[c].capacity) - p.inventories[c].used,
         )
 
-    def test_isolation_is_forgotten(self):
-        right = contest.contest_of
+    def test_isolation_is_ignored(self):
+        right = group_policy.contention_of
 
         def wrong(*args):
             return dataclasses.replace(right(*args), isolated=frozenset())
 
-        self._assert_caught(contest, 'contest_of', wrong)
+        self._assert_caught(group_policy, 'contention_of', wrong)
 
-    def test_flow_gives_up_too_early(self):
-        with mock.patch.object(solver, 'TEST_AFTER', 0):
-            self._assert_caught(flow._Flow, '_make_way', lambda *args: 0)
+    def test_flow_moves_no_demand(self):
+        with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
+            self._assert_caught(flow._Flow, '_augment', lambda *args: 0)
 
     def test_capacity_is_not_released(self):
-        self._assert_caught(solver._Search, '_release', lambda *args: None)
+        self._assert_caught(backtracking._Search, '_release', lambda *args: None)
+
+
+class CapacityTest(base.BaseTestCase):
+    """`can_allocate` repeats the rules of `capacity` for the sake of speed."""
+
+    @THOROUGH
+    @hypothesis.given(strategies.clouds(), st.integers(1, 6))
+    def test_same_as_capacity(self, world, amount):
+        for provider in world.providers:
+            for class_id, inventory in provider.inventories.items():
+                expected = capacity.fits(
+                    amount, inventory.used, inventory.capacity
+                ) and not capacity.unit_violation(
+                    amount, inventory.min_unit, inventory.max_unit, inventory.step_size
+                )
+                actual = provider_filters.can_allocate(provider, class_id, amount)
+                self.assertEqual(expected, actual, inventory)

@@ -1,15 +1,15 @@
-"""Small clouds from drawings, for tests of candidates.
+"""Small deployments from drawings, for tests of candidates.
 
-A drawing has one provider a line, children indented below their parent::
+A drawing has one provider per line; children are indented below their parent::
 
     CN[V:8, M: total 1024 step_size 64] {AVX} @A,B
       K[VGPU:2]
     SS[D:100] {SHARE} @A
 
-In square brackets is the inventory (a bare number is the total; `used` is what is taken), in
-braces are traits, after @ aggregates. Short names stand for long ones: V, M, D and VF for
-classes, SHARE for the sharing trait, any other trait T for CUSTOM_T. Queries and answers are
-written with these names too: see `World.query` and `answers`.
+Inventories are in square brackets (a number alone is the total; `used` is the usage), traits in
+braces, and aggregates after @. Short names stand for long ones: V, M, D and VF for classes,
+SHARE for the sharing trait, any other trait T for CUSTOM_T. Queries and expected candidates use
+these names too: see `World.query` and `expected`.
 """
 
 from collections import Counter
@@ -27,17 +27,30 @@ import uuid
 import os_resource_classes
 import os_traits
 
-from placement.candidates import model, ordering, request, solver
-from placement.candidates.steps import Steps
+from placement.candidates import model, request, selection, solver
+from placement.candidates.search_limit import Steps
 from placement.microversion import Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
 SHORT_CLASSES = {name: short for short, name in CLASSES.items()}
 NEWEST = Version(1, 39)
-# All that a query may name and no provider has.
-KNOWN_TRAITS = ('AVX', 'GOLD', 'BLUE', 'VMX', 'PHYS1', 'PHYS2', 'T1', 'T2', 'A', 'B', 'HW', 'NUMA')
+# Traits that exist in every world, so that queries may name them.
+EXISTING_TRAITS = (
+    'AVX',
+    'GOLD',
+    'BLUE',
+    'VMX',
+    'PHYS1',
+    'PHYS2',
+    'T1',
+    'T2',
+    'A',
+    'B',
+    'HW',
+    'NUMA',
+)
 NAMESPACE = uuid.UUID('6f1d2f5e-4f38-4cf9-9d68-7f6b7c7a6a11')
-_STOCK = {
+_DEFAULTS = {
     'reserved': 0,
     'min_unit': 1,
     'max_unit': 2**31 - 1,
@@ -46,25 +59,26 @@ _STOCK = {
     'used': 0,
 }
 _LINE = re.compile(
-    r'(?P<indent> *)(?P<name>\w+)(\[(?P<stock>[^]]*)\])? *'
+    r'(?P<indent> *)(?P<name>\w+)(\[(?P<inventories>[^]]*)\])? *'
     r'(\{(?P<traits>[^}]*)\})? *(@(?P<aggs>\S+))?$'
 )
 
-# Answers as a multiset of (allocations, mappings); mappings are None where nobody looks.
-Answers = Counter[tuple[frozenset[Any], frozenset[Any] | None]]
+# A multiset of candidates as pairs (allocations, mappings). Mappings are None if they are not
+# compared.
+Candidates = Counter[tuple[frozenset[Any], frozenset[Any] | None]]
 
 
 def trait(short: str) -> str:
     return os_traits.MISC_SHARES_VIA_AGGREGATE if short == 'SHARE' else f'CUSTOM_{short}'
 
 
-def stock(total: int, used: int = 0) -> dict[str, Any]:
-    """An inventory of nothing special, and what is taken from it."""
-    return {**_STOCK, 'total': total, 'used': used}
+def inventory(total: int, used: int = 0) -> dict[str, Any]:
+    """An inventory with default values, and its usage."""
+    return {**_DEFAULTS, 'total': total, 'used': used}
 
 
 def uuid_of(name: str) -> str:
-    """The same uuid for the same provider or aggregate, always."""
+    """The uuid of a provider or aggregate."""
     return str(uuid.uuid5(NAMESPACE, name))
 
 
@@ -74,7 +88,7 @@ class Host:
 
     name: str
     parent: str | None = None
-    stock: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inventories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
 
@@ -85,7 +99,7 @@ class Host:
 
 @dataclass(frozen=True)
 class World:
-    """A drawing that was read."""
+    """The providers of a drawing."""
 
     hosts: tuple[Host, ...]
 
@@ -102,8 +116,10 @@ class World:
                 Host(
                     name=name,
                     parent=above[-1][1] if above else None,
-                    stock=dict(
-                        _record(item) for item in re.split(', *', match['stock'] or '') if item
+                    inventories=dict(
+                        _inventory(item)
+                        for item in re.split(', *', match['inventories'] or '')
+                        if item
                     ),
                     traits=tuple((match['traits'] or '').split()),
                     aggregates=tuple(filter(None, (match['aggs'] or '').split(','))),
@@ -114,18 +130,18 @@ class World:
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """uuid -> name of every provider."""
+        """The name of every provider by uuid."""
         return {host.uuid: host.name for host in self.hosts}
 
     @functools.cached_property
     def ids(self) -> request.Ids:
-        """Ids for all names; those of providers and aggregates begin with 1."""
+        """Ids for all names. The ids of providers and aggregates begin with 1."""
         number = {host.name: n for n, host in enumerate(self.hosts, 1)}
         root: dict[str, str] = {}
         for host in self.hosts:
             root[host.name] = root[host.parent] if host.parent else host.name
         used = {aggregate for host in self.hosts for aggregate in host.aggregates}
-        traits = {t for host in self.hosts for t in host.traits} | {*KNOWN_TRAITS, 'SHARE'}
+        traits = {t for host in self.hosts for t in host.traits} | {*EXISTING_TRAITS, 'SHARE'}
         return request.Ids(
             classes={name: n for n, name in enumerate(os_resource_classes.STANDARDS)},
             traits={trait(name): n for n, name in enumerate(sorted(traits), 1)},
@@ -135,7 +151,7 @@ class World:
 
     @functools.cached_property
     def providers(self) -> tuple[model.Provider, ...]:
-        """As `snapshot` would read them."""
+        """The providers as `facts` reads them."""
         ids, number = self.ids, {host.name: n for n, host in enumerate(self.hosts, 1)}
         return tuple(
             model.Provider(
@@ -145,9 +161,9 @@ class World:
                 parent_id=number.get(host.parent or ''),
                 traits=frozenset(ids.traits[trait(t)] for t in host.traits),
                 aggregates=frozenset(ids.aggregates[uuid_of(a)] for a in host.aggregates),
-                stock={
-                    ids.classes[name]: model.Stock(ids.classes[name], **record)
-                    for name, record in host.stock.items()
+                inventories={
+                    ids.classes[name]: model.ProviderInventory(ids.classes[name], **values)
+                    for name, values in host.inventories.items()
                 },
             )
             for host in self.hosts
@@ -165,21 +181,23 @@ class World:
             if root.parent_id is not None:
                 continue
             tree = tuple(p for p in self.providers if p.root_id == root.id)
-            near = frozenset().union(*(p.aggregates for p in tree))
-            lenders = tuple(
+            aggregates = frozenset().union(*(p.aggregates for p in tree))
+            sharing = tuple(
                 p
                 for p in self.providers
-                if self.sharing_id in p.traits and p.root_id != root.id and near & p.aggregates
+                if self.sharing_id in p.traits
+                and p.root_id != root.id
+                and aggregates & p.aggregates
             )
-            lent = {p.root_id for p in lenders}
-            kin = tuple(p for p in self.providers if p.root_id in lent)
-            anchors.append(model.Anchor(root, tree, lenders, kin))
+            roots = {p.root_id for p in sharing}
+            sharing_trees = tuple(p for p in self.providers if p.root_id in roots)
+            anchors.append(model.Anchor(root, tree, sharing, sharing_trees))
         return tuple(anchors)
 
     def query(self, text: str) -> str:
-        """A query string, from one that is written with short names.
+        """The query string for one with short names.
 
-        Aggregates and providers are known by name; names that are nowhere become uuids too.
+        Names of aggregates and providers become uuids, whether they exist or not.
         """
         items = []
         for item in text.split('&'):
@@ -189,12 +207,12 @@ class World:
         return parse.urlencode(items)
 
     def parse(self, text: str, version: Version = NEWEST) -> model.Query[int]:
-        """A query, from one that is written with short names."""
+        """The query of a query string with short names."""
         pairs = parse.parse_qsl(self.query(text), keep_blank_values=True)
         return request.bind(request.parse(pairs, version), self.ids)
 
     def unbind(self, query: model.Query[int]) -> model.Query[str]:
-        """A query with names, from one with ids."""
+        """The query with names for one with ids."""
         ids = self.ids
         classes = {id_: name for name, id_ in ids.classes.items()}
         traits = {id_: name for name, id_ in ids.traits.items()}
@@ -202,7 +220,7 @@ class World:
         roots = {id_: name for name, id_ in ids.roots.items()}
 
         def named(ids: Iterable[int], by_id: Mapping[int, str]) -> frozenset[str]:
-            return frozenset(by_id.get(id_, uuid_of('NOBODY')) for id_ in ids)
+            return frozenset(by_id.get(id_, uuid_of('MISSING')) for id_ in ids)
 
         return dataclasses.replace(
             query,
@@ -216,7 +234,7 @@ class World:
                     forbidden_aggregates=named(group.forbidden_aggregates, aggregates),
                     in_tree=None
                     if group.in_tree is None
-                    else roots.get(group.in_tree, uuid_of('NOBODY')),
+                    else roots.get(group.in_tree, uuid_of('MISSING')),
                 )
                 for group in query.groups
             ),
@@ -227,30 +245,32 @@ class World:
     def solve(
         self, query: model.Query[int], steps: float = math.inf, solve: Any = solver.solve
     ) -> list[model.Candidate]:
-        """All candidates, from the pure parts alone.
+        """All candidates, from the pure modules alone.
 
-        :param steps: where the search in each tree ends
+        :param steps: the search of each tree ends after these search steps
         """
-        task = solver.Task.of(query, one_per_tree=not query.nested)
+        prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
         sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
-        seen: set[model.Chosen] = set()
+        seen: set[model.Binding] = set()
         return [
-            model.Candidate(anchor.root.id, chosen)
+            model.Candidate(anchor.root.id, binding)
             for anchor in self.anchors
-            for chosen in ordering.unseen(
-                itertools.takewhile(bool, solve(task, anchor, Steps(steps))), sharing, seen
+            for binding in selection.without_duplicates(
+                itertools.takewhile(bool, solve(prepared, anchor, Steps(steps))), sharing, seen
             )
         ]
 
-    def answers(self, query: model.Query[int], candidates: Iterable[model.Candidate]) -> Answers:
-        """Candidates in the form that `answers` makes of text, mappings included."""
+    def with_names(
+        self, query: model.Query[int], candidates: Iterable[model.Candidate]
+    ) -> Candidates:
+        """Candidates in the form of `expected`, with mappings."""
         class_names = {id_: SHORT_CLASSES.get(n, n) for n, id_ in self.ids.classes.items()}
         slots = model.slots_of(query)
-        found: Answers = Counter()
-        for _, chosen in candidates:
+        found: Candidates = Counter()
+        for _, binding in candidates:
             amounts: Counter[tuple[str, str]] = Counter()
             mappings: dict[str, set[str]] = {}
-            for slot, id_ in zip(slots, chosen, strict=True):
+            for slot, id_ in zip(slots, binding, strict=True):
                 name = self.hosts[id_ - 1].name
                 mappings.setdefault(slot.group.suffix, set()).add(name)
                 for class_id, amount in slot.amounts:
@@ -261,9 +281,9 @@ class World:
             ] += 1
         return found
 
-    def answers_of(self, body: Mapping[str, Any]) -> Answers:
-        """The candidates of a response, in the form that `answers` makes of text."""
-        found: Answers = Counter()
+    def from_body(self, body: Mapping[str, Any]) -> Candidates:
+        """The candidates of a response in the form of `expected`."""
+        found: Candidates = Counter()
         for element in body['allocation_requests']:
             allocations = element['allocations']
             if isinstance(allocations, list):
@@ -285,7 +305,7 @@ class World:
         return found
 
 
-def _record(item: str) -> tuple[str, dict[str, Any]]:
+def _inventory(item: str) -> tuple[str, dict[str, Any]]:
     short, _, text = item.strip().partition(':')
     words = text.split()
     if len(words) == 1:
@@ -294,7 +314,7 @@ def _record(item: str) -> tuple[str, dict[str, Any]]:
         key: float(n) if '.' in n else int(n)
         for key, n in zip(words[::2], words[1::2], strict=True)
     }
-    return CLASSES.get(short, short), {**_STOCK, **given}
+    return CLASSES.get(short, short), {**_DEFAULTS, **given}
 
 
 def _long_resources(value: str) -> str:
@@ -318,12 +338,12 @@ _LONG_FORMS = {
 }
 
 
-def answers(text: str) -> Answers:
-    """Answers from text, separated by semicolons: `CN{V:2} K{VGPU:1} (''=CN 1=K)`.
+def expected(text: str) -> Candidates:
+    """Candidates from text, separated by semicolons: `CN{V:2} K{VGPU:1} (''=CN 1=K)`.
 
-    Mappings may be left out, in all or in none.
+    Either all candidates have mappings or none has.
     """
-    found: Answers = Counter()
+    found: Candidates = Counter()
     for element in filter(None, (part.strip() for part in text.split(';'))):
         amounts, _, mappings = element.partition('(')
         found[
@@ -349,9 +369,9 @@ def _mapping(text: str) -> tuple[str, frozenset[str]]:
     return suffix.strip("'"), frozenset(names.split('+'))
 
 
-def without_mappings(found: Answers) -> Answers:
-    """The same answers as one sees that does not look at mappings."""
-    bare: Answers = Counter()
+def without_mappings(found: Candidates) -> Candidates:
+    """The same candidates without mappings, with their number."""
+    bare: Candidates = Counter()
     for (amounts, _), count in found.items():
         bare[amounts, None] += count
     return bare

@@ -1,0 +1,82 @@
+"""The statements of lenient and strict pages: which conditions of `prefilter` they have.
+
+A lenient page reads every tree whose root satisfies root_required and in_tree. A strict page also
+skips trees that cannot serve the query. `paging` decides which of the two it reads.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.candidates import model, prefilter, statements
+from placement.candidates.sharing import SharingAggregates
+
+
+@dataclass(frozen=True, slots=True)
+class PagedQuery:
+    """What is the same for all pages of a query."""
+
+    query: model.Query[int]
+    slots: tuple[model.Slot, ...]
+    # Whether any provider has the sharing trait.
+    has_sharing: bool
+    # Root of a suffixed in_tree -> aggregates of the sharing providers of its tree.
+    in_tree_aggregates: Mapping[int, Collection[int]]
+
+    @property
+    def with_aggregates(self) -> bool:
+        """Whether the search uses the aggregates of providers."""
+        return self.has_sharing or bool(self.query.aggregates)
+
+
+def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter.Clause]:
+    """Return the conditions of every page."""
+    return [
+        *prefilter.root_conditions(paged.query, root),
+        *prefilter.in_tree_conditions(paged.query, paged.in_tree_aggregates, root),
+    ]
+
+
+def lenient_page(paged: PagedQuery) -> sa.Select[Any]:
+    """Return the statement of lenient pages.
+
+    In deployments without sharing providers it includes conditions that are cheap: traits and
+    aggregates.
+    """
+    root = prefilter.ROOT_ID
+    conditions = root_conditions(paged, root)
+    if not paged.has_sharing:
+        conditions += prefilter.collective_trait_conditions(paged.query, None, root)
+        conditions += prefilter.group_conditions(paged.slots, root)
+    return statements.page(conditions, paged.with_aggregates)
+
+
+def strict_page(
+    paged: PagedQuery, slots: Sequence[model.Slot], sharing: SharingAggregates | None
+) -> sa.Select[Any]:
+    """Return the statement of strict pages.
+
+    :param slots: one slot of each kind, those with the fewest eligible providers first
+    :param sharing: the aggregates of all sharing providers; None if there are none
+    """
+    not_shared = [slot for slot in slots if not (sharing and sharing.slots.get(slot))]
+    if not_shared and not paged.query.collective_traits:
+        others = [slot for slot in slots if slot != not_shared[0]]
+        root = prefilter.ROOT_ID_OF_MEMBER
+        return statements.page_by_members(
+            not_shared[0],
+            root_conditions(paged, root),
+            prefilter.slot_conditions(others, sharing, root),
+            paged.with_aggregates,
+        )
+    root = prefilter.ROOT_ID
+    # Traits first: they cost less than sums of allocations.
+    conditions = prefilter.collective_trait_conditions(paged.query, sharing, root)
+    if not not_shared:
+        conditions.append(prefilter.any_slot_condition(slots, root))
+    conditions += prefilter.slot_conditions(slots, sharing, root)
+    return statements.page(
+        [*root_conditions(paged, root), prefilter.in_order(conditions)], paged.with_aggregates
+    )

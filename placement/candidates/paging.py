@@ -1,0 +1,305 @@
+"""The cursor over anchors: pages of trees, their sizes, and lenient and strict pages.
+
+A `Cursor` belongs to one request, and only this module keeps a connection between statements. The
+cursor yields pages, and the search reports in `Page.progress` what it did with each of them. All
+decisions about pages are made here:
+
+* The first pages are *lenient*: the database does not check which trees can serve the query,
+  because such checks take longer than reading trees that can.
+* If fewer than half of the trees of a page have a candidate, all further pages are *strict*: the
+  database skips trees that cannot serve the query. See `prefilter`.
+* Strict pages do not cover candidates that use only sharing providers: they would be the same for
+  thousands of trees. One extra page of `representatives` covers these.
+* The size of the next page follows from the number of candidates that are missing, and from the
+  search steps that the trees of the last page took.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+import random
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.candidates import (
+    facts,
+    model,
+    page_statements,
+    prefilter,
+    provider_filters,
+    sharing,
+    statements,
+)
+from placement.candidates.page_statements import PagedQuery
+from placement.candidates.randomize import shuffled
+
+# Trees of the first page. It shows whether most trees can serve the query.
+FIRST_PAGE = 16
+LARGEST_PAGE = 2048
+# The factor between the sizes of pages if all candidates are requested.
+GROWTH = 8
+# Search steps between two pages. During this time the request occupies a connection and its view of
+# the database.
+PAGE_STEPS = 100_000
+# Strict pages check slots that few anchors can serve first. The maximum number of anchors that are
+# examined for that, and of checks of a provider for a slot.
+_SAMPLE = 64
+_SAMPLE_CHECKS = 50_000
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the search reports about a page; it updates this until it requests the next page."""
+
+    # Search steps until the next page should be read; negative if the search took more.
+    steps_left: int = 0
+    # Candidates that were found.
+    candidates: int = 0
+    # Anchors with at least one candidate.
+    fitting_anchors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The anchors of a page in the order in which they are searched."""
+
+    anchors: Sequence[model.Anchor]
+    progress: Progress
+
+
+class Cursor:
+    """The pages of one query."""
+
+    def __init__(
+        self,
+        conn: sa.Connection,
+        query: model.Query[int],
+        sharing_id: int | None,
+        target: int | None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Create a cursor before the first page.
+
+        :param sharing_id: the id of the sharing trait; None if no provider has it
+        :param target: the number of candidates to find; None for all
+        :param rng: draws the first tree and shuffles the anchors of each page; without it, trees
+            are read in the order of their ids
+        """
+        self._reader = _Reader(conn, query, sharing_id)
+        self._target = target
+        self._rng = rng
+        # Candidates of all pages before the current one.
+        self._candidates = 0
+
+    @property
+    def sharing_ids(self) -> set[int]:
+        """The ids of all sharing providers that were read so far."""
+        return self._reader.sharing_providers.ids
+
+    def pages(self) -> Iterator[Page]:
+        """Yield all pages."""
+        reader, target = self._reader, self._target
+        paged = reader.paged_query()
+        statement, strict = page_statements.lenient_page(paged), False
+        ranges = reader.root_ranges(self._rng)
+        size = FIRST_PAGE if target is None else min(target + 3, FIRST_PAGE)
+        while True:
+            anchors = reader.read_page(statement, ranges, size)
+            page = self._page(anchors, PAGE_STEPS)
+            yield page
+            self._candidates += page.progress.candidates
+            if not ranges:
+                return
+            steps_left = page.progress.steps_left
+            if not strict and page.progress.fitting_anchors * 2 < len(anchors):
+                statement, extra_anchors = reader.become_strict(paged, anchors)
+                strict = True
+                extra = self._page(extra_anchors, steps_left)
+                yield extra
+                self._candidates += extra.progress.candidates
+                steps_left = extra.progress.steps_left
+            size = self._next_size(size, page, steps_left)
+
+    def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
+        return Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
+
+    def _next_size(self, size: int, page: Page, steps_left: int) -> int:
+        """Return the number of trees of the next page.
+
+        :param size: the requested number of trees of the last page
+        :param steps_left: what is left of PAGE_STEPS after the last page
+        """
+        # As many trees as can be searched in PAGE_STEPS, if they are like those of the last page.
+        steps = max(PAGE_STEPS - steps_left, 1)
+        largest = min(LARGEST_PAGE, PAGE_STEPS * len(page.anchors) // steps)
+        if self._target is None:
+            return max(FIRST_PAGE, min(size * GROWTH, largest))
+        progress = page.progress
+        per_tree = 1.0
+        if progress.fitting_anchors:
+            per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
+        # With a tenth more than necessary, a further page is often avoided.
+        missing = (self._target - self._candidates) / per_tree * 1.1 + 1
+        return max(FIRST_PAGE, min(int(missing), largest))
+
+
+class _Reader:
+    """Executes the statements of a cursor and builds anchors from their rows."""
+
+    def __init__(
+        self, conn: sa.Connection, query: model.Query[int], sharing_id: int | None
+    ) -> None:
+        self.sharing_providers = sharing.SharingProviders()
+        self._conn = conn
+        self._query = query
+        self._sharing_id = sharing_id
+        # The roots of all trees that were read.
+        self._read_roots: set[int] = set()
+
+    def paged_query(self) -> PagedQuery:
+        """Return what is the same for all pages; reads the sharing providers of in_tree trees."""
+        roots = {
+            group.in_tree
+            for group in self._query.groups
+            if group.suffix and group.in_tree not in (None, model.NO_SUCH_ROOT)
+        }
+        in_tree_aggregates: dict[int, frozenset[int]] = defaultdict(frozenset)
+        if roots and self._sharing_id is not None:
+            rows = self._conn.execute(statements.sharing_providers(self._sharing_id, roots=roots))
+            for provider in facts.providers_of(rows):
+                in_tree_aggregates[provider.root_id] |= provider.aggregates
+        return PagedQuery(
+            query=self._query,
+            slots=model.slots_of(self._query),
+            has_sharing=self._sharing_id is not None,
+            in_tree_aggregates=in_tree_aggregates,
+        )
+
+    def root_ranges(self, rng: random.Random | None) -> list[tuple[int, int]]:
+        """Return the ranges of root ids (after, upto) in the order in which they are read."""
+        # Drawn by position: if the start were drawn by id, trees after a gap would be more likely.
+        if rng and (count := self._conn.execute(statements.root_count()).scalar_one()):
+            drawn = statements.root_at(rng.randrange(count))
+            start = self._conn.execute(drawn).scalar_one()
+            return [(start - 1, statements.MAX_ID), (0, start - 1)]
+        return [(0, statements.MAX_ID)]
+
+    def read_page(
+        self, statement: sa.Select[Any], ranges: list[tuple[int, int]], size: int
+    ) -> tuple[model.Anchor, ...]:
+        """Return the next `size` anchors, or all that are left of the first range.
+
+        :param ranges: the ranges that were not read yet; updated
+        """
+        after, upto = ranges[0]
+        rows = self._conn.execute(statement, {'after': after, 'upto': upto, 'size': size})
+        providers = facts.providers_of(rows)
+        roots = {provider.root_id for provider in providers}
+        if len(roots) < size:
+            ranges.pop(0)
+        else:
+            ranges[0] = (max(roots), upto)
+        return self._anchors(providers)
+
+    def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
+        """Return the anchors of the trees of these providers that were not read before."""
+        trees: dict[int, list[model.Provider]] = defaultdict(list)
+        for provider in providers:
+            trees[provider.root_id].append(provider)
+        if self._sharing_id is not None:
+            self._read_sharing_providers(self._sharing_id, providers)
+        anchors = []
+        for root_id in sorted(trees.keys() - self._read_roots):
+            tree = trees[root_id]
+            root = tree[0] if len(tree) == 1 else _root_of(tree)
+            sharing_providers = self.sharing_providers.of_tree(root_id, tree)
+            anchors.append(model.Anchor(root, tuple(tree), sharing_providers))
+        self._read_roots.update(trees)
+        if self._query.same_subtrees:
+            missing = self.sharing_providers.missing_trees(anchors)
+            self.sharing_providers.add_trees(facts.trees(self._conn, missing))
+            anchors = self.sharing_providers.with_trees(anchors)
+        return tuple(anchors)
+
+    def _read_sharing_providers(self, sharing_id: int, providers: Sequence[model.Provider]) -> None:
+        """Read the sharing providers of the providers' aggregates that were not read before."""
+        registry = self.sharing_providers
+        registry.ids.update(p.id for p in providers if sharing_id in p.traits)
+        if missing := registry.missing_aggregates(providers):
+            rows = self._conn.execute(statements.sharing_providers(sharing_id, missing))
+            registry.add(facts.providers_of(rows), missing)
+
+    def become_strict(
+        self, paged: PagedQuery, sample: Sequence[model.Anchor]
+    ) -> tuple[sa.Select[Any], tuple[model.Anchor, ...]]:
+        """Return the statement of strict pages, and anchors for sharing providers alone.
+
+        :param sample: anchors that show which slots few anchors can serve
+        :returns: the statement, and representatives of all trees for the candidates that use only
+            sharing providers
+        """
+        able: sharing.AbleProviders = {}
+        aggregates = None
+        if self._sharing_id is not None:
+            rows = self._conn.execute(statements.sharing_providers(self._sharing_id))
+            providers = facts.providers_of(rows)
+            self.sharing_providers.add_all(providers)
+            able = sharing.able_providers(providers, paged.slots)
+            aggregates = sharing.sharing_aggregates(able, self._query)
+        different = {slot.kind: slot for slot in paged.slots}.values()
+        slots = _scarce_first(different, _limited(sample, len(different)))
+        statement = page_statements.strict_page(paged, slots, aggregates)
+        if able and all(able.values()):
+            return statement, self._representatives(paged, able)
+        return statement, ()
+
+    def _representatives(
+        self, paged: PagedQuery, able: sharing.AbleProviders
+    ) -> tuple[model.Anchor, ...]:
+        """Return anchors of all candidates that use only sharing providers.
+
+        For each combination of sharing providers that share with one tree, they include such a
+        tree, unless it was read before.
+        """
+        providers = {provider.id: provider for found in able.values() for provider in found}
+        aggregates = sharing.aggregates_of(providers.values())
+        if not aggregates:
+            return ()
+        conditions = page_statements.root_conditions(paged, prefilter.ROOT_ID)
+        if len(able) == 1 or len(providers) == 1:
+            rows = self._conn.execute(statements.one_tree_per_aggregate(aggregates, conditions))
+            roots = {root for (root,) in rows if root is not None}
+        else:
+            by_root: dict[int, set[int]] = defaultdict(set)
+            rows = self._conn.execute(statements.aggregates_of_trees(aggregates, conditions))
+            for root, aggregate in rows:
+                by_root[root].add(aggregate)
+            roots = set({frozenset(found): root for root, found in by_root.items()}.values())
+        return self._anchors(facts.trees(self._conn, roots - self._read_roots))
+
+
+def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:
+    """Return the slots sorted by the number of these anchors that can serve them."""
+
+    def key(slot: model.Slot) -> tuple[int, int]:
+        count = sum(bool(provider_filters.eligible_providers(slot, anchor)) for anchor in anchors)
+        # Free capacity is usually exceeded by large amounts first: bytes before gigabytes before
+        # processors.
+        return count, -max((amount for _, amount in slot.amounts), default=0)
+
+    return sorted(slots, key=key)
+
+
+def _limited(anchors: Sequence[model.Anchor], slots: int) -> Sequence[model.Anchor]:
+    """Return the first anchors, as many as `_SAMPLE_CHECKS` allows for this number of slots."""
+    checks = 0
+    for number, anchor in enumerate(anchors[:_SAMPLE]):
+        checks += slots * (len(anchor.tree) + len(anchor.sharing_providers))
+        if checks > _SAMPLE_CHECKS:
+            return anchors[:number]
+    return anchors[:_SAMPLE]
+
+
+def _root_of(tree: Iterable[model.Provider]) -> model.Provider:
+    return next(provider for provider in tree if provider.id == provider.root_id)

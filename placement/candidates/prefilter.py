@@ -1,0 +1,236 @@
+"""The prefilter: conditions on a root that the database evaluates.
+
+They let a page skip trees that cannot serve the query. Each condition is necessary for a candidate
+of the root, and none is sufficient: the solver checks the trees that pass exactly.
+
+Each condition is a correlated scalar subquery with LIMIT 1. No database turns such a subquery into
+a join over all trees: the conditions are evaluated root by root, in the order in which they are
+written, until the page is full. `statements` builds pages from them; this module executes nothing.
+
+The parameter `root` is the expression for the root's id: ROOT_ID, or ROOT_ID_OF_MEMBER in a page
+that selects members of trees.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+import functools
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.sql import elements
+
+from placement.candidates import model
+from placement.candidates.sharing import SharingAggregates
+from placement.db import clauses
+from placement.db.sqlalchemy import models
+
+# The highest number of conditions of one sort. More conditions for one root take longer than they
+# save, and databases limit the depth of expressions and the number of tables in one SELECT.
+MAX_CONDITIONS = 16
+
+# The aliases of roots and of members of trees in pages, and of rows in subqueries. They are created
+# once: creating an alias takes longer than the rest of a statement.
+ROOTS = models.resource_providers.alias('root')
+MEMBERS = models.resource_providers.alias('member')
+_PROVIDER = models.resource_providers.alias('tree_provider')
+_AGGREGATE_LINK = models.resource_provider_aggregates.alias('link')
+
+RootId = sa.ColumnElement[int]
+Clause = elements.ColumnElement[bool]
+
+ROOT_ID: RootId = ROOTS.c.id
+ROOT_ID_OF_MEMBER: RootId = MEMBERS.c.root_provider_id
+
+
+def in_order(conditions: Sequence[Clause]) -> Clause:
+    """Return the conjunction of conditions, evaluated in this order until the first is false.
+
+    PostgreSQL would sort the arms of an AND by its estimate of their costs.
+    """
+    if len(conditions) == 1:
+        return conditions[0]
+    return sa.case(*((~condition, sa.false()) for condition in conditions), else_=sa.true())
+
+
+def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
+    """Return the conditions on the root alone: root_required and forbidden aggregates."""
+    conditions = [clauses.has_any_trait(root, (trait,)) for trait in sorted(query.root_required)]
+    if query.root_forbidden:
+        conditions.append(~clauses.has_any_trait(root, query.root_forbidden))
+    conditions += [
+        ~clauses.in_any_aggregate(root, group.forbidden_aggregates)
+        for group in query.groups
+        if not group.suffix and group.forbidden_aggregates
+    ]
+    return conditions
+
+
+def in_tree_conditions(
+    query: model.Query[int], shared: Mapping[int, Collection[int]], root: RootId
+) -> list[Clause]:
+    """Return the conditions of in_tree.
+
+    A suffixed in_tree also allows anchors that the sharing providers of the named tree serve.
+
+    :param shared: root of a suffixed in_tree -> aggregates of the sharing providers of its tree
+    """
+    conditions: list[Clause] = []
+    for group in query.groups:
+        if group.in_tree is None:
+            continue
+        aggregates = shared.get(group.in_tree, ()) if group.suffix else ()
+        is_root = root == group.in_tree
+        conditions.append(_or_in_aggregates(is_root, aggregates, root))
+    return conditions
+
+
+def collective_trait_conditions(
+    query: model.Query[int], sharing: SharingAggregates | None, root: RootId
+) -> list[Clause]:
+    """Return the conditions that providers of the anchor have the unsuffixed group's traits."""
+    conditions: list[Clause] = []
+    for any_set in query.collective_traits:
+        in_tree = _tree_providers(root).where(clauses.has_any_trait(_PROVIDER.c.id, any_set))
+        aggregates = sharing.traits.get(any_set, ()) if sharing else ()
+        conditions.append(_or_in_aggregates(clauses.found(in_tree), aggregates, root))
+    return conditions
+
+
+def slot_conditions(
+    slots: Sequence[model.Slot], sharing: SharingAggregates | None, root: RootId
+) -> list[Clause]:
+    """Return the conditions that each slot has an eligible provider; cheap conditions first."""
+    aggregates = {
+        slot: sharing.slots.get(slot, frozenset()) if sharing else frozenset()
+        for slot in slots[:MAX_CONDITIONS]
+    }
+    return [
+        _or_in_aggregates(clauses.found(_able_providers(slot, root)), aggregates[slot], root)
+        for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
+    ]
+
+
+def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
+    """Return the condition that the tree itself can serve at least one of the slots.
+
+    For queries of which sharing providers can serve every slot. Candidates that use only sharing
+    providers are searched once, and not for each tree: see `paging`.
+    """
+    if len(slots) > MAX_CONDITIONS:
+        return sa.true()
+    return sa.or_(*(clauses.found(_able_providers(slot, root)) for slot in slots))
+
+
+def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
+    """Return the conditions that each slot has a provider with its traits and aggregates.
+
+    For deployments without sharing providers.
+    """
+    selective = {
+        slot.conditions: slot
+        for slot in slots
+        if slot.group.member_of or (slot.suffixed and slot.group.required)
+    }
+    conditions = [
+        clauses.found(
+            _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
+        )
+        for slot in selective.values()
+    ]
+    return conditions[:MAX_CONDITIONS]
+
+
+def can_serve(slot: model.Slot) -> Clause:
+    """Return the condition that a row of MEMBERS could serve the slot."""
+    conditions = _provider_conditions(slot.group, MEMBERS, ROOT_ID_OF_MEMBER)
+    inventory = _inventory_alias(0)
+    for class_id, amount in _largest_amounts(slot):
+        rows: sa.Select[Any] = (
+            sa.select(sa.literal_column('1'))
+            .where(
+                inventory.c.resource_provider_id == MEMBERS.c.id,
+                inventory.c.resource_class_id == class_id,
+                _may_allocate(0, amount),
+            )
+            .correlate(MEMBERS)
+        )
+        conditions.append(clauses.found(rows))
+    return sa.and_(sa.true(), *conditions)
+
+
+def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
+    """Select the providers of the root's tree that could serve the slot."""
+    statement = _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
+    for number, (class_id, amount) in enumerate(_largest_amounts(slot)):
+        inventory = _inventory_alias(number)
+        statement = statement.join(
+            inventory, inventory.c.resource_provider_id == _PROVIDER.c.id
+        ).where(
+            clauses.unsought(inventory.c.resource_class_id) == class_id,
+            _may_allocate(number, amount),
+        )
+    return statement
+
+
+def _largest_amounts(slot: model.Slot) -> list[tuple[int, int]]:
+    """Return the amounts of the slot that are most likely to exceed a free capacity."""
+    return sorted(slot.amounts, key=lambda item: -item[1])[:MAX_CONDITIONS]
+
+
+# PERF: building the expression takes longer than most databases need to evaluate it for a hundred
+# trees, and most requests use the same few amounts.
+@functools.lru_cache(maxsize=256)
+def _may_allocate(number: int, amount: int) -> Clause:
+    """Return the condition that the inventory of this alias has enough free capacity."""
+    return clauses.may_serve(_inventory_alias(number), amount)
+
+
+@functools.cache
+def _inventory_alias(number: int) -> sa.FromClause:
+    """Return an alias of inventories; a statement that joins several of them numbers them."""
+    return models.inventories.alias(f'inventory{number}')
+
+
+def _provider_conditions(
+    group: model.Group[int], provider: sa.FromClause, root: RootId
+) -> list[Clause]:
+    """Return the conditions of a group on one provider, other than its resources."""
+    conditions: list[Clause] = []
+    if group.suffix:
+        conditions += [clauses.has_any_trait(provider.c.id, any_set) for any_set in group.required]
+    if group.forbidden:
+        conditions.append(~clauses.has_any_trait(provider.c.id, group.forbidden))
+    if group.forbidden_aggregates:
+        conditions.append(~clauses.in_any_aggregate(provider.c.id, group.forbidden_aggregates))
+    if group.member_of:
+        is_member = _in_all(provider.c.id, group.member_of)
+        # For the unsuffixed group, the aggregates of the root count for its whole tree.
+        conditions.append(
+            is_member if group.suffix else sa.or_(is_member, _in_all(root, group.member_of))
+        )
+    return conditions
+
+
+def _in_all(provider_id: sa.ColumnElement[int], any_sets: Iterable[frozenset[int]]) -> Clause:
+    return sa.and_(*(clauses.in_any_aggregate(provider_id, any_set) for any_set in any_sets))
+
+
+def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: RootId) -> Clause:
+    """Return a condition that is also true if the tree has a provider in one of the aggregates."""
+    if not aggregate_ids:
+        return condition
+    rows = (
+        _tree_providers(root)
+        .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == _PROVIDER.c.id)
+        .where(_AGGREGATE_LINK.c.aggregate_id.in_(clauses.listed(aggregate_ids)))
+    )
+    return sa.or_(condition, clauses.found(rows))
+
+
+def _tree_providers(root: RootId) -> sa.Select[Any]:
+    """Select the providers of the root's tree."""
+    return (
+        sa.select(sa.literal_column('1'))
+        .select_from(_PROVIDER)
+        .where(_PROVIDER.c.root_provider_id == root)
+        .correlate(ROOTS, MEMBERS)
+    )

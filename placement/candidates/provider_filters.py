@@ -1,0 +1,170 @@
+"""Conditions on one provider: resources, required, member_of, in_tree and their forbidden forms.
+
+Pure functions. One provider alone must satisfy a suffixed group, whatever the anchor is. For the
+unsuffixed group, the aggregates of the anchor root count for all providers of its tree, and the
+required traits are a condition on several providers together: see `collective_traits`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from placement.candidates import model
+
+
+def can_allocate(provider: model.Provider, class_id: int, amount: int) -> bool:
+    """Whether the provider can serve an amount in addition to its usage.
+
+    PERF: repeats the rules of `placement.capacity`. With calls of the three functions there, the
+    search of 1,000 trees of one provider takes 11 % longer (2026-11). A test compares the two.
+    """
+    inventory = provider.inventories.get(class_id)
+    if inventory is None:
+        return False
+    _, total, reserved, min_unit, max_unit, step_size, ratio, used = inventory
+    return (
+        min_unit <= amount <= max_unit
+        and used + amount <= (total - reserved) * ratio
+        and amount % step_size == 0
+    )
+
+
+def satisfies_member_of(provider: model.Provider, group: model.Group[int]) -> bool:
+    """Whether the provider itself is in at least one aggregate of each set."""
+    for any_set in group.member_of:
+        if any_set.isdisjoint(provider.aggregates):
+            return False
+    return True
+
+
+def satisfies_required(traits: frozenset[int], group: model.Group[int]) -> bool:
+    """Whether a provider with these traits has at least one trait of each set."""
+    for any_set in group.required:
+        if any_set.isdisjoint(traits):
+            return False
+    return True
+
+
+def is_forbidden(provider: model.Provider, group: model.Group[int]) -> bool:
+    """Whether the provider is in a forbidden aggregate or has a forbidden trait."""
+    return not (
+        group.forbidden_aggregates.isdisjoint(provider.aggregates)
+        and group.forbidden.isdisjoint(provider.traits)
+    )
+
+
+def satisfies_suffixed_group(provider: model.Provider, slot: model.Slot) -> bool:
+    """Whether the provider alone satisfies a suffixed group."""
+    group = slot.group
+    if group.in_tree is not None and group.in_tree != provider.root_id:
+        return False
+    for class_id, amount in slot.amounts:
+        if not can_allocate(provider, class_id, amount):
+            return False
+    return (
+        satisfies_required(provider.traits, group)
+        and not is_forbidden(provider, group)
+        and satisfies_member_of(provider, group)
+    )
+
+
+def may_serve_other_trees(provider: model.Provider, group: model.Group[int]) -> bool:
+    """Whether a sharing provider may serve the unsuffixed group for anchors of other trees.
+
+    The sharing provider itself must satisfy member_of: the aggregates of an anchor root count only
+    for the providers of its own tree. If the group has in_tree, no other tree is served.
+    """
+    return (
+        group.in_tree is None
+        and not is_forbidden(provider, group)
+        and satisfies_member_of(provider, group)
+    )
+
+
+def can_serve_other_trees(provider: model.Provider, slot: model.Slot) -> bool:
+    """Whether a sharing provider can serve a slot for anchors of other trees."""
+    if slot.suffixed:
+        return satisfies_suffixed_group(provider, slot)
+    ((class_id, amount),) = slot.amounts
+    return can_allocate(provider, class_id, amount) and may_serve_other_trees(provider, slot.group)
+
+
+def is_anchor(root: model.Provider, query: model.Query[int]) -> bool:
+    """Whether the root satisfies root_required."""
+    return query.root_required <= root.traits and query.root_forbidden.isdisjoint(root.traits)
+
+
+def eligible_providers(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
+    """Return the providers of an anchor that could serve the slot if it were the only slot."""
+    if not slot.suffixed:
+        eligible = eligible_for_classes((slot,), anchor)
+        return eligible[0] if eligible else []
+    return [provider for provider in anchor.providers if satisfies_suffixed_group(provider, slot)]
+
+
+def eligible_for_classes(
+    slots: Sequence[model.Slot], anchor: model.Anchor
+) -> list[list[model.Provider]]:
+    """Return the providers of an anchor that could serve each class of the unsuffixed group.
+
+    :param slots: slots of the unsuffixed group
+    :returns: one list for each slot; an empty list if a slot has no eligible provider
+    """
+    group = slots[0].group
+    if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
+        return []
+    providers: Sequence[model.Provider] = anchor.providers
+    if (
+        group.forbidden
+        or group.forbidden_aggregates
+        or group.member_of
+        or group.in_tree is not None
+    ):
+        providers = _filtered(group, anchor)
+    eligible = []
+    for slot in slots:
+        ((class_id, amount),) = slot.amounts
+        found = [provider for provider in providers if can_allocate(provider, class_id, amount)]
+        if not found:
+            return []
+        eligible.append(found)
+    return eligible
+
+
+def _filtered(group: model.Group[int], anchor: model.Anchor) -> list[model.Provider]:
+    """Return the providers of an anchor that satisfy the unsuffixed group except its resources."""
+    return [
+        *_filtered_tree(group, anchor),
+        *(p for p in anchor.sharing_providers if may_serve_other_trees(p, group)),
+    ]
+
+
+def _filtered_tree(group: model.Group[int], anchor: model.Anchor) -> list[model.Provider]:
+    if group.in_tree is not None and group.in_tree != anchor.root.id:
+        return []
+    root_satisfies = satisfies_member_of(anchor.root, group)
+    return [
+        provider
+        for provider in anchor.tree
+        if not is_forbidden(provider, group)
+        and (root_satisfies or satisfies_member_of(provider, group))
+    ]
+
+
+def can_serve_alone(provider: model.Provider, slots: Iterable[model.Slot]) -> bool:
+    """Whether a provider that is a whole tree can serve all classes of the unsuffixed group.
+
+    PERF: gives the same result as `eligible_providers` for each slot in a fraction of the time. In
+    most deployments most trees are one provider.
+    """
+    group = None
+    for slot in slots:
+        group = slot.group
+        ((class_id, amount),) = slot.amounts
+        if not can_allocate(provider, class_id, amount):
+            return False
+    return (
+        group is not None
+        and (group.in_tree is None or group.in_tree == provider.id)
+        and satisfies_required(provider.traits, group)
+        and not is_forbidden(provider, group)
+        and satisfies_member_of(provider, group)
+    )
