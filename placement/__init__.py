@@ -1,0 +1,1 @@
+"""Placement: tracks what a cloud has and who uses it."""

@@ -20,7 +20,7 @@ from sqlalchemy.sql import elements
 
 from placement.candidates import model
 from placement.candidates.sharing import SharingAggregates
-from placement.db import clauses
+from placement.db import clauses, portable_sql
 from placement.db.sqlalchemy import models
 
 # The highest number of conditions of one sort. More conditions for one root take longer than they
@@ -91,7 +91,7 @@ def collective_trait_conditions(
     for any_set in query.collective_traits:
         in_tree = _tree_providers(root).where(clauses.has_any_trait(_PROVIDER.c.id, any_set))
         aggregates = sharing.traits.get(any_set, ()) if sharing else ()
-        conditions.append(_or_in_aggregates(clauses.found(in_tree), aggregates, root))
+        conditions.append(_or_in_aggregates(clauses.has_rows(in_tree), aggregates, root))
     return conditions
 
 
@@ -104,7 +104,7 @@ def slot_conditions(
         for slot in slots[:MAX_CONDITIONS]
     }
     return [
-        _or_in_aggregates(clauses.found(_able_providers(slot, root)), aggregates[slot], root)
+        _or_in_aggregates(clauses.has_rows(_able_providers(slot, root)), aggregates[slot], root)
         for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
     ]
 
@@ -117,7 +117,7 @@ def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
     """
     if len(slots) > MAX_CONDITIONS:
         return sa.true()
-    return sa.or_(*(clauses.found(_able_providers(slot, root)) for slot in slots))
+    return sa.or_(*(clauses.has_rows(_able_providers(slot, root)) for slot in slots))
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
@@ -131,7 +131,7 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
         if slot.group.member_of or (slot.suffixed and slot.group.required)
     }
     conditions = [
-        clauses.found(
+        clauses.has_rows(
             _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
         )
         for slot in selective.values()
@@ -153,7 +153,7 @@ def can_serve(slot: model.Slot) -> Clause:
             )
             .correlate(MEMBERS)
         )
-        conditions.append(clauses.found(rows))
+        conditions.append(clauses.has_rows(rows))
     return sa.and_(sa.true(), *conditions)
 
 
@@ -165,7 +165,7 @@ def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
         statement = statement.join(
             inventory, inventory.c.resource_provider_id == _PROVIDER.c.id
         ).where(
-            clauses.unsought(inventory.c.resource_class_id) == class_id,
+            portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
             _may_allocate(number, amount),
         )
     return statement
@@ -221,9 +221,9 @@ def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: R
     rows = (
         _tree_providers(root)
         .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == _PROVIDER.c.id)
-        .where(_AGGREGATE_LINK.c.aggregate_id.in_(clauses.listed(aggregate_ids)))
+        .where(_AGGREGATE_LINK.c.aggregate_id.in_(clauses.id_list(aggregate_ids)))
     )
-    return sa.or_(condition, clauses.found(rows))
+    return sa.or_(condition, clauses.has_rows(rows))
 
 
 def _tree_providers(root: RootId) -> sa.Select[Any]:

@@ -16,7 +16,6 @@ import random
 
 import sqlalchemy as sa
 
-from placement import db_api
 from placement.candidates import (
     facts,
     model,
@@ -28,6 +27,7 @@ from placement.candidates import (
     summaries,
 )
 from placement.candidates.search_limit import SearchLimit, Steps
+from placement.db import engine
 
 LOG = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     """
     with contextlib.ExitStack() as connection:
         return search_with(
-            connection.enter_context(db_api.reader(consistent=True)),
+            connection.enter_context(engine.reader(consistent=True)),
             query,
             options,
             rng=random.Random() if options.randomize else None,

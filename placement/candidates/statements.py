@@ -23,8 +23,7 @@ from placement.candidates.prefilter import (
     can_serve,
     in_order,
 )
-from placement.db import clauses
-from placement.db import names as db_names
+from placement.db import clauses, json_sql, portable_sql
 from placement.db.sqlalchemy import models
 
 # The kinds of rows of `ids_of_names` and `names_of_ids`.
@@ -98,7 +97,7 @@ def names_of_ids(
 
 
 def _rows_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select(sa.literal_column(f"'{kind}'"), db_names.spelled(name), id_)
+    return sa.select(sa.literal_column(f"'{kind}'"), portable_sql.StoredText(name), id_)
 
 
 _NAMES_OF_IDS = sa.union_all(
@@ -120,14 +119,14 @@ def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
 
     The caller joins `_PROVIDER`. Traits, aggregates and inventories are texts of JSON arrays.
     """
-    inventory = clauses.json_numbers(
+    inventory = json_sql.JsonNumberArray(
         _INVENTORIES.c.resource_class_id,
         _INVENTORIES.c.total,
         _INVENTORIES.c.reserved,
         _INVENTORIES.c.min_unit,
         _INVENTORIES.c.max_unit,
         _INVENTORIES.c.step_size,
-        clauses.json_number(_INVENTORIES.c.allocation_ratio),
+        json_sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
         clauses.used(_INVENTORIES),
     )
     return sa.select(
@@ -137,7 +136,7 @@ def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
         _PROVIDER.c.parent_provider_id,
         _ids_of_provider(_TRAIT_LINK, 'trait_id'),
         _ids_of_provider(_AGGREGATE_LINK, 'aggregate_id') if with_aggregates else sa.null(),
-        sa.select(clauses.json_list(inventory))
+        sa.select(json_sql.JsonList(inventory))
         .select_from(_INVENTORIES)
         .where(_INVENTORIES.c.resource_provider_id == _PROVIDER.c.id)
         .correlate(_PROVIDER)
@@ -147,7 +146,7 @@ def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
 
 def _ids_of_provider(link: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     return (
-        sa.select(clauses.json_list(link.c[column]))
+        sa.select(json_sql.JsonList(link.c[column]))
         .where(link.c.resource_provider_id == _PROVIDER.c.id)
         .correlate(_PROVIDER)
         .scalar_subquery()
@@ -164,7 +163,7 @@ _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
-_HAS_ROOT = clauses.found(
+_HAS_ROOT = clauses.has_rows(
     sa.select(sa.literal_column('1'))
     .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
     .correlate(MEMBERS)
@@ -232,11 +231,11 @@ def page_by_members(
 
 def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Select[Any]:
     """Return a statement for the trees of these roots, except for the excluded providers."""
-    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.listed(root_ids)))
+    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.id_list(root_ids)))
     statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
     if not excluded:
         return statement
-    return statement.where(_PROVIDER.c.id.not_in(clauses.listed(excluded)))
+    return statement.where(_PROVIDER.c.id.not_in(clauses.id_list(excluded)))
 
 
 def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
@@ -259,13 +258,13 @@ def sharing_providers(
         .where(_TRAITS.c.trait_id == sharing_id, *_IS_ROOT)
     )
     if roots:
-        statement = statement.where(_PROVIDER.c.root_provider_id.in_(clauses.listed(roots)))
+        statement = statement.where(_PROVIDER.c.root_provider_id.in_(clauses.id_list(roots)))
     if aggregate_ids is not None:
         link = _AGGREGATE_LINK
         statement = statement.where(
             sa.exists().where(
                 link.c.resource_provider_id == _PROVIDER.c.id,
-                link.c.aggregate_id.in_(clauses.listed(aggregate_ids)),
+                link.c.aggregate_id.in_(clauses.id_list(aggregate_ids)),
             )
         )
     return statement
@@ -290,7 +289,7 @@ def aggregates_of_trees(
     return (
         _roots_of_members(link, conditions)
         .add_columns(link.c.aggregate_id)
-        .where(link.c.aggregate_id.in_(clauses.listed(aggregate_ids)))
+        .where(link.c.aggregate_id.in_(clauses.id_list(aggregate_ids)))
         .distinct()
     )
 
@@ -302,7 +301,7 @@ def one_tree_per_aggregate(
     link, aggregate = _AGGREGATES, models.placement_aggregates
     first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
     return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
-        aggregate.c.id.in_(clauses.listed(aggregate_ids))
+        aggregate.c.id.in_(clauses.id_list(aggregate_ids))
     )
 
 

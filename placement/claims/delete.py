@@ -2,8 +2,9 @@
 
 import sqlalchemy as sa
 
-from placement import db_api, exception
+from placement import exception
 from placement.claims import consumer, statements
+from placement.db import engine
 
 
 def delete_allocations(consumer_uuid: str) -> None:
@@ -26,4 +27,4 @@ def delete_allocations(consumer_uuid: str) -> None:
             raise exception.AllocationsNotFound(consumer_uuid)
         consumer.delete(conn, [stored.id for stored in consumers.values()])
 
-    db_api.write(work)
+    engine.write(work)

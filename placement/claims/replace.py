@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from placement import db_api
 from placement.claims import judge
 from placement.claims.ground import lock_consumers, prepare_ground, read_inventories
 from placement.claims.model import Claim
 from placement.claims.settle import settle_claims
+from placement.db import engine
 
 
 def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
@@ -30,4 +30,4 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         judge.check_amounts(ground.demands, inventories, ground.released)
         settle_claims(conn, ground, inventories, {})
 
-    db_api.write(work, max(1, min_attempts))
+    engine.write(work, max(1, min_attempts))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from placement import db_api
 from placement.claims import judge
 from placement.claims.ground import (
     lock_consumers,
@@ -17,6 +16,7 @@ from placement.claims.ground import (
 )
 from placement.claims.model import Claim, Replacement
 from placement.claims.settle import settle_reshape
+from placement.db import engine
 from placement.objects import provider_locks
 
 
@@ -52,4 +52,4 @@ def reshape_inventories(
         judge.check_removed_inventories(change.plans, ground, current)
         settle_reshape(conn, ground, change)
 
-    db_api.write(work, max(1, min_attempts))
+    engine.write(work, max(1, min_attempts))

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.claims.model import Consumer
-from placement.db import names
+from placement.db import portable_sql
 from placement.db.sqlalchemy import models
 
 _ALLOCATIONS = models.allocations
@@ -30,7 +30,9 @@ def _owner_ids(kind: int) -> sa.Select[Any]:
     table, name = OWNER_TABLES[kind]
     requested: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
     return sa.select(
-        sa.literal_column(str(kind)).label('kind'), table.c.id, names.spelled(name).label('name')
+        sa.literal_column(str(kind)).label('kind'),
+        table.c.id,
+        portable_sql.StoredText(name).label('name'),
     ).where(name.in_(requested))
 
 

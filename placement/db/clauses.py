@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import elements
 
 from placement.capacity import MAX_INT
-from placement.db import json_sql, portable_sql
+from placement.db import portable_sql
 from placement.db.sqlalchemy import models
 
 # MySQL stores ratios in single precision, and drivers return six digits of them. The rounding error
@@ -138,13 +138,3 @@ def _linked(
         .where(link.c.resource_provider_id == provider_id, column.in_(id_list(ids)))
         .correlate(provider_id.table)
     )
-
-
-# Former names.
-found = has_rows
-listed = id_list
-json_array = json_sql.JsonArray
-json_numbers = json_sql.JsonNumberArray
-json_number = json_sql.JsonNumber
-json_list = json_sql.JsonList
-unsought = portable_sql.WithoutIndex

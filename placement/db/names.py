@@ -179,6 +179,3 @@ _INSERT_MISSING: dict[str, Any] = {
     'postgresql': lambda table: postgresql.insert(table).on_conflict_do_nothing(),
     'sqlite': lambda table: sqlite.insert(table).on_conflict_do_nothing(),
 }
-
-# Former name.
-spelled = portable_sql.StoredText

@@ -119,7 +119,7 @@ def _pool_connections(engine: sa.Engine) -> None:
     unpooled = engine.pool
     if isinstance(unpooled, pool.NullPool):
         # The function that opens a connection is private, and `recreate()` keeps the class.
-        creator = unpooled._creator
+        creator = unpooled._creator  # noqa: SLF001 - oslo.db offers no other way
         engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import webob
 
-from placement import exception, microversion, util, wsgi_wrapper
+from placement import exception, microversion, wsgi_wrapper
 from placement.claims import delete, replace
 from placement.claims.model import Claim
 from placement.context import RequestContext
+from placement.http import reply, request
 from placement.microversion import Version
 from placement.objects import allocation
 from placement.policies import allocation as policies
@@ -19,24 +20,26 @@ _UNKNOWN_TYPE = 'unknown'
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_for_consumer(req: webob.Request) -> webob.Response:
     """GET /allocations/{consumer_uuid}; a consumer that does not exist has no allocations."""
-    util.context(req).can(policies.LIST)
-    found = allocation.list_by_consumer(util.path_item(req, 'consumer_uuid'))
+    request.context(req).can(policies.LIST)
+    found = allocation.list_by_consumer(request.path_item(req, 'consumer_uuid'))
     if found is None:
-        return util.json_reply(req, {'allocations': {}})
-    document = _consumer_document(found, util.version(req))
-    return util.json_reply(req, document, last_modified=found.last_modified)
+        return reply.json_reply(req, {'allocations': {}})
+    document = _consumer_document(found, request.version(req))
+    return reply.json_reply(req, document, last_modified=found.last_modified)
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/allocations."""
-    util.context(req).can(policies.PROVIDER_LIST)
-    generation, consumers, last_modified = allocation.list_by_provider(util.path_item(req, 'uuid'))
-    with_generation = util.version(req) >= microversion.CONSUMER_GENERATION
+    request.context(req).can(policies.PROVIDER_LIST)
+    generation, consumers, last_modified = allocation.list_by_provider(
+        request.path_item(req, 'uuid')
+    )
+    with_generation = request.version(req) >= microversion.CONSUMER_GENERATION
     allocations: dict[str, dict[str, Any]] = {}
     for consumer_uuid, stored in consumers.items():
         allocations[consumer_uuid] = {'resources': stored.resources}
@@ -46,47 +49,47 @@ def list_for_resource_provider(req: webob.Request) -> webob.Response:
         'allocations': allocations,
         'resource_provider_generation': generation,
     }
-    return util.json_reply(req, document, last_modified=last_modified)
+    return reply.json_reply(req, document, last_modified=last_modified)
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def set_allocations_for_consumer(req: webob.Request) -> webob.Response:
     """PUT /allocations/{consumer_uuid}: replace all allocations of one consumer."""
-    context, version = util.context(req), util.version(req)
+    context, version = request.context(req), request.version(req)
     context.can(policies.UPDATE)
-    text = util.path_item(req, 'consumer_uuid')
-    if not util.is_uuid(text):
+    text = request.path_item(req, 'consumer_uuid')
+    if not request.is_uuid(text):
         raise exception.InvalidConsumerUuid(text)
-    data = util.extract_json(req, schemas.PUT.pick(version))
+    data = request.extract_json(req, schemas.PUT.pick(version))
     to_claim = claim_maker(context, version)
-    claims = [to_claim(util.normalize_uuid(text), data)]
+    claims = [to_claim(request.normalize_uuid(text), data)]
     min_attempts = context.config.placement.allocation_conflict_retry_count
     replace.replace_allocations(claims, min_attempts)
-    return util.empty_reply(req)
+    return reply.empty_reply(req)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.POST_ALLOCATIONS)
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def set_allocations(req: webob.Request) -> webob.Response:
     """POST /allocations: replace all allocations of several consumers, or of none."""
-    context, version = util.context(req), util.version(req)
+    context, version = request.context(req), request.version(req)
     context.can(policies.MANAGE)
-    data = util.extract_json(req, schemas.POST.pick(version))
+    data = request.extract_json(req, schemas.POST.pick(version))
     to_claim = claim_maker(context, version)
     claims = [to_claim(consumer, one) for consumer, one in data.items()]
     min_attempts = context.config.placement.allocation_conflict_retry_count
     replace.replace_allocations(claims, min_attempts)
-    return util.empty_reply(req)
+    return reply.empty_reply(req)
 
 
 @wsgi_wrapper.PlacementWsgify
 def delete_allocations(req: webob.Request) -> webob.Response:
     """DELETE /allocations/{consumer_uuid}: delete all allocations of one consumer."""
-    util.context(req).can(policies.DELETE)
-    delete.delete_allocations(util.path_item(req, 'consumer_uuid'))
-    return util.empty_reply(req, HTTPStatus.NO_CONTENT)
+    request.context(req).can(policies.DELETE)
+    delete.delete_allocations(request.path_item(req, 'consumer_uuid'))
+    return reply.empty_reply(req, HTTPStatus.NO_CONTENT)
 
 
 def claim_maker(

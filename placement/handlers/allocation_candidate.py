@@ -3,21 +3,23 @@
 from oslo_config import cfg
 import webob
 
-from placement import microversion, util, wsgi_wrapper
-from placement.candidates import render, request, search
+from placement import microversion, wsgi_wrapper
+from placement.candidates import render, search
+from placement.candidates import request as candidates_request
+from placement.http import reply, request
 from placement.policies import allocation_candidate as policies
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.ALLOCATION_CANDIDATES)
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_allocation_candidates(req: webob.Request) -> webob.Response:
     """GET /allocation_candidates."""
-    context, version = util.context(req), util.version(req)
+    context, version = request.context(req), request.version(req)
     context.can(policies.LIST)
-    query = request.parse(util.query_items(req.environ), version)
+    query = candidates_request.parse(request.query_items(req.environ), version)
     result = search.allocation_candidates(query, _options(context.config))
-    return util.json_reply(req, render.render(result, render.Shape.of(version)))
+    return reply.json_reply(req, render.render(result, render.Shape.of(version)))
 
 
 def _options(conf: cfg.ConfigOpts) -> search.Options:

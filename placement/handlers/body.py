@@ -4,7 +4,8 @@ from typing import Any
 
 import webob
 
-from placement import exception, util
+from placement import exception
+from placement.http import request
 from placement.objects import resource_provider
 from placement.validation import Schema
 
@@ -21,7 +22,7 @@ def about_provider(req: webob.Request, uuid: str, schema: Schema) -> Any:
     :raises exception.ResourceProviderNotFound:
     """
     try:
-        return util.extract_json(req, schema)
+        return request.extract_json(req, schema)
     except exception.BadInput:
         resource_provider.get(uuid)
         raise

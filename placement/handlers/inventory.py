@@ -7,9 +7,10 @@ from typing import Any
 
 import webob
 
-from placement import microversion, util, wsgi_wrapper
+from placement import microversion, wsgi_wrapper
 from placement.capacity import Inventory
 from placement.handlers import body
+from placement.http import reply, request
 from placement.objects import inventory
 from placement.policies import inventory as policies
 from placement.schemas import inventory as schemas
@@ -19,28 +20,28 @@ _DEFAULTS = asdict(Inventory(total=0))
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def get_inventories(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories."""
-    util.context(req).can(policies.LIST)
-    generation, inventories = inventory.list_by_provider(util.path_item(req, 'uuid'))
+    request.context(req).can(policies.LIST)
+    generation, inventories = inventory.list_by_provider(request.path_item(req, 'uuid'))
     document = {
         _GENERATION: generation,
         'inventories': {listed.resource_class: asdict(listed.inventory) for listed in inventories},
     }
-    return util.json_reply(req, document, last_modified=util.newest(inventories))
+    return reply.json_reply(req, document, last_modified=reply.newest(inventories))
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def create_inventory(req: webob.Request) -> webob.Response:
     """POST /resource_providers/{uuid}/inventories: add inventory of one class."""
-    util.context(req).can(policies.CREATE)
-    uuid = util.path_item(req, 'uuid')
+    request.context(req).can(policies.CREATE)
+    uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
     name = data['resource_class']
     generation = inventory.create(uuid, name, parse_inventory(data), _may_reserve_all(req))
-    return util.json_reply(
+    return reply.json_reply(
         req,
         {_GENERATION: generation, **_echo(data)},
         status=HTTPStatus.CREATED,
@@ -49,11 +50,11 @@ def create_inventory(req: webob.Request) -> webob.Response:
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def set_inventories(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/inventories: replace all inventories."""
-    util.context(req).can(policies.UPDATE)
-    uuid = util.path_item(req, 'uuid')
+    request.context(req).can(policies.UPDATE)
+    uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
     given, requested = parse_replacement(data)
     generation = inventory.replace(uuid, given, requested, _may_reserve_all(req))
@@ -61,53 +62,53 @@ def set_inventories(req: webob.Request) -> webob.Response:
         _GENERATION: generation,
         'inventories': {name: _echo(one) for name, one in data['inventories'].items()},
     }
-    return util.json_reply(req, document)
+    return reply.json_reply(req, document)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.DELETE_INVENTORIES, path_is_older=True)
 def delete_inventories(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/inventories."""
-    util.context(req).can(policies.DELETE)
-    inventory.delete_all(util.path_item(req, 'uuid'))
-    return util.empty_reply(req)
+    request.context(req).can(policies.DELETE)
+    inventory.delete_all(request.path_item(req, 'uuid'))
+    return reply.empty_reply(req)
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def get_inventory(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/inventories/{resource_class}."""
-    util.context(req).can(policies.SHOW)
+    request.context(req).can(policies.SHOW)
     generation, listed = inventory.get(
-        util.path_item(req, 'uuid'), util.path_item(req, 'resource_class')
+        request.path_item(req, 'uuid'), request.path_item(req, 'resource_class')
     )
     document = {_GENERATION: generation, **asdict(listed.inventory)}
-    return util.json_reply(req, document, last_modified=util.newest([listed]))
+    return reply.json_reply(req, document, last_modified=reply.newest([listed]))
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def update_inventory(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
-    util.context(req).can(policies.UPDATE)
-    uuid = util.path_item(req, 'uuid')
+    request.context(req).can(policies.UPDATE)
+    uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORY)
     generation = inventory.update(
         uuid,
         int(data[_GENERATION]),
-        util.path_item(req, 'resource_class'),
+        request.path_item(req, 'resource_class'),
         parse_inventory(data),
         _may_reserve_all(req),
     )
-    return util.json_reply(req, {_GENERATION: generation, **_echo(data)})
+    return reply.json_reply(req, {_GENERATION: generation, **_echo(data)})
 
 
 @wsgi_wrapper.PlacementWsgify
 def delete_inventory(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/inventories/{resource_class}."""
-    util.context(req).can(policies.DELETE)
-    inventory.delete(util.path_item(req, 'uuid'), util.path_item(req, 'resource_class'))
-    return util.empty_reply(req)
+    request.context(req).can(policies.DELETE)
+    inventory.delete(request.path_item(req, 'uuid'), request.path_item(req, 'resource_class'))
+    return reply.empty_reply(req)
 
 
 def parse_inventory(data: Mapping[str, Any]) -> Inventory:
@@ -131,4 +132,4 @@ def _echo(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _may_reserve_all(req: webob.Request) -> bool:
-    return util.version(req) >= microversion.RESERVED_MAY_EQUAL_TOTAL
+    return request.version(req) >= microversion.RESERVED_MAY_EQUAL_TOTAL

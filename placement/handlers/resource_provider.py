@@ -11,12 +11,13 @@ import uuid as uuid_lib
 import orjson
 import webob
 
-from placement import exception, grammar, microversion, util, wsgi_wrapper
+from placement import exception, grammar, microversion, wsgi_wrapper
 from placement.handlers import body
+from placement.http import reply, request
 from placement.microversion import Version
 from placement.objects import provider_search, resource_provider
+from placement.objects.provider_rows import Provider
 from placement.objects.provider_search import ListedProvider
-from placement.objects.resource_provider import Provider
 from placement.policies import resource_provider as policies
 from placement.schemas import resource_provider as schemas
 
@@ -31,51 +32,51 @@ _LINKS = (
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_resource_providers(req: webob.Request) -> webob.Response:
     """GET /resource_providers: the providers that match all filters of the query."""
-    version = util.version(req)
-    util.context(req).can(policies.LIST)
+    version = request.version(req)
+    request.context(req).can(policies.LIST)
     providers, last_modified = provider_search.list_matching(_filters(req, version))
-    render = _list_renderer(version, util.mount_prefix(req))
+    render = _list_renderer(version, request.mount_prefix(req))
     document = {'resource_providers': [render(provider) for provider in providers]}
-    return util.json_reply(req, document, last_modified=last_modified)
+    return reply.json_reply(req, document, last_modified=last_modified)
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def create_resource_provider(req: webob.Request) -> webob.Response:
     """POST /resource_providers: create a provider."""
-    version = util.version(req)
-    util.context(req).can(policies.CREATE)
-    data = util.extract_json(req, schemas.POST.pick(version))
-    uuid = util.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
+    version = request.version(req)
+    request.context(req).can(policies.CREATE)
+    data = request.extract_json(req, schemas.POST.pick(version))
+    uuid = request.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
     _require_name(uuid, data['name'])
     provider = resource_provider.create(uuid, data['name'], data.get('parent_provider_uuid'))
     location = _path(provider.uuid)
     if version < microversion.PROVIDER_POST_RETURNS_BODY:
-        return util.empty_reply(req, HTTPStatus.CREATED, location)
-    document = _renderer(version, util.mount_prefix(req))(provider)
-    return util.json_reply(req, document, location=location)
+        return reply.empty_reply(req, HTTPStatus.CREATED, location)
+    document = _renderer(version, request.mount_prefix(req))(provider)
+    return reply.json_reply(req, document, location=location)
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def get_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}: one provider."""
-    util.context(req).can(policies.SHOW)
-    provider = resource_provider.get(util.path_item(req, 'uuid'))
-    document = _renderer(util.version(req), util.mount_prefix(req))(provider)
-    return util.json_reply(req, document, last_modified=util.newest([provider]))
+    request.context(req).can(policies.SHOW)
+    provider = resource_provider.get(request.path_item(req, 'uuid'))
+    document = _renderer(request.version(req), request.mount_prefix(req))(provider)
+    return reply.json_reply(req, document, last_modified=reply.newest([provider]))
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def update_resource_provider(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}: rename a provider, or move it to another parent."""
-    version = util.version(req)
-    util.context(req).can(policies.UPDATE)
-    uuid = util.path_item(req, 'uuid')
+    version = request.version(req)
+    request.context(req).can(policies.UPDATE)
+    uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT.pick(version))
     if not data['name']:
         resource_provider.get(uuid)
@@ -86,16 +87,16 @@ def update_resource_provider(req: webob.Request) -> webob.Response:
         data.get('parent_provider_uuid', resource_provider.KEEP_PARENT),
         may_reparent=version >= microversion.REPARENTING,
     )
-    document = _renderer(version, util.mount_prefix(req))(provider)
-    return util.json_reply(req, document)
+    document = _renderer(version, request.mount_prefix(req))(provider)
+    return reply.json_reply(req, document)
 
 
 @wsgi_wrapper.PlacementWsgify
 def delete_resource_provider(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}: delete a provider."""
-    util.context(req).can(policies.DELETE)
-    resource_provider.delete(util.path_item(req, 'uuid'))
-    return util.empty_reply(req)
+    request.context(req).can(policies.DELETE)
+    resource_provider.delete(request.path_item(req, 'uuid'))
+    return reply.empty_reply(req)
 
 
 def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
@@ -103,8 +104,8 @@ def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
 
     :raises exception.BadInput: a parameter is unknown or invalid
     """
-    items = util.query_items(req.environ)
-    last = util.validate_query(items, schemas.QUERY.pick(version))
+    items = request.query_items(req.environ)
+    last = request.validate_query(items, schemas.QUERY.pick(version))
     member_of, forbidden_aggregates = grammar.parse_member_of(
         [value for key, value in items if key == 'member_of'],
         allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,

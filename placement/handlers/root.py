@@ -2,7 +2,8 @@
 
 import webob
 
-from placement import microversion, util, wsgi_wrapper
+from placement import microversion, wsgi_wrapper
+from placement.http import reply
 
 _DOCUMENT = {
     'versions': [
@@ -21,4 +22,4 @@ _DOCUMENT = {
 @wsgi_wrapper.PlacementWsgify
 def home(req: webob.Request) -> webob.Response:
     """GET /: the supported microversions."""
-    return util.json_reply(req, _DOCUMENT)
+    return reply.json_reply(req, _DOCUMENT)

@@ -6,7 +6,8 @@ from typing import Any
 
 import webob
 
-from placement import exception, microversion, util, validation, wsgi_wrapper
+from placement import exception, microversion, validation, wsgi_wrapper
+from placement.http import reply, request
 from placement.objects import trait
 from placement.policies import trait as policies
 from placement.schemas import trait as schemas
@@ -14,39 +15,39 @@ from placement.schemas import trait as schemas
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_traits(req: webob.Request) -> webob.Response:
     """GET /traits: the names of all traits, or of the traits that match the filters."""
-    util.context(req).can(policies.LIST)
-    query = util.validate_query(util.query_items(req.environ), schemas.QUERY)
+    request.context(req).can(policies.LIST)
+    query = request.validate_query(request.query_items(req.environ), schemas.QUERY)
     traits = trait.list_matching(**_filters(query))
-    return util.json_reply(req, {'traits': _names(traits)}, last_modified=util.newest(traits))
+    return reply.json_reply(req, {'traits': _names(traits)}, last_modified=reply.newest(traits))
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def get_trait(req: webob.Request) -> webob.Response:
     """GET /traits/{name}: 204 No Content if the trait exists."""
-    util.context(req).can(policies.SHOW)
-    existing = trait.get(util.path_item(req, 'name'))
-    return util.empty_reply(req, last_modified=util.newest([existing]))
+    request.context(req).can(policies.SHOW)
+    existing = trait.get(request.path_item(req, 'name'))
+    return reply.empty_reply(req, last_modified=reply.newest([existing]))
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def put_trait(req: webob.Request) -> webob.Response:
     """PUT /traits/{name}: create a custom trait unless it exists."""
-    util.context(req).can(policies.UPDATE)
-    name = util.path_item(req, 'name')
+    request.context(req).can(policies.UPDATE)
+    name = request.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
     if problem:
         raise exception.InvalidName(problem)
     stored, created = trait.ensure(name)
-    return util.empty_reply(
+    return reply.empty_reply(
         req,
         HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
         location=f'/traits/{name}',
-        last_modified=util.newest([stored]),
+        last_modified=reply.newest([stored]),
     )
 
 
@@ -54,30 +55,30 @@ def put_trait(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def delete_trait(req: webob.Request) -> webob.Response:
     """DELETE /traits/{name}: delete a custom trait."""
-    util.context(req).can(policies.DELETE)
-    trait.delete(util.path_item(req, 'name'))
-    return util.empty_reply(req)
+    request.context(req).can(policies.DELETE)
+    trait.delete(request.path_item(req, 'name'))
+    return reply.empty_reply(req)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/traits: the traits of a provider."""
-    util.context(req).can(policies.PROVIDER_LIST)
-    generation, traits = trait.list_by_provider(util.path_item(req, 'uuid'))
+    request.context(req).can(policies.PROVIDER_LIST)
+    generation, traits = trait.list_by_provider(request.path_item(req, 'uuid'))
     return _provider_reply(req, generation, traits)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
-@util.require_content(util.JSON)
+@request.require_content(request.JSON)
 def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """PUT /resource_providers/{uuid}/traits: replace the traits of a provider."""
-    util.context(req).can(policies.PROVIDER_UPDATE)
-    data = util.extract_json(req, schemas.PUT_TRAITS)
+    request.context(req).can(policies.PROVIDER_UPDATE)
+    data = request.extract_json(req, schemas.PUT_TRAITS)
     generation, traits = trait.replace_on_provider(
-        util.path_item(req, 'uuid'),
+        request.path_item(req, 'uuid'),
         int(data['resource_provider_generation']),
         data['traits'],
     )
@@ -88,9 +89,9 @@ def update_traits_for_resource_provider(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 def delete_traits_for_resource_provider(req: webob.Request) -> webob.Response:
     """DELETE /resource_providers/{uuid}/traits: remove all traits from a provider."""
-    util.context(req).can(policies.PROVIDER_DELETE)
-    trait.clear_on_provider(util.path_item(req, 'uuid'))
-    return util.empty_reply(req)
+    request.context(req).can(policies.PROVIDER_DELETE)
+    trait.clear_on_provider(request.path_item(req, 'uuid'))
+    return reply.empty_reply(req)
 
 
 def _filters(query: dict[str, str]) -> dict[str, Any]:
@@ -114,4 +115,4 @@ def _provider_reply(
     req: webob.Request, generation: int, traits: list[trait.Trait]
 ) -> webob.Response:
     document = {'traits': _names(traits), 'resource_provider_generation': generation}
-    return util.json_reply(req, document, last_modified=util.newest(traits))
+    return reply.json_reply(req, document, last_modified=reply.newest(traits))

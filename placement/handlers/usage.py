@@ -5,37 +5,38 @@ from typing import Any
 
 import webob
 
-from placement import microversion, util, wsgi_wrapper
+from placement import microversion, wsgi_wrapper
+from placement.http import reply, request
 from placement.objects import usage
 from placement.policies import usage as policies
 from placement.schemas import usage as schemas
 
 
 @wsgi_wrapper.PlacementWsgify
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def list_usages(req: webob.Request) -> webob.Response:
     """GET /resource_providers/{uuid}/usages: the usage of each class with inventory."""
-    util.context(req).can(policies.PROVIDER_USAGES)
-    generation, usages = usage.by_provider(util.path_item(req, 'uuid'))
+    request.context(req).can(policies.PROVIDER_USAGES)
+    generation, usages = usage.by_provider(request.path_item(req, 'uuid'))
     document = {'resource_provider_generation': generation, 'usages': usages}
-    return util.json_reply(req, document)
+    return reply.json_reply(req, document)
 
 
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.USAGES)
-@util.check_accept(util.JSON)
+@request.check_accept(request.JSON)
 def get_total_usages(req: webob.Request) -> webob.Response:
     """GET /usages: the usages of a project, or of a user in it."""
-    version = util.version(req)
-    items = util.query_items(req.environ)
+    version = request.version(req)
+    items = request.query_items(req.environ)
     # A policy rule can depend on the project. Policy is checked before the query is validated.
     target = {key: value for key, value in items if key == 'project_id'}
-    util.context(req).can(policies.TOTAL_USAGES, target)
-    query = util.validate_query(items, schemas.QUERY.pick(version))
+    request.context(req).can(policies.TOTAL_USAGES, target)
+    query = request.validate_query(items, schemas.QUERY.pick(version))
     project_id, user_id = query['project_id'], query.get('user_id')
     usages: Mapping[str, Any]
     if version < microversion.CONSUMER_TYPES:
         usages = usage.by_project(project_id, user_id)
     else:
         usages = usage.by_consumer_type(project_id, user_id, query.get('consumer_type'))
-    return util.json_reply(req, {'usages': usages})
+    return reply.json_reply(req, {'usages': usages})

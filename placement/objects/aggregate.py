@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
-from placement import db_api
-from placement.db import names
+from placement.db import engine, names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows
 
@@ -36,7 +35,7 @@ def list_by_provider(uuid: str) -> tuple[int, list[str]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
     return current, [aggregate_uuid for (aggregate_uuid,) in rows]
 
@@ -63,7 +62,7 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
         generation.increment_providers(conn, {provider.id: provider.generation})
         return provider.generation + 1
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def _set_links(conn: sa.Connection, provider_id: int, requested: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import db_api
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import provider_rows
 
@@ -78,7 +78,7 @@ class ConsumerResources:
 
 def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
     """Return the allocations of a consumer, or None if it has none."""
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         rows = conn.execute(_LIST_BY_CONSUMER, {'uuid': consumer_uuid}).all()
     if not rows:
         return None
@@ -106,7 +106,7 @@ def list_by_provider(
         newest of the allocations was created
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         generation, rows = provider_rows.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
     consumers: dict[str, ConsumerResources] = {}
     # In a damaged database the class of an allocation may not exist, and has no name to show.

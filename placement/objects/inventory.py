@@ -11,8 +11,9 @@ import logging
 
 import sqlalchemy as sa
 
-from placement import capacity, db_api, errors, exception
+from placement import capacity, errors, exception
 from placement.capacity import Inventory
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows, resource_class
 from placement.objects.inventory_plan import Plan, plan_changes
@@ -54,7 +55,7 @@ def list_by_provider(uuid: str) -> tuple[int, list[ListedInventory]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         current, rows = provider_rows.read_with_generation(conn, _BY_PROVIDER, uuid)
     return current, [ListedInventory(r[0], Inventory(*r[1:7]), r[7], r[8]) for r in rows]
 
@@ -97,7 +98,7 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
         apply_plans(conn, {provider.id: plan_changes({}, {class_name: inventory})}, class_ids)
         return _increment_generation(conn, provider)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def replace(
@@ -127,7 +128,7 @@ def replace(
         _replace_all(conn, provider, inventories, class_ids)
         return _increment_generation(conn, provider)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def update(
@@ -166,7 +167,7 @@ def update(
         apply_plans(conn, {provider.id: plan}, class_ids)
         return _increment_generation(conn, provider)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def delete_all(uuid: str) -> None:
@@ -181,7 +182,7 @@ def delete_all(uuid: str) -> None:
         _replace_all(conn, provider, {}, {})
         _increment_generation(conn, provider)
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def delete(uuid: str, class_name: str) -> None:
@@ -205,7 +206,7 @@ def delete(uuid: str, class_name: str) -> None:
         apply_plans(conn, {provider.id: plan}, {class_name: stored.resource_class_id})
         _increment_generation(conn, provider)
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def _replace_all(

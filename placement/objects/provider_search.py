@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import orjson
 import sqlalchemy as sa
 
-from placement import db_api, exception
-from placement.db import clauses, names
+from placement import exception
+from placement.db import clauses, engine, json_sql, names
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -35,7 +35,7 @@ def _select(parent: sa.ColumnElement[Any], root: sa.ColumnElement[Any]) -> sa.Se
     :param parent: the value for the parent, NULL for a root
     :param root: the value for the root
     """
-    values = sa.func.json_array(
+    values = json_sql.JsonArray(
         _ID,
         _PROVIDERS.c.uuid,
         _PROVIDERS.c.name,
@@ -109,7 +109,7 @@ def list_matching(filters: Filters) -> tuple[list[ListedProvider], datetime.date
     :raises exception.UnknownTraits: a required or forbidden trait does not exist
     :raises exception.UnknownResourceClasses:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         try:
             conditions = _conditions(conn, filters)
         except _NoMatchError:
@@ -255,6 +255,6 @@ def _require_matches(conn: sa.Connection, *filters: Sequence[Clause]) -> None:
 
     :raises _NoMatchError:
     """
-    matched = [clauses.found(sa.select(_ID).where(*filter_)) for filter_ in filters if filter_]
+    matched = [clauses.has_rows(sa.select(_ID).where(*filter_)) for filter_ in filters if filter_]
     if matched and not all(conn.execute(sa.select(*matched)).one()):
         raise _NoMatchError

@@ -11,7 +11,7 @@ from typing import Any
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement import db_api
+from placement.db import engine
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -45,7 +45,7 @@ def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
         result = conn.execute(update.values(root_provider_id=_PROVIDERS.c.id))
         return Outcome(len(ids), result.rowcount)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome:
@@ -69,7 +69,7 @@ def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome
         conn.execute(sa.insert(_CONSUMERS), [{'uuid': uuid, **owner} for uuid in uuids])
         return Outcome(len(uuids), len(uuids))
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def select_without_consumer(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import os_resource_classes as orc
 import sqlalchemy as sa
 
-from placement import db_api, exception
+from placement import exception
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation
 
@@ -42,7 +43,7 @@ def is_custom(name: str) -> bool:
 
 def list_all() -> list[ResourceClass]:
     """Return all resource classes by id: first the standard classes, then the custom ones."""
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         rows = conn.execute(sa.select(*_COLUMNS).order_by(_CLASSES.c.id)).all()
     return [ResourceClass(*row) for row in rows]
 
@@ -52,7 +53,7 @@ def get(name: str) -> ResourceClass:
 
     :raises exception.ResourceClassNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         row = _row(conn, name)
     if row is None or row.name != name:
         raise exception.ResourceClassNotFound(name)
@@ -86,7 +87,7 @@ def ensure(name: str) -> bool:
         conn.execute(sa.insert(_CLASSES), {'id': new_id, 'name': name})
         return True
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def rename(name: str, new_name: str) -> None:
@@ -104,7 +105,7 @@ def rename(name: str, new_name: str) -> None:
             raise exception.ResourceClassExists(new_name)
         conn.execute(sa.update(_CLASSES).where(_CLASSES.c.id == class_id).values(name=new_name))
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def delete(name: str) -> None:
@@ -125,7 +126,7 @@ def delete(name: str) -> None:
             raise exception.ResourceClassInUse(name)
         conn.execute(sa.delete(_CLASSES).where(_CLASSES.c.id == class_id))
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:

@@ -10,7 +10,8 @@ from typing import Final
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
-from placement import db_api, exception
+from placement import exception
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows, reparenting
 from placement.objects.provider_locks import lock_one, lock_parent, lock_with_root
@@ -33,7 +34,7 @@ def get(uuid: str) -> Provider:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         return provider_rows.read(conn, uuid)
 
 
@@ -52,7 +53,7 @@ def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
         _require_unused(conn, uuid, name)
         return _insert(conn, uuid, name, parent)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def update(
@@ -86,7 +87,7 @@ def update(
         conn.execute(sa.update(_PROVIDERS).where(_PROVIDERS.c.id == before.id).values(name=name))
         return provider_rows.read(conn, uuid)
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def delete(uuid: str) -> None:
@@ -106,7 +107,7 @@ def delete(uuid: str) -> None:
             raise exception.ResourceProviderInUse(uuid)
         _delete_rows(conn, provider.id)
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def _insert(conn: sa.Connection, uuid: str, name: str, parent: Provider | None) -> Provider:

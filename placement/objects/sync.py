@@ -9,8 +9,7 @@ import os_resource_classes
 import os_traits
 import sqlalchemy as sa
 
-from placement import db_api
-from placement.db import startup
+from placement.db import engine, startup
 from placement.db.sqlalchemy import models
 
 # The steps that this process has completed. One process can load several applications.
@@ -28,7 +27,7 @@ def sync_traits() -> None:
     Traits that are no longer in the library stay in the database.
     """
     if 'traits' not in _completed:
-        db_api.write(_insert_missing_traits)
+        engine.write(_insert_missing_traits)
         _completed.add('traits')
 
 
@@ -38,7 +37,7 @@ def sync_resource_classes() -> None:
     In every database, the id of a standard class is its position in the list of the library.
     """
     if 'resource_classes' not in _completed:
-        db_api.write(_insert_missing_resource_classes)
+        engine.write(_insert_missing_resource_classes)
         _completed.add('resource_classes')
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
-from placement import db_api, exception
+from placement import exception
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows
 from placement.objects.provider_locks import Locked
@@ -57,7 +58,7 @@ def list_matching(
     if associated is not None:
         linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
         statement = statement.where(linked if associated else ~linked)
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         rows = conn.execute(statement).all()
     # The collation of the column can ignore letter case.
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
@@ -68,7 +69,7 @@ def get(name: str) -> Trait:
 
     :raises exception.TraitNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         row = _row(conn, name)
     if row is None or row.name != name:
         raise exception.TraitNotFound(name)
@@ -91,7 +92,7 @@ def ensure(name: str) -> tuple[Trait, bool]:
         conn.execute(sa.insert(_TRAITS), {'name': name})
         return _trait(_row(conn, name)), True
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def delete(name: str) -> None:
@@ -115,7 +116,7 @@ def delete(name: str) -> None:
             raise exception.TraitInUse(name)
         conn.execute(sa.delete(_TRAITS).where(_TRAITS.c.id == row.id))
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
@@ -123,7 +124,7 @@ def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
     return current, [Trait(*row[1:]) for row in rows]
 
@@ -152,7 +153,7 @@ def replace_on_provider(
         new_generation = _set_links(conn, provider, linked, {row.id for row in requested})
         return new_generation, [_trait(row) for row in requested]
 
-    return db_api.write(work)
+    return engine.write(work)
 
 
 def clear_on_provider(uuid: str) -> None:
@@ -166,7 +167,7 @@ def clear_on_provider(uuid: str) -> None:
         linked = conn.execute(_requested_and_linked([], provider.id))
         _set_links(conn, provider, {row.id for row in linked}, set())
 
-    db_api.write(work)
+    engine.write(work)
 
 
 def _row(conn: sa.Connection, name: str) -> Any:

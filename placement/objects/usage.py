@@ -8,8 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import db_api
-from placement.db import clauses
+from placement.db import clauses, engine
 from placement.db.sqlalchemy import models
 from placement.objects import provider_rows
 
@@ -36,7 +35,7 @@ def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         generation, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
     return generation, {name: int(used) for name, used in rows}
 
@@ -47,7 +46,7 @@ def by_project(project_id: str, user_id: str | None = None) -> dict[str, int]:
     statement = sa.select(_CLASSES.c.name, sums.c.used).join(
         sums, sums.c.resource_class_id == _CLASSES.c.id
     )
-    with db_api.reader() as conn:
+    with engine.reader() as conn:
         rows = conn.execute(statement).all()
     return {name: int(used) for name, used in rows}
 
@@ -64,7 +63,7 @@ def by_consumer_type(
     :returns: for each type, the usage by class, and 'consumer_count' with the number of consumers
     """
     conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
-    with db_api.reader(consistent=True) as conn:
+    with engine.reader(consistent=True) as conn:
         # PERF: without consumer types, no statement has to read the type of each consumer.
         if consumer_type is None and not conn.scalar(_HAS_TYPES):
             return _grouped(conn, conditions, None, UNKNOWN_TYPE)

@@ -13,7 +13,8 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from placement import conf, db_api, deploy, version
+from placement import conf, deploy, version
+from placement.db import engine
 from placement.http import Application
 
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
@@ -43,7 +44,7 @@ def init_application() -> Application:
     """
     config = _read_configuration()
     _set_up_logging(config)
-    db_api.configure(config)
+    engine.configure(config)
     application = deploy.loadapp(config)
     if config.log_options:
         config.log_opt_values(LOG, logging.DEBUG)

@@ -10,7 +10,8 @@ from oslo_config import cfg
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from placement import conf, db_api, deploy, wsgi
+from placement import conf, deploy, wsgi
+from placement.db import engine
 from placement.tests import statements, wsgi_client
 
 
@@ -51,9 +52,9 @@ class Service:
         config.set_override('sync_on_startup', True, group='placement_database')
         config.set_override('auth_strategy', 'noauth2', group='api')
         config([], project='placement', default_config_files=[], default_config_dirs=[])
-        db_api.configure(config)
+        engine.configure(config)
         self.application = deploy.loadapp(config)
-        self.engine = db_api.get_placement_engine()
+        self.engine = engine.get_placement_engine()
         wsgi.tune_garbage_collector()
 
     def send(self, request: Request) -> bytes:

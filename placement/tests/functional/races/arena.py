@@ -186,7 +186,7 @@ class OnSqliteFile(Arena):
             self.skipTest('this run is about a database server')
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.connection = f'sqlite:///{os.path.join(folder.name, "placement.db")}'
+        self.connection = f'sqlite:///{folder.name}/placement.db'
         super().setUp()
 
 

@@ -413,9 +413,11 @@ def _script(start: Start, dialect: sa.Dialect) -> str:
         if table.name == 'resource_classes':
             delete = delete.where(table.c.id != 0)
         statements.append(delete)
-    for table in models.metadata.sorted_tables:
-        if rows[table.name]:
-            statements.append(sa.insert(table).values(list(rows[table.name])))
+    statements.extend(
+        sa.insert(table).values(list(rows[table.name]))
+        for table in models.metadata.sorted_tables
+        if rows[table.name]
+    )
     compiled = [
         str(statement.compile(dialect=dialect, compile_kwargs={'literal_binds': True}))
         for statement in statements

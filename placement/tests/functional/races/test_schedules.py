@@ -135,9 +135,11 @@ class SchedulesTest(WithScheduler):
                 writers.release('C', writers.C),
                 writers.put('D uses 8 of ROOT', writers.D, {writers.ROOT: {'VCPU': 8}}, None),
             )
-            for paused in writers.claims(start):
-                if writers.C in paused.consumers:
-                    tried.append(self.scheduler.schedules(start, paused, others))
+            tried.extend(
+                self.scheduler.schedules(start, paused, others)
+                for paused in writers.claims(start)
+                if writers.C in paused.consumers
+            )
         self.examine(150, itertools.chain.from_iterable(tried))
 
 

@@ -5,9 +5,10 @@ from oslo_config import cfg
 from oslotest import base
 import webob
 
-from placement import conf, exception, microversion, util
+from placement import conf, exception, microversion
 from placement.capacity import Inventory
 from placement.handlers import allocation, inventory, resource_provider, trait
+from placement.http import request
 from placement.microversion import Version
 from placement.objects import provider_search
 from placement.tests.unit import edge
@@ -179,6 +180,6 @@ class Row:
 
 class ConsumerUuidTest(base.BaseTestCase):
     def test_normalized_uuid(self):
-        self.assertEqual(C, util.normalize_uuid(f'urn:uuid:{{{C.upper()}}}'))
-        self.assertTrue(util.is_uuid(C.replace('-', '')))
-        self.assertFalse(util.is_uuid('x'))
+        self.assertEqual(C, request.normalize_uuid(f'urn:uuid:{{{C.upper()}}}'))
+        self.assertTrue(request.is_uuid(C.replace('-', '')))
+        self.assertFalse(request.is_uuid('x'))

@@ -1,0 +1,66 @@
+"""The import rules and the size limits of doc/source/contributor/architecture.rst."""
+
+import ast
+from collections.abc import Iterator
+import contextlib
+import io
+import pathlib
+import statistics
+
+from importlinter import cli
+from oslotest import base
+
+import placement
+
+PACKAGE = pathlib.Path(placement.__file__).parent
+RULES = PACKAGE.parent / '.importlinter'
+MODULE_LINES = 350
+FUNCTION_LINES = 50
+MEDIAN_FUNCTION_LINES = 8
+
+
+def modules() -> Iterator[pathlib.Path]:
+    """The modules of the service, without tests and migrations."""
+    for path in sorted(PACKAGE.rglob('*.py')):
+        if not {'tests', 'versions'} & set(path.relative_to(PACKAGE).parts):
+            yield path
+
+
+def functions(path: pathlib.Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def lines(function: ast.FunctionDef) -> int:
+    """The lines of a function without its docstring."""
+    count = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return count
+    docstring = function.body[0]
+    return count - (docstring.end_lineno - docstring.lineno + 1)
+
+
+class ImportsTest(base.BaseTestCase):
+    def test_imports_follow_the_rules(self):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            status = cli.lint_imports(str(RULES), no_cache=True, no_logo=True)
+        self.assertEqual(cli.EXIT_STATUS_SUCCESS, status, output.getvalue())
+
+
+class SizeTest(base.BaseTestCase):
+    def test_no_module_is_too_long(self):
+        for path in modules():
+            with self.subTest(str(path.relative_to(PACKAGE))):
+                self.assertLessEqual(len(path.read_text().splitlines()), MODULE_LINES)
+
+    def test_no_function_is_too_long(self):
+        for path in modules():
+            for function in functions(path):
+                with self.subTest(f'{path.relative_to(PACKAGE)}: {function.name}'):
+                    self.assertLessEqual(lines(function), FUNCTION_LINES)
+
+    def test_most_functions_are_small(self):
+        sizes = [lines(function) for path in modules() for function in functions(path)]
+        self.assertLessEqual(statistics.median(sizes), MEDIAN_FUNCTION_LINES)
