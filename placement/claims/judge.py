@@ -1,5 +1,6 @@
 """Decide whether a request can be granted. Pure: no function reads the database."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from placement import capacity, errors, exception
@@ -135,18 +136,9 @@ def plan_reshape(
     :param class_ids: ids by name of all classes in the request
     """
     requested = {ground.providers[uuid].id: new for uuid, new in replacements.items()}
-    before: dict[int, dict[str, InventoryUsage]] = {provider_id: {} for provider_id in requested}
-    after = {}
-    for (provider_id, name), stored in current.items():
-        if provider_id in before:
-            before[provider_id][name] = stored
-        else:
-            after[provider_id, name] = stored
-    for provider_id, new in requested.items():
-        for name, inventory in new.inventories.items():
-            replaced = before[provider_id].get(name)
-            used = replaced.used if replaced else 0
-            after[provider_id, name] = InventoryUsage(class_ids[name], inventory, used)
+    before = _by_provider(current)
+    after = _inventories_after(requested, current, class_ids)
+    current_ids = {name: stored.resource_class_id for (_, name), stored in current.items()}
     return Reshape(
         plans={
             provider_id: inventory_plan.plan_changes(before[provider_id], new.inventories)
@@ -154,16 +146,40 @@ def plan_reshape(
         },
         current_and_new={**current, **after},
         after=after,
-        class_ids={
-            **{name: stored.resource_class_id for (_, name), stored in current.items()},
-            **class_ids,
-        },
+        class_ids={**current_ids, **class_ids},
         # Clients observe the increments of two steps: current and new inventories together, then
         # the new ones alone. Without new inventories, the first step changes nothing.
         increments={
             provider_id: 2 if new.inventories else 1 for provider_id, new in requested.items()
         },
     )
+
+
+def _by_provider(
+    current: Mapping[InventoryKey, InventoryUsage],
+) -> defaultdict[int, dict[str, InventoryUsage]]:
+    by_provider: defaultdict[int, dict[str, InventoryUsage]] = defaultdict(dict)
+    for (provider_id, name), stored in current.items():
+        by_provider[provider_id][name] = stored
+    return by_provider
+
+
+def _inventories_after(
+    requested: Mapping[int, Replacement],
+    current: Mapping[InventoryKey, InventoryUsage],
+    class_ids: Mapping[str, int],
+) -> dict[InventoryKey, InventoryUsage]:
+    """Return the inventories after a reshape, with their usage before it.
+
+    :param requested: the new inventories by provider id
+    """
+    after = {key: stored for key, stored in current.items() if key[0] not in requested}
+    for provider_id, new in requested.items():
+        for name, inventory in new.inventories.items():
+            replaced = current.get((provider_id, name))
+            used = replaced.used if replaced else 0
+            after[provider_id, name] = InventoryUsage(class_ids[name], inventory, used)
+    return after
 
 
 def check_removed_inventories(
