@@ -31,6 +31,8 @@ import sqlalchemy as sa
 import web_server
 import with_database
 
+from placement.tests import schema, servers
+
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_REFERENCE_VENV'
 
@@ -162,23 +164,16 @@ def databases(engine: str) -> Iterator[tuple[str, str]]:
         with tempfile.TemporaryDirectory() as folder:
             yield f'sqlite:///{folder}/this.db', f'sqlite:///{folder}/reference.db'
         return
-    with with_database.server(engine) as admin:
-        url = sa.make_url(admin)
-        server = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-        with server.connect() as conn:
-            for name in ('created_by_this', 'created_by_reference'):
-                conn.exec_driver_sql(f'CREATE DATABASE {name}')
-        yield (
-            url.set(database='created_by_this').render_as_string(hide_password=False),
-            url.set(database='created_by_reference').render_as_string(hide_password=False),
+    with with_database.server(engine) as url:
+        admin = sa.make_url(url)
+        this, reference = (
+            servers.create_database(admin, f'created_by_{name}') for name in ('this', 'reference')
         )
+        yield this, reference
 
 
 def compare_schemas(report: Report, this: str, reference: str) -> int:
     """Compare the schemas of two databases; return the number of tables."""
-    sys.path.insert(0, str(ROOT))
-    from placement.tests import schema
-
     descriptions = []
     for url in (reference, this):
         engine = sa.create_engine(url, poolclass=sa.NullPool)

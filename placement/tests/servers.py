@@ -46,8 +46,14 @@ def lease() -> Lease:
 
 def create() -> str:
     """Create an empty database on the server of this run and return its URL."""
-    name = f'placement_{os.getpid()}_{next(_numbers)}'
-    admin = admin_url()
+    return create_database(admin_url(), f'placement_{os.getpid()}_{next(_numbers)}')
+
+
+def create_database(admin: sa.URL, name: str) -> str:
+    """Create an empty database with a name and return its URL.
+
+    :param admin: the URL of an administrative database on the same server
+    """
     engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
     with engine.connect() as conn:
         conn.exec_driver_sql(f'CREATE DATABASE {name}')

@@ -8,6 +8,7 @@ import tempfile
 
 import sqlalchemy as sa
 
+from placement.tests import servers
 from tools import with_database
 
 ENGINES = ('sqlite', *with_database.ENGINES)
@@ -41,12 +42,5 @@ def private(engine: str) -> Iterator[Make]:
     # End with an exception, so that the server is stopped.
     signal.signal(signal.SIGTERM, with_database.leave)
     with with_database.server(engine, _OPTIONS[engine]) as url:
-        yield lambda name: _create(sa.make_url(url), name)
-
-
-def _create(url: sa.URL, name: str) -> str:
-    database = f'perf_{name}'
-    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-    with engine.connect() as conn:
-        conn.exec_driver_sql(f'CREATE DATABASE {database}')
-    return url.set(database=database).render_as_string(hide_password=False)
+        admin = sa.make_url(url)
+        yield lambda name: servers.create_database(admin, f'perf_{name}')

@@ -96,11 +96,7 @@ class DatabaseServer:
 
     def create_database(self, name: str) -> str:
         """Create an empty database and return its URL."""
-        admin = sa.make_url(self._admin)
-        engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-        with engine.connect() as conn:
-            conn.exec_driver_sql(f'CREATE DATABASE {name}')
-        return admin.set(database=name).render_as_string(hide_password=False)
+        return servers.create_database(sa.make_url(self._admin), name)
 
     def remove(self) -> None:
         """Stop the server and delete its data."""
