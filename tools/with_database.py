@@ -155,9 +155,9 @@ def program(name: str) -> Path:
 
     :raises ServerStartError: the program is not installed
     """
-    found = shutil.which(name, path=f'{os.environ.get("PATH", "")}:/usr/sbin:/usr/local/sbin')
-    if found:
-        return Path(found)
+    in_path = shutil.which(name, path=f'{os.environ.get("PATH", "")}:/usr/sbin:/usr/local/sbin')
+    if in_path:
+        return Path(in_path)
     versions = Path('/usr/lib/postgresql').glob(f'*/bin/{name}')
     newest = max(versions, key=lambda path: float(path.parts[-3]), default=None)
     if newest is None:

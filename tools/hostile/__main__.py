@@ -89,7 +89,10 @@ def main() -> int:
     """Send the requests and return 1 if a response is defective."""
     options = _parse()
     try:
-        with databases.private(options.engine) as make, worker.started(make('hostile')) as target:
+        with (
+            databases.private(options.engine) as create_database,
+            worker.started(create_database('hostile')) as target,
+        ):
             return _run(options, target)
     except with_database.ServerStartError as error:
         print(f'hostile: {error}', file=sys.stderr)

@@ -72,7 +72,7 @@ def _run(
     repetition = measure.Repetition(options.rounds, options.seconds)
     results: list[measure.Result] = []
     with contextlib.ExitStack() as stack:
-        make = (
+        create_database = (
             (lambda _: options.database)
             if options.database
             else stack.enter_context(databases.private(options.engine))
@@ -81,14 +81,14 @@ def _run(
         print(_HEADING)
         for kind, group in scenarios.kinds_of(selected):
             hosts = options.hosts if kind == 'flat' else max(options.hosts // 10, 1)
-            world, url = worlds.World(kind, hosts), make(kind)
+            world, url = worlds.World(kind, hosts), create_database(kind)
             measure.in_new_process(measure.build, url, world, erase)
             names = [one.name for one in group]
-            found: list[measure.Result] = measure.in_new_process(
+            of_group: list[measure.Result] = measure.in_new_process(
                 measure.measure, url, world, names, repetition
             )
-            print('\n'.join([f'{kind}, {hosts} hosts', *map(_line, found)]), flush=True)
-            results += found
+            print('\n'.join([f'{kind}, {hosts} hosts', *map(_line, of_group)]), flush=True)
+            results += of_group
             erase = True  # the next world in the same database
     return results
 

@@ -29,11 +29,11 @@ _OPTIONS = {
 }
 
 # Creates an empty database with a name and returns its URL.
-Make = Callable[[str], str]
+CreateDatabase = Callable[[str], str]
 
 
 @contextlib.contextmanager
-def private(engine: str) -> Iterator[Make]:
+def private(engine: str) -> Iterator[CreateDatabase]:
     """Start an engine for the duration of the context; yield a function that creates databases."""
     if engine == 'sqlite':
         with tempfile.TemporaryDirectory(prefix='placement-perf-') as folder:

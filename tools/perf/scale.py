@@ -110,18 +110,18 @@ def _plans(sizes: list[int]) -> Iterator[Plan]:
 def _run(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     repetition = measure.Repetition(options.rounds, options.seconds)
     with contextlib.ExitStack() as stack:
-        engine, make = options.engine, None
+        engine, create_database = options.engine, None
         if options.database:
             engine = options.database.partition(':')[0].partition('+')[0]
         else:
-            make = stack.enter_context(databases.private(engine))
+            create_database = stack.enter_context(databases.private(engine))
         for plan in _plans(options.hosts):
             name, world = plan.name, plan.world
-            url = make(name) if make else options.database.format(name=name)
+            url = create_database(name) if create_database else options.database.format(name=name)
             try:
                 measure.in_new_process(measure.build, url, world, False)
             except worlds.NotEmptyError:
-                if make:
+                if create_database:
                     raise
             results = measure.in_new_process(
                 measure.measure, url, world, plan.scenarios, repetition

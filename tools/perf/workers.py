@@ -27,8 +27,8 @@ def main() -> int:
     options = _parse()
     world = World('flat', options.hosts)
     try:
-        with databases.private(options.engine) as make:
-            url = make('flat')
+        with databases.private(options.engine) as create_database:
+            url = create_database('flat')
             measure.in_new_process(measure.build, url, world, False)
             print(f'{"processes":>10} {"threads":>8} {"claims/s":>9} {"candidates/s":>13}')
             for processes in options.processes:

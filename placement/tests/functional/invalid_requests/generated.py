@@ -89,8 +89,8 @@ def document(rng: random.Random, depth: int = 4) -> Any:
 
 
 def _key(rng: random.Random) -> str:
-    known = (*CLASSES, *PROVIDERS, *CONSUMERS, 'allocations', 'resources', 'inventories', 'name')
-    return rng.choice(known) if rng.random() < 0.5 else text(rng, 60)
+    likely = (*CLASSES, *PROVIDERS, *CONSUMERS, 'allocations', 'resources', 'inventories', 'name')
+    return rng.choice(likely) if rng.random() < 0.5 else text(rng, 60)
 
 
 def _large_body(rng: random.Random) -> bytes:
