@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.tests import servers
-from placement.tests.functional.races import arena
+from placement.tests.functional.races import testcase
 
 # The columns of texts that clients write.
 COLUMNS = (
@@ -47,7 +47,7 @@ def database(collation: str | None, *others: tuple[str, str]) -> str:
     return url
 
 
-class CollationTest(arena.Arena):
+class CollationTest(testcase.RaceTestCase):
     """Provides an empty service whose columns have a collation."""
 
     # The engine that has the collation; None for all engines.
@@ -57,7 +57,7 @@ class CollationTest(arena.Arena):
     others: ClassVar[dict[str, str]] = {}
 
     def setUp(self) -> None:
-        server = servers.admin_url().get_backend_name() if arena.on_server() else 'sqlite'
+        server = servers.admin_url().get_backend_name() if testcase.uses_server() else 'sqlite'
         if self.engine not in (None, server):
             self.skipTest(f'this run is on {server}')
         if server != 'sqlite':

@@ -12,7 +12,7 @@ from placement.db import engine as db_engine
 from placement.db import retry
 from placement.db.sqlalchemy import models
 from placement.tests.functional.collations import base
-from placement.tests.functional.races.arena import claim, stock
+from placement.tests.functional.races.testcase import claim, inventories_of
 
 # Characters outside the Basic Multilingual Plane, which three-byte character sets cannot store.
 GRINNING, BEAMING = 'n\N{GRINNING FACE}', 'n\N{GRINNING FACE WITH SMILING EYES}'
@@ -63,7 +63,7 @@ class Names:
             for consumer, project, user in zip(consumers, names, names[::-1], strict=True)
         }
         with self.attempts() as attempts:
-            response = self.ask('POST', '/allocations', body)
+            response = self.send('POST', '/allocations', body)
         self.assertEqual(1, attempts.call_count)
         if not self.stores_everything and GRINNING in names:
             self.assertEqual(400, response.status, response.body)
@@ -90,7 +90,7 @@ class Names:
                     consumer: {**claim({provider: 1}), 'consumer_type': name}
                     for consumer, name in zip(consumers, names, strict=True)
                 }
-                self.sure('POST', '/allocations', body)
+                self.send_ok('POST', '/allocations', body)
                 types = self.rows(
                     sa.select(models.consumers.c.consumer_type_id)
                     .where(models.consumers.c.uuid.in_(consumers))
@@ -104,25 +104,29 @@ class Names:
         same = self.equal(LOWER, UPPER)
         body = {LOWER: claim({provider: 1}), UPPER: claim({provider: 2})}
         with self.attempts() as attempts:
-            new = self.ask('POST', '/allocations', body)
+            new = self.send('POST', '/allocations', body)
         self.assertEqual((400 if same else 204, 1), (new.status, attempts.call_count), new.body)
         if not same:
             self.assertEqual(3, self.used(provider))
             return
         self.assertIn('more than once', new.detail)
-        self.sure('POST', '/allocations', {LOWER: claim({provider: 1})})
+        self.send_ok('POST', '/allocations', {LOWER: claim({provider: 1})})
         another = str(uuid.uuid4())
         for body in (
             {LOWER: claim({provider: 1}, 1), UPPER: claim({provider: 2})},
             {LOWER: claim({provider: 1}, 1), UPPER: claim({}, 1)},
             {UPPER: claim({provider: 1}, 1), THIRD: claim({provider: 2}, 1)},
-            {another: claim({provider: 1}), UPPER: claim({}, 1), LOWER: claim({}, 1)},
+            {
+                another: claim({provider: 1}),
+                UPPER: claim({}, 1),
+                LOWER: claim({}, 1),
+            },
         ):
             with self.attempts() as attempts:
-                response = self.ask('POST', '/allocations', body)
+                response = self.send('POST', '/allocations', body)
             self.assertEqual((400, 1), (response.status, attempts.call_count), response.body)
         # A move: the body removes the allocations of one consumer, whose UUID has upper case.
-        self.sure('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
+        self.send_ok('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
         self.assertEqual(4, self.used(provider))
         self.audit()
 
@@ -132,7 +136,7 @@ class Names:
                 continue
             with self.subTest(names=names):
                 first, second = (
-                    self.ask('POST', '/resource_providers', {'name': f'{number}-{name}'})
+                    self.send('POST', '/resource_providers', {'name': f'{number}-{name}'})
                     for name in names
                 )
                 expected = 409 if self.equal(*names) else 200
@@ -142,19 +146,21 @@ class Names:
 
     def _claim_from_provider(self) -> None:
         same = self.equal(LOWER, UPPER)
-        self.sure('POST', '/resource_providers', {'name': 'host', 'uuid': LOWER})
-        self.sure('PUT', f'/resource_providers/{LOWER}/inventories', stock({'VCPU': 9}, 0))
+        self.send_ok('POST', '/resource_providers', {'name': 'host', 'uuid': LOWER})
+        self.send_ok(
+            'PUT', f'/resource_providers/{LOWER}/inventories', inventories_of({'VCPU': 9}, 0)
+        )
         consumer = f'/allocations/{uuid.uuid4()}'
-        both = self.ask('PUT', consumer, claim({LOWER: 1, UPPER: 2}))
+        both = self.send('PUT', consumer, claim({LOWER: 1, UPPER: 2}))
         self.assertEqual(400, both.status)
         self.assertIn('more than once' if same else 'No such', both.detail)
-        response = self.ask('PUT', consumer, claim({UPPER: 2}))
+        response = self.send('PUT', consumer, claim({UPPER: 2}))
         self.assertEqual(204 if same else 400, response.status, response.body)
         self.assertEqual(2 if same else 0, self.used(LOWER))
         for query in (f'resource_providers?in_tree={UPPER}', f'resource_providers?uuid={UPPER}'):
-            shown = self.sure('GET', f'/{query}')['resource_providers']
+            shown = self.send_ok('GET', f'/{query}')['resource_providers']
             self.assertEqual([LOWER] if same else [], [one['uuid'] for one in shown])
-        shown = self.sure('GET', f'/allocation_candidates?resources=VCPU:1&in_tree={UPPER}')
+        shown = self.send_ok('GET', f'/allocation_candidates?resources=VCPU:1&in_tree={UPPER}')
         self.assertEqual([LOWER] if same else [], [*shown['provider_summaries']])
 
     def _aggregates(self) -> None:
@@ -164,15 +170,15 @@ class Names:
         generation = self.provider(LOWER)['generation']
         for uuids in ([first], [first, LOWER, UPPER], [UPPER, first], [THIRD]):
             body = {'resource_provider_generation': generation, 'aggregates': uuids}
-            generation = self.sure('PUT', own, body)['resource_provider_generation']
+            generation = self.send_ok('PUT', own, body)['resource_provider_generation']
             different = {LOWER if same and one != first else one for one in uuids}
-            self.assertEqual(len(different), len(self.sure('GET', own)['aggregates']))
+            self.assertEqual(len(different), len(self.send_ok('GET', own)['aggregates']))
         for member_of in (f'in:{first},{UPPER}', UPPER, f'in:{first},{LOWER}', LOWER):
             expected = [LOWER] if same else []
-            shown = self.sure('GET', f'/resource_providers?member_of={member_of}')
+            shown = self.send_ok('GET', f'/resource_providers?member_of={member_of}')
             self.assertEqual(expected, [one['uuid'] for one in shown['resource_providers']])
             query = f'resources=VCPU:1&member_of={member_of}'
-            shown = self.sure('GET', f'/allocation_candidates?{query}')
+            shown = self.send_ok('GET', f'/allocation_candidates?{query}')
             self.assertEqual(expected, [*shown['provider_summaries']])
 
     def test_classes(self):
@@ -180,28 +186,28 @@ class Names:
         self.make_provider({'VCPU': 1})
         for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
             with self.subTest(names=(first, second)):
-                self.assertEqual(201, self.ask('PUT', f'/resource_classes/{first}').status)
+                self.assertEqual(201, self.send('PUT', f'/resource_classes/{first}').status)
                 provider = self.make_provider({first: 9})
                 own = f'/resource_providers/{provider}/inventories'
-                self.assertEqual(404, self.ask('GET', f'{own}/{second}').status)
-                response = self.ask('PUT', own, stock({second: 8}, 1))
+                self.assertEqual(404, self.send('GET', f'{own}/{second}').status)
+                response = self.send('PUT', own, inventories_of({second: 8}, 1))
                 self.assertEqual(400, response.status, response.body)
                 body = claim({provider: 2})
                 body['allocations'][provider]['resources'] = {second: 2}
-                response = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+                response = self.send('PUT', f'/allocations/{uuid.uuid4()}', body)
                 self.assertEqual(400, response.status, response.body)
                 for resource in ('resource_providers', 'allocation_candidates'):
-                    response = self.ask('GET', f'/{resource}?resources={second}:1,VCPU:1')
+                    response = self.send('GET', f'/{resource}?resources={second}:1,VCPU:1')
                     self.assertEqual(400, response.status, response.body)
                 status = 409 if self.equal(first, second) else 201
-                self.assertEqual(status, self.ask('PUT', f'/resource_classes/{second}').status)
+                self.assertEqual(status, self.send('PUT', f'/resource_classes/{second}').status)
 
     def test_names_in_paths(self):
         for kind in ('resource_classes', 'traits'):
-            self.sure('PUT', f'/{kind}/CUSTOM_X')
+            self.send_ok('PUT', f'/{kind}/CUSTOM_X')
             for method in ('GET', 'DELETE'):
-                self.assertEqual(404, self.ask(method, f'/{kind}/custom_x').status)
-            self.assertEqual(204, self.ask('DELETE', f'/{kind}/CUSTOM_X').status)
+                self.assertEqual(404, self.send(method, f'/{kind}/custom_x').status)
+            self.assertEqual(204, self.send('DELETE', f'/{kind}/CUSTOM_X').status)
 
     def test_traits(self):
         """Only the exact name refers to a trait, even if the database compares names as equal."""
@@ -209,26 +215,26 @@ class Names:
         own = f'/resource_providers/{provider}'
         for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
             with self.subTest(names=(first, second)):
-                self.assertEqual(201, self.ask('PUT', f'/traits/{first}').status)
+                self.assertEqual(201, self.send('PUT', f'/traits/{first}').status)
                 generation = self.provider(provider)['generation']
                 body = {'resource_provider_generation': generation, 'traits': [first]}
-                self.sure('PUT', f'{own}/traits', body)
+                self.send_ok('PUT', f'{own}/traits', body)
                 required = f'required=in:{second},HW_CPU_X86_AVX'
                 for query in (
                     f'resource_providers?{required}',
                     f'allocation_candidates?resources=VCPU:1&{required}',
                 ):
-                    self.assertEqual(400, self.ask('GET', f'/{query}').status, query)
+                    self.assertEqual(400, self.send('GET', f'/{query}').status, query)
                 body = {'resource_provider_generation': generation + 1, 'traits': [first, second]}
-                response = self.ask('PUT', f'{own}/traits', body)
+                response = self.send('PUT', f'{own}/traits', body)
                 self.assertEqual(400, response.status, response.body)
-                self.assertEqual([first], self.sure('GET', f'{own}/traits')['traits'])
+                self.assertEqual([first], self.send_ok('GET', f'{own}/traits')['traits'])
                 status = 409 if self.equal(first, second) else 201
-                self.assertEqual(status, self.ask('PUT', f'/traits/{second}').status)
+                self.assertEqual(status, self.send('PUT', f'/traits/{second}').status)
 
     def test_traits_by_prefix(self):
-        self.sure('PUT', '/traits/CUSTOM_PREFIX_A')
-        shown = self.sure('GET', '/traits?name=startswith:CUSTOM_PREFIX')
+        self.send_ok('PUT', '/traits/CUSTOM_PREFIX_A')
+        shown = self.send_ok('GET', '/traits?name=startswith:CUSTOM_PREFIX')
         self.assertEqual(['CUSTOM_PREFIX_A'], shown['traits'])
 
 
@@ -319,7 +325,7 @@ class StricterKeyTest(base.CollationTest):
         for project, status in (('proj', 204), ('Proj', 409), ('other', 204)):
             body = claim({provider: 1}, project=project)
             with self.attempts() as attempts:
-                response = self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+                response = self.send('PUT', f'/allocations/{uuid.uuid4()}', body)
             self.assertEqual(status, response.status, response.body)
             most = retry.SAME_KEY_ATTEMPTS if status == 409 else 1
             self.assertEqual(most, attempts.call_count)

@@ -14,7 +14,7 @@ from placement.db import engine as db_engine
 from placement.db import sessions
 from placement.db.sqlalchemy import models
 from placement.tests import servers
-from placement.tests.functional.races import arena
+from placement.tests.functional.races import testcase
 
 POSTGRESQL = {
     'DateStyle': 'German, DMY',
@@ -66,7 +66,7 @@ RATIO = 1.15
 TRAITS = [f'CUSTOM_SESSION_{number}' for number in range(30)]
 
 
-class Settings(arena.Arena):
+class Settings(testcase.RaceTestCase):
     """Reads and writes of each kind."""
 
     def check_all(self) -> None:
@@ -80,18 +80,18 @@ class Settings(arena.Arena):
 
     def create_names(self) -> None:
         for name in ('CUSTOM_ONE', 'CUSTOM_TWO'):
-            self.sure('POST', '/resource_classes', {'name': name})
-        self.assertEqual(409, self.ask('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}).status)
-        classes = self.sure('GET', '/resource_classes')['resource_classes']
+            self.send_ok('POST', '/resource_classes', {'name': name})
+        self.assertEqual(409, self.send('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}).status)
+        classes = self.send_ok('GET', '/resource_classes')['resource_classes']
         self.assertLessEqual({'VCPU', 'CUSTOM_ONE', 'CUSTOM_TWO'}, {one['name'] for one in classes})
         for name in TRAITS:
-            self.sure('PUT', f'/traits/{name}')
-        shown = self.sure('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
+            self.send_ok('PUT', f'/traits/{name}')
+        shown = self.send_ok('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
         self.assertEqual(sorted(TRAITS), sorted(shown))
 
     def create_tree(self) -> tuple[str, str]:
         root = str(uuid.uuid4())
-        self.sure('POST', '/resource_providers', {'name': NAME, 'uuid': root})
+        self.send_ok('POST', '/resource_providers', {'name': NAME, 'uuid': root})
         child = self.make_provider({'VGPU': 4}, parent=root)
         own = f'/resource_providers/{root}'
         inventories = {
@@ -99,19 +99,19 @@ class Settings(arena.Arena):
             for name in ('VCPU', 'MEMORY_MB', 'CUSTOM_ONE', 'CUSTOM_TWO')
         }
         body: dict[str, Any] = {'resource_provider_generation': 0, 'inventories': inventories}
-        self.sure('PUT', f'{own}/inventories', body)
-        shown = self.sure('GET', f'{own}/inventories')['inventories']
+        self.send_ok('PUT', f'{own}/inventories', body)
+        shown = self.send_ok('GET', f'{own}/inventories')['inventories']
         self.assertEqual(RATIO, shown['VCPU']['allocation_ratio'])
-        self.sure('PUT', f'{own}/traits', {'resource_provider_generation': 1, 'traits': TRAITS})
-        self.assertEqual(sorted(TRAITS), sorted(self.sure('GET', f'{own}/traits')['traits']))
+        self.send_ok('PUT', f'{own}/traits', {'resource_provider_generation': 1, 'traits': TRAITS})
+        self.assertEqual(sorted(TRAITS), sorted(self.send_ok('GET', f'{own}/traits')['traits']))
         aggregates = sorted(str(uuid.uuid4()) for _ in range(30))
         body = {'resource_provider_generation': 2, 'aggregates': aggregates}
-        self.sure('PUT', f'{own}/aggregates', body)
-        self.assertEqual(aggregates, sorted(self.sure('GET', f'{own}/aggregates')['aggregates']))
+        self.send_ok('PUT', f'{own}/aggregates', body)
+        self.assertEqual(aggregates, sorted(self.send_ok('GET', f'{own}/aggregates')['aggregates']))
         return root, child
 
     def check_lists(self, root: str, child: str) -> None:
-        every = self.ask('GET', '/resource_providers')
+        every = self.send('GET', '/resource_providers')
         self.assertIn('GMT', every.headers['Last-Modified'])
         shown = {one['uuid']: one for one in every.body['resource_providers']}
         self.assertEqual({root, child}, set(shown))
@@ -122,13 +122,13 @@ class Settings(arena.Arena):
         # The capacity is 100 * 1.15, which is 114.99999999999999 in double precision.
         for amount, expected in ((114, [root]), (115, [])):
             path = f'/resource_providers?resources=VCPU:{amount}&required={TRAITS[0]},{TRAITS[29]}'
-            shown = self.sure('GET', path)['resource_providers']
+            shown = self.send_ok('GET', path)['resource_providers']
             self.assertEqual(expected, [one['uuid'] for one in shown])
-        shown = self.sure('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
+        shown = self.send_ok('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
         self.assertEqual([child], [one['uuid'] for one in shown['resource_providers']])
 
     def check_candidates(self, root: str, child: str) -> None:
-        shown = self.sure('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
+        shown = self.send_ok('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
         self.assertEqual(1, len(shown['allocation_requests']))
         summaries = shown['provider_summaries']
         self.assertEqual(sorted(TRAITS), sorted(summaries[root]['traits']))
@@ -137,40 +137,40 @@ class Settings(arena.Arena):
 
     def check_claims(self, root: str) -> None:
         first, second = str(uuid.uuid4()), str(uuid.uuid4())
-        self.sure('PUT', f'/allocations/{first}', arena.claim({root: 60}, project=NAME))
+        self.send_ok('PUT', f'/allocations/{first}', testcase.claim({root: 60}, project=NAME))
         self.assertEqual(
-            409, self.ask('PUT', f'/allocations/{second}', arena.claim({root: 55})).status
+            409, self.send('PUT', f'/allocations/{second}', testcase.claim({root: 55})).status
         )
-        self.sure('POST', '/allocations', {second: arena.claim({root: 54})})
-        shown = self.sure('GET', f'/allocations/{first}')
+        self.send_ok('POST', '/allocations', {second: testcase.claim({root: 54})})
+        shown = self.send_ok('GET', f'/allocations/{first}')
         self.assertEqual(NAME, shown['project_id'])
         self.assertEqual({'VCPU': 60}, shown['allocations'][root]['resources'])
         self.assertEqual(114, self.used(root))
-        usages = self.sure('GET', '/usages?project_id=project')['usages']
+        usages = self.send_ok('GET', '/usages?project_id=project')['usages']
         self.assertEqual({'INSTANCE': {'VCPU': 54, 'consumer_count': 1}}, usages)
-        self.sure('PUT', f'/allocations/{second}', arena.claim({root: 1}, 1))
+        self.send_ok('PUT', f'/allocations/{second}', testcase.claim({root: 1}, 1))
         for consumer in (first, second):
-            self.sure('DELETE', f'/allocations/{consumer}')
+            self.send_ok('DELETE', f'/allocations/{consumer}')
         self.assertEqual(0, self.used(root))
 
     def check_failures(self, root: str, child: str) -> None:
         """The service reports a rejected value, and stores no truncated or duplicate value."""
         body = {'name': NAME, 'uuid': str(uuid.uuid4())}
-        self.assertEqual(409, self.ask('POST', '/resource_providers', body).status)
+        self.assertEqual(409, self.send('POST', '/resource_providers', body).status)
         generation = self.provider(child)['generation']
         body = {'resource_provider_generation': generation, 'aggregates': ['urn:uuid:' + root]}
         path = f'/resource_providers/{child}/aggregates'
-        self.assertEqual(400, self.ask('PUT', path, body).status)
+        self.assertEqual(400, self.send('PUT', path, body).status)
 
     def remove(self, root: str, child: str) -> None:
-        self.assertEqual(409, self.ask('DELETE', f'/resource_providers/{root}').status)
-        self.sure('DELETE', f'/resource_providers/{child}')
-        self.sure('DELETE', f'/resource_providers/{root}')
+        self.assertEqual(409, self.send('DELETE', f'/resource_providers/{root}').status)
+        self.send_ok('DELETE', f'/resource_providers/{child}')
+        self.send_ok('DELETE', f'/resource_providers/{root}')
         for path in ('/resource_classes/CUSTOM_ONE', '/resource_classes/CUSTOM_TWO'):
-            self.sure('DELETE', path)
+            self.send_ok('DELETE', path)
         for name in TRAITS:
-            self.sure('DELETE', f'/traits/{name}')
-        self.assertEqual([], self.sure('GET', '/resource_providers')['resource_providers'])
+            self.send_ok('DELETE', f'/traits/{name}')
+        self.assertEqual([], self.send_ok('GET', '/resource_providers')['resource_providers'])
         self.audit()
 
     def check_duplicate(self) -> None:
@@ -289,5 +289,5 @@ class ManyModesTest(MysqlTest):
 
 def skip_unless(dialect: str) -> None:
     """Skip the test unless this run has a server with the dialect."""
-    if not arena.on_server() or servers.admin_url().get_dialect().name != dialect:
+    if not testcase.uses_server() or servers.admin_url().get_dialect().name != dialect:
         raise unittest.SkipTest(f'this test needs a server with the dialect {dialect}')

@@ -7,11 +7,11 @@ import uuid
 from placement import db_api
 from placement.db import retry, sessions
 from placement.tests.functional.faults import machines, storm
-from placement.tests.functional.races import arena
-from placement.tests.functional.races.arena import claim
+from placement.tests.functional.races import testcase
+from placement.tests.functional.races.testcase import claim
 
 
-class ServerDiesTest(arena.Arena):
+class ServerDiesTest(testcase.RaceTestCase):
     def setUp(self):
         self.server = machines.DatabaseServer()
         self.addCleanup(self.server.remove)
@@ -24,7 +24,7 @@ class ServerDiesTest(arena.Arena):
         errors = []
 
         def send_claim(number: int, consumer: str) -> int:
-            response = self.ask('PUT', f'/allocations/{consumer}', claim({provider: 1}))
+            response = self.send('PUT', f'/allocations/{consumer}', claim({provider: 1}))
             if response.status != 204:
                 errors.append(response)
             return response.status
@@ -34,7 +34,7 @@ class ServerDiesTest(arena.Arena):
                 running.wait_for(204, 40)
                 self.server.kill()
                 running.wait_for(503, 20)
-                self.assertEqual(503, self.ask('GET', '/resource_classes').status)
+                self.assertEqual(503, self.send('GET', '/resource_classes').status)
                 self.server.start()
                 running.wait_for(204, 40)
 
@@ -48,7 +48,7 @@ class ServerDiesTest(arena.Arena):
         self.audit()
 
 
-class WorkerDiesTest(arena.Arena):
+class WorkerDiesTest(testcase.RaceTestCase):
     """Two workers serve claims; one of them is killed and restarted."""
 
     def setUp(self):
@@ -83,7 +83,7 @@ class WorkerDiesTest(arena.Arena):
         self.audit()
 
 
-class LockedOrClosedTest(arena.Arena):
+class LockedOrClosedTest(testcase.RaceTestCase):
     """Another program locks rows or tables, or a connection is closed."""
 
     def setUp(self):
@@ -98,7 +98,7 @@ class LockedOrClosedTest(arena.Arena):
         super().setUp()
         self.url = db_api.get_placement_engine().url.render_as_string(hide_password=False)
 
-    def assertUnavailable(self, response: arena.Answer) -> None:
+    def assertUnavailable(self, response: testcase.Response) -> None:
         self.assertEqual(503, response.status, response.body)
         self.assertEqual('1', response.headers['Retry-After'])
         self.assertEqual('placement.undefined_code', response.code)
@@ -111,7 +111,7 @@ class LockedOrClosedTest(arena.Arena):
             begin = time.monotonic()
             self.assertUnavailable(put())
             self.assertLess(time.monotonic() - begin, 8)
-            self.assertEqual(200, self.ask('GET', f'/resource_providers/{provider}').status)
+            self.assertEqual(200, self.send('GET', f'/resource_providers/{provider}').status)
             self.audit()
         self.assertEqual(204, put().status)
         self.audit()
@@ -122,7 +122,7 @@ class LockedOrClosedTest(arena.Arena):
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         with mock.patch.object(retry, 'DEADLINE', 20), machines.other_connection(self.url) as conn:
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
-            racing = arena.start(put)
+            racing = testcase.start(put)
             time.sleep(2)
         self.assertEqual(204, racing.result(20).status)
         self.audit()
@@ -136,7 +136,7 @@ class LockedOrClosedTest(arena.Arena):
             else:
                 conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
             self.assertUnavailable(put())
-            self.assertUnavailable(self.ask('GET', f'/resource_providers/{provider}/allocations'))
+            self.assertUnavailable(self.send('GET', f'/resource_providers/{provider}/allocations'))
             if self.engine == 'mariadb':
                 conn.exec_driver_sql('UNLOCK TABLES')
         self.assertEqual(204, put().status)
@@ -145,24 +145,24 @@ class LockedOrClosedTest(arena.Arena):
     def test_a_write_is_retried_if_its_connection_closes_before_commit(self):
         """The transaction has not been committed, so it can be repeated."""
         with self.closed('before_cursor_execute', 'INSERT INTO resource_providers') as closed:
-            response = self.ask('POST', '/resource_providers', {'name': 'host'})
+            response = self.send('POST', '/resource_providers', {'name': 'host'})
         self.assertEqual((200, 1), (response.status, len(closed)))
         self.audit()
 
     def test_a_write_is_not_retried_if_its_connection_closes_during_commit(self):
         """The transaction may have been committed, so it cannot be repeated."""
         with self.closed('commit') as closed:
-            response = self.ask('POST', '/resource_providers', {'name': 'host'})
+            response = self.send('POST', '/resource_providers', {'name': 'host'})
         self.assertUnavailable(response)
         self.assertIn('may or may not', response.detail)
         self.assertEqual(1, len(closed))
-        self.assertEqual(200, self.ask('POST', '/resource_providers', {'name': 'host'}).status)
+        self.assertEqual(200, self.send('POST', '/resource_providers', {'name': 'host'}).status)
 
     def closed(self, moment: str, text: str = ''):
         return machines.closed_once(db_api.get_placement_engine(), self.url, moment, text)
 
 
-class FullPoolTest(arena.Arena):
+class FullPoolTest(testcase.RaceTestCase):
     """The pool has one connection, which is in use."""
 
     options = {'max_pool_size': 1, 'max_overflow': 0, 'pool_timeout': 1}

@@ -13,13 +13,13 @@ from sqlalchemy import event
 from placement import db_api
 from placement.db import sessions
 from placement.tests.functional.faults import machines
-from placement.tests.functional.races import arena
-from placement.tests.functional.races.arena import claim, old_claim
+from placement.tests.functional.races import testcase
+from placement.tests.functional.races.testcase import claim, claim_1_27
 
 
-class SqliteFileTest(arena.Arena):
+class SqliteFileTest(testcase.RaceTestCase):
     def setUp(self):
-        if arena.on_server():
+        if testcase.uses_server():
             self.skipTest('the test runs only on SQLite')
         patch = mock.patch.object(sessions, 'SQLITE_BUSY_MILLISECONDS', 300)
         patch.start()
@@ -30,7 +30,7 @@ class SqliteFileTest(arena.Arena):
         self.connection = f'sqlite:///{self.path}'
         super().setUp()
 
-    def assertUnavailable(self, response: arena.Answer) -> None:
+    def assertUnavailable(self, response: testcase.Response) -> None:
         self.assertEqual(503, response.status, response.body)
         self.assertEqual('1', response.headers['Retry-After'])
         self.assertEqual('placement.undefined_code', response.code)
@@ -44,7 +44,7 @@ class SqliteFileTest(arena.Arena):
             self.assertUnavailable(put())
             self.assertLess(time.monotonic() - begin, 5)
             # With write-ahead logging, a lock does not block reads.
-            self.assertEqual(200, self.ask('GET', f'/resource_providers/{provider}').status)
+            self.assertEqual(200, self.send('GET', f'/resource_providers/{provider}').status)
         self.assertEqual(204, put().status)
         self.audit()
 
@@ -58,8 +58,8 @@ class SqliteFileTest(arena.Arena):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         for _ in range(3):
             for version in ('1.27', '1.39'):
-                body = claim({provider: 1}) if version == '1.39' else old_claim({provider: 1})
-                responses.append(self.ask('PUT', f'/allocations/{uuid.uuid4()}', body, version))
+                body = claim({provider: 1}) if version == '1.39' else claim_1_27({provider: 1})
+                responses.append(self.send('PUT', f'/allocations/{uuid.uuid4()}', body, version))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         for response in responses:
             self.assertUnavailable(response)
@@ -77,9 +77,9 @@ class SqliteFileTest(arena.Arena):
             pages = conn.exec_driver_sql('PRAGMA page_count').scalar_one()
             conn.exec_driver_sql(f'PRAGMA max_page_count = {pages + spare}')
 
-        def put(n: int) -> arena.Answer:
+        def put(n: int) -> testcase.Response:
             body = claim({provider: 1}, project=f'{n}-'.ljust(250, 'x'))
-            return self.ask('PUT', f'/allocations/{uuid.uuid4()}', body)
+            return self.send('PUT', f'/allocations/{uuid.uuid4()}', body)
 
         event.listen(engine, 'begin', limit)
         spare = 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from placement.candidates import paging
 from placement.capacity import MAX_INT
-from placement.tests.functional.races import arena
+from placement.tests.functional.races import testcase
 
 PROVIDERS = 16
 SETTINGS = hypothesis.settings(
@@ -86,7 +86,7 @@ _SELECTED = [
 ]
 
 
-class CapacityTest(arena.Arena):
+class CapacityTest(testcase.RaceTestCase):
     def setUp(self) -> None:
         super().setUp()
         # The first tree has no inventory. If it is the only tree of the first page, the database
@@ -125,13 +125,13 @@ class CapacityTest(arena.Arena):
     def replace(self, own: str, setup: Setup) -> Mapping[str, Any]:
         """Replace the inventory of a provider, and return it as clients read it."""
         path = f'/resource_providers/{own}/inventories'
-        generation = self.sure('GET', path)['resource_provider_generation']
+        generation = self.send_ok('GET', path)['resource_provider_generation']
         body = {
             'resource_provider_generation': generation,
             'inventories': {'VCPU': setup.body()},
         }
-        self.sure('PUT', path, body)
-        shown: Mapping[str, Any] = self.sure('GET', path)['inventories']['VCPU']
+        self.send_ok('PUT', path, body)
+        shown: Mapping[str, Any] = self.send_ok('GET', path)['inventories']['VCPU']
         return shown
 
     @contextlib.contextmanager
@@ -139,12 +139,12 @@ class CapacityTest(arena.Arena):
         """Allocate amounts of providers, which fit, until the context ends."""
         path = f'/allocations/{uuid.uuid4()}'
         if amounts:
-            self.sure('PUT', path, arena.claim(dict(amounts)))
+            self.send_ok('PUT', path, testcase.claim(dict(amounts)))
         try:
             yield
         finally:
             if amounts:
-                self.sure('DELETE', path)
+                self.send_ok('DELETE', path)
 
     def check_amount(
         self, amount: int, shown: Mapping[str, Mapping[str, Any]], used: Mapping[str, int]
@@ -152,11 +152,11 @@ class CapacityTest(arena.Arena):
         """Check the providers of an amount: in lists, and in candidates of both kinds of pages."""
         able = {own for own, inventory in shown.items() if self.fits(amount, inventory, used[own])}
         query = f'resources=VCPU:{amount}'
-        listed = self.sure('GET', f'/resource_providers?{query}')['resource_providers']
+        listed = self.send_ok('GET', f'/resource_providers?{query}')['resource_providers']
         self.assertEqual(able, {provider['uuid'] for provider in listed}, f'list, {query}')
         for first_page in (1, 1000):
             with mock.patch.object(paging, 'FIRST_PAGE', first_page):
-                found = self.sure('GET', f'/allocation_candidates?{query}')
+                found = self.send_ok('GET', f'/allocation_candidates?{query}')
             summaries = found['provider_summaries']
             self.assertEqual(able, set(summaries), f'candidates, page {first_page}, {query}')
             for own in able:
@@ -168,11 +168,11 @@ class CapacityTest(arena.Arena):
 
     def check_claim(self, own: str, amount: int, inventory: Mapping[str, Any], used: int) -> None:
         path = f'/allocations/{uuid.uuid4()}'
-        status = self.ask('PUT', path, arena.claim({own: amount})).status
+        status = self.send('PUT', path, testcase.claim({own: amount})).status
         fits = self.fits(amount, inventory, used)
         self.assertEqual(204 if fits else 409, status, f'{amount} of {inventory}, {used} in use')
         if fits:
-            self.sure('DELETE', path)
+            self.send_ok('DELETE', path)
 
 
 def _bounded(number: float) -> float:

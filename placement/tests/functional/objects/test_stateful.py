@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.tests.functional.races import arena, audit
+from placement.tests.functional.races import audit, testcase
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_STATEFUL')
 FIELDS = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
@@ -136,14 +136,14 @@ class Model:
 class Writes(stateful.RuleBasedStateMachine):
     """Each rule sends one request, and compares its status with the model."""
 
-    def __init__(self, service: arena.Arena):
+    def __init__(self, service: testcase.RaceTestCase):
         super().__init__()
         self.service = service
         self.model = Model()
         self.consumers = [str(uuid.uuid4()) for _ in range(CONSUMERS)]
 
     def expect(self, status: int, method: str, path: str, body: Any = None, **kwargs: Any) -> None:
-        response = self.service.ask(method, path, body, **kwargs)
+        response = self.service.send(method, path, body, **kwargs)
         assert response.status == status, (status, method, path, body, response)
 
     def provider(self, number: int) -> str:
@@ -421,7 +421,7 @@ class Writes(stateful.RuleBasedStateMachine):
         return dict(rows.tuples().all())
 
 
-class StatefulTest(arena.Arena):
+class StatefulTest(testcase.RaceTestCase):
     def test_random_writes(self):
-        self.sure('PUT', '/resource_classes/CUSTOM_STATEFUL')
+        self.send_ok('PUT', '/resource_classes/CUSTOM_STATEFUL')
         stateful.run_state_machine_as_test(lambda: Writes(self), settings=SETTINGS)

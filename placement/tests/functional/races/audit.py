@@ -1,6 +1,6 @@
-"""What has to be true of the database after every storm, written once.
+"""The rules that the data must satisfy after concurrent requests.
 
-It reads all tables and knows nothing of the code that wrote them.
+The audit reads all tables, and uses none of the code that wrote them.
 """
 
 from collections import Counter
@@ -15,23 +15,23 @@ Rows = Sequence[Any]
 
 
 def problems(engine: sa.Engine, may_exceed: bool = False) -> list[str]:
-    """Everything that is wrong with the data in the database, as sentences.
+    """Return a sentence for each rule that the data in the database breaks.
 
-    :param may_exceed: inventories were made smaller than what was in use, which is allowed
+    :param may_exceed: usage may exceed the capacity, because inventories were reduced
     """
     with engine.connect() as conn:
         return problems_of(read(conn), may_exceed)
 
 
 def read(conn: sa.Connection) -> dict[str, Rows]:
-    """All rows by the name of the table."""
+    """Return all rows by the name of the table."""
     return {
         table.name: conn.execute(sa.select(table)).all() for table in models.metadata.sorted_tables
     }
 
 
 def problems_of(tables: Mapping[str, Rows], may_exceed: bool = False) -> list[str]:
-    """Like `problems`, for rows that were read before."""
+    """Like `problems`, for rows that `read` returned."""
     return [
         *_capacities(tables, may_exceed),
         *_consumers(tables),
@@ -50,26 +50,26 @@ def _capacities(tables: Mapping[str, Rows], may_exceed: bool) -> Iterator[str]:
             yield f'allocation {row.id} is of {row.used}'
     for key, count in seen.items():
         if count > 1:
-            yield f'consumer {key[0]} holds class {key[2]} of provider {key[1]} {count} times'
-    stock = {
+            yield f'consumer {key[0]} has {count} rows for class {key[2]} of provider {key[1]}'
+    inventories = {
         (row.resource_provider_id, row.resource_class_id): row for row in tables['inventories']
     }
-    for spot, amount in used.items():
-        if spot not in stock:
-            yield f'{amount} of class {spot[1]} are held of provider {spot[0]}, which has none'
+    for key, amount in used.items():
+        if key not in inventories:
+            yield f'usage of class {key[1]} of provider {key[0]}, which has no inventory of it'
             continue
-        row = stock[spot]
+        row = inventories[key]
         capacity = (row.total - row.reserved) * row.allocation_ratio
         if amount > capacity and not may_exceed:
-            yield f'{amount} are held of provider {spot[0]}, which has {capacity}'
+            yield f'usage {amount} of provider {key[0]} exceeds the capacity {capacity}'
 
 
 def _consumers(tables: Mapping[str, Rows]) -> Iterator[str]:
-    holders = {row.consumer_id for row in tables['allocations']}
-    known = {row.uuid for row in tables['consumers']}
-    for uuid in sorted(holders - known):
-        yield f'allocations of consumer {uuid}, of which there is no record'
-    for uuid in sorted(known - holders):
+    with_allocations = {row.consumer_id for row in tables['allocations']}
+    stored = {row.uuid for row in tables['consumers']}
+    for uuid in sorted(with_allocations - stored):
+        yield f'allocations of consumer {uuid}, which has no row'
+    for uuid in sorted(stored - with_allocations):
         yield f'consumer {uuid} without allocations'
 
 
@@ -111,4 +111,4 @@ def _trees(providers: Rows) -> Iterator[str]:
         if steps > len(providers):
             yield f'provider {row.id} is its own ancestor'
         elif row.root_provider_id != top:
-            yield f'provider {row.id} is in tree {top} and says {row.root_provider_id}'
+            yield f'provider {row.id} is below {top}, but its root is {row.root_provider_id}'

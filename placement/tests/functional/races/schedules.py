@@ -27,15 +27,15 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement.db.sqlalchemy import models
-from placement.tests.functional.races import arena, audit
+from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.races.writers import Request, Start
 
 # How long a request may take before the schedule counts as stuck, in seconds.
-PATIENCE = 60
+TIMEOUT = 60
 # A statement that takes longer than this is looked up among those that wait for a lock.
 _POLL = 0.002
 
-Send = Callable[[Request], arena.Answer]
+Send = Callable[[Request], testcase.Response]
 Tables = Mapping[str, Sequence[Any]]
 
 
@@ -57,7 +57,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ComparableResponse:
     """What a client sees of a response, without what differs from run to run."""
 
     status: int
@@ -71,7 +71,7 @@ class Outcome:
     :param problems: rules of the data that the state breaks
     """
 
-    responses: tuple[Response, ...]
+    responses: tuple[ComparableResponse, ...]
     state: Mapping[str, Any]
     problems: frozenset[str]
 
@@ -158,7 +158,7 @@ class Scheduler:
             event.listen(self._engine, name, listener)
         self._engine.dispose()  # so that all connections are set up
         with futures.ThreadPoolExecutor(2) as self._pool, self._server.connected():
-            # Every run reads all rows, and needs none of the standard ones but VCPU.
+            # Every run reads all rows, and needs only VCPU of the standard rows.
             self._server.execute('DELETE FROM traits; DELETE FROM resource_classes WHERE id <> 0')
             try:
                 yield self
@@ -195,20 +195,20 @@ class Scheduler:
         paused, other = _Client(schedule.boundary), _Client()
         first = self._pool.submit(self._send_all, paused, [schedule.paused])
         try:
-            paused.has_stopped.wait(PATIENCE)
+            paused.has_stopped.wait(TIMEOUT)
             if len(paused.statements) != schedule.boundary:
                 raise AssertionError(f'{schedule}: there is no such statement')
             second = self._pool.submit(self._send_all, other, schedule.others)
             has_waited = self._wait(schedule, other)
         finally:
             paused.may_continue.set()
-        answers = first.result(PATIENCE) + second.result(PATIENCE)
+        responses = first.result(TIMEOUT) + second.result(TIMEOUT)
         statement = paused.statements[schedule.boundary - 1]
-        return Run(self._outcome(schedule.start, answers), statement, has_waited)
+        return Run(self._outcome(schedule.start, responses), statement, has_waited)
 
     def _wait(self, schedule: Schedule, other: _Client) -> bool:
         """Wait until the other requests are finished (False) or wait for a lock (True)."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not other.has_stopped.wait(_POLL):
             if self._waits_for_lock(other):
                 return True
@@ -230,11 +230,11 @@ class Scheduler:
         if key not in self._lengths:
             self._reset(start)
             client = _Client()
-            self._pool.submit(self._send_all, client, [request]).result(PATIENCE)
+            self._pool.submit(self._send_all, client, [request]).result(TIMEOUT)
             self._lengths[key] = len(client.statements)
         return self._lengths[key]
 
-    def _send_all(self, client: _Client, requests: Sequence[Request]) -> list[arena.Answer]:
+    def _send_all(self, client: _Client, requests: Sequence[Request]) -> list[testcase.Response]:
         self._clients[threading.get_ident()] = client
         try:
             return [self._send(request) for request in requests]
@@ -264,7 +264,7 @@ class Scheduler:
         client.statements.append(statement)
         if len(client.statements) == client.boundary:
             client.has_stopped.set()
-            client.may_continue.wait(PATIENCE)
+            client.may_continue.wait(TIMEOUT)
 
     # States
 
@@ -273,18 +273,21 @@ class Scheduler:
             self._scripts[start] = _script(start, self._engine.dialect)
         self._server.execute(self._scripts[start])
 
-    def _outcome(self, start: Start, answers: Sequence[arena.Answer]) -> Outcome:
-        # Without a row of the consumer nothing locks its allocations. A claim that is refused in
-        # any order may name in the error an amount that includes allocations of a moment before.
+    def _outcome(self, start: Start, responses: Sequence[testcase.Response]) -> Outcome:
+        # Without a row of the consumer nothing locks its allocations. A claim that is rejected in
+        # any order may name in the error an amount that includes earlier allocations.
         ignored = {'request_id'} if start.c_is_recorded else {'request_id', 'detail'}
         tables = self._server.read()
         return Outcome(
-            tuple(Response(answer.status, _comparable(answer.body, ignored)) for answer in answers),
+            tuple(
+                ComparableResponse(response.status, _comparable(response.body, ignored))
+                for response in responses
+            ),
             _state(tables),
             frozenset(audit.problems_of(tables)),
         )
 
-    # Judgement
+    # Comparison
 
     def _reasons(self, schedule: Schedule, outcome: Outcome) -> Iterator[str]:
         for response in outcome.responses:
@@ -312,13 +315,13 @@ class Scheduler:
         for place in range(len(others) + 1):
             requests = (*others[:place], schedule.paused, *others[place:])
             found = self.serial(schedule.start, requests)
-            answers = list(found.responses)
-            own = answers.pop(place)
-            yield Outcome((own, *answers), found.state, found.problems)
+            responses = list(found.responses)
+            own = responses.pop(place)
+            yield Outcome((own, *responses), found.state, found.problems)
 
 
 class _Server:
-    """A second way to the database, and what differs between the database servers."""
+    """Another connection to the database, and the differences between the database servers."""
 
     connect_args: Mapping[str, Any] = {}
 
@@ -507,7 +510,7 @@ def _state(tables: Tables) -> dict[str, Any]:
 
 
 def _differences(outcome: Outcome, reference: Outcome) -> str:
-    """The responses, and the rows that another outcome has not."""
+    """The responses, and the rows that only this outcome has."""
     parts = [f'{response.status} {response.body or ""}'.strip() for response in outcome.responses]
     for name, rows in outcome.state.items():
         own = [row for row in rows if row not in reference.state[name]]

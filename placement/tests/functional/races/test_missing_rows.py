@@ -1,4 +1,4 @@
-"""Requests that meet rows which a lock cannot protect, because they do not exist."""
+"""Requests about rows that do not exist, so that no lock protects them."""
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
@@ -12,21 +12,23 @@ from placement import db_api
 from placement.claims import owner
 from placement.db.sqlalchemy import models
 from placement.objects import tree
-from placement.tests.functional.races import arena
-from placement.tests.functional.races.arena import claim, old_claim, stock
+from placement.tests.functional.races import testcase
+from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
 
 
-class MissingRowsTest(arena.Arena):
+class MissingRowsTest(testcase.RaceTestCase):
     """`during` sends requests while another request is between two statements."""
 
     def setUp(self):
-        if not arena.on_server():
-            self.skipTest('on SQLite a writer is alone from its first statement')
+        if not testcase.uses_server():
+            self.skipTest('on SQLite a writer has the lock from its first statement')
         super().setUp()
 
-    def during(self, module: Any, name: str, calls: Sequence[arena.Call]) -> list[arena.Answer]:
+    def during(
+        self, module: Any, name: str, calls: Sequence[testcase.Call]
+    ) -> list[testcase.Response]:
         """Send requests, one after the other, after the first call of a function."""
-        answers: list[arena.Answer] = []
+        responses: list[testcase.Response] = []
         original: Callable[..., Any] = getattr(module, name)
         done: list[bool] = []
 
@@ -34,71 +36,71 @@ class MissingRowsTest(arena.Arena):
             result = original(*args, **kwargs)
             if not done:
                 done.append(True)
-                answers.extend(arena.start(call).result(60) for call in calls)
+                responses.extend(testcase.start(call).result(60) for call in calls)
             return result
 
         patch = mock.patch.object(module, name, interrupted)
         patch.start()
         self.addCleanup(patch.stop)
-        return answers
+        return responses
 
-    def forget(self, table: sa.Table, column: str, value: object) -> None:
-        """Delete rows behind the back of the service."""
+    def delete_row(self, table: sa.Table, column: str, value: object) -> None:
+        """Delete rows without the service."""
         rows = sa.delete(table).where(table.c[column] == value)
         db_api.write(lambda conn: conn.execute(rows))
 
     def consumer_without_row(self, provider: str, amount: int) -> str:
         consumer = str(uuid.uuid4())
-        self.sure('PUT', f'/allocations/{consumer}', claim({provider: amount}))
-        self.forget(models.consumers, 'uuid', consumer)
+        self.send_ok('PUT', f'/allocations/{consumer}', claim({provider: amount}))
+        self.delete_row(models.consumers, 'uuid', consumer)
         return consumer
 
-    def release_and_claim(self, consumer: str, provider: str, amount: int) -> list[arena.Call]:
-        """What a consumer has is released, and another one takes it."""
+    def release_and_claim(self, consumer: str, provider: str, amount: int) -> list[testcase.Call]:
+        """Release the allocations of a consumer, and claim the same amount for another one."""
         return [
             self.call('DELETE', f'/allocations/{consumer}'),
             self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: amount})),
         ]
 
-    def test_replacing_what_is_released_meanwhile(self):
-        """Nothing is granted on the strength of allocations that another request releases."""
+    def test_allocations_are_released_while_they_are_replaced(self):
+        """A claim is not granted if it depends on allocations that another request released."""
         for method in ('PUT', 'POST'):
             with self.subTest(method=method):
                 provider = self.make_provider({'VCPU': 10})
                 consumer = self.consumer_without_row(provider, 8)
                 calls = self.release_and_claim(consumer, provider, 8)
-                answers = self.during(owner, 'ensure', calls)
+                responses = self.during(owner, 'ensure', calls)
                 body = claim({provider: 10})
                 path = f'/allocations/{consumer}'
                 if method == 'POST':
                     path, body = '/allocations', {consumer: body}
-                self.assertEqual(409, self.ask(method, path, body).status)
-                self.assertEqual([204, 204], [answer.status for answer in answers])
+                self.assertEqual(409, self.send(method, path, body).status)
+                self.assertEqual([204, 204], [response.status for response in responses])
                 self.assertEqual(8, self.used(provider))
                 self.audit()
 
-    def test_reshaping_what_is_released_meanwhile(self):
+    def test_allocations_are_released_while_they_are_reshaped(self):
         provider = self.make_provider({'VCPU': 10})
         consumer = self.consumer_without_row(provider, 8)
-        answers = self.during(owner, 'ensure', self.release_and_claim(consumer, provider, 8))
+        responses = self.during(owner, 'ensure', self.release_and_claim(consumer, provider, 8))
         generation = self.provider(provider)['generation']
         body = {
-            'inventories': {provider: stock({'VCPU': 10}, generation + 1)},
+            'inventories': {provider: inventories_of({'VCPU': 10}, generation + 1)},
             'allocations': {consumer: claim({provider: 10})},
         }
-        self.assertEqual(409, self.ask('POST', '/reshaper', body).status)
-        self.assertEqual([204, 204], [answer.status for answer in answers])
+        self.assertEqual(409, self.send('POST', '/reshaper', body).status)
+        self.assertEqual([204, 204], [response.status for response in responses])
         self.assertEqual(8, self.used(provider))
         self.audit()
 
-    def test_emptying_what_is_replaced_meanwhile(self):
+    def test_allocations_are_replaced_while_they_are_emptied(self):
         """The allocations that are deleted are those that were read, not as many others."""
         provider = self.make_provider({'VCPU': 10})
         consumer = self.consumer_without_row(provider, 8)
         path = f'/allocations/{consumer}'
-        answers = self.during(owner, 'ensure', [self.call('PUT', path, claim({provider: 3}))])
-        self.assertEqual(409, self.ask('PUT', path, claim({})).status)
-        self.assertEqual([204], [answer.status for answer in answers])
+        responses = self.during(owner, 'ensure', [self.call('PUT', path, claim({provider: 3}))])
+        self.assertEqual(409, self.send('PUT', path, claim({})).status)
+        self.assertEqual([204], [response.status for response in responses])
         self.assertEqual(3, self.used(provider))
         self.audit()
 
@@ -106,28 +108,28 @@ class MissingRowsTest(arena.Arena):
         provider = self.make_provider({'VCPU': 10})
         consumer = self.consumer_without_row(provider, 8)
         path = f'/allocations/{consumer}'
-        answers = self.during(
-            owner, 'ensure', [self.call('PUT', path, old_claim({provider: 3}), '1.27')]
+        responses = self.during(
+            owner, 'ensure', [self.call('PUT', path, claim_1_27({provider: 3}), '1.27')]
         )
-        self.sure('PUT', path, old_claim({provider: 2}), '1.27')
-        self.assertEqual([204], [answer.status for answer in answers])
+        self.send_ok('PUT', path, claim_1_27({provider: 2}), '1.27')
+        self.assertEqual([204], [response.status for response in responses])
         self.assertEqual(2, self.used(provider))
         self.audit()
 
     def test_allocations_of_a_class_without_row(self):
-        """They have no capacity to return, and are deleted with the others."""
-        name = 'CUSTOM_GONE'
-        self.sure('PUT', f'/resource_classes/{name}')
+        """They are part of no usage, and are deleted with the others."""
+        name = 'CUSTOM_DELETED'
+        self.send_ok('PUT', f'/resource_classes/{name}')
         provider = self.make_provider({'VCPU': 10, name: 10})
         consumer = str(uuid.uuid4())
         body = claim({provider: 1})
         body['allocations'][provider]['resources'][name] = 1
-        self.sure('PUT', f'/allocations/{consumer}', body)
-        self.forget(models.resource_classes, 'name', name)
-        self.sure('PUT', f'/allocations/{consumer}', claim({provider: 4}, 1))
-        held = models.allocations
+        self.send_ok('PUT', f'/allocations/{consumer}', body)
+        self.delete_row(models.resource_classes, 'name', name)
+        self.send_ok('PUT', f'/allocations/{consumer}', claim({provider: 4}, 1))
+        allocations = models.allocations
         with db_api.reader() as conn:
-            self.assertEqual([4], conn.scalars(sa.select(held.c.used)).all())
+            self.assertEqual([4], conn.scalars(sa.select(allocations.c.used)).all())
 
     def test_two_moves_below_a_root_without_root(self):
         """The root is locked although its own root is NULL: together the moves make a loop."""
@@ -145,14 +147,16 @@ class MissingRowsTest(arena.Arena):
             )
             for branch, leaf in zip(branches, reversed(leaves), strict=True)
         )
-        racing: list[futures.Future[arena.Answer]] = []
+        racing: list[futures.Future[testcase.Response]] = []
         subtree = tree.subtree
 
         def interrupted(*args: Any) -> frozenset[int]:
             result = subtree(*args)
             if not racing:
-                racing.append(arena.start(second))
-                futures.wait(racing, 2)  # it waits for the lock of the root, until we commit
+                racing.append(testcase.start(second))
+                futures.wait(
+                    racing, 2
+                )  # It waits for the lock of the root until this transaction ends.
             return result
 
         with mock.patch.object(tree, 'subtree', interrupted):
@@ -160,7 +164,7 @@ class MissingRowsTest(arena.Arena):
         self.assertEqual([200, 400], statuses)
 
 
-class ProviderWithoutRootTest(arena.Arena):
+class ProviderWithoutRootTest(testcase.RaceTestCase):
     """A provider whose root is NULL, between providers of a tree."""
 
     def setUp(self):
@@ -173,14 +177,14 @@ class ProviderWithoutRootTest(arena.Arena):
         change = sa.update(table).where(table.c.uuid == middle).values(root_provider_id=None)
         db_api.write(lambda conn: conn.execute(change))
 
-    def move(self, provider: str, parent: str) -> arena.Answer:
+    def move(self, provider: str, parent: str) -> testcase.Response:
         body = {'name': f'moved-{provider}', 'parent_provider_uuid': parent}
-        return self.ask('PUT', f'/resource_providers/{provider}', body)
+        return self.send('PUT', f'/resource_providers/{provider}', body)
 
     def test_no_loop_through_it(self):
         self.assertEqual(400, self.move(self.top, self.leaf).status)
 
-    def test_what_is_below_it_moves_too(self):
+    def test_its_descendants_move_too(self):
         other = self.make_provider()
         self.assertEqual(200, self.move(self.top, other).status)
         self.assertEqual(other, self.provider(self.leaf)['root_provider_uuid'])

@@ -1,7 +1,7 @@
-"""A read of several statements, with a write between each two of them.
+"""A read of several statements, with a concurrent write between each two of them.
 
 The response must be one that the service gives before the write, after it, or between two requests
-of the write. The test decides when the write happens; nothing is left to chance.
+of the write. The test decides when the write happens; no race decides it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.tests.functional.races import arena
+from placement.tests.functional.races import testcase
 
 # Names in paths and bodies stand for uuids, new ones for each run.
 _NAMES = ('root', 'child', 'grandchild', 'other', 'consumer', 'aggregate')
@@ -62,10 +62,10 @@ _MOVE_TREE: tuple[_Write, ...] = (
 
 
 class _Reads:
-    """The tests, for an arena."""
+    """The tests, for a test case that sends requests."""
 
-    ask: Callable[..., arena.Answer]
-    sure: Callable[..., Any]
+    send: Callable[..., testcase.Response]
+    send_ok: Callable[..., Any]
 
     def test_tree_is_deleted_during_a_read(self) -> None:
         self._check_all(_DELETE_TREE)
@@ -74,7 +74,7 @@ class _Reads:
         self._check_all(_MOVE_TREE)
 
     def _check_all(self, writes: Sequence[_Write]) -> None:
-        self.sure('PUT', '/traits/CUSTOM_READ')
+        self.send_ok('PUT', '/traits/CUSTOM_READ')
         checked = 0
         for path in _READS:
             allowed, statements = self._responses_over_time(path, writes)
@@ -122,7 +122,7 @@ class _Reads:
             self._write(('POST', '/resource_providers', body), world)
         for name in ('child', 'grandchild'):
             self._furnish(name, world)
-        body = arena.claim({})
+        body = testcase.claim({})
         body['allocations'] = {world['child']: {'resources': {'VGPU': 1}}}
         self._write(('PUT', '/allocations/{consumer}', body), world)
         return world
@@ -131,7 +131,7 @@ class _Reads:
         path = f'/resource_providers/{{{name}}}'
         generation = 'resource_provider_generation'
         for kind, body in (
-            ('inventories', arena.stock({'VGPU': 4, 'PGPU': 1}, 0)),
+            ('inventories', testcase.inventories_of({'VGPU': 4, 'PGPU': 1}, 0)),
             ('traits', {'traits': ['CUSTOM_READ'], generation: 1}),
             ('aggregates', {'aggregates': ['{aggregate}'], generation: 2}),
         ):
@@ -139,27 +139,27 @@ class _Reads:
 
     def _write(self, write: _Write, world: dict[str, str]) -> None:
         method, path, body = write
-        self.sure(method, path.format(**world), body and json.loads(_named(body, world)))
+        self.send_ok(method, path.format(**world), body and json.loads(_named(body, world)))
 
     def _response(self, path: str, world: dict[str, str]) -> Any:
         """The body of a response, with names in place of uuids; of an error, the status."""
-        answer = self.ask('GET', path.format(**world))
-        if answer.status != 200:
-            return answer.status
-        text = json.dumps(answer.body)
+        response = self.send('GET', path.format(**world))
+        if response.status != 200:
+            return response.status
+        text = json.dumps(response.body)
         for name, own in world.items():
             text = text.replace(own, name)
         return _in_order(json.loads(text))
 
 
-class ReadsTest(_Reads, arena.Arena):
+class ReadsTest(_Reads, testcase.RaceTestCase):
     def setUp(self) -> None:
-        if not arena.on_server():
+        if not testcase.uses_server():
             self.skipTest('all threads share the one connection of a database in memory')
         super().setUp()
 
 
-class ReadsOnSqliteFileTest(_Reads, arena.OnSqliteFile):
+class ReadsOnSqliteFileTest(_Reads, testcase.SqliteFileTestCase):
     pass
 
 

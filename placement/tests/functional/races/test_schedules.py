@@ -15,7 +15,7 @@ from sqlalchemy import event
 from placement import db_api, handler
 from placement.db.sqlalchemy import models
 from placement.objects import generation
-from placement.tests.functional.races import arena, schedules, writers
+from placement.tests.functional.races import schedules, testcase, writers
 from placement.tests.functional.races.schedules import Report, Schedule
 from placement.tests.functional.races.writers import Request, Start
 
@@ -62,22 +62,22 @@ class CatalogueTest(base.BaseTestCase):
         self.assertEqual(set(requests), {other for _, other in pairs})
 
 
-class WithScheduler(arena.Arena):
+class WithScheduler(testcase.RaceTestCase):
     """Gives each test a scheduler."""
 
     def setUp(self):
-        if not arena.on_server():
-            self.skipTest('on SQLite a writer is alone from its first statement')
+        if not testcase.uses_server():
+            self.skipTest('on SQLite a writer has the lock from its first statement')
         super().setUp()
         # Formatting the records of so many requests takes a quarter of the time.
         self.addCleanup(logging.disable, logging.NOTSET)
         logging.disable(logging.INFO)
-        context = schedules.Scheduler(db_api.get_placement_engine(), self.send).opened()
+        context = schedules.Scheduler(db_api.get_placement_engine(), self.send_request).opened()
         self.scheduler = context.__enter__()
         self.addCleanup(context.__exit__, None, None, None)
 
-    def send(self, request: Request) -> arena.Answer:
-        return self.ask(request.method, request.path, request.body, request.version)
+    def send_request(self, request: Request) -> testcase.Response:
+        return self.send(request.method, request.path, request.body, request.version)
 
 
 class SchedulesTest(WithScheduler):
@@ -169,8 +169,8 @@ class SchedulerTest(WithScheduler):
             [False] * lock + [True] * (len(runs) - lock), [run.has_waited for run in runs]
         )
         for number, run in enumerate(runs):
-            answered = [response.status for response in run.outcome.responses]
-            self.assertEqual([409, 204] if number < lock else [204, 409], answered)
+            statuses = [response.status for response in run.outcome.responses]
+            self.assertEqual([409, 204] if number < lock else [204, 409], statuses)
 
     def test_claims_without_locks_and_generations_are_found(self):
         """Both guards have to be removed: each is enough on one server."""

@@ -1,4 +1,4 @@
-"""Where clients race: a service, and threads that call its application at the same moment."""
+"""A test case that sends concurrent requests from several threads to a service."""
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
@@ -27,8 +27,8 @@ CLIENTS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the service answered."""
+class Response:
+    """A response of the service."""
 
     status: int
     body: Any
@@ -36,22 +36,25 @@ class Answer:
 
     @property
     def code(self) -> str | None:
-        """The error code, of an error."""
+        """The error code of an error, otherwise None."""
         return self.body['errors'][0].get('code') if self.status >= 400 else None
 
     @property
     def detail(self) -> str:
-        """The sentence of an error, nothing otherwise."""
+        """The detail of an error, otherwise an empty string."""
         return str(self.body['errors'][0]['detail']) if self.status >= 400 else ''
 
 
-Call = Callable[[], Answer]
+Call = Callable[[], Response]
 
 
-class Arena(base.BaseTestCase):
-    """Gives each test an empty service; `race` is for many clients, `ask` for one."""
+class RaceTestCase(base.BaseTestCase):
+    """Creates an empty service for each test.
 
-    # A database URL of its own, instead of the engine of the run.
+    `send` sends one request, `race` sends many from concurrent clients.
+    """
+
+    # The database URL, if the test does not use the engine of the test run.
     connection: str | None = None
     options: dict[str, Any] = {}
 
@@ -66,7 +69,7 @@ class Arena(base.BaseTestCase):
         service = PlacementFixture(conf_fixture=config, use_intercept=False, register_opts=False)
         self.useFixture(service)
         self.application = deploy.loadapp(config.conf)
-        # Threads change places often, also between two statements.
+        # Switch threads often, also between two statements.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0005)
 
@@ -74,8 +77,8 @@ class Arena(base.BaseTestCase):
     def engine_name(self) -> str:
         return db_api.get_placement_engine().dialect.name
 
-    def ask(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Answer:
-        """Send one request and give the answer, whatever it is."""
+    def send(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Response:
+        """Send one request and return the response."""
         request = webob.Request.blank(
             path,
             method=method,
@@ -90,23 +93,23 @@ class Arena(base.BaseTestCase):
             request.body = json.dumps(body).encode()
         response = request.get_response(self.application)
         document = json.loads(response.body) if response.body else None
-        return Answer(response.status_int, document, dict(response.headers))
+        return Response(response.status_int, document, dict(response.headers))
 
-    def sure(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
-        """Send a request that has to succeed, and give the body of the answer."""
-        answer = self.ask(method, path, body, version)
-        self.assertLess(answer.status, 300, f'{method} {path}: {answer.body}')
-        return answer.body
+    def send_ok(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+        """Send a request, require that it succeeds, and return the body of the response."""
+        response = self.send(method, path, body, version)
+        self.assertLess(response.status, 300, f'{method} {path}: {response.body}')
+        return response.body
 
-    def race(self, calls: Sequence[Call], clients: int = CLIENTS) -> list[Answer]:
-        """Make all calls from several threads that start together; give the answers in order.
+    def race(self, calls: Sequence[Call], clients: int = CLIENTS) -> list[Response]:
+        """Make the calls from several threads that start together; return the responses in order.
 
-        Whatever is raced for: nobody is told 500 or 503, and the data is sound afterwards.
+        No response is 500 or 503, and afterwards the data breaks no rule.
         """
         start = threading.Barrier(min(clients, len(calls)))
         first = threading.local()
 
-        def make(call: Call) -> Answer:
+        def make(call: Call) -> Response:
             if not getattr(first, 'done', False):
                 first.done = True
                 with contextlib.suppress(threading.BrokenBarrierError):
@@ -114,42 +117,44 @@ class Arena(base.BaseTestCase):
             return call()
 
         with futures.ThreadPoolExecutor(start.parties) as pool:
-            answers = list(pool.map(make, calls))
-        for answer in answers:
-            self.assertLess(answer.status, 500, answer.body)
+            responses = list(pool.map(make, calls))
+        for response in responses:
+            self.assertLess(response.status, 500, response.body)
         self.audit()
-        return answers
+        return responses
 
     def audit(self, may_exceed: bool = False) -> None:
-        """Fail when the data breaks a rule."""
+        """Fail if the data breaks a rule."""
         self.assertEqual([], audit.problems(db_api.get_placement_engine(), may_exceed))
 
     def call(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Call:
-        """A request to be sent later."""
-        return lambda: self.ask(method, path, body, version)
+        """Return a function that sends a request."""
+        return lambda: self.send(method, path, body, version)
 
     def make_provider(
         self, inventory: dict[str, int] | None = None, parent: str | None = None
     ) -> str:
-        """Make a provider with these totals, and give its uuid."""
+        """Create a provider with an inventory of these totals, and return its UUID."""
         own = str(uuid.uuid4())
         body = {'name': f'provider-{own}', 'uuid': own}
         if parent:
             body['parent_provider_uuid'] = parent
-        self.sure('POST', '/resource_providers', body)
+        self.send_ok('POST', '/resource_providers', body)
         if inventory:
-            self.sure('PUT', f'/resource_providers/{own}/inventories', stock(inventory, 0))
+            self.send_ok(
+                'PUT', f'/resource_providers/{own}/inventories', inventories_of(inventory, 0)
+            )
         return own
 
     def provider(self, own: str) -> Any:
-        return self.sure('GET', f'/resource_providers/{own}')
+        return self.send_ok('GET', f'/resource_providers/{own}')
 
     def used(self, provider: str, name: str = 'VCPU') -> int:
-        usages = self.sure('GET', f'/resource_providers/{provider}/usages')['usages']
+        usages = self.send_ok('GET', f'/resource_providers/{provider}/usages')['usages']
         return int(usages.get(name, 0))
 
 
-def stock(totals: dict[str, int], generation: int) -> dict[str, Any]:
+def inventories_of(totals: dict[str, int], generation: int) -> dict[str, Any]:
     """The body of PUT /resource_providers/{uuid}/inventories."""
     return {
         'resource_provider_generation': generation,
@@ -170,33 +175,33 @@ def claim(
     }
 
 
-def old_claim(shares: dict[str, int]) -> dict[str, Any]:
-    """The same for microversions before 1.28, which know no consumer generation."""
+def claim_1_27(shares: dict[str, int]) -> dict[str, Any]:
+    """The same for microversions before 1.28, without a consumer generation."""
     body = claim(shares)
     return {key: body[key] for key in ('allocations', 'project_id', 'user_id')}
 
 
-class OnSqliteFile(Arena):
-    """A database file instead, where threads do not take turns by themselves."""
+class SqliteFileTestCase(RaceTestCase):
+    """Uses a database file, whose connections are not serialized by the service."""
 
     options = {'sqlite_synchronous': False}
 
     def setUp(self) -> None:
-        if on_server():
-            self.skipTest('this run is about a database server')
+        if uses_server():
+            self.skipTest('this run is on a database server')
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.connection = f'sqlite:///{folder.name}/placement.db'
         super().setUp()
 
 
-def on_server() -> bool:
+def uses_server() -> bool:
     """Whether this run has a database server."""
     return servers.ADMIN_URL in os.environ
 
 
-def start(call: Call) -> 'futures.Future[Answer]':
-    """Make a call in a thread of its own."""
+def start(call: Call) -> 'futures.Future[Response]':
+    """Make a call in another thread."""
     pool = futures.ThreadPoolExecutor(1)
     racing = pool.submit(call)
     pool.shutdown(wait=False)

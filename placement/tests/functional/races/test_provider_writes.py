@@ -1,52 +1,57 @@
-"""Many clients change providers, trees, inventories, traits, aggregates and classes at once."""
+"""Concurrent changes of providers, trees, inventories, traits, aggregates and classes."""
 
 from collections import Counter
 import uuid
 
 from placement import errors
-from placement.tests.functional.races import arena
-from placement.tests.functional.races.arena import claim, stock
+from placement.tests.functional.races import testcase
+from placement.tests.functional.races.testcase import claim, inventories_of
 
 ROUNDS = 6
 
 
-class StructureTest(arena.Arena):
-    def statuses(self, answers: list[arena.Answer]) -> Counter[int]:
-        return Counter(answer.status for answer in answers)
+class ProviderWritesTest(testcase.RaceTestCase):
+    def statuses(self, responses: list[testcase.Response]) -> Counter[int]:
+        return Counter(response.status for response in responses)
 
     # Inventories and classes
 
-    def test_first_inventories_beside_the_deletion_of_the_class(self):
+    def test_first_inventories_and_deletion_of_their_class(self):
         for n in range(ROUNDS):
-            name = f'CUSTOM_GOES_{n}'
-            self.sure('POST', '/resource_classes', {'name': name})
+            name = f'CUSTOM_DELETED_{n}'
+            self.send_ok('POST', '/resource_classes', {'name': name})
             providers = [self.make_provider({'VCPU': 4}) for _ in range(4)]
             calls = [
-                self.call('PUT', f'/resource_providers/{rp}/inventories', stock({name: 1}, 1))
+                self.call(
+                    'PUT', f'/resource_providers/{rp}/inventories', inventories_of({name: 1}, 1)
+                )
                 for rp in providers
             ]
             calls.insert(n % 4, self.call('DELETE', f'/resource_classes/{name}'))
-            answers = self.race(calls)
-            deleted = answers.pop(n % 4)
+            responses = self.race(calls)
+            deleted = responses.pop(n % 4)
             if deleted.status == 204:
-                self.assertLessEqual(self.statuses(answers).keys(), {400})
+                self.assertLessEqual(self.statuses(responses).keys(), {400})
             else:
                 self.assertEqual(409, deleted.status)
-                self.assertIn(200, self.statuses(answers))
+                self.assertIn(200, self.statuses(responses))
 
-    def test_one_generation_of_a_provider_is_good_once(self):
+    def test_a_provider_generation_is_accepted_once(self):
         provider = self.make_provider({'VCPU': 4})
         own = f'/resource_providers/{provider}'
         calls = [
-            self.call('PUT', f'{own}/inventories', stock({'VCPU': n}, 1)) for n in range(1, 13)
+            self.call('PUT', f'{own}/inventories', inventories_of({'VCPU': n}, 1))
+            for n in range(1, 13)
         ]
-        answers = self.race(calls)
-        self.assertEqual({200: 1, 409: 11}, self.statuses(answers))
-        self.assertEqual({None, errors.CONCURRENT_UPDATE}, {answer.code for answer in answers})
-        total = self.sure('GET', f'{own}/inventories')['inventories']['VCPU']['total']
-        self.assertEqual([answer.status for answer in answers].index(200) + 1, total)
+        responses = self.race(calls)
+        self.assertEqual({200: 1, 409: 11}, self.statuses(responses))
+        self.assertEqual(
+            {None, errors.CONCURRENT_UPDATE}, {response.code for response in responses}
+        )
+        total = self.send_ok('GET', f'{own}/inventories')['inventories']['VCPU']['total']
+        self.assertEqual([response.status for response in responses].index(200) + 1, total)
 
-    def test_inventory_goes_while_it_is_claimed(self):
+    def test_inventory_is_deleted_while_it_is_claimed(self):
         for n in range(ROUNDS):
             provider = self.make_provider({'VCPU': 10, 'MEMORY_MB': 10})
             calls = [
@@ -55,51 +60,51 @@ class StructureTest(arena.Arena):
             ]
             path = f'/resource_providers/{provider}/inventories' + '/VCPU' * (n % 2)
             calls.insert(3, self.call('DELETE', path))
-            answers = self.race(calls)
-            deleted = answers.pop(3)
+            responses = self.race(calls)
+            deleted = responses.pop(3)
             if deleted.status == 204:
-                self.assertEqual({409: 6}, self.statuses(answers))
+                self.assertEqual({409: 6}, self.statuses(responses))
             else:
                 self.assertEqual(409, deleted.status)
-                self.assertEqual({204: 6}, self.statuses(answers))
+                self.assertEqual({204: 6}, self.statuses(responses))
 
-    def test_one_class_of_many_clients(self):
+    def test_one_client_creates_a_class(self):
         body = {'name': 'CUSTOM_ONE'}
-        answers = self.race([self.call('POST', '/resource_classes', body) for _ in range(16)])
-        self.assertEqual({201: 1, 409: 15}, self.statuses(answers))
-        answers = self.race([self.call('PUT', '/resource_classes/CUSTOM_TWO') for _ in range(16)])
-        self.assertEqual({201: 1, 204: 15}, self.statuses(answers))
+        responses = self.race([self.call('POST', '/resource_classes', body) for _ in range(16)])
+        self.assertEqual({201: 1, 409: 15}, self.statuses(responses))
+        responses = self.race([self.call('PUT', '/resource_classes/CUSTOM_TWO') for _ in range(16)])
+        self.assertEqual({201: 1, 204: 15}, self.statuses(responses))
 
-    def test_many_classes_of_many_clients(self):
+    def test_classes_are_created_and_deleted(self):
         calls = [self.call('PUT', f'/resource_classes/CUSTOM_{n}') for n in range(20)]
         calls += [self.call('DELETE', f'/resource_classes/CUSTOM_{n}') for n in range(0, 20, 5)]
-        answers = self.race(calls)
-        self.assertEqual({201: 20}, self.statuses(answers[:20]))
-        self.assertLessEqual(self.statuses(answers[20:]).keys(), {204, 404})
+        responses = self.race(calls)
+        self.assertEqual({201: 20}, self.statuses(responses[:20]))
+        self.assertLessEqual(self.statuses(responses[20:]).keys(), {204, 404})
 
     # Traits
 
-    def test_one_trait_of_many_clients(self):
-        answers = self.race([self.call('PUT', '/traits/CUSTOM_ONE') for _ in range(16)])
-        self.assertEqual({201: 1, 204: 15}, self.statuses(answers))
+    def test_one_client_creates_a_trait(self):
+        responses = self.race([self.call('PUT', '/traits/CUSTOM_ONE') for _ in range(16)])
+        self.assertEqual({201: 1, 204: 15}, self.statuses(responses))
 
-    def test_traits_go_while_they_are_given(self):
+    def test_traits_are_deleted_while_they_are_set(self):
         for n in range(ROUNDS):
-            name = f'CUSTOM_GOES_{n}'
-            self.sure('PUT', f'/traits/{name}')
+            name = f'CUSTOM_DELETED_{n}'
+            self.send_ok('PUT', f'/traits/{name}')
             body = {'resource_provider_generation': 0, 'traits': [name]}
             calls = [
                 self.call('PUT', f'/resource_providers/{self.make_provider()}/traits', body)
                 for _ in range(4)
             ]
             calls.insert(n % 4, self.call('DELETE', f'/traits/{name}'))
-            answers = self.race(calls)
-            deleted = answers.pop(n % 4)
+            responses = self.race(calls)
+            deleted = responses.pop(n % 4)
             if deleted.status == 204:
-                self.assertEqual({400: 4}, self.statuses(answers))
+                self.assertEqual({400: 4}, self.statuses(responses))
             else:
                 self.assertEqual(409, deleted.status)
-                self.assertEqual({200: 4}, self.statuses(answers))
+                self.assertEqual({200: 4}, self.statuses(responses))
 
     # Aggregates
 
@@ -110,12 +115,12 @@ class StructureTest(arena.Arena):
             bodies = sets
             if version == '1.19':
                 bodies = [{'resource_provider_generation': 0, 'aggregates': one} for one in sets]
-            answers = self.race([self.call('PUT', own, body, version) for body in bodies])
+            responses = self.race([self.call('PUT', own, body, version) for body in bodies])
             wanted = {200: 10} if version == '1.18' else {200: 1, 409: 9}
-            self.assertEqual(wanted, self.statuses(answers))
-            self.assertIn(sorted(self.sure('GET', own)['aggregates']), sets)
+            self.assertEqual(wanted, self.statuses(responses))
+            self.assertIn(sorted(self.send_ok('GET', own)['aggregates']), sets)
 
-    def test_one_aggregate_of_many_providers(self):
+    def test_new_aggregates_of_many_providers(self):
         aggregates = [str(uuid.uuid4()) for _ in range(3)]
         calls = [
             self.call(
@@ -129,41 +134,41 @@ class StructureTest(arena.Arena):
 
     # Providers and trees
 
-    def test_one_name_of_many_providers(self):
+    def test_one_provider_gets_a_name(self):
         calls = [self.call('POST', '/resource_providers', {'name': 'one'}) for _ in range(12)]
         self.assertEqual({200: 1, 409: 11}, self.statuses(self.race(calls)))
         providers = [self.make_provider() for _ in range(8)]
         calls = [
             self.call('PUT', f'/resource_providers/{own}', {'name': 'two'}) for own in providers
         ]
-        answers = self.race(calls)
-        self.assertEqual({200: 1, 409: 7}, self.statuses(answers))
-        self.assertEqual({None, errors.DUPLICATE_NAME}, {answer.code for answer in answers})
+        responses = self.race(calls)
+        self.assertEqual({200: 1, 409: 7}, self.statuses(responses))
+        self.assertEqual({None, errors.DUPLICATE_NAME}, {response.code for response in responses})
 
-    def create_below(self, parent: str) -> arena.Call:
+    def create_below(self, parent: str) -> testcase.Call:
         own = str(uuid.uuid4())
         body = {'name': own, 'uuid': own, 'parent_provider_uuid': parent}
         return self.call('POST', '/resource_providers', body)
 
-    def move(self, own: str, parent: str | None) -> arena.Call:
+    def move(self, own: str, parent: str | None) -> testcase.Call:
         body = {'name': f'provider-{own}', 'parent_provider_uuid': parent}
         return self.call('PUT', f'/resource_providers/{own}', body)
 
-    def test_children_come_while_the_parent_goes(self):
+    def test_children_are_created_while_the_parent_is_deleted(self):
         for n in range(ROUNDS):
             parent = self.make_provider(parent=self.make_provider() if n % 2 else None)
             calls = [self.create_below(parent) for _ in range(4)]
             calls.insert(2, self.call('DELETE', f'/resource_providers/{parent}'))
-            answers = self.race(calls)
-            deleted = answers.pop(2)
+            responses = self.race(calls)
+            deleted = responses.pop(2)
             if deleted.status == 204:
-                self.assertEqual({400: 4}, self.statuses(answers))
+                self.assertEqual({400: 4}, self.statuses(responses))
             else:
                 wanted = (409, errors.PROVIDER_CANNOT_DELETE_PARENT)
                 self.assertEqual(wanted, (deleted.status, deleted.code))
-                self.assertEqual({200: 4}, self.statuses(answers))
+                self.assertEqual({200: 4}, self.statuses(responses))
 
-    def test_children_come_while_the_parent_moves(self):
+    def test_children_are_created_while_the_parent_moves(self):
         for _ in range(ROUNDS):
             parent = self.make_provider(parent=self.make_provider())
             elsewhere = self.make_provider()
@@ -172,7 +177,7 @@ class StructureTest(arena.Arena):
             calls[4:4] = [self.move(parent, None)]
             self.assertEqual({200: 8}, self.statuses(self.race(calls)))
 
-    def test_two_moves_that_would_make_a_loop(self):
+    def test_two_moves_that_would_create_a_loop(self):
         for n in range(ROUNDS):
             if n % 2:
                 one, other = self.make_provider(), self.make_provider()
@@ -194,10 +199,10 @@ class StructureTest(arena.Arena):
             mover = children[n % 6] if n % 5 else roots[n % 3]
             target = None if n % 7 == 0 else [*roots, *children][(n * 4 + 1) % 9]
             calls.append(self.move(mover, target))
-        answers = self.race(calls)
-        self.assertLessEqual(self.statuses(answers).keys(), {200, 400})
+        responses = self.race(calls)
+        self.assertLessEqual(self.statuses(responses).keys(), {200, 400})
 
-    def test_moves_beside_claims_from_the_tree(self):
+    def test_moves_and_claims_in_one_tree(self):
         root = self.make_provider({'VCPU': 50})
         children = [self.make_provider({'VCPU': 50}, parent=root) for _ in range(3)]
         elsewhere = self.make_provider({'VCPU': 50})
@@ -206,29 +211,29 @@ class StructureTest(arena.Arena):
             shares = dict.fromkeys([root, *children, elsewhere], 1)
             calls.append(self.call('PUT', f'/allocations/{uuid.uuid4()}', claim(shares)))
             calls.append(self.move(children[n % 3], elsewhere if n % 2 else root))
-        answers = self.race(calls)
-        self.assertEqual({204: 10}, self.statuses(answers[::2]))
-        self.assertEqual({200: 10}, self.statuses(answers[1::2]))
+        responses = self.race(calls)
+        self.assertEqual({204: 10}, self.statuses(responses[::2]))
+        self.assertEqual({200: 10}, self.statuses(responses[1::2]))
 
     # Reshaping
 
-    def reshape(self, root: str, child: str) -> arena.Answer:
-        """Move all VCPU, and what is held of it, from a root to its child."""
+    def reshape(self, root: str, child: str) -> testcase.Response:
+        """Move the VCPU inventory and its allocations from a root to its child."""
         own = f'/resource_providers/{root}'
-        held = self.sure('GET', f'{own}/allocations')
+        current = self.send_ok('GET', f'{own}/allocations')
         claims = {}
-        for consumer, share in held['allocations'].items():
+        for consumer, share in current['allocations'].items():
             amount = share['resources'].get('VCPU')
             claims[consumer] = claim({child: amount}, share['consumer_generation'])
         generation = self.provider(child)['generation']
         inventories = {
-            root: stock({'MEMORY_MB': 10}, held['resource_provider_generation']),
-            child: stock({'VCPU': 100}, generation),
+            root: inventories_of({'MEMORY_MB': 10}, current['resource_provider_generation']),
+            child: inventories_of({'VCPU': 100}, generation),
         }
-        return self.ask('POST', '/reshaper', {'inventories': inventories, 'allocations': claims})
+        return self.send('POST', '/reshaper', {'inventories': inventories, 'allocations': claims})
 
-    def test_reshaping_beside_claims(self):
-        """Either all of it was moved, or nothing."""
+    def test_reshapes_and_claims(self):
+        """A reshape moves all allocations, or none."""
         for _ in range(3):
             root = self.make_provider({'VCPU': 100, 'MEMORY_MB': 10})
             child = self.make_provider(parent=root)
@@ -238,17 +243,17 @@ class StructureTest(arena.Arena):
             ]
             calls[4:4] = [lambda r=root, c=child: self.reshape(r, c)]
             calls[10:10] = [lambda r=root, c=child: self.reshape(r, c)]
-            answers = self.race(calls)
-            moved = [answers.pop(10), answers.pop(4)]
-            granted = self.statuses(answers)[204]
-            self.assertLessEqual({answer.status for answer in moved}, {204, 409})
-            if 204 in {answer.status for answer in moved}:
+            responses = self.race(calls)
+            moved = [responses.pop(10), responses.pop(4)]
+            granted = self.statuses(responses)[204]
+            self.assertLessEqual({response.status for response in moved}, {204, 409})
+            if 204 in {response.status for response in moved}:
                 self.assertEqual((0, granted), (self.used(root), self.used(child)))
             else:
                 self.assertEqual((granted, 0), (self.used(root), self.used(child)))
                 self.assertEqual(16, granted)
-            self.assertLessEqual(self.statuses(answers).keys(), {204, 409})
+            self.assertLessEqual(self.statuses(responses).keys(), {204, 409})
 
 
-class StructureOnSqliteFileTest(arena.OnSqliteFile, StructureTest):
-    """The same on a database file."""
+class ProviderWritesOnSqliteFileTest(testcase.SqliteFileTestCase, ProviderWritesTest):
+    """The same tests on a database file."""
