@@ -33,7 +33,7 @@ import math
 from placement.candidates import collective_traits, model
 from placement.candidates.collective_traits import CollectiveTrait
 from placement.candidates.group_policy import Contention, Demands, FreeCapacity
-from placement.candidates.same_subtree import Options
+from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.search_limit import Steps
 
 # The number of options that are tried without a candidate, in addition to one for each option of
@@ -51,7 +51,7 @@ Bindings = Iterator[model.Binding | None]
 
 def bindings(
     contention: Contention,
-    options: Options,
+    options: SlotOptions,
     traits: Sequence[CollectiveTrait],
     trial_costs: Sequence[int],
     steps: Steps,
@@ -71,7 +71,7 @@ class _Search:
     def __init__(
         self,
         contention: Contention,
-        options: Options,
+        options: SlotOptions,
         traits: Sequence[CollectiveTrait],
         trial_costs: Sequence[int],
         steps: Steps,

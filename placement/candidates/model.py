@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from placement import capacity
+from placement.capacity import capacity_of
 
 Key = TypeVar('Key', str, int)
 
@@ -99,7 +99,7 @@ class ProviderInventory(NamedTuple):
     @property
     def capacity(self) -> float:
         """The exact capacity in units of the resource class."""
-        return capacity.capacity_of(self.total, self.reserved, self.allocation_ratio)
+        return capacity_of(self.total, self.reserved, self.allocation_ratio)
 
 
 class Provider(NamedTuple):

@@ -9,7 +9,7 @@ decisions about pages are made here:
 * If fewer than half of the trees of a page have a candidate, all further pages are *strict*: the
   database skips trees that cannot serve the query. See `prefilter`.
 * Strict pages do not cover candidates that use only sharing providers: they would be the same for
-  thousands of trees. One extra page of `representatives` covers these.
+  thousands of trees. One extra page of a few representative trees covers these candidates.
 * The size of the next page follows from the number of candidates that are missing, and from the
   search steps that the trees of the last page took.
 """
@@ -37,7 +37,7 @@ from placement.candidates.randomize import shuffled
 # Trees of the first page. It shows whether most trees can serve the query.
 FIRST_PAGE = 16
 LARGEST_PAGE = 2048
-# The factor between the sizes of pages if all candidates are requested.
+# If all candidates are requested, each page is larger than the one before by this factor.
 GROWTH = 8
 # Search steps between two pages. During this time the request occupies a connection and its view of
 # the database.
@@ -66,6 +66,28 @@ class Page:
 
     anchors: Sequence[model.Anchor]
     progress: Progress
+
+
+def next_size(
+    size: int, trees: int, progress: Progress, steps_left: int, missing: int | None
+) -> int:
+    """Return the number of trees of the next page.
+
+    :param size: the requested number of trees of the last page
+    :param trees: the number of trees that the last page had
+    :param progress: what the search found in the last page
+    :param steps_left: what is left of PAGE_STEPS
+    :param missing: the number of candidates that are missing; None if all are requested
+    """
+    # As many trees as can be searched in PAGE_STEPS, if they are like those of the last page.
+    largest = min(LARGEST_PAGE, PAGE_STEPS * trees // max(PAGE_STEPS - steps_left, 1))
+    if missing is None:
+        return max(FIRST_PAGE, min(size * GROWTH, largest))
+    per_tree = 1.0
+    if progress.fitting_anchors:
+        per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
+    # A tenth more than necessary often avoids a further page.
+    return max(FIRST_PAGE, min(int(missing / per_tree * 1.1 + 1), largest))
 
 
 class Cursor:
@@ -113,35 +135,17 @@ class Cursor:
                 return
             steps_left = page.progress.steps_left
             if not strict and page.progress.fitting_anchors * 2 < len(anchors):
-                statement, extra_anchors = reader.become_strict(paged, anchors)
+                statement, representatives = reader.read_for_strict_pages(paged, anchors)
                 strict = True
-                extra = self._page(extra_anchors, steps_left)
+                extra = self._page(representatives, steps_left)
                 yield extra
                 self._candidates += extra.progress.candidates
                 steps_left = extra.progress.steps_left
-            size = self._next_size(size, page, steps_left)
+            missing = None if target is None else target - self._candidates
+            size = next_size(size, len(anchors), page.progress, steps_left, missing)
 
     def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
         return Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
-
-    def _next_size(self, size: int, page: Page, steps_left: int) -> int:
-        """Return the number of trees of the next page.
-
-        :param size: the requested number of trees of the last page
-        :param steps_left: what is left of PAGE_STEPS after the last page
-        """
-        # As many trees as can be searched in PAGE_STEPS, if they are like those of the last page.
-        steps = max(PAGE_STEPS - steps_left, 1)
-        largest = min(LARGEST_PAGE, PAGE_STEPS * len(page.anchors) // steps)
-        if self._target is None:
-            return max(FIRST_PAGE, min(size * GROWTH, largest))
-        progress = page.progress
-        per_tree = 1.0
-        if progress.fitting_anchors:
-            per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
-        # With a tenth more than necessary, a further page is often avoided.
-        missing = (self._target - self._candidates) / per_tree * 1.1 + 1
-        return max(FIRST_PAGE, min(int(missing), largest))
 
 
 class _Reader:
@@ -230,14 +234,13 @@ class _Reader:
             rows = self._conn.execute(statements.sharing_providers(sharing_id, missing))
             registry.add(facts.providers_of(rows), missing)
 
-    def become_strict(
+    def read_for_strict_pages(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]
     ) -> tuple[sa.Select[Any], tuple[model.Anchor, ...]]:
-        """Return the statement of strict pages, and anchors for sharing providers alone.
+        """Return the statement of strict pages, and anchors for sharing providers.
 
         :param sample: anchors that show which slots few anchors can serve
-        :returns: the statement, and representatives of all trees for the candidates that use only
-            sharing providers
+        :returns: the statement, and anchors of all candidates that use only sharing providers
         """
         able: sharing.AbleProviders = {}
         aggregates = None

@@ -20,7 +20,7 @@ from placement.candidates.randomize import shuffled
 from placement.candidates.search_limit import Steps
 
 # The ids of the providers that each slot may be bound to.
-Options = list[Sequence[int]]
+SlotOptions = list[Sequence[int]]
 # The same as positions in preorder.
 _Positions = list[Sequence[int]]
 # The slots of one same_subtree in ascending order.
@@ -78,14 +78,14 @@ def _number(
 
 
 def divide(
-    options: Options,
+    options: SlotOptions,
     kinds: Sequence[int],
     same_subtrees: Sequence[frozenset[int]],
     forest: Forest,
     viable: Viable,
     steps: Steps,
     rng: random.Random | None = None,
-) -> Iterator[Options | None]:
+) -> Iterator[SlotOptions | None]:
     """Yield the options of each part of the search: one part for each choice of all tops.
 
     A top is left out as soon as the slots in its subtree cannot be bound together with those in
@@ -102,7 +102,7 @@ def divide(
 class _Division:
     def __init__(
         self,
-        options: Options,
+        options: SlotOptions,
         kinds: Sequence[int],
         same_subtrees: Sequence[frozenset[int]],
         forest: Forest,
@@ -120,7 +120,7 @@ class _Division:
         self._steps = steps
         self._rng = rng
 
-    def parts(self) -> Iterator[Options | None]:
+    def parts(self) -> Iterator[SlotOptions | None]:
         """Choose one top after another, depth first.
 
         Level n of the stack chooses the top of same_subtree n; each level iterates over the
@@ -260,7 +260,7 @@ class _Division:
         ids = self._forest.ids
         return [ids[position] for position in positions]
 
-    def _options_of_part(self, positions: _Positions) -> Options:
+    def _options_of_part(self, positions: _Positions) -> SlotOptions:
         """Return the options of all slots; those of slots without same_subtree are unchanged."""
         result = list(self._all_options)
         converted: dict[int, list[int]] = {}

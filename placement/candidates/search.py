@@ -44,11 +44,11 @@ MAX_POSTPONED_OPTIONS = 400_000
 class Options:
     """The configuration options of a search."""
 
-    # max_allocation_candidates: negative for no maximum, and 0 means 1.
+    # max_allocation_candidates: negative for no maximum; 0 means 1
     max_candidates: int = -1
     # allocation_candidates_generation_strategy
     strategy: str = ordering.DEPTH_FIRST
-    # max_candidate_search_steps: negative for no limit.
+    # max_candidate_search_steps: negative for no limit
     max_steps: int = -1
     # randomize_allocation_candidates
     randomize: bool = False
@@ -85,8 +85,8 @@ def search_with(
 ) -> render.SearchResult:
     """Return the allocation candidates for a query, with a given connection.
 
-    :param conn: all its statements must read the same state of the database
-    :param limit: bounds the work; without it, the option does
+    :param conn: a connection whose statements all read the same state of the database
+    :param limit: the search limit; without it, the limit of the options
     :param rng: draws the trees that are searched first, and shuffles the result
     :param disconnect: called when the connection is no longer needed, if the search continues
     :raises exception.UnknownResourceClasses: and
@@ -96,7 +96,7 @@ def search_with(
     cap = options.cap
     target = min((n for n in (cap, query.limit) if n is not None), default=None)
     strategy = _strategy(options.strategy, cap, target, rng)
-    search = _Search(
+    tree_search = _TreeSearch(
         paging.Cursor(conn, bound, sharing_id, target, rng),
         # With a cap, candidates that old clients cannot use count too: they are removed later.
         solver.PreparedQuery.of(bound, one_per_tree=not query.nested and cap is None),
@@ -106,23 +106,23 @@ def search_with(
     )
     read_ahead = functools.partial(summaries.read_ahead, conn)
     for_old_clients = functools.partial(
-        selection.uses_one_provider_per_tree, providers=search.found.providers
+        selection.uses_one_provider_per_tree, providers=tree_search.found.providers
     )
     candidates = selection.select(
-        ordering.STRATEGIES[strategy](search.streams(read_ahead, disconnect)),
+        ordering.STRATEGIES[strategy](tree_search.streams(read_ahead, disconnect)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
         limit=query.limit,
         rng=rng,
     )
-    search.log_incomplete(len(candidates))
-    slots = search.prepared.slots
+    tree_search.log_incomplete(len(candidates))
+    slots = tree_search.prepared.slots
     return render.SearchResult(
         slots=slots,
         candidates=candidates,
-        providers=search.found.providers,
+        providers=tree_search.found.providers,
         summaries=summaries.read(
-            conn, search.ahead, search.found, slots, candidates, whole_trees=query.nested
+            conn, tree_search.ahead, tree_search.found, slots, candidates, whole_trees=query.nested
         ),
     )
 
@@ -153,8 +153,8 @@ class _Turns:
         self.steps.pause_at = self.steps.used + min(self.length, limit.left)
 
 
-class _Search:
-    """The search of all anchors, page by page, as far as candidates are requested."""
+class _TreeSearch:
+    """The search of all trees, page by page, as far as candidates are requested."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class _Search:
         self._rng = rng
         # The report on the current page; the cursor reads it.
         self._progress = paging.Progress()
-        # The bindings to sharing providers alone that were found so far.
+        # The bindings that use only sharing providers, of all anchors so far.
         self._seen: set[model.Binding] = set()
         self._postponed: dict[int, model.Anchor] = {}
         self._postponed_options = 0
@@ -206,7 +206,7 @@ class _Search:
             # take twice as long for these.
             elif self._spend(1) and solver.can_serve_alone(self.prepared, anchor):
                 self._progress.candidates += 1
-                self._progress.fitting_anchors += self.found.add(anchor)
+                self._progress.fitting_anchors += self.found.add(anchor)  # a new anchor counts as 1
                 binding = solver.binding_of_root(self.prepared, anchor)
                 yield iter((model.Candidate(anchor.root.id, binding),))
         if self._postponed or self._in_turns:
@@ -220,7 +220,7 @@ class _Search:
         self._progress = paging.Progress(steps_left=0)
 
     def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | None]:
-        """Yield the candidates of an anchor; None when it is postponed."""
+        """Yield the candidates of an anchor, and None when it is postponed."""
         if self._progress.steps_left < 0 and self._postpone(anchor):
             yield None
         root_id = anchor.root.id

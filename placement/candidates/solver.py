@@ -30,7 +30,7 @@ from placement.candidates.backtracking import CANDIDATE_COST, Bindings
 from placement.candidates.collective_traits import CollectiveTrait
 from placement.candidates.group_policy import Contention
 from placement.candidates.randomize import shuffled
-from placement.candidates.same_subtree import Options
+from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.search_limit import Steps
 
 # Parts of the check of a provider for a slot that count as one search step; see `_weight`.
@@ -180,7 +180,7 @@ def _weight(slot: model.Slot) -> int:
     return 2 + len(slot.amounts) + (len(group.required) + len(group.member_of)) // 16
 
 
-def _options(eligible: Eligible, rng: random.Random | None) -> Options:
+def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
     """Return the ids of the eligible providers of each slot; one list for slots of one kind."""
     if rng:
         return _separate_options(eligible, rng)
@@ -191,14 +191,14 @@ def _options(eligible: Eligible, rng: random.Random | None) -> Options:
     return [ids[id(found)] for found in eligible]
 
 
-def _separate_options(eligible: Eligible, rng: random.Random | None) -> Options:
+def _separate_options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
     """Return the ids of the eligible providers of each slot, in random order if there is `rng`."""
     if rng:
         eligible = [shuffled(providers, rng) for providers in eligible]
     return [[provider.id for provider in providers] for providers in eligible]
 
 
-def _combinations(options: Options, steps: Steps) -> Bindings:
+def _combinations(options: SlotOptions, steps: Steps) -> Bindings:
     """Yield all combinations of options, where each of them is a candidate."""
     cost = CANDIDATE_COST * len(options)
     for binding in itertools.product(*options):
@@ -212,7 +212,7 @@ def _search(
     prepared: PreparedQuery,
     anchor: model.Anchor,
     eligible: Eligible,
-    options: Options,
+    options: SlotOptions,
     traits: Sequence[CollectiveTrait],
     steps: Steps,
     rng: random.Random | None,
@@ -235,7 +235,7 @@ def _search_subtrees(
     prepared: PreparedQuery,
     anchor: model.Anchor,
     contention: Contention,
-    options: Options,
+    options: SlotOptions,
     traits: Sequence[CollectiveTrait],
     steps: Steps,
     rng: random.Random | None,
@@ -262,7 +262,7 @@ def _search_subtrees(
 def _bindings(
     prepared: PreparedQuery,
     contention: Contention,
-    options: Options,
+    options: SlotOptions,
     traits: Sequence[CollectiveTrait],
     steps: Steps,
 ) -> Bindings:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 import dataclasses
+from typing import ClassVar
 from unittest import mock
 
 import hypothesis
@@ -241,21 +242,29 @@ class StepsTest(base.BaseTestCase):
 class FlowTest(base.BaseTestCase):
     """Whether demands can be distributed over bins."""
 
-    def test_flows(self):
-        capacities = {1: 1, 2: 1, 3: 2}
-        for expected, demands in (
-            (True, []),
-            (True, [(4, (1, 2, 3))]),
-            (False, [(5, (1, 2, 3))]),
-            (True, [(2, (1, 2, 3)), (2, (1, 2))]),
-            (False, [(2, (1, 2, 3)), (3, (1, 2))]),
-            (True, [(1, (1, 2)), (1, (1,)), (2, (3,))]),
-            (False, [(1, (1,)), (1, (1,))]),
+    CAPACITIES: ClassVar = {1: 1, 2: 1, 3: 2}
+
+    def _feasible(self, demands: list[flow.Demand]) -> bool:
+        return flow.feasible(demands, self.CAPACITIES.__getitem__, Steps())
+
+    def test_feasible_demands(self):
+        for demands in (
+            [],
+            [(4, (1, 2, 3))],
+            [(2, (1, 2, 3)), (2, (1, 2))],
+            [(1, (1, 2)), (1, (1,)), (2, (3,))],
             # The bin of the first demand is moved twice.
-            (True, [(1, (1, 2)), (1, (2, 3)), (1, (3, 1)), (1, (1,))]),
+            [(1, (1, 2)), (1, (2, 3)), (1, (3, 1)), (1, (1,))],
         ):
-            feasible = flow.feasible(demands, capacities.__getitem__, Steps())
-            self.assertEqual(expected, feasible, demands)
+            self.assertTrue(self._feasible(demands), demands)
+
+    def test_infeasible_demands(self):
+        for demands in (
+            [(5, (1, 2, 3))],
+            [(2, (1, 2, 3)), (3, (1, 2))],
+            [(1, (1,)), (1, (1,))],
+        ):
+            self.assertFalse(self._feasible(demands), demands)
 
 
 class _Mutants(base.BaseTestCase):

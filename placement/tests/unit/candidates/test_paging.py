@@ -1,0 +1,41 @@
+"""The sizes of pages."""
+
+from oslotest import base
+
+from placement.candidates import paging
+from placement.candidates.paging import PAGE_STEPS, Progress
+
+
+class NextSizeTest(base.BaseTestCase):
+    """The number of trees of the next page."""
+
+    def test_all_candidates(self):
+        """Pages grow until they have the maximum size."""
+        size = paging.next_size(16, 16, Progress(), PAGE_STEPS, missing=None)
+        self.assertEqual(16 * paging.GROWTH, size)
+        size = paging.next_size(1024, 1024, Progress(), PAGE_STEPS, missing=None)
+        self.assertEqual(paging.LARGEST_PAGE, size)
+
+    def test_missing_candidates(self):
+        """One candidate per tree: a tenth more trees than missing candidates."""
+        progress = Progress(candidates=16, fitting_anchors=16)
+        self.assertEqual(111, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
+
+    def test_several_candidates_per_tree(self):
+        progress = Progress(candidates=64, fitting_anchors=16)
+        self.assertEqual(28, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
+
+    def test_no_candidates(self):
+        """Without any candidate in the last page, one candidate per tree is assumed."""
+        self.assertEqual(111, paging.next_size(16, 16, Progress(), PAGE_STEPS, missing=100))
+
+    def test_no_page_is_smaller_than_the_first(self):
+        progress = Progress(candidates=16, fitting_anchors=16)
+        self.assertEqual(
+            paging.FIRST_PAGE, paging.next_size(16, 16, progress, PAGE_STEPS, missing=1)
+        )
+
+    def test_long_searches(self):
+        """The search of a page takes about PAGE_STEPS, if its trees are like the last ones."""
+        self.assertEqual(200, paging.next_size(100, 100, Progress(), PAGE_STEPS // 2, None))
+        self.assertEqual(50, paging.next_size(100, 100, Progress(), -PAGE_STEPS, None))
