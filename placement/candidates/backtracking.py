@@ -9,9 +9,10 @@ the depth. There is one generator for each depth, `_Search._bind(depth)`:
 * After the last option it yields False, with everything released. The step after that begins with
   the first option again.
 
-`_Search.bindings()` moves along the depths. It advances the generator of the current depth: after
-True it goes one deeper, or yields a binding if all slots are bound; after False it goes one up. The
-generators above the current depth keep their reservations, so they are the stack of the search.
+`_Search.bindings()` advances the generator of the current depth. After True, the next depth is the
+current one, or the binding is complete and is yielded. After False, the previous depth is the
+current one. The generators of all depths before the current one keep their reservations, so
+together they are the stack of the search.
 
 Example: slots A and B are isolated, and both have the options 1 and 2.
 
@@ -23,8 +24,9 @@ Example: slots A and B are isolated, and both have the options 1 and 2.
     False                                          the search is complete
 
 If many options were tried since the last candidate, the search checks necessary conditions for the
-slots that are not bound yet before it goes deeper (`_may_bind_from`). The search is not recursive:
-recursion would limit the number of groups, and a pause would have to pass through every level.
+remaining slots before it continues with the next depth (`_may_bind_from`). The search is not
+recursive: recursion would limit the number of groups, and a pause would have to pass through every
+level.
 """
 
 from collections.abc import Iterator, Sequence
@@ -116,7 +118,7 @@ class _Search:
         counts = [len(options) for options in self._options]
         if math.prod(counts) > CHECK_AFTER and not self._may_bind_from(0):
             return
-        check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)
+        check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)  # 0 in tests: always check
         last, cost = len(binding) - 1, CANDIDATE_COST * len(binding)
         levels = [self._bind(depth) for depth in range(len(binding))]
         depth = 0

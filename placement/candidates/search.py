@@ -198,7 +198,7 @@ class _TreeSearch:
         :param disconnect: called after that; no statement follows
         """
         for anchor in self._anchors():
-            if self._limit.left < 0:
+            if self._limit.exceeded:
                 return
             if self._sharing_ids or not solver.is_single_provider(self.prepared, anchor):
                 yield self._stream(anchor)

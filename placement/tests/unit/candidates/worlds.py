@@ -27,6 +27,7 @@ import uuid
 import os_resource_classes
 import os_traits
 
+from placement import capacity
 from placement.candidates import model, request, selection, solver
 from placement.candidates.search_limit import Steps
 from placement.microversion import Version
@@ -53,7 +54,7 @@ NAMESPACE = uuid.UUID('6f1d2f5e-4f38-4cf9-9d68-7f6b7c7a6a11')
 _DEFAULTS = {
     'reserved': 0,
     'min_unit': 1,
-    'max_unit': 2**31 - 1,
+    'max_unit': capacity.MAX_INT,
     'step_size': 1,
     'allocation_ratio': 1.0,
     'used': 0,
