@@ -9,14 +9,14 @@
 | `prefilter` | conditions on a root in SQL |
 | `sharing` | which sharing providers serve which trees |
 | `solver` | the candidates of one anchor |
-| `provider_filters` | resources, `required`, `member_of`, `in_tree` of one provider |
+| `provider_checks` | resources, `required`, `member_of`, `in_tree` of one provider |
 | `group_policy`, `flow` | isolation, and the capacity that several groups use |
 | `collective_traits` | `required` of the unsuffixed group |
 | `same_subtree` | `same_subtree` |
 | `backtracking` | the depth-first search for bindings |
 | `ordering`, `randomize` | depth-first, breadth-first and random order |
-| `selection` | duplicates, max_allocation_candidates, `limit`, old clients |
-| `search_limit` | max_candidate_search_steps |
+| `candidate_limits` | duplicates, max_allocation_candidates, `limit`, old clients |
+| `search_steps` | max_candidate_search_steps |
 | `summaries`, `render` | which providers have a summary; the body of the response |
 
 `model` has the data types.

@@ -36,7 +36,7 @@ from placement.candidates import collective_traits, model
 from placement.candidates.collective_traits import CollectiveTrait
 from placement.candidates.group_policy import Contention, Demands, FreeCapacity
 from placement.candidates.same_subtree import SlotOptions
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # The number of options that are tried without a candidate, in addition to one for each option of
 # each slot, before the search checks necessary conditions at each step.

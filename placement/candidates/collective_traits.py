@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.candidates import model
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # The id of the provider that each slot is bound to. Valid only for slots that are bound.
 PartialBinding = Sequence[int]

@@ -7,7 +7,7 @@ single devices), it is exact.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # (amount, bins): an amount that may be taken from any of these bins, in parts.
 Demand = tuple[int, Collection[int]]

@@ -4,10 +4,10 @@ With group_policy=isolate, different suffixed groups use different providers. Wi
 the amounts that several slots take from one inventory count together. Clients before microversion
 1.29 also need candidates with at most one provider of each tree.
 
-These conditions are monotone: once a binding violates one, so does every extension of it. The
-solver checks them at each step. This module prepares what the solver needs for that, and has
-conditions that are necessary for the slots that are not bound yet. Without these, ten isolated
-groups on nine free devices would be tried in millions of ways before the search fails.
+These conditions are monotone: once a binding violates one, so does every extension of it.
+`backtracking` checks them for each option that it tries. This module prepares the data for that,
+and has conditions that are necessary for the slots that are not bound yet. Without these, ten
+isolated groups on nine free devices would be tried in millions of ways before the search fails.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ import functools
 
 from placement import capacity
 from placement.candidates import flow, model
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # Provider id and resource class id.
 InventoryKey = tuple[int, int]

@@ -27,7 +27,7 @@ from placement.candidates import (
     model,
     page_statements,
     prefilter,
-    provider_filters,
+    provider_checks,
     sharing,
     statements,
 )
@@ -286,7 +286,7 @@ def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) 
     """Return the slots sorted by the number of these anchors that can serve them."""
 
     def key(slot: model.Slot) -> tuple[int, int]:
-        count = sum(bool(provider_filters.eligible_providers(slot, anchor)) for anchor in anchors)
+        count = sum(bool(provider_checks.eligible_providers(slot, anchor)) for anchor in anchors)
         # Free capacity is usually exceeded by large amounts first: bytes before gigabytes before
         # processors.
         return count, -max((amount for _, amount in slot.amounts), default=0)

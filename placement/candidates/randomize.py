@@ -2,7 +2,7 @@
 
 If the option is set, a search has a random generator (`rng`) and uses it in four places: `paging`
 starts at a random root and shuffles the anchors of each page, the solver shuffles the options of
-each slot, `same_subtree` shuffles the tops of subtrees, and `selection` shuffles the result.
+each slot, `same_subtree` shuffles the tops of subtrees, and `candidate_limits` shuffles the result.
 Without the option `rng` is None, and equal requests on unchanged data return the same order.
 """
 

@@ -5,7 +5,7 @@ the top. If the search chooses the top first, each slot keeps only the options i
 that top, and no candidate is found twice.
 
 Providers are numbered in preorder, so that a subtree is a range of positions. All functions of
-the class `_Division` work with positions; options of slots are lists of positions in ascending
+the class `Division` work with positions; options of slots are lists of positions in ascending
 order, and slots with the same options share one list.
 """
 
@@ -17,7 +17,7 @@ import random
 
 from placement.candidates import model
 from placement.candidates.randomize import shuffled
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # The ids of the providers that each slot may be bound to.
 SlotOptions = list[Sequence[int]]
@@ -77,29 +77,16 @@ def _number(
             stack += children.get(id_, ())
 
 
-def divide(
-    options: SlotOptions,
-    kinds: Sequence[int],
-    same_subtrees: Sequence[frozenset[int]],
-    forest: Forest,
-    viable: Viable,
-    steps: Steps,
-    rng: random.Random | None = None,
-) -> Iterator[SlotOptions | None]:
-    """Yield the options of each part of the search: one part for each choice of all tops.
+class Division:
+    """Divides a search into parts: one part for each choice of all tops.
 
-    A top is left out as soon as the slots in its subtree cannot be bound together with those in
-    the subtrees of the tops that were chosen before. Yields None to pause.
-
+    :param options: the options of each slot
     :param kinds: slot -> a number, equal for slots that have the same options
     :param same_subtrees: sets of slots
     :param viable: a necessary condition for slots whose options were reduced to subtrees
     :param rng: shuffles tops and options
     """
-    return _Division(options, kinds, same_subtrees, forest, viable, steps, rng).parts()
 
-
-class _Division:
     def __init__(
         self,
         options: SlotOptions,
@@ -108,7 +95,7 @@ class _Division:
         forest: Forest,
         viable: Viable,
         steps: Steps,
-        rng: random.Random | None,
+        rng: random.Random | None = None,
     ) -> None:
         self._all_options = options
         self._kinds = kinds
@@ -121,7 +108,12 @@ class _Division:
         self._rng = rng
 
     def parts(self) -> Iterator[SlotOptions | None]:
-        """Choose one top after another, depth first.
+        """Yield the options of each part of the search, or None to pause.
+
+        A top is left out as soon as the slots in its subtree cannot be bound together with those
+        in the subtrees of the tops that were chosen before.
+
+        The method chooses one top after another, depth first.
 
         Level n of the stack chooses the top of same_subtree n; each level iterates over the
         options that remain for each choice. The stack is as deep as there are same_subtrees.

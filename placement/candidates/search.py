@@ -17,16 +17,16 @@ import random
 import sqlalchemy as sa
 
 from placement.candidates import (
+    candidate_limits,
     facts,
     model,
     ordering,
     paging,
     render,
-    selection,
     solver,
     summaries,
 )
-from placement.candidates.search_limit import SearchLimit, Steps
+from placement.candidates.search_steps import SearchLimit, Steps
 from placement.db import engine
 
 LOG = logging.getLogger(__name__)
@@ -106,9 +106,9 @@ def search_with(
     )
     read_ahead = functools.partial(summaries.read_ahead, conn)
     for_old_clients = functools.partial(
-        selection.uses_one_provider_per_tree, providers=tree_search.found.providers
+        candidate_limits.uses_one_provider_per_tree, providers=tree_search.found.providers
     )
-    candidates = selection.select(
+    candidates = candidate_limits.select(
         ordering.STRATEGIES[strategy](tree_search.streams(read_ahead, disconnect)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
@@ -263,7 +263,7 @@ class _TreeSearch:
     def _bindings(self, anchor: model.Anchor, steps: Steps) -> Iterable[model.Binding | None]:
         bindings = solver.solve(self.prepared, anchor, steps, self._rng)
         if self._sharing_ids:
-            return selection.without_duplicates(bindings, self._sharing_ids, self._seen)
+            return candidate_limits.without_duplicates(bindings, self._sharing_ids, self._seen)
         return bindings
 
     def _postpone(self, anchor: model.Anchor) -> bool:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from placement.candidates import model, provider_filters
+from placement.candidates import model, provider_checks
 
 # Slot -> the sharing providers that can serve it for anchors of other trees.
 AbleProviders = Mapping[model.Slot, Sequence[model.Provider]]
@@ -45,7 +45,7 @@ def able_providers(
             by_kind[kind] = [
                 provider
                 for provider in sharing_providers
-                if provider_filters.can_serve_other_trees(provider, slot)
+                if provider_checks.can_serve_other_trees(provider, slot)
             ]
         able[slot] = by_kind[kind]
     return able

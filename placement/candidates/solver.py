@@ -3,13 +3,13 @@
 `solve` yields every way to bind the slots of a query to providers of an anchor. It does no more
 work than the caller's requests for candidates need. In the order of the work:
 
-1. `provider_filters` returns the eligible providers of each slot.
+1. `provider_checks` returns the eligible providers of each slot.
 2. If no slot depends on another one, each combination of eligible providers is a candidate.
 3. `group_policy` and `collective_traits` prepare the conditions that connect slots.
 4. `same_subtree` divides the search into parts.
 5. `backtracking` searches each part.
 
-The work is counted in search steps (`search_limit.Steps`). When the steps exceed `pause_at`, the
+The work is counted in search steps (`search_steps.Steps`). When the steps exceed `pause_at`, the
 solver yields None and continues on the next request; it ends only when the search is complete.
 """
 
@@ -23,7 +23,7 @@ from placement.candidates import (
     collective_traits,
     group_policy,
     model,
-    provider_filters,
+    provider_checks,
     same_subtree,
 )
 from placement.candidates.backtracking import CANDIDATE_COST, Bindings
@@ -31,7 +31,7 @@ from placement.candidates.collective_traits import CollectiveTrait
 from placement.candidates.group_policy import Contention
 from placement.candidates.randomize import shuffled
 from placement.candidates.same_subtree import SlotOptions
-from placement.candidates.search_limit import Steps
+from placement.candidates.search_steps import Steps
 
 # Parts of the check of a provider for a slot that count as one search step; see `_weight`.
 _PARTS_PER_STEP = 4
@@ -101,13 +101,13 @@ def solve(
         if can_serve_alone(prepared, anchor):
             yield binding_of_root(prepared, anchor)
         return
-    if not provider_filters.is_anchor(anchor.root, prepared.query):
+    if not provider_checks.is_anchor(anchor.root, prepared.query):
         return
     if prepared.suffixed:
         eligible = yield from _eligible(prepared, anchor, steps)
     else:
         steps.used += _count(anchor) * len(prepared.slots) // 2
-        eligible = provider_filters.eligible_for_classes(prepared.slots, anchor)
+        eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
     traits: list[CollectiveTrait] = []
@@ -131,7 +131,7 @@ def is_single_provider(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
 def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
     """Whether the root of such an anchor is a candidate."""
     root = anchor.root
-    return provider_filters.is_anchor(root, prepared.query) and provider_filters.can_serve_alone(
+    return provider_checks.is_anchor(root, prepared.query) and provider_checks.can_serve_alone(
         root, prepared.slots
     )
 
@@ -152,15 +152,13 @@ def _eligible(
     by_kind: dict[int, Sequence[model.Provider]] = {}
     if prepared.unsuffixed:
         steps.used += count * len(prepared.unsuffixed) // 2
-        by_class = provider_filters.eligible_for_classes(
-            tuple(prepared.unsuffixed.values()), anchor
-        )
+        by_class = provider_checks.eligible_for_classes(tuple(prepared.unsuffixed.values()), anchor)
         if not by_class:
             return []
         by_kind.update(zip(prepared.unsuffixed, by_class, strict=True))
     for kind, slot in prepared.suffixed.items():
         steps.used += count * _weight(slot) // _PARTS_PER_STEP + 1
-        providers = provider_filters.eligible_providers(slot, anchor)
+        providers = provider_checks.eligible_providers(slot, anchor)
         if not providers:
             return []
         by_kind[kind] = providers
@@ -243,7 +241,7 @@ def _search_subtrees(
     """Yield the bindings of one choice of subtrees after another."""
     providers = (*anchor.providers, *anchor.sharing_trees)
     steps.used += len(providers)
-    parts = same_subtree.divide(
+    division = same_subtree.Division(
         options,
         prepared.kinds,
         prepared.subtrees,
@@ -252,7 +250,7 @@ def _search_subtrees(
         steps,
         rng,
     )
-    for part in parts:
+    for part in division.parts():
         if part is None:
             yield None
         else:

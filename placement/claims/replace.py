@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from placement.claims import judge
-from placement.claims.ground import lock_consumers, prepare_ground, read_inventories
+from placement.claims.lock_and_read import lock_consumers, prepare_ground, read_inventories
 from placement.claims.model import Claim
 from placement.claims.settle import settle_claims
 from placement.db import engine

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from placement.claims import judge
-from placement.claims.ground import (
+from placement.claims.lock_and_read import (
     lock_consumers,
     prepare_ground,
     read_all_inventories,

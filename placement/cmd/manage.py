@@ -15,7 +15,7 @@ from placement import conf, version
 from placement.cmd import messages
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import migration
-from placement.objects import repair
+from placement.objects import online_data_migrations
 
 LOG = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def _online_data_migrations(config: cfg.ConfigOpts) -> int:
     requested = config.category.max_count
     if requested is None:
         print(f'Running batches of {BATCH} until complete')
-        return migrate_data(config, repair.REPAIRS)
+        return migrate_data(config, online_data_migrations.MIGRATIONS)
     try:
         max_count = int(requested)
     except ValueError:
@@ -138,22 +138,24 @@ def _online_data_migrations(config: cfg.ConfigOpts) -> int:
     if max_count < 1:
         print('--max-count must be a number of rows, 1 or more.')
         return INVALID_COUNT
-    return migrate_data(config, repair.REPAIRS, max_count)
+    return migrate_data(config, online_data_migrations.MIGRATIONS, max_count)
 
 
 def migrate_data(
-    config: cfg.ConfigOpts, repairs: Sequence[repair.Repair], max_count: int | None = None
+    config: cfg.ConfigOpts,
+    migrations: Sequence[online_data_migrations.DataMigration],
+    max_count: int | None = None,
 ) -> int:
     """Execute data migrations, print their results, and return the exit status.
 
-    :param repairs: the migrations in their order; a failure of one does not stop the others
+    :param migrations: the migrations in their order; a failure of one does not stop the others
     :param max_count: the maximum number of rows; by default, all rows in batches of `BATCH`
     """
-    totals: dict[str, repair.Outcome] = {}
+    totals: dict[str, online_data_migrations.Outcome] = {}
     failed = False
     migrated = 0
     while True:
-        done, failed_now = _round(config, repairs, max_count or BATCH, totals)
+        done, failed_now = _round(config, migrations, max_count or BATCH, totals)
         migrated += done
         failed = failed or failed_now
         if max_count is not None or done == 0:
@@ -168,16 +170,16 @@ def migrate_data(
 
 def _round(
     config: cfg.ConfigOpts,
-    repairs: Sequence[repair.Repair],
+    migrations: Sequence[online_data_migrations.DataMigration],
     max_count: int,
-    totals: dict[str, repair.Outcome],
+    totals: dict[str, online_data_migrations.Outcome],
 ) -> tuple[int, bool]:
     """Migrate at most `max_count` rows; return their number, and whether a migration failed."""
     migrated = 0
     failed = False
-    for migrate in repairs:
+    for migrate in migrations:
         name = migrate.__name__
-        before = totals.get(name, repair.Outcome(0, 0))
+        before = totals.get(name, online_data_migrations.Outcome(0, 0))
         try:
             outcome = migrate(config, max_count - migrated)
         except Exception as error:
@@ -188,7 +190,7 @@ def _round(
             continue
         if outcome.matched:
             print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
-        totals[name] = repair.Outcome(
+        totals[name] = online_data_migrations.Outcome(
             before.matched + outcome.matched, before.migrated + outcome.migrated
         )
         migrated += outcome.migrated
@@ -197,7 +199,7 @@ def _round(
     return migrated, failed
 
 
-def _print_table(totals: dict[str, repair.Outcome]) -> None:
+def _print_table(totals: dict[str, online_data_migrations.Outcome]) -> None:
     table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
     for name, outcome in totals.items():
         table.add_row([name, outcome.matched, outcome.migrated])

@@ -10,7 +10,7 @@ from placement import conf
 from placement.cmd import messages
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
-from placement.objects import repair
+from placement.objects import online_data_migrations
 
 # The exit status if a check fails to execute; smaller values are results of checks.
 ERROR = 255
@@ -47,7 +47,7 @@ class Checks(upgradecheck.UpgradeCommands):
     def _check_incomplete_consumers(self) -> upgradecheck.Result:
         """Allocations without a consumer count as usage, but the API does not return them."""
         count = _scalar(
-            repair.select_without_consumer(
+            online_data_migrations.select_without_consumer(
                 sa.func.count(models.allocations.c.consumer_id.distinct())
             )
         )

@@ -2,7 +2,7 @@
 
 A request that reads uses one `reader()`. A request that writes passes one function to `write()`,
 which executes it in a single transaction. `db/retry.py` decides when a failed transaction is
-retried, `db/failures.py` classifies the errors of drivers, and `db/sessions.py` has the settings
+retried, `db/failures.py` classifies the errors of drivers, and `db/connections.py` has the settings
 of each connection.
 """
 
@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception
-from placement.db import failures, retry, sessions, statement_cache
+from placement.db import connections, failures, retry, statement_cache
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ configure = _Configurator()
 
 
 def get_placement_engine() -> sa.Engine:
-    """The engine of this process, whose connections have the settings of `db/sessions.py`.
+    """The engine of this process, whose connections have the settings of `db/connections.py`.
 
     The engine is prepared here and not when it is created: the fixtures of oslo.db replace it.
     """
@@ -76,7 +76,7 @@ def get_placement_engine() -> sa.Engine:
     if _PREPARED not in engine.get_execution_options():
         with _PREPARE_LOCK:
             if _PREPARED not in engine.get_execution_options():
-                sessions.prepare(engine, configure.wsrep_sync_wait)
+                connections.prepare(engine, configure.wsrep_sync_wait)
                 engine.update_execution_options(
                     compiled_cache=statement_cache.StatementCache(), **{_PREPARED: True}
                 )
@@ -96,7 +96,7 @@ def reader(consistent: bool = False) -> Iterator[sa.Connection]:
     try:
         with _connected() as conn:
             if consistent:
-                sessions.begin_consistent(conn)
+                connections.begin_consistent(conn)
             yield conn
     except exception.PlacementException:
         raise
@@ -126,7 +126,7 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
 
 
 def _attempt(work: Work[T]) -> T:
-    with _connected(**sessions.WRITER) as conn:
+    with _connected(**connections.WRITER) as conn:
         result = work(conn)
         try:
             conn.commit()

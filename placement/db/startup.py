@@ -7,7 +7,7 @@ import logging
 
 import sqlalchemy as sa
 
-from placement.db import sessions
+from placement.db import connections
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ def exclusive_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     do not share locks: there the lock has no effect, and the caller has to expect conflicts (see
     `is_cluster`).
     """
-    with engine.connect().execution_options(**sessions.WRITER) as conn:
+    with engine.connect().execution_options(**connections.WRITER) as conn:
         if conn.dialect.name == 'mysql':
             # A migration, and the wait for the locks of its tables, may take long. The connection
             # is detached, so that it does not return to the pool with the longer limit.

@@ -4,8 +4,9 @@ import io
 from typing import Any, NamedTuple
 
 import orjson
+from oslo_config import cfg
 
-from placement import microversion
+from placement import conf, microversion
 from placement.http import Application, Environ, StartResponse
 from placement.http.request import JSON
 
@@ -27,6 +28,16 @@ class Response(NamedTuple):
         """Return the only error of an error document."""
         (error,) = self.json['errors']
         return error
+
+
+def configuration() -> cfg.ConfigOpts:
+    """Return a configuration with SQLite in memory and without authentication."""
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    config.set_default('connection', 'sqlite://', 'placement_database')
+    config([], default_config_files=[], default_config_dirs=[])
+    config.set_override('auth_strategy', 'noauth2', 'api')
+    return config
 
 
 def environ(method: str = 'GET', path: str = '/', body: bytes = b'', **more: Any) -> Environ:

@@ -2,10 +2,9 @@
 
 import io
 
-from oslo_config import cfg
 from oslotest import base
 
-from placement import body_limit, conf, deploy, microversion, wsgi_wrapper
+from placement import body_limit, deploy, microversion, wsgi_wrapper
 from placement.http import reply, request
 from placement.tests.unit import edge
 
@@ -69,11 +68,7 @@ class PlaceTest(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.conf = cfg.ConfigOpts()
-        conf.register_opts(self.conf)
-        self.conf.set_default('connection', 'sqlite://', 'placement_database')
-        self.conf([], default_config_files=[], default_config_dirs=[])
-        self.conf.set_override('auth_strategy', 'noauth2', 'api')
+        self.conf = edge.configuration()
 
     def send(self, length, **more):
         environ = edge.environ('POST', '/nowhere', CONTENT_LENGTH=str(length), **more)

@@ -1,9 +1,8 @@
 """The layers of the application and their order."""
 
-from oslo_config import cfg
 from oslotest import base
 
-from placement import conf, deploy
+from placement import deploy
 from placement.http import reply
 from placement.tests.unit import edge
 
@@ -20,11 +19,7 @@ def names(application):
 class LayersTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        self.conf = cfg.ConfigOpts()
-        conf.register_opts(self.conf)
-        self.conf.set_default('connection', 'sqlite://', 'placement_database')
-        self.conf([], default_config_files=[], default_config_dirs=[])
-        self.conf.set_override('auth_strategy', 'noauth2', 'api')
+        self.conf = edge.configuration()
 
     def test_layers_without_options(self):
         self.assertEqual(

@@ -10,8 +10,8 @@ import uuid
 
 import sqlalchemy as sa
 
+from placement.db import connections
 from placement.db import engine as db_engine
-from placement.db import sessions
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.races import testcase
@@ -216,7 +216,7 @@ class PostgresqlTest(Settings):
             'client_encoding': 'UTF8',
             'extra_float_digits': '3',
             'jit': 'off',
-            'lock_timeout': str(1000 * sessions.LOCK_SECONDS),
+            'lock_timeout': str(1000 * connections.LOCK_SECONDS),
         }
         self.assertEqual(expected, {name: settings[name] for name in expected})
 
@@ -257,8 +257,8 @@ class MysqlTest(Settings):
             'sql_auto_is_null': 'OFF',
             'unique_checks': 'ON',
             'foreign_key_checks': 'ON',
-            'innodb_lock_wait_timeout': str(sessions.LOCK_SECONDS),
-            'lock_wait_timeout': str(sessions.LOCK_SECONDS),
+            'innodb_lock_wait_timeout': str(connections.LOCK_SECONDS),
+            'lock_wait_timeout': str(connections.LOCK_SECONDS),
         }
         self.assertEqual(expected, {name: settings[name] for name in expected})
         self.assertIn('STRICT_ALL_TABLES', settings['sql_mode'])

@@ -29,7 +29,7 @@ assert len(response.json['resource_classes']) == int(sys.argv[1]), response
 class ExclusiveTransactionTest(base.TestCase):
     def setUp(self):
         # The limit for locks of rows does not apply to the lock of a migration.
-        self.useFixture(fixtures.MonkeyPatch('placement.db.sessions.LOCK_SECONDS', 1))
+        self.useFixture(fixtures.MonkeyPatch('placement.db.connections.LOCK_SECONDS', 1))
         super().setUp()
 
     def test_a_migration_waits_for_another_one(self):

@@ -5,7 +5,7 @@ from unittest import mock
 import uuid
 
 from placement import db_api
-from placement.db import retry, sessions
+from placement.db import connections, retry
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim
@@ -89,7 +89,7 @@ class LockedOrClosedTest(testcase.RaceTestCase):
     def setUp(self):
         self.engine = machines.engine_of_run()
         for module, name, value in (
-            (sessions, 'LOCK_SECONDS', 1),
+            (connections, 'LOCK_SECONDS', 1),
             (retry, 'DEADLINE', 1.5),
         ):
             patch = mock.patch.object(module, name, value)
@@ -97,11 +97,6 @@ class LockedOrClosedTest(testcase.RaceTestCase):
             self.addCleanup(patch.stop)
         super().setUp()
         self.url = db_api.get_placement_engine().url.render_as_string(hide_password=False)
-
-    def assertUnavailable(self, response: testcase.Response) -> None:
-        self.assertEqual(503, response.status, response.body)
-        self.assertEqual('1', response.headers['Retry-After'])
-        self.assertEqual('placement.undefined_code', response.code)
 
     def test_a_row_lock_beyond_the_deadline_is_503(self):
         provider = self.make_provider({'VCPU': 10})

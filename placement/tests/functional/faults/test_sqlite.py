@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import db_api
-from placement.db import sessions
+from placement.db import connections
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
@@ -21,7 +21,7 @@ class SqliteFileTest(testcase.RaceTestCase):
     def setUp(self):
         if testcase.uses_server():
             self.skipTest('the test runs only on SQLite')
-        patch = mock.patch.object(sessions, 'SQLITE_BUSY_MILLISECONDS', 300)
+        patch = mock.patch.object(connections, 'SQLITE_BUSY_MILLISECONDS', 300)
         patch.start()
         self.addCleanup(patch.stop)
         folder = tempfile.TemporaryDirectory()
@@ -29,11 +29,6 @@ class SqliteFileTest(testcase.RaceTestCase):
         self.path = Path(folder.name, 'placement.db')
         self.connection = f'sqlite:///{self.path}'
         super().setUp()
-
-    def assertUnavailable(self, response: testcase.Response) -> None:
-        self.assertEqual(503, response.status, response.body)
-        self.assertEqual('1', response.headers['Retry-After'])
-        self.assertEqual('placement.undefined_code', response.code)
 
     def test_writes_to_a_locked_file_are_503_and_reads_succeed(self):
         provider = self.make_provider({'VCPU': 10})

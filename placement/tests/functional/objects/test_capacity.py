@@ -17,17 +17,10 @@ from hypothesis import strategies as st
 from placement.candidates import paging
 from placement.capacity import MAX_INT
 from placement.tests.functional.races import testcase
+from placement.tests.properties import REPEATABLE
 
 PROVIDERS = 16
-SETTINGS = hypothesis.settings(
-    max_examples=12,
-    derandomize=True,
-    phases=[hypothesis.Phase.generate],
-    deadline=None,
-    database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-    print_blob=False,
-)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=12)
 
 
 @dataclass(frozen=True, slots=True)

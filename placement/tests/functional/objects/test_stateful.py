@@ -14,21 +14,12 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import audit, testcase
+from placement.tests.properties import REPEATABLE
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_STATEFUL')
 FIELDS = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 CONSUMERS = 4
-SETTINGS = hypothesis.settings(
-    max_examples=20,
-    stateful_step_count=30,
-    derandomize=True,
-    # Shrinking a failure takes minutes. Add Phase.shrink to analyse one.
-    phases=[hypothesis.Phase.generate],
-    deadline=None,
-    database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-    print_blob=False,
-)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=20, stateful_step_count=30)
 
 # The UUID of a provider and the name of a resource class.
 Key = tuple[str, str]

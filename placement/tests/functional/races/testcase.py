@@ -123,6 +123,11 @@ class RaceTestCase(base.BaseTestCase):
         self.audit()
         return responses
 
+    def assertUnavailable(self, response: Response) -> None:
+        self.assertEqual(503, response.status, response.body)
+        self.assertEqual('1', response.headers['Retry-After'])
+        self.assertEqual('placement.undefined_code', response.code)
+
     def audit(self, may_exceed: bool = False) -> None:
         """Fail if the data breaks a rule."""
         self.assertEqual([], audit.problems(db_api.get_placement_engine(), may_exceed))

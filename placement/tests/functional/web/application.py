@@ -1,8 +1,8 @@
 """The application that the web servers import, with a short wait for SQLite locks."""
 
 from placement import wsgi
-from placement.db import sessions
+from placement.db import connections
 
-sessions.SQLITE_BUSY_MILLISECONDS = 300
+connections.SQLITE_BUSY_MILLISECONDS = 300
 
 application = wsgi.init_application()

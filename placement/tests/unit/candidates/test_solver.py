@@ -16,11 +16,11 @@ from placement.candidates import (
     flow,
     group_policy,
     model,
-    provider_filters,
+    provider_checks,
     same_subtree,
     solver,
 )
-from placement.candidates.search_limit import SearchLimit, Steps
+from placement.candidates.search_steps import SearchLimit, Steps
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # The same examples in each run: a failure is caused by a change and not by chance.
@@ -300,7 +300,7 @@ class MutantsTest(_Mutants):
     examples = strategies.searches()
 
     def test_min_unit_is_ignored(self):
-        right = provider_filters.can_allocate
+        right = provider_checks.can_allocate
 
         def wrong(p, class_id, amount):
             inventory = p.inventories.get(class_id)
@@ -309,16 +309,16 @@ class MutantsTest(_Mutants):
             changed = p._replace(inventories={class_id: inventory._replace(min_unit=1)})
             return right(changed, class_id, amount)
 
-        self._assert_caught(provider_filters, 'can_allocate', wrong)
+        self._assert_caught(provider_checks, 'can_allocate', wrong)
 
     def test_forbidden_is_ignored(self):
-        self._assert_caught(provider_filters, 'is_forbidden', lambda p, group: False)
+        self._assert_caught(provider_checks, 'is_forbidden', lambda p, group: False)
 
     def test_member_of_is_ignored(self):
-        self._assert_caught(provider_filters, 'satisfies_member_of', lambda p, group: True)
+        self._assert_caught(provider_checks, 'satisfies_member_of', lambda p, group: True)
 
     def test_traits_of_suffixed_groups_are_ignored(self):
-        self._assert_caught(provider_filters, 'satisfies_required', lambda traits, group: True)
+        self._assert_caught(provider_checks, 'satisfies_required', lambda traits, group: True)
 
     def test_collective_traits_are_ignored(self):
         self._assert_caught(collective_traits, 'conditions', lambda query, slots, eligible: [])
@@ -330,34 +330,34 @@ class MutantsTest(_Mutants):
         self._assert_caught(collective_traits.CollectiveTrait, 'is_satisfied', wrong)
 
     def test_sharing_providers_need_no_member_of(self):
-        right = provider_filters.may_serve_other_trees
+        right = provider_checks.may_serve_other_trees
 
         def wrong(p, group):
             return right(p, dataclasses.replace(group, member_of=()))
 
-        self._assert_caught(provider_filters, 'may_serve_other_trees', wrong)
+        self._assert_caught(provider_checks, 'may_serve_other_trees', wrong)
 
     def test_in_tree_allows_sharing_providers(self):
-        right = provider_filters.may_serve_other_trees
+        right = provider_checks.may_serve_other_trees
 
         def wrong(p, group):
             if group.in_tree != p.root_id:
                 return right(p, group)
             return right(p, dataclasses.replace(group, in_tree=None))
 
-        self._assert_caught(provider_filters, 'may_serve_other_trees', wrong)
+        self._assert_caught(provider_checks, 'may_serve_other_trees', wrong)
 
     def test_root_required_is_ignored(self):
-        self._assert_caught(provider_filters, 'is_anchor', lambda root, query: True)
+        self._assert_caught(provider_checks, 'is_anchor', lambda root, query: True)
 
     def test_no_provider_shares(self):
-        self._assert_caught(provider_filters, 'may_serve_other_trees', lambda p, group: False)
+        self._assert_caught(provider_checks, 'may_serve_other_trees', lambda p, group: False)
 
     def test_subtrees_have_no_top(self):
-        def wrong(options, *args):
-            yield options
+        def wrong(division):
+            yield division._all_options
 
-        self._assert_caught(same_subtree, 'divide', wrong)
+        self._assert_caught(same_subtree.Division, 'parts', wrong)
 
     def test_subtrees_end_at_the_children(self):
         right = same_subtree.forest_of
@@ -422,5 +422,5 @@ class CapacityTest(base.BaseTestCase):
                 ) and not capacity.unit_violation(
                     amount, inventory.min_unit, inventory.max_unit, inventory.step_size
                 )
-                actual = provider_filters.can_allocate(provider, class_id, amount)
+                actual = provider_checks.can_allocate(provider, class_id, amount)
                 self.assertEqual(expected, actual, inventory)

@@ -28,8 +28,8 @@ import os_resource_classes
 import os_traits
 
 from placement import capacity
-from placement.candidates import model, request, selection, solver
-from placement.candidates.search_limit import Steps
+from placement.candidates import candidate_limits, model, request, solver
+from placement.candidates.search_steps import Steps
 from placement.microversion import Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
@@ -256,7 +256,7 @@ class World:
         return [
             model.Candidate(anchor.root.id, binding)
             for anchor in self.anchors
-            for binding in selection.without_duplicates(
+            for binding in candidate_limits.without_duplicates(
                 itertools.takewhile(bool, solve(prepared, anchor, Steps(steps))), sharing, seen
             )
         ]

@@ -7,7 +7,7 @@ from oslo_config import cfg
 from oslotest import base
 
 from placement.cmd import manage
-from placement.objects import repair
+from placement.objects import online_data_migrations
 
 
 class StubMigration:
@@ -19,15 +19,15 @@ class StubMigration:
         self.stuck = stuck
         self.limits: list[int] = []
 
-    def __call__(self, config: cfg.ConfigOpts, max_count: int) -> repair.Outcome:
+    def __call__(self, config: cfg.ConfigOpts, max_count: int) -> online_data_migrations.Outcome:
         self.limits.append(max_count)
         found = min(self.rows + self.stuck, max_count)
         done = min(self.rows, max_count)
         self.rows -= done
-        return repair.Outcome(found, done)
+        return online_data_migrations.Outcome(found, done)
 
 
-def broken(config: cfg.ConfigOpts, max_count: int) -> repair.Outcome:
+def broken(config: cfg.ConfigOpts, max_count: int) -> online_data_migrations.Outcome:
     raise ValueError('the reason\nin two lines')
 
 
@@ -37,8 +37,10 @@ class MigrateDataTest(base.BaseTestCase):
         self.output = io.StringIO()
         self.useFixture(fixtures.MonkeyPatch('sys.stdout', self.output))
 
-    def migrate(self, *repairs: repair.Repair, max_count: int | None = None) -> int:
-        return manage.migrate_data(cfg.ConfigOpts(), repairs, max_count)
+    def migrate(
+        self, *migrations: online_data_migrations.DataMigration, max_count: int | None = None
+    ) -> int:
+        return manage.migrate_data(cfg.ConfigOpts(), migrations, max_count)
 
     def rows(self) -> list[list[str]]:
         """The rows of the printed table."""

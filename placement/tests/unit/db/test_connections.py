@@ -3,7 +3,7 @@
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.db import sessions
+from placement.db import connections
 
 
 class SkipRollbackAfterCommitTest(base.BaseTestCase):
@@ -19,7 +19,7 @@ class SkipRollbackAfterCommitTest(base.BaseTestCase):
             rollback(connection)
 
         self.engine.dialect.do_rollback = counted
-        sessions.skip_rollback_after_commit(self.engine)
+        connections.skip_rollback_after_commit(self.engine)
 
     def read(self, conn):
         conn.execute(sa.select(1)).all()

@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
-from placement.objects import repair
+from placement.objects import online_data_migrations
 from placement.tests.functional.db import base
 
 
-def counts(outcome: repair.Outcome) -> tuple[int, int]:
+def counts(outcome: online_data_migrations.Outcome) -> tuple[int, int]:
     return outcome.matched, outcome.migrated
 
 
@@ -49,13 +49,13 @@ class RootProvidersTest(RepairTest):
         )
 
     def test_each_call_repairs_one_batch(self):
-        outcomes = [repair.set_root_provider_ids(self.config, 2) for _ in range(4)]
+        outcomes = [online_data_migrations.set_root_provider_ids(self.config, 2) for _ in range(4)]
 
         self.assertEqual([(2, 2), (2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
         self.assertEqual([(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 1)], self.roots())
 
     def test_generations_are_not_incremented(self):
-        repair.set_root_provider_ids(self.config, 50)
+        online_data_migrations.set_root_provider_ids(self.config, 50)
 
         generation = models.resource_providers.c.generation
         self.assertEqual(
@@ -88,7 +88,9 @@ class IncompleteConsumersTest(RepairTest):
         return self.rows(table.c.uuid, table.c.project_id, table.c.user_id, table.c.generation)
 
     def test_each_call_repairs_one_batch(self):
-        outcomes = [repair.create_incomplete_consumers(self.config, 2) for _ in range(3)]
+        outcomes = [
+            online_data_migrations.create_incomplete_consumers(self.config, 2) for _ in range(3)
+        ]
 
         self.assertEqual([(2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
         self.assertEqual(
@@ -99,7 +101,7 @@ class IncompleteConsumersTest(RepairTest):
     def test_project_and_user_come_from_the_options(self):
         self.config.set_override('incomplete_consumer_project_id', 'P', group='placement')
         self.config.set_override('incomplete_consumer_user_id', 'U', group='placement')
-        repair.create_incomplete_consumers(self.config, 50)
+        online_data_migrations.create_incomplete_consumers(self.config, 50)
 
         self.assertEqual([('P',)], self.rows(models.projects.c.external_id))
         self.assertEqual([('U',)], self.rows(models.users.c.external_id))
@@ -108,7 +110,7 @@ class IncompleteConsumersTest(RepairTest):
         with self.engine.begin() as conn:
             conn.execute(sa.delete(models.allocations))
         for _ in range(2):
-            outcome = repair.create_incomplete_consumers(self.config, 50)
+            outcome = online_data_migrations.create_incomplete_consumers(self.config, 50)
 
         self.assertEqual((0, 0), counts(outcome))
         default = [('00000000-0000-0000-0000-000000000000',)]
@@ -127,7 +129,7 @@ class OldSchemaTest(base.TestCase):
                 )
             )
         self.assertRaises(RuntimeError, migration.upgrade, 'head')
-        for migrate in repair.REPAIRS:
+        for migrate in online_data_migrations.MIGRATIONS:
             self.assertEqual((1, 1), counts(migrate(self.config, 50)))
 
         migration.upgrade('head')

@@ -1,6 +1,6 @@
-"""Online data migrations: repairs of rows that old releases left and that the API does not correct.
+"""Online data migrations: corrections of rows that old releases wrote.
 
-`placement-manage db online_data_migrations` runs them. Each call repairs one batch. A call can be
+`placement-manage db online_data_migrations` runs them. Each call corrects one batch. A call can be
 repeated at any time while the service runs.
 """
 
@@ -21,14 +21,14 @@ _CONSUMERS = models.consumers
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The number of rows of a batch that needed a repair, and that this call repaired."""
+    """The number of rows of a batch that needed a correction, and that this call corrected."""
 
     matched: int
     migrated: int
 
 
 # Takes the configuration and the maximum number of rows of the batch.
-Repair = Callable[[cfg.ConfigOpts, int], Outcome]
+DataMigration = Callable[[cfg.ConfigOpts, int], Outcome]
 
 
 def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
@@ -40,7 +40,7 @@ def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
         ids = conn.scalars(query.order_by(_PROVIDERS.c.id).limit(max_count)).all()
         if not ids:
             return Outcome(0, 0)
-        # A concurrent run can have repaired some of them since they were read.
+        # A concurrent run can have corrected some of them since they were read.
         update = sa.update(_PROVIDERS).where(_PROVIDERS.c.id.in_(ids), without_root)
         result = conn.execute(update.values(root_provider_id=_PROVIDERS.c.id))
         return Outcome(len(ids), result.rowcount)
@@ -90,4 +90,4 @@ def _ensure_owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int
 
 
 # In the order in which they run.
-REPAIRS: tuple[Repair, ...] = (set_root_provider_ids, create_incomplete_consumers)
+MIGRATIONS: tuple[DataMigration, ...] = (set_root_provider_ids, create_incomplete_consumers)

@@ -1,0 +1,14 @@
+"""Settings of hypothesis that property tests share."""
+
+import hypothesis
+
+# The same examples in each run, without a database of failures and without a time limit.
+# Shrinking a failure takes minutes. Add Phase.shrink to analyse one.
+REPEATABLE = hypothesis.settings(
+    derandomize=True,
+    phases=[hypothesis.Phase.generate],
+    deadline=None,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    print_blob=False,
+)
