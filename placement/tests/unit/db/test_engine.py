@@ -234,7 +234,7 @@ class WriteTest(base.BaseTestCase):
                 self.assertIs(getattr(db_engine, name), getattr(db_api, name), name)
 
     def test_engine_is_prepared_once(self):
-        with mock.patch.object(db_engine.sessions, 'prepare') as prepare:
+        with mock.patch.object(db_engine.connections, 'prepare') as prepare:
             self.assertIs(self.engine, db_engine.get_placement_engine())
         prepare.assert_not_called()
 
