@@ -1,0 +1,134 @@
+"""Names in the documentation refer to existing modules, files, options, environments and routes."""
+
+from collections.abc import Iterator
+import configparser
+import pathlib
+import pkgutil
+import re
+
+from oslo_config import cfg
+from oslotest import base
+
+import placement
+from placement import candidates, conf, errors, handler, microversion
+
+PACKAGE = pathlib.Path(placement.__file__).parent
+ROOT = PACKAGE.parent
+DOCUMENTS = ROOT / 'doc' / 'source'
+CONTRIBUTOR = DOCUMENTS / 'contributor'
+NOTES = ROOT / 'releasenotes' / 'notes'
+ERROR_CODES = {value for value in vars(errors).values() if isinstance(value, str)}
+# Directories whose files the contributor documentation names.
+SOURCES = ('placement', 'tools', 'doc', 'api-ref', 'releasenotes', '.ci')
+
+_FILE = re.compile(r'[\w./-]+\.(py|rst|yaml)|[\w.-]+(/[\w.-]+)*/|(placement|tools|doc)/[\w./-]+')
+_OPTION = re.compile(r'\[(\w+)\] (\w+)( = .+)?')
+_ATTRIBUTE = re.compile(r'[A-Za-z_]+(\.[A-Za-z_]+)+')
+
+
+def literals(page: pathlib.Path) -> Iterator[str]:
+    """The texts between double backquotes, in one line each."""
+    for match in re.finditer(r'``(.+?)``', page.read_text(), re.DOTALL):
+        yield ' '.join(match[1].split())
+
+
+def pages(directory: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(directory.rglob('*.rst'))
+
+
+def files() -> set[str]:
+    """The files and directories of the source tree, each with a leading slash."""
+    paths = [path for top in SOURCES for path in (ROOT / top).rglob('*')]
+    return {f'/{path.relative_to(ROOT).as_posix()}' for path in paths} | {'/placement'}
+
+
+def is_attribute(text: str) -> bool:
+    """Whether a dotted name is a module or an attribute of one.
+
+    The name starts below `placement` or below `placement.candidates`, as in their documentation.
+    """
+    name = text.removeprefix('placement.')
+    return any(_resolves(f'{top}.{name}') for top in ('placement', 'placement.candidates'))
+
+
+def _resolves(name: str) -> bool:
+    try:
+        value = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return value is not None
+
+
+class NamesTest(base.BaseTestCase):
+    def test_files_exist(self):
+        existing = files()
+        wrong = [
+            (page.name, text)
+            for page in pages(CONTRIBUTOR)
+            for text in filter(_FILE.fullmatch, literals(page))
+            if not any(path.endswith(f'/{text.strip("/")}') for path in existing)
+        ]
+        self.assertEqual([], wrong)
+
+    def test_modules_and_their_attributes_exist(self):
+        wrong = [
+            (page.name, text)
+            for page in pages(CONTRIBUTOR)
+            for text in filter(_ATTRIBUTE.fullmatch, literals(page))
+            if not (_FILE.fullmatch(text) or text in ERROR_CODES or is_attribute(text))
+        ]
+        self.assertEqual([], wrong)
+
+    def test_options_exist(self):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        wrong = [
+            (page.name, text)
+            for page in [*pages(DOCUMENTS), *sorted(NOTES.glob('*.yaml'))]
+            for text in literals(page)
+            if (option := _OPTION.fullmatch(text))
+            and option[1] in config
+            and option[2] not in config[option[1]]
+        ]
+        self.assertEqual([], wrong)
+
+    def test_environments_of_tox_exist(self):
+        tox = configparser.ConfigParser(interpolation=None)
+        tox.read(ROOT / 'tox.ini')
+        wrong = [
+            (page.name, name)
+            for page in [ROOT / 'README.rst', *pages(DOCUMENTS)]
+            for match in re.finditer(r'tox\s+-e\s+([\w,-]+)', page.read_text())
+            for name in match[1].split(',')
+            if f'testenv:{name}' not in tox
+        ]
+        self.assertEqual([], wrong)
+
+
+class CompletenessTest(base.BaseTestCase):
+    def test_the_architecture_names_every_module_of_the_top_level(self):
+        modules = {
+            f'{module.name}{"/" if module.ispkg else ".py"}'
+            for module in pkgutil.iter_modules(placement.__path__)
+        }
+        self.assertEqual(set(), modules - set(literals(CONTRIBUTOR / 'architecture.rst')))
+
+    def test_the_search_page_has_a_table_of_all_modules_of_the_search(self):
+        page = (CONTRIBUTOR / 'candidates.rst').read_text()
+        rows = re.findall(r'^(``\w+``(?:, ``\w+``)*) {2,}', page, re.MULTILINE)
+        named = {name for row in rows for name in re.findall(r'\w+', row)}
+        modules = {module.name for module in pkgutil.iter_modules(candidates.__path__)}
+        self.assertEqual(modules, named)
+
+    def test_the_api_reference_lists_every_route(self):
+        page = (ROOT / 'api-ref' / 'source' / 'index.rst').read_text()
+        rows = re.findall(r'^``(/\S*)`` +([A-Z, ]+?) {2,}', page, re.MULTILINE)
+        listed = {path: set(methods.split(', ')) for path, methods in rows}
+        declared = {path: set(methods) for path, methods in handler.ROUTE_DECLARATIONS.items()}
+        del declared['']  # the same as '/', for requests to a mount point
+        self.assertEqual(declared, listed)
+
+    def test_the_history_describes_every_microversion(self):
+        page = (PACKAGE / 'rest_api_version_history.rst').read_text()
+        described = re.findall(r'^(1\.\d+) .+\n-+$', page, re.MULTILINE)
+        self.assertEqual(list(microversion.VERSIONS), described)
