@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import configparser
+import inspect
 import pathlib
 import pkgutil
 import re
@@ -11,13 +12,14 @@ from oslotest import base
 
 import placement
 from placement import candidates, conf, errors, handler, microversion
+from placement.db import connections
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 ROOT = PACKAGE.parent
 DOCUMENTS = ROOT / 'doc' / 'source'
 CONTRIBUTOR = DOCUMENTS / 'contributor'
 NOTES = ROOT / 'releasenotes' / 'notes'
-ERROR_CODES = {value for value in vars(errors).values() if isinstance(value, str)}
+ERROR_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 # Directories whose files the contributor documentation names.
 SOURCES = ('placement', 'tools', 'doc', 'api-ref', 'releasenotes', '.ci')
 
@@ -128,7 +130,19 @@ class CompletenessTest(base.BaseTestCase):
         del declared['']  # the same as '/', for requests to a mount point
         self.assertEqual(declared, listed)
 
+    def test_the_api_reference_describes_every_error_code(self):
+        page = (ROOT / 'api-ref' / 'source' / 'errors.rst').read_text()
+        described = re.findall(r'^``(placement\.[\w.]+)``$', page, re.MULTILINE)
+        self.assertEqual(ERROR_CODES, set(described))
+
     def test_the_history_describes_every_microversion(self):
         page = (PACKAGE / 'rest_api_version_history.rst').read_text()
         described = re.findall(r'^(1\.\d+) .+\n-+$', page, re.MULTILINE)
         self.assertEqual(list(microversion.VERSIONS), described)
+
+    def test_the_page_of_databases_lists_every_session_setting(self):
+        source = inspect.getsource(connections)
+        names = re.findall(r"SESSION (\w+) =|set_config\('(\w+)'|PRAGMA (\w+)", source)
+        settings = {name for groups in names for name in groups if name}
+        self.assertGreater(len(settings), 10)
+        self.assertEqual(set(), settings - set(literals(DOCUMENTS / 'admin' / 'databases.rst')))
