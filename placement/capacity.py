@@ -1,26 +1,27 @@
-"""The capacity of an inventory and the rules for amounts. Pure: no database, no HTTP.
+"""The capacity of an inventory, and the rules for allocated amounts.
 
-Every other module calls these functions; `db.clauses` states the same rules in SQL.
+The functions use neither the database nor HTTP. The module `db.clauses` contains the same rules as
+SQL expressions.
 """
 
 from dataclasses import dataclass
 
-# The largest signed 32-bit integer, which is what an INTEGER column stores.
+# The largest signed 32-bit integer, which is the largest value of an INTEGER column.
 MAX_INT = 2147483647
 
 
 def capacity_of(total: int, reserved: int, allocation_ratio: float) -> float:
-    """Return the exact capacity in units of the resource class; responses show it truncated."""
+    """Return the capacity in units of the resource class, without rounding."""
     return (total - reserved) * allocation_ratio
 
 
 def fits(amount: int, used: int, capacity: float) -> bool:
-    """Return whether an amount can be allocated in addition to what is already in use."""
+    """Return whether an amount can be allocated in addition to the current usage."""
     return used + amount <= capacity
 
 
 def unit_violation(amount: int, min_unit: int, max_unit: int, step_size: int) -> str | None:
-    """Return the name of the first limit that an amount for one consumer violates.
+    """Return the name of the first limit that the amount of one allocation violates.
 
     :returns: 'min_unit', 'max_unit' or 'step_size', the attributes of `Inventory`; None if the
         amount satisfies all three limits
@@ -36,7 +37,7 @@ def unit_violation(amount: int, min_unit: int, max_unit: int, step_size: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """One inventory as clients write it: amounts in units of the resource class."""
+    """The inventory of one resource class, with all amounts in units of the class."""
 
     total: int
     reserved: int = 0
@@ -47,27 +48,28 @@ class Inventory:
 
     @property
     def capacity(self) -> float:
-        """The exact capacity in units of the resource class."""
+        """The capacity in units of the resource class, without rounding."""
         return capacity_of(self.total, self.reserved, self.allocation_ratio)
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryUsage:
-    """A stored inventory with the sum of the allocations against it."""
+    """An inventory, and the sum of the allocations against it."""
 
     resource_class_id: int
     inventory: Inventory
     used: int
 
 
-# The id of a provider and the name of a resource class.
+# An inventory is identified by the id of its provider and the name of its resource class.
 InventoryKey = tuple[int, str]
 
 
 def allows_reservation(inventory: Inventory, may_reserve_all: bool) -> bool:
-    """Return whether the reserved amount of an inventory is valid in a microversion.
+    """Return whether the reserved amount of an inventory is valid.
 
-    :param may_reserve_all: whether the capacity, truncated, may be zero (from microversion 1.26)
+    :param may_reserve_all: whether the capacity, truncated to an integer, may be zero (from
+        microversion 1.26)
     """
     capacity = int(inventory.capacity)
     return capacity >= 0 if may_reserve_all else capacity > 0

@@ -1,12 +1,16 @@
-"""Every write of allocations.
+"""All writes of allocations.
+
+A *claim* is the request to replace all allocations of one consumer. A transaction that writes
+claims has three steps: lock and read rows, accept or reject the claims, and write the changes.
 
 The modules, in the order of the data flow:
 
-* `model`: the data: claims, demands, and `Ground`, the facts that decide
-* `statements`: all SQL of this package
-* `owner`, `consumer`: rows of projects, users, consumer types and consumers
-* `lock_and_read`: lock the rows in the global order, and read the facts into a `Ground`
-* `judge`: pure decisions: generations, amounts, what a reshape leaves
-* `settle`: write what `judge` accepted
-* `replace`, `reshape`, `delete`: the public functions, one transaction each
+* `model`: data classes, such as `Claim`, `Demand` (one requested allocation), and `Ground` (the
+  claims of a request, and the stored data against which they are checked)
+* `statements`: the SQL statements of this package
+* `owner`, `consumer`: the rows of projects, users, consumer types and consumers
+* `lock_and_read`: lock rows in the lock order of this service, and read stored data into a `Ground`
+* `judge`: accept or reject claims by their generations and amounts, and plan a reshape
+* `settle`: write the changes that `judge` accepted
+* `replace`, `reshape`, `delete`: the public functions, each of which executes one transaction
 """

@@ -1,4 +1,4 @@
-"""Consumer rows. A consumer has a row exactly as long as it has allocations."""
+"""Lock, insert and delete consumers. Placement stores a consumer only while it has allocations."""
 
 from collections.abc import Collection, Mapping
 
@@ -17,11 +17,11 @@ _UUID = models.consumers.c.uuid
 def lock(
     conn: sa.Connection, uuids: Collection[str], new: Collection[str] = ()
 ) -> dict[str, Consumer]:
-    """Lock the consumers that exist, and return them by requested UUID.
+    """Lock the requested consumers that exist, and return them keyed by requested UUID.
 
-    :param new: UUIDs that the caller passes to `create` if no consumer is returned for them: the
-        unique key decides whether they equal another one
-    :raises exception.AmbiguousKeys: two of the UUIDs are one consumer
+    :param new: the UUIDs of consumers that the caller inserts if they do not exist; if the database
+        contains such a UUID in another spelling, the unique key rejects the insert
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer
     """
     rows = conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)})
     stored = {row.uuid: Consumer(*row) for row in rows}
@@ -41,13 +41,17 @@ def create(
     owners: Mapping[str, tuple[int, int, int | None]],
     requested: Collection[str],
 ) -> None:
-    """Insert consumers with generation 1: the request that creates a consumer also writes it.
+    """Insert consumers with generation 1.
 
-    :param owners: the ids of project, user and consumer type, by UUID of the new consumer
-    :param requested: the UUIDs of all consumers of the request
-    :raises exception.AmbiguousKeys: two of the requested UUIDs are one consumer; the transaction
-        is rolled back
-    :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of them
+    The generation starts at 1 instead of 0, because the same request also writes allocations.
+
+    :param owners: the ids of the project, user and consumer type of each new consumer, keyed by
+        consumer UUID
+    :param requested: the UUIDs of all consumers in the request
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer; the
+        transaction is rolled back
+    :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of the
+        consumers
     """
     if not owners:
         return
@@ -65,7 +69,8 @@ def create(
         conn.execute(statements.INSERT_CONSUMERS, rows)
     except db_exc.DBError as exc:
         if failures.is_key_violation(exc) and len(requested) > 1:
-            # Without a concurrent transaction, a retry would fail in the same way.
+            # If two requested UUIDs refer to the same consumer, every retry would violate the key
+            # again, so reject the request now.
             conn.rollback()
             names.require_different(conn, _UUID, requested)
         raise
@@ -74,10 +79,10 @@ def create(
 def delete(conn: sa.Connection, consumer_ids: Collection[int]) -> None:
     """Delete consumers that have no allocations after the request.
 
-    :raises exception.ConcurrentChange: one of them was deleted by a concurrent transaction
+    :raises exception.ConcurrentChange: a concurrent transaction deleted one of the consumers
     """
     if not consumer_ids:
         return
     result = conn.execute(statements.DELETE_CONSUMERS, {'consumer_ids': sorted(consumer_ids)})
     if result.rowcount != len(consumer_ids):
-        raise exception.ConcurrentChange('A consumer')
+        raise exception.ConcurrentChange('A consumer in this request')

@@ -8,9 +8,9 @@ from placement.db import engine
 
 
 def delete_allocations(consumer_uuid: str) -> None:
-    """Delete all allocations of a consumer, and the consumer.
+    """Delete a consumer and all its allocations.
 
-    No generation is checked or incremented.
+    The request contains no generation to check, and no provider generation is incremented.
 
     :raises exception.AllocationsNotFound: the consumer has no allocations
     """
@@ -21,7 +21,8 @@ def delete_allocations(consumer_uuid: str) -> None:
         parameters = {'uuids': sorted(uuids)}
         deleted = conn.execute(statements.DELETE_ALLOCATIONS_OF_CONSUMERS, parameters).rowcount
         if not consumers and consumer.lock(conn, [consumer_uuid]):
-            # It was created after the first lock: no lock protected the DELETE from its claim.
+            # A concurrent transaction created the consumer after the first attempt to lock it, and
+            # may have inserted allocations after the DELETE.
             raise exception.ConcurrentChange(f'Consumer {consumer_uuid}')
         if not deleted:
             raise exception.AllocationsNotFound(consumer_uuid)

@@ -1,4 +1,8 @@
-"""Decide whether a request can be granted. Pure: no function reads the database."""
+"""Accept or reject the claims of a request, and plan the changes of a reshape.
+
+All functions are pure: they receive the stored data as arguments, for example in a `Ground`, and do
+not access the database.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,7 +25,7 @@ _UNIT_REASONS = {
 
 
 def has_stale_consumer(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) -> bool:
-    """Return whether `check_consumers` would fail."""
+    """Return whether a claim has a stale consumer generation."""
     return any(
         claim.checks_generation and claim.generation != _generation(claim, consumers)
         for claim in claims
@@ -29,9 +33,9 @@ def has_stale_consumer(claims: Iterable[Claim], consumers: Mapping[str, Consumer
 
 
 def check_consumers(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) -> None:
-    """Check that the consumer generations in the request are the stored ones.
+    """Check that the consumer generations in the request equal the stored generations.
 
-    :param consumers: the stored consumers by requested UUID
+    :param consumers: the stored consumers, keyed by requested UUID
     :raises exception.ConsumerGenerationConflict: for the first claim with a stale generation
     """
     for claim in claims:
@@ -41,9 +45,9 @@ def check_consumers(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) 
 
 
 def check_providers(ground: Ground) -> None:
-    """Check that the providers of the claims exist.
+    """Check that all providers in the claims exist.
 
-    :raises exception.UnknownResourceProviders: for all that do not exist
+    :raises exception.UnknownResourceProviders: lists all providers that do not exist
     """
     if ground.missing_providers:
         raise exception.UnknownResourceProviders(ground.missing_providers)
@@ -52,11 +56,14 @@ def check_providers(ground: Ground) -> None:
 def check_reshaped_providers(
     replacements: Mapping[str, Replacement], providers: Mapping[str, Locked]
 ) -> None:
-    """Check existence and generation of the providers of a reshape, in the order of the body.
+    """Check that each provider in a reshape exists and has the generation in the request.
 
-    :param providers: the locked providers by requested UUID
-    :raises exception.UnknownResourceProviders: for all that do not exist
-    :raises exception.ResourceProviderGenerationConflict:
+    The providers are checked in the order of the request body.
+
+    :param providers: the locked providers, keyed by requested UUID
+    :raises exception.UnknownResourceProviders: lists all providers that do not exist
+    :raises exception.ResourceProviderGenerationConflict: for the first provider with a stale
+        generation
     """
     missing = replacements.keys() - providers.keys()
     for uuid, replacement in replacements.items():
@@ -79,14 +86,15 @@ def check_amounts(
     inventories: Mapping[InventoryKey, InventoryUsage],
     released: Mapping[InventoryKey, int],
 ) -> None:
-    """Check that all demands together can be granted.
+    """Check that the inventories allow all requested allocations at the same time.
 
-    If the usage of a provider exceeds its capacity, the request may keep or reduce the usage.
+    If the usage of an inventory already exceeds its capacity, the request may keep or reduce the
+    usage.
 
     :param demands: the requested allocations of all consumers
-    :param inventories: the inventories with their usage before the request
-    :param released: the amounts that the consumers of the request have before it
-    :raises exception.InvalidAllocation: for the first demand that cannot be granted
+    :param inventories: the inventories to allocate from, with their usage before the request
+    :param released: the sums of the existing allocations of the same consumers
+    :raises exception.InvalidAllocation: for the first allocation that its inventory does not allow
     """
     requested: dict[InventoryKey, int] = {}
     for demand in demands:
@@ -130,10 +138,11 @@ def plan_reshape(
     current: Mapping[InventoryKey, InventoryUsage],
     class_ids: Mapping[str, int],
 ) -> Reshape:
-    """Return what a reshape changes.
+    """Return the inventory changes and the provider generation increments of a reshape.
 
-    :param current: all inventories of all providers of the request
-    :param class_ids: ids by name of all classes in the request
+    :param replacements: the new inventories of each provider, keyed by provider UUID
+    :param current: all stored inventories of all providers in the request
+    :param class_ids: the id of each resource class in the request, keyed by class name
     """
     requested = {ground.providers[uuid].id: new for uuid, new in replacements.items()}
     before = _by_provider(current)
@@ -147,8 +156,9 @@ def plan_reshape(
         current_and_new={**current, **after},
         after=after,
         class_ids={**current_ids, **class_ids},
-        # Clients observe the increments of two steps: current and new inventories together, then
-        # the new ones alone. Without new inventories, the first step changes nothing.
+        # Clients can see by how much the generation increases. A reshape counts as two writes: the
+        # first adds the new inventories to the current ones, and the second removes the old
+        # inventories. Without new inventories, only the second write counts.
         increments={
             provider_id: 2 if new.inventories else 1 for provider_id, new in requested.items()
         },
@@ -169,9 +179,9 @@ def _inventories_after(
     current: Mapping[InventoryKey, InventoryUsage],
     class_ids: Mapping[str, int],
 ) -> dict[InventoryKey, InventoryUsage]:
-    """Return the inventories after a reshape, with their usage before it.
+    """Return the inventories that exist after a reshape, with their usage before the reshape.
 
-    :param requested: the new inventories by provider id
+    :param requested: the new inventories of each provider, keyed by provider id
     """
     after = {key: stored for key, stored in current.items() if key[0] not in requested}
     for provider_id, new in requested.items():
@@ -187,8 +197,9 @@ def check_removed_inventories(
 ) -> None:
     """Check that no allocations remain against the inventories that a reshape removes.
 
-    :param current: all inventories of all providers of the request
-    :raises exception.InventoryInUse: for the first provider with such allocations
+    :param plans: the inventory changes of each provider, keyed by provider id
+    :param current: all stored inventories of all providers in the request
+    :raises exception.InventoryInUse: for the first provider with remaining allocations
     """
     remaining = {key: stored.used for key, stored in current.items()}
     for key, amount in ground.released.items():

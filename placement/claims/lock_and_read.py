@@ -1,8 +1,8 @@
-"""Lock rows in the global order, and read what the decision needs.
+"""Lock rows in the lock order of the service, and read the data to accept or reject claims.
 
-The order is: consumers, owners (inserted in sorted order), providers. Facts that decide are read
-by later statements. Concurrent claims wait for the locks, so none of them is judged by usage that
-another transaction is changing.
+The lock order is: consumers; owners (projects, users and consumer types, inserted in sorted order);
+providers. The data on which acceptance depends is read after the locks are taken. Concurrent claims
+wait for these locks, so no claim is checked against usage that another transaction is changing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows, provider_locks, resource_class
 from placement.objects.provider_locks import Locked
 
-# Rows of `statements.ALLOCATIONS_OF_CONSUMERS`.
+# The result rows of `statements.ALLOCATIONS_OF_CONSUMERS`.
 _Allocations = Sequence[Any]
 
 
 def lock_consumers(conn: sa.Connection, claims: Iterable[Claim]) -> dict[str, Consumer]:
-    """Lock the consumers that exist, and return them by requested UUID.
+    """Lock the existing consumers of the claims, and return them keyed by requested UUID.
 
-    :raises exception.AmbiguousKeys: two of the requested UUIDs are one consumer
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer
     """
     uuids = [claim.consumer_uuid for claim in claims]
     return consumer.lock(conn, uuids, {c.consumer_uuid for c in claims if c.allocations})
@@ -38,21 +38,22 @@ def prepare_ground(
     consumers: Mapping[str, Consumer],
     provider_uuids: Iterable[str] = (),
 ) -> Ground:
-    """Insert missing owners and consumers, lock the providers, and return what was read.
+    """Insert missing owners and consumers, lock the providers, and read the stored data.
 
     :param consumers: the result of `lock_consumers`
-    :param provider_uuids: providers to lock in addition to those of the claims
-    :raises exception.AmbiguousKeys: two requested UUIDs are one consumer or one provider
-    :raises exception.ConcurrentChange: a concurrent transaction created a consumer
+    :param provider_uuids: the UUIDs of further providers to lock, besides those in the claims
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer, or to
+        the same provider
+    :raises exception.ConcurrentChange: a concurrent transaction created a consumer of the request
     """
     allocations = _read_allocations(conn, claims, consumers)
     owners = _create_owners_and_consumers(conn, claims, consumers)
-    cleared = _cleared_allocations(conn, claims, consumers, allocations)
+    removed = _allocations_of_deleted_consumers(conn, claims, consumers, allocations)
     requested = {uuid for claim in claims for uuid in claim.allocations}
     providers = provider_locks.lock(
         conn,
         requested.union(provider_uuids),
-        {row.provider_uuid for row in cleared if row.provider_uuid is not None},
+        {row.provider_uuid for row in removed if row.provider_uuid is not None},
     )
     _check_still_absent(conn, claims, consumers)
     return Ground(
@@ -64,14 +65,16 @@ def prepare_ground(
         missing_providers=frozenset(requested - providers.keys()),
         demands=_demands(claims, consumers, providers),
         released=_released(allocations),
-        cleared=frozenset(row.provider_id for row in cleared if row.provider_id is not None),
+        provider_ids_of_deleted_consumers=frozenset(
+            row.provider_id for row in removed if row.provider_id is not None
+        ),
     )
 
 
 def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, InventoryUsage]:
-    """Return the existing inventories, with usage, that the demands of a request refer to.
+    """Return the stored inventories from which the claims allocate, with their usage.
 
-    :raises exception.UnknownResourceClasses: a demand names a class that does not exist
+    :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     """
     if not ground.demands:
         return {}
@@ -83,7 +86,7 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
 
 
 def read_all_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, InventoryUsage]:
-    """Return all inventories, with usage, of all locked providers."""
+    """Return all inventories of all locked providers, with their usage."""
     provider_ids = {provider.id for provider in ground.providers.values()}
     return inventory_rows.read_with_usage(conn, provider_ids)
 
@@ -91,9 +94,9 @@ def read_all_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryK
 def read_class_ids(
     conn: sa.Connection, replacements: Mapping[str, Replacement], claims: Iterable[Claim]
 ) -> dict[str, int]:
-    """Return the ids by name of all classes in a reshape.
+    """Return the id of each resource class in a reshape, keyed by class name.
 
-    :raises exception.UnknownResourceClasses: for all classes that do not exist
+    :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     """
     class_names = {name for new in replacements.values() for name in new.inventories}
     for claim in claims:
@@ -102,7 +105,7 @@ def read_class_ids(
 
 
 def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
-    """Check that classes exist of which the requested providers have no inventory."""
+    """Check that the requested classes for which no provider has inventory exist at all."""
     resource_class.ids(conn, class_names)
 
 
@@ -138,49 +141,57 @@ def _create_owners_and_consumers(
     return owners
 
 
-def _cleared_allocations(
+def _allocations_of_deleted_consumers(
     conn: sa.Connection,
     claims: Sequence[Claim],
     consumers: Mapping[str, Consumer],
     allocations: _Allocations,
 ) -> _Allocations:
-    """Return the stored allocations of the consumers that have none after the request."""
-    emptied = {claim.consumer_uuid for claim in claims if not claim.allocations}
-    if not emptied or not allocations:
+    """Return the stored allocations of the consumers whose allocations the request removes.
+
+    A claim without allocations removes all allocations of its consumer, and deletes the consumer.
+    """
+    deleted = {claim.consumer_uuid for claim in claims if not claim.allocations}
+    if not deleted or not allocations:
         return ()
-    if len(emptied) == len(claims):
+    if len(deleted) == len(claims):
         return allocations
     requested = {stored.uuid: uuid for uuid, stored in consumers.items()}
     requested |= {claim.consumer_uuid: claim.consumer_uuid for claim in claims}
     spellings = {row.consumer_id for row in allocations}
     if not spellings <= requested.keys():
+        # Some consumer UUIDs are stored in another spelling, so the database has to compare them.
         equal = names.equal_texts(conn, models.allocations.c.consumer_id, requested)
         requested = {spelling: requested[name] for spelling, name in equal.items()}
-    return [row for row in allocations if requested.get(row.consumer_id) in emptied]
+    return [row for row in allocations if requested.get(row.consumer_id) in deleted]
 
 
 def _check_still_absent(
     conn: sa.Connection, claims: Iterable[Claim], consumers: Mapping[str, Consumer]
 ) -> None:
-    """Check that the consumers that the request empties are still absent if they were.
+    """Check that no consumer was created in the meantime for a claim without allocations.
 
-    An absent consumer has no row to lock. If a claim has allocations, its consumer is inserted and
-    the unique key detects the conflict; a claim without allocations inserts nothing. After this
-    check, the locks of the providers keep the usage unchanged.
+    A consumer that does not exist has no row to lock. If its claim has allocations, the consumer
+    is inserted, and the unique key detects a concurrent insert. For a claim without allocations,
+    nothing is inserted. After this check, the provider locks prevent other transactions from
+    changing the usage.
 
-    :raises exception.ConcurrentChange: a concurrent transaction created one of them
+    :raises exception.ConcurrentChange: a concurrent transaction created such a consumer
     """
     absent = {claim.consumer_uuid for claim in claims if not claim.allocations} - consumers.keys()
     if not absent:
         return
     if conn.execute(statements.ANY_CONSUMER, {'uuids': sorted(absent)}).first() is not None:
-        raise exception.ConcurrentChange('A consumer that the request empties')
+        raise exception.ConcurrentChange('A consumer whose allocations the request removes')
 
 
 def _demands(
     claims: Iterable[Claim], consumers: Mapping[str, Consumer], providers: Mapping[str, Locked]
 ) -> list[Demand]:
-    """Return the requested allocations from existing providers, in the order of the request."""
+    """Return one demand for each requested allocation from an existing provider.
+
+    The demands have the order of the request body.
+    """
     demands = []
     for claim in claims:
         stored = consumers.get(claim.consumer_uuid)
@@ -195,9 +206,9 @@ def _demands(
 
 
 def _released(allocations: _Allocations) -> dict[InventoryKey, int]:
-    """Return the sums of allocations by provider and class.
+    """Return the sum of the allocations for each pair of provider and resource class.
 
-    Allocations whose provider or class does not exist are part of no usage.
+    Allocations whose provider or class does not exist do not count towards any usage.
     """
     released: dict[InventoryKey, int] = {}
     for row in allocations:

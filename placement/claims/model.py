@@ -1,4 +1,4 @@
-"""The data of a request that writes allocations. Plain data, without behaviour."""
+"""Data classes of a request that writes allocations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,15 @@ from placement.objects.provider_locks import Locked
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All allocations that one consumer has after the request; none of them: a release.
+    """The request to replace all allocations of one consumer.
 
-    :param consumer_type: None keeps the type of an existing consumer (before microversion 1.38)
-    :param generation: the consumer generation that the client read, None for a new consumer;
-        ignored unless `checks_generation` (microversion 1.28)
-    :param allocations: amounts by resource class, by provider UUID
+    A claim without allocations removes all allocations of the consumer, and deletes the consumer.
+
+    :param consumer_type: the name of the consumer type; None (before microversion 1.38) keeps the
+        type of an existing consumer
+    :param generation: the consumer generation in the request, None for a new consumer
+    :param checks_generation: whether the generation is checked (from microversion 1.28 on)
+    :param allocations: for each provider UUID, the requested amounts keyed by class name
     """
 
     consumer_uuid: str
@@ -32,8 +35,8 @@ class Claim:
 class Demand:
     """One requested allocation: an amount of one resource class from one provider.
 
-    :param consumer_uuid: the UUID of the consumer as the database stores it
-    :param provider_uuid: the UUID of the provider as the request spells it
+    :param consumer_uuid: the consumer UUID as it is spelled in the database
+    :param provider_uuid: the provider UUID as it is spelled in the request
     """
 
     consumer_uuid: str
@@ -45,10 +48,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """All inventories that one provider has after a reshape.
+    """The request to replace all inventories of one provider in a reshape.
 
-    :param generation: the provider generation that the client read
-    :param inventories: by class name
+    :param generation: the provider generation in the request
+    :param inventories: the new inventories, keyed by class name
     """
 
     generation: int
@@ -57,13 +60,14 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """What a reshape changes.
+    """The inventory changes and the provider generation increments of a reshape.
 
-    :param plans: the changes of inventories, by provider id
-    :param current_and_new: the inventories that exist while allocations are replaced
-    :param after: the inventories after the reshape, with their usage before it
-    :param class_ids: the ids by name of the classes of all these inventories
-    :param increments: by provider id, how often its generation is incremented
+    :param plans: the inventory changes of each provider, keyed by provider id
+    :param current_and_new: all current inventories and all new inventories; if an inventory exists
+        already, the new values are used. Requested amounts are checked against these inventories
+    :param after: the inventories that exist after the reshape, with their usage before the reshape
+    :param class_ids: the id of each class in `current_and_new`, keyed by class name
+    :param increments: the generation increment for each provider id
     """
 
     plans: Mapping[int, Plan]
@@ -87,7 +91,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Ids of projects, users and consumer types by the names in the request."""
+    """The ids of projects, users and consumer types, keyed by their names in the request."""
 
     projects: Mapping[str, int]
     users: Mapping[str, int]
@@ -96,20 +100,22 @@ class Owners:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the database contains, with rows locked, before a request is judged.
+    """The claims of a request, and the stored data against which `judge` checks them.
+
+    The rows are locked, so that the data stays current until the transaction ends.
 
     :param claims: the claims of the request
-    :param consumers: the consumers that existed before the request, by requested UUID
+    :param consumers: the consumers that existed before the request, keyed by requested UUID
     :param owners: the ids of projects, users and consumer types
     :param allocations: the allocations of the requested consumers before the request, as rows of
-        `statements.ALLOCATIONS_OF_CONSUMERS`. No lock protects them if their consumer has no row,
-        so the number of deleted rows is compared with the number of these rows
-    :param providers: the locked providers, by requested or stored UUID
-    :param missing_providers: the UUIDs of providers that claims name and that do not exist
+        `statements.ALLOCATIONS_OF_CONSUMERS`. No lock protects allocations whose consumer has no
+        row, so `settle` compares the number of deleted rows with the number of these rows
+    :param providers: the locked providers, keyed by requested or stored UUID
+    :param missing_providers: the requested provider UUIDs for which no provider exists
     :param demands: the requested allocations from existing providers
-    :param released: the amounts in `allocations`, by provider and class
-    :param cleared: the ids of providers with allocations of consumers that have none after the
-        request
+    :param released: the sum of `allocations` for each pair of provider and resource class
+    :param provider_ids_of_deleted_consumers: the ids of the providers in `allocations` of consumers
+        that the request deletes, because their claims contain no allocations
     """
 
     claims: Sequence[Claim]
@@ -120,4 +126,4 @@ class Ground:
     missing_providers: frozenset[str]
     demands: Sequence[Demand]
     released: Mapping[InventoryKey, int]
-    cleared: frozenset[int]
+    provider_ids_of_deleted_consumers: frozenset[int]

@@ -1,6 +1,7 @@
-"""Projects, users and consumer types: rows that are created when a claim first names them.
+"""Read and insert projects, users and consumer types, which this code calls owners.
 
-The three tables have the same form, so one statement reads all of them. Rows are never deleted.
+Placement inserts a row when a claim first names the project, user or consumer type, and never
+deletes the row. The three tables have similar columns, so one statement can read all of them.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,11 +28,11 @@ def ensure(
     users: Collection[str],
     types: Collection[str],
 ) -> Owners:
-    """Return the ids of projects, users and consumer types; insert the rows that are missing.
+    """Return the ids of projects, users and consumer types, and insert the missing rows.
 
     Names that the database compares as equal get the same id.
 
-    :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of them
+    :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of the rows
     """
     if not projects:
         return Owners({}, {}, {})
@@ -47,7 +48,7 @@ def ensure(
 def ids_of(claim: Claim, owners: Owners) -> tuple[int, int, int | None]:
     """Return the ids of the project, the user and the consumer type of a claim.
 
-    :returns: None as the id of the type if the claim names none
+    :returns: the three ids; the id of the consumer type is None if the claim names no consumer type
     """
     name = claim.consumer_type
     type_id = None if name is None else owners.types[name]
@@ -59,20 +60,25 @@ def _read(
     statement: sa.Select[Any] | sa.CompoundSelect[Any],
     requested: Mapping[int, Collection[str]],
 ) -> dict[int, dict[str, int]]:
-    """Return the ids of the requested names that exist, by kind."""
+    """Return the ids of the requested owners that exist.
+
+    :param statement: one of the `OWNER_IDS`, or a union of them
+    :param requested: for each kind of owner, the names to read
+    :returns: for each kind of owner, the ids keyed by requested name
+    """
     stored: dict[int, dict[str, int]] = {kind: {} for kind in requested}
-    parameters = {f'names{kind}': sorted(some) for kind, some in requested.items() if some}
+    parameters = {f'names{kind}': sorted(texts) for kind, texts in requested.items() if texts}
     for kind, id_, name in conn.execute(statement, parameters):
         stored[kind][name] = id_
     lookups = [
-        names.Lookup(OWNER_TABLES[kind][1], OWNER_TABLES[kind][0].c.id, some, stored[kind])
-        for kind, some in requested.items()
+        names.Lookup(OWNER_TABLES[kind][1], OWNER_TABLES[kind][0].c.id, texts, stored[kind])
+        for kind, texts in requested.items()
     ]
     return dict(zip(requested, names.resolve(conn, lookups), strict=True))
 
 
 def _insert(conn: sa.Connection, kind: int, missing: Collection[str]) -> dict[str, int]:
-    """Insert the missing names of one kind, and return their ids."""
+    """Insert the missing owners of one kind, and return their ids, keyed by name."""
     if not missing:
         return {}
     table, column = OWNER_TABLES[kind]
@@ -82,6 +88,6 @@ def _insert(conn: sa.Connection, kind: int, missing: Collection[str]) -> dict[st
         key = result.inserted_primary_key
         assert key is not None
         return {name: key[0]}
-    # The database may compare some of the names as equal.
+    # If the database compares several names as equal, only one of them is inserted.
     names.insert_missing(conn, table, [{column.name: name} for name in sorted(missing)])
     return _read(conn, OWNER_IDS[kind], {kind: missing})[kind]

@@ -1,4 +1,4 @@
-"""PUT and POST /allocations: replace all allocations of one consumer or of several."""
+"""PUT and POST /allocations: replace all allocations of one or more consumers."""
 
 from collections.abc import Sequence
 
@@ -12,13 +12,14 @@ from placement.db import engine
 
 
 def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
-    """Replace all allocations of each consumer; all claims succeed, or none.
+    """Write all claims in one transaction. If one claim is rejected, nothing is written.
 
-    :param min_attempts: attempts before the deadline for retries can end the request
+    :param min_attempts: the minimum number of attempts in case of conflicts with concurrent
+        transactions, even if the attempts exceed the deadline for retries
     :raises exception.ConsumerGenerationConflict: from microversion 1.28 on
     :raises exception.UnknownResourceProviders:
     :raises exception.UnknownResourceClasses:
-    :raises exception.InvalidAllocation: an amount cannot be granted
+    :raises exception.InvalidAllocation: an inventory does not allow a requested amount
     """
 
     def work(conn: sa.Connection) -> None:

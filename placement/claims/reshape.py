@@ -1,6 +1,6 @@
 """POST /reshaper: replace inventories of providers and allocations of consumers together.
 
-A reshape is a set of claims against the inventories that exist after it.
+A reshape contains new inventories and claims. The claims can allocate from the new inventories.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,20 +25,21 @@ def reshape_inventories(
 ) -> None:
     """Replace inventories and allocations in one transaction (microversion 1.30).
 
-    :param replacements: the new inventories by provider UUID
-    :param min_attempts: attempts before the deadline for retries can end the request
+    :param replacements: the new inventories of each provider, keyed by provider UUID
+    :param min_attempts: the minimum number of attempts in case of conflicts with concurrent
+        transactions, even if the attempts exceed the deadline for retries
     :raises exception.UnknownResourceProviders:
     :raises exception.ResourceProviderGenerationConflict:
     :raises exception.ConsumerGenerationConflict:
     :raises exception.UnknownResourceClasses:
-    :raises exception.InvalidAllocation: an amount cannot be granted
+    :raises exception.InvalidAllocation: an inventory does not allow a requested amount
     :raises exception.InventoryInUse: allocations remain against an inventory that is removed
     """
 
     def work(conn: sa.Connection) -> None:
         consumers = lock_consumers(conn, claims)
         if judge.has_stale_consumer(claims, consumers):
-            # Errors of the inventories take precedence.
+            # Report an error of a reshaped provider in preference to a stale consumer generation.
             providers = provider_locks.lock(conn, list(replacements))
             judge.check_reshaped_providers(replacements, providers)
         judge.check_consumers(claims, consumers)

@@ -1,4 +1,7 @@
-"""Write what `judge` accepted: delete, insert, increment generations, drop empty consumers."""
+"""Write the changes that `judge` accepted.
+
+The functions replace allocations, increment generations, and delete consumers without allocations.
+"""
 
 from collections.abc import Mapping
 import dataclasses
@@ -18,10 +21,11 @@ def settle_claims(
     inventories: Mapping[InventoryKey, InventoryUsage],
     increments: Mapping[int, int],
 ) -> None:
-    """Replace the allocations of the consumers of a request.
+    """Replace the allocations of the consumers in a request.
 
-    :param inventories: the inventories that the demands refer to
-    :param increments: by provider id, how often its generation is incremented for other reasons
+    :param inventories: the inventories from which the claims allocate
+    :param increments: additional generation increments, keyed by provider id, for example for
+        changed inventories in a reshape
     :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
     """
     _replace_allocations(conn, ground, inventories)
@@ -30,7 +34,7 @@ def settle_claims(
 
 
 def settle_reshape(conn: sa.Connection, ground: Ground, change: Reshape) -> None:
-    """Replace the inventories of a reshape, and then the allocations.
+    """Write the inventory changes of a reshape, and then replace the allocations.
 
     :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
     """
@@ -67,33 +71,36 @@ def _replace_allocations(
 def _increment_providers(
     conn: sa.Connection, ground: Ground, increments: Mapping[int, int]
 ) -> None:
-    """Increment each provider that a claim names, or whose allocations a release clears.
+    """Increment the generations of the providers that the claims change.
 
-    A provider that a consumer no longer uses while it keeps allocations elsewhere is not
-    incremented.
+    These are the providers in the claims, and the previous providers of deleted consumers. If a
+    consumer drops one provider but keeps allocations from others, the generation of the dropped
+    provider is not incremented.
+
+    :param increments: additional increments, keyed by provider id
     """
     total = dict(increments)
     claimed = {ground.providers[uuid].id for claim in ground.claims for uuid in claim.allocations}
-    for provider_id in claimed | ground.cleared:
+    for provider_id in claimed | ground.provider_ids_of_deleted_consumers:
         total[provider_id] = total.get(provider_id, 0) + 1
     current = {provider.id: provider.generation for provider in ground.providers.values()}
-    # At most three different increments, whatever the number of providers.
+    # Each increment is 1, 2 or 3, so this loop executes at most three statements.
     for increment in sorted(set(total.values())):
         generation.increment_providers(
             conn,
             {
                 provider_id: current[provider_id]
-                for provider_id, own in total.items()
-                if own == increment and provider_id in current
+                for provider_id, times in total.items()
+                if times == increment and provider_id in current
             },
             increment,
         )
 
 
 def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
-    """Increment the consumers that keep allocations, and delete those that have none."""
+    """Increment the generations of consumers that keep allocations, and delete other consumers."""
     kept: dict[int, Consumer] = {}
-    emptied: list[int] = []
+    without_allocations: list[int] = []
     for claim in ground.claims:
         stored = ground.consumers.get(claim.consumer_uuid)
         if stored is None:
@@ -101,14 +108,14 @@ def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
         if claim.allocations:
             kept[stored.id] = _with_owners(stored, claim, ground)
         else:
-            emptied.append(stored.id)
+            without_allocations.append(stored.id)
     current = {stored.id: stored for stored in ground.consumers.values()}
     generation.increment_consumers(
         conn,
         {stored.id: stored.generation for stored in kept.values()},
         statements.changed_owners(kept.values(), current),
     )
-    consumer.delete(conn, emptied)
+    consumer.delete(conn, without_allocations)
 
 
 def _with_owners(stored: Consumer, claim: Claim, ground: Ground) -> Consumer:

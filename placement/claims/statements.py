@@ -1,4 +1,7 @@
-"""All SQL of claims. A locking statement locks one table, in the order of uuid."""
+"""The SQL statements of this package.
+
+A locking statement locks the rows of only one table, in the order of their UUIDs.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,8 +20,9 @@ _OWNER_COLUMNS = ('project_id', 'user_id', 'consumer_type_id')
 
 # Projects, users and consumer types --------------------------------------------
 
+# The kinds of owners.
 PROJECT, USER, TYPE = 0, 1, 2
-# The table and its unique name.
+# For each kind of owner: the table, and the column of the unique names.
 OWNER_TABLES = {
     PROJECT: (models.projects, models.projects.c.external_id),
     USER: (models.users, models.users.c.external_id),
@@ -36,7 +40,7 @@ def _owner_ids(kind: int) -> sa.Select[Any]:
     ).where(name.in_(requested))
 
 
-# The ids of one kind.
+# For each kind of owner: the statement that reads the ids of this kind only.
 OWNER_IDS = {kind: _owner_ids(kind) for kind in OWNER_TABLES}
 PROJECT_AND_USER_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER))
 PROJECT_USER_AND_TYPE_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER), _owner_ids(TYPE))
@@ -70,10 +74,12 @@ DELETE_CONSUMERS = sa.delete(_CONSUMERS).where(
 def changed_owners(
     requested: Iterable[Consumer], current: Mapping[int, Consumer]
 ) -> dict[str, sa.Case[Any]]:
-    """Return new values, by column, for one UPDATE of all requested consumers.
+    """Return new values of the owner columns, for one UPDATE of several consumers.
 
-    :param current: the stored consumers by id
-    :returns: nothing if no consumer changes its project, user or type, the usual case
+    :param requested: the consumers with their requested project, user and consumer type
+    :param current: the stored consumers, keyed by id
+    :returns: the values, keyed by column name; in most requests no owner changes, and the result is
+        empty
     """
     values: dict[str, sa.Case[Any]] = {}
     consumers = list(requested)
@@ -90,7 +96,8 @@ def changed_owners(
 
 # Allocations --------------------------------------------------------------------
 
-# Outer joins: an allocation is deleted even if its provider or its class does not exist.
+# The joins are outer joins, so that allocations are also deleted if their provider or resource
+# class does not exist.
 ALLOCATIONS_OF_CONSUMERS = (
     sa.select(
         _ALLOCATIONS.c.id,
@@ -105,8 +112,8 @@ ALLOCATIONS_OF_CONSUMERS = (
     .where(_ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
 )
 INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
-# The ids are part of the text: drivers limit the number of parameters, and the consumers of one
-# request may have any number of allocations.
+# The ids are part of the SQL text, because drivers limit the number of bound parameters, and the
+# consumers of one request may have any number of allocations.
 DELETE_ALLOCATIONS = sa.delete(_ALLOCATIONS).where(
     _ALLOCATIONS.c.id.in_(sa.bindparam('ids', expanding=True, literal_execute=True))
 )

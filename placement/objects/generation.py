@@ -1,13 +1,14 @@
-"""Generations of providers and consumers: checks, increments, and touched rows.
+"""Check and increment the generations of providers and consumers.
 
-A *generation conflict* is the fault of the client: the generation in the request is stale. The
-checks report it as 409 Conflict.
+If the generation in a request is stale, the request fails with 409 Conflict. This error is called a
+*generation conflict*.
 
-An increment updates a row only if its generation is still the one that the transaction read.
-Otherwise a concurrent transaction committed first, and this transaction is rolled back and
-retried. On one database server, row locks make every increment succeed. A multi-master cluster
-does not share row locks between nodes: it certifies a transaction by the rows that it changes. A
-write that increments no generation therefore touches the row.
+An increment updates a row only if the generation has not changed since this transaction read it.
+Otherwise, a concurrent transaction committed first, and this transaction is rolled back and
+retried. On a single database server, row locks prevent such changes. The nodes of a Galera cluster
+do not share row locks. Instead, the cluster compares the rows that concurrent transactions change,
+and rejects one of two conflicting transactions at COMMIT (certification). A transaction that
+depends on a row without incrementing its generation therefore updates its `updated_at` (`touch`).
 """
 
 from collections.abc import Collection, Mapping
@@ -31,8 +32,10 @@ def check_provider(uuid: str, given: int, current: int) -> None:
 
 
 def check_consumer(uuid: str, given: int | None, current: int | None) -> None:
-    """Check that the client sent the current generation of a consumer, None for a new consumer.
+    """Check that the client sent the current generation of a consumer.
 
+    :param given: the consumer generation in the request, None for a new consumer
+    :param current: the stored generation, None if the consumer does not exist
     :raises exception.ConsumerGenerationConflict:
     """
     if given != current:
@@ -42,9 +45,10 @@ def check_consumer(uuid: str, given: int | None, current: int | None) -> None:
 def increment_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
     """Increment the generation of providers.
 
-    :param seen: the generation that this transaction read, by provider id
-    :param by: the increment
-    :raises exception.ConcurrentChange: a provider has another generation, or does not exist
+    :param seen: the generations that this transaction read, keyed by provider id
+    :param by: the amount to add to each generation
+    :raises exception.ConcurrentChange: a concurrent transaction changed the generation of a
+        provider, or deleted the provider
     """
     _increment(conn, models.resource_providers, seen, by, {})
 
@@ -54,21 +58,22 @@ def increment_consumers(
 ) -> None:
     """Increment the generation of consumers by one, and set `values` on the same rows.
 
-    :param seen: the generation that this transaction read, by consumer id
-    :param values: new values by column name
-    :raises exception.ConcurrentChange: a consumer has another generation, or does not exist
+    :param seen: the generations that this transaction read, keyed by consumer id
+    :param values: new values of other columns, keyed by column name
+    :raises exception.ConcurrentChange: a concurrent transaction changed the generation of a
+        consumer, or deleted the consumer
     """
     _increment(conn, models.consumers, seen, 1, values or {})
 
 
 def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int:
-    """Set `updated_at` of rows, so that a cluster certifies them although nothing else changes.
+    """Update only `updated_at` of rows, so that a Galera cluster detects conflicting transactions.
 
-    MySQL stores whole seconds, and does not write a row whose values an UPDATE leaves as they are:
-    a cluster would have nothing to certify. If a row was touched within the current second, its
-    `updated_at` is set back by one second.
+    MySQL stores `updated_at` in whole seconds, and skips an UPDATE that does not change any value,
+    so Galera would have nothing to certify. If `updated_at` of a row already is the current second,
+    this function therefore sets it back by one second.
 
-    :returns: the number of rows that exist
+    :returns: the number of updated rows; the ids of rows that do not exist are not counted
     """
     if not row_ids:
         return 0
@@ -92,14 +97,16 @@ def _increment(
     by_generation: dict[int, list[int]] = {}
     for row_id, generation in seen.items():
         by_generation.setdefault(generation, []).append(row_id)
-    as_seen = [
+    unchanged = [
         sa.and_(table.c.id.in_(row_ids), table.c.generation == generation)
         for generation, row_ids in by_generation.items()
     ]
     result = conn.execute(
         sa.update(table)
-        .where(sa.or_(*as_seen))
+        .where(sa.or_(*unchanged))
         .values(generation=table.c.generation + by, **values)
     )
     if result.rowcount != len(seen):
-        raise exception.ConcurrentChange('The generation of a row that this request changes')
+        raise exception.ConcurrentChange(
+            'The generation of a resource provider or consumer in this request'
+        )

@@ -41,7 +41,7 @@ def ground(
         missing_providers=frozenset(missing),
         demands=demands or [],
         released=released or {},
-        cleared=frozenset(),
+        provider_ids_of_deleted_consumers=frozenset(),
     )
 
 
