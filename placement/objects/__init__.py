@@ -1,4 +1,4 @@
-"""The entities of the service: plain data, and functions that read and write them.
+"""The entities of the API: data classes, and functions that read and write the entities.
 
-Allocations are written by `placement.claims`.
+This package only reads allocations. The package `placement.claims` writes them.
 """

@@ -1,4 +1,4 @@
-"""Aggregates: groups of resource providers. An aggregate has a UUID and nothing else.
+"""Aggregates: groups of resource providers. A UUID is the only attribute of an aggregate.
 
 Placement creates an aggregate when it first adds a provider to it, and never deletes it.
 """
@@ -19,7 +19,8 @@ _OF_PROVIDER = (
     .outerjoin(_AGGREGATES, _AGGREGATES.c.id == _LINKS.c.aggregate_id)
     .order_by(_AGGREGATES.c.id)
 )
-# Selects the requested aggregates that exist, and, with a NULL uuid, the linked aggregates.
+# The first part selects the requested aggregates that exist. The second part selects the current
+# aggregates of the provider, with NULL in place of the UUID.
 _REQUESTED_AND_LINKED = sa.union_all(
     sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid).where(
         _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))
@@ -43,10 +44,10 @@ def list_by_provider(uuid: str) -> tuple[int, list[str]]:
 def replace(uuid: str, aggregates: Collection[str], given_generation: int | None) -> int:
     """Replace the aggregates of a provider.
 
-    :param aggregates: UUIDs; the missing aggregates are created
-    :param given_generation: the provider's generation, as sent by the client (microversion 1.19);
-        None neither checks nor increments it
-    :returns: the provider's generation after the change
+    :param aggregates: the UUIDs of the new aggregates; Placement creates those that do not exist
+    :param given_generation: the provider generation in the request (from microversion 1.19 on); if
+        None, the generation is neither checked nor incremented
+    :returns: the provider generation after the change
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     """
@@ -66,16 +67,16 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
 
 
 def _set_links(conn: sa.Connection, provider_id: int, requested: Sequence[str]) -> None:
-    """Link a provider to exactly the requested aggregates, and create the missing ones."""
+    """Replace the links of a provider with links to the requested aggregates."""
     parameters = {'uuids': requested, 'provider_id': provider_id}
     rows = conn.execute(_REQUESTED_AND_LINKED, parameters).all()
-    # Each of these equals a requested UUID. Which one does not matter.
+    # The database compares each of these as equal to a requested UUID. The spelling may differ.
     found = {row.uuid: row.id for row in rows if row.uuid is not None}
     existing = set(found.values())
     linked = {row.id for row in rows if row.uuid is None}
     _unlink(conn, provider_id, sorted(linked - existing))
     _link(conn, provider_id, sorted(existing - linked))
-    # Equal numbers: every requested aggregate exists, even if it is stored in another spelling.
+    # If the numbers are equal, every requested aggregate exists, whatever the stored spelling is.
     missing = [] if len(found) == len(requested) else [u for u in requested if u not in found]
     if missing:
         _create_and_link(conn, provider_id, missing, existing)
@@ -86,9 +87,9 @@ def _create_and_link(
 ) -> None:
     """Create aggregates, and link a provider to them.
 
-    :param uuids: UUIDs that are not stored in this spelling; the database may still compare one as
-        equal to another, or to one of the existing aggregates
-    :param existing: ids of aggregates that are linked already
+    :param uuids: UUIDs that are not stored in this spelling. The database may still compare two of
+        them as equal, or compare one as equal to the UUID of an existing aggregate
+    :param existing: the ids of aggregates that are already linked to the provider
     """
     names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in uuids])
     ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)

@@ -1,4 +1,4 @@
-"""Read allocations, by consumer and by resource provider. The package `claims` writes them."""
+"""Read the allocations of a consumer or of a resource provider."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -56,8 +56,8 @@ _LIST_BY_PROVIDER = (
 class ConsumerAllocations:
     """All allocations of one consumer.
 
-    :param allocations: the part of the response with this name
-    :param last_modified: the time at which the newest of the allocations was created
+    :param allocations: the value of the key `allocations` in the response body
+    :param last_modified: the creation time of the newest allocation
     """
 
     allocations: dict[str, dict[str, Any]]
@@ -70,7 +70,11 @@ class ConsumerAllocations:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerResources:
-    """The consumer generation, and the amounts that a consumer has from one provider, by class."""
+    """The allocations of one consumer from one provider.
+
+    :param generation: the consumer generation
+    :param resources: the allocated amounts, keyed by class name
+    """
 
     generation: int
     resources: dict[str, int] = field(default_factory=dict)
@@ -100,16 +104,17 @@ def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
 def list_by_provider(
     uuid: str,
 ) -> tuple[int, dict[str, ConsumerResources], datetime.datetime | None]:
-    """Return the generation of a provider and its allocations.
+    """Return the generation of a provider, and all allocations from the provider.
 
-    :returns: the provider generation, the resources by consumer UUID, and the time at which the
-        newest of the allocations was created
+    :returns: the provider generation, the allocations keyed by consumer UUID, and the creation time
+        of the newest allocation
     :raises exception.ResourceProviderNotFound:
     """
     with engine.reader() as conn:
         generation, rows = provider_rows.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
     consumers: dict[str, ConsumerResources] = {}
-    # In a damaged database the class of an allocation may not exist, and has no name to show.
+    # In a damaged database, the class of an allocation may not exist. Such an allocation is
+    # omitted, because the response requires the name of the class.
     rows = [row for row in rows if row[2] is not None]
     for consumer_uuid, consumer_generation, name, used, _ in rows:
         if consumer_uuid not in consumers:
@@ -119,5 +124,5 @@ def list_by_provider(
 
 
 def _newest(rows: Iterable[Sequence[Any]]) -> datetime.datetime | None:
-    """Return the latest time in the last column of the rows."""
+    """Return the latest time in the last column of the rows, or None if there is no time."""
     return max((row[-1] for row in rows if row[-1]), default=None)

@@ -1,7 +1,8 @@
-"""Inventories: the amount that a provider has of a resource class, and the limits on its use.
+"""Inventories: how much of a resource class a provider has, and the limits of each allocation.
 
-Each write is one transaction: lock the provider, check the request, read the inventories with
-their usage, let `inventory_plan` decide, apply the plan, increment the provider generation.
+Each writing function executes one transaction with these steps: lock the provider, check the
+request, read the inventories with their usage, compute the changes (`inventory_plan`), write the
+changes (`inventory_rows`), and increment the provider generation.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ _BY_PROVIDER = (
 
 @dataclass(frozen=True, slots=True)
 class ListedInventory:
-    """An inventory with what responses show of it."""
+    """An inventory with the additional values that a response contains."""
 
     resource_class: str
     inventory: Inventory
@@ -61,11 +62,11 @@ def list_by_provider(uuid: str) -> tuple[int, list[ListedInventory]]:
 
 
 def get(uuid: str, class_name: str) -> tuple[int, ListedInventory]:
-    """Return the generation of a provider and its inventory of one class.
+    """Return the generation of a provider and its inventory of one resource class.
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryNotFound: the provider has no such inventory, or the class does not
-        exist
+    :raises exception.InventoryNotFound: the provider has no inventory of the class, or the class
+        does not exist
     """
     current, inventories = list_by_provider(uuid)
     for listed in inventories:
@@ -78,14 +79,14 @@ def get(uuid: str, class_name: str) -> tuple[int, ListedInventory]:
 
 
 def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bool) -> int:
-    """Add inventory of a class of which the provider has none.
+    """Create the inventory of a resource class for a provider.
 
     :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
     :returns: the new generation of the provider
     :raises exception.ResourceProviderNotFound:
     :raises exception.InvalidInventoryCapacity:
     :raises exception.UnknownResourceClasses:
-    :raises exception.InventoryExists:
+    :raises exception.InventoryExists: the provider already has inventory of the class
     """
 
     def work(conn: sa.Connection) -> int:
@@ -110,14 +111,14 @@ def replace(
     """Replace all inventories of a provider.
 
     :param given_generation: the provider generation in the request
-    :param inventories: by class name
+    :param inventories: the new inventories, keyed by class name
     :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
     :returns: the new generation of the provider
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     :raises exception.InvalidInventoryCapacity:
     :raises exception.UnknownResourceClasses:
-    :raises exception.InventoryInUse: there are allocations against an inventory that is removed
+    :raises exception.InventoryInUse: allocations exist against an inventory that is removed
     """
 
     def work(conn: sa.Connection) -> int:
@@ -138,7 +139,7 @@ def update(
     inventory: Inventory,
     may_reserve_all: bool,
 ) -> int:
-    """Overwrite the inventory that a provider has of one class.
+    """Replace a provider's inventory of one resource class.
 
     :param given_generation: the provider generation in the request
     :param may_reserve_all: whether `reserved` may equal `total` (from microversion 1.26)
@@ -174,7 +175,7 @@ def delete_all(uuid: str) -> None:
     """Delete all inventories of a provider (microversion 1.5).
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryInUse: there are allocations against one of them
+    :raises exception.InventoryInUse: allocations exist against one of the inventories
     """
 
     def work(conn: sa.Connection) -> None:
@@ -186,12 +187,12 @@ def delete_all(uuid: str) -> None:
 
 
 def delete(uuid: str, class_name: str) -> None:
-    """Delete the inventory that a provider has of one class.
+    """Delete a provider's inventory of one resource class.
 
     :raises exception.ResourceProviderNotFound:
-    :raises exception.InventoryNotFound: the provider has no such inventory, or the class does not
-        exist
-    :raises exception.InventoryInUse: there are allocations against it
+    :raises exception.InventoryNotFound: the provider has no inventory of the class, or the class
+        does not exist
+    :raises exception.InventoryInUse: allocations exist against the inventory
     """
 
     def work(conn: sa.Connection) -> None:

@@ -1,4 +1,4 @@
-"""Decide how the inventories of a provider change. Pure: no function reads the database."""
+"""Compute the changes of the inventories of a provider, without access to the database."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from placement.capacity import Inventory, InventoryUsage
 class Plan:
     """The changes that turn the current inventories of a provider into the requested ones.
 
-    :param add: new inventories by class name
-    :param change: new values of existing inventories by class name
-    :param remove: class names of inventories to delete
-    :param in_use: class names in `remove` against which there are allocations
-    :param over_capacity: class names whose new capacity is less than the usage, which is allowed
+    :param add: the inventories to insert, keyed by class name
+    :param change: the inventories to update, with their new values, keyed by class name
+    :param remove: the class names of the inventories to delete
+    :param in_use: the class names of the inventories in `remove` against which allocations exist
+    :param over_capacity: the class names of the inventories whose usage exceeds their new capacity;
+        this is allowed
     """
 
     add: Mapping[str, Inventory]
@@ -25,7 +26,13 @@ class Plan:
 
 
 def plan_changes(current: Mapping[str, InventoryUsage], requested: Mapping[str, Inventory]) -> Plan:
-    """Return the changes between inventories by class name, without those that stay equal."""
+    """Return the changes that turn the current inventories into the requested inventories.
+
+    An existing inventory whose values stay the same is neither updated nor deleted.
+
+    :param current: the stored inventories of the provider, keyed by class name
+    :param requested: all inventories of the provider after the request, keyed by class name
+    """
     remove = tuple(sorted(current.keys() - requested.keys()))
     existing = {name: new for name, new in requested.items() if name in current}
     return Plan(

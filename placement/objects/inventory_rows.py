@@ -1,7 +1,7 @@
-"""Inventory rows: read them with their usage, and apply plans.
+"""Read inventories with their usage, and write the changes in an `inventory_plan.Plan`.
 
-The functions take the connection of a transaction that has locked the providers. The number of
-statements does not depend on the number of providers and classes.
+The caller has locked the providers in the same transaction. The number of statements does not
+depend on the number of providers and resource classes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from placement.objects.inventory_plan import Plan
 
 _INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
-# In the order of the fields of `Inventory`.
+# The columns are in the order of the fields of `Inventory`.
 COLUMNS = (
     _INVENTORIES.c.total,
     _INVENTORIES.c.reserved,
@@ -46,9 +46,9 @@ _WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(
 def read_with_usage(
     conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str] | None = None
 ) -> dict[InventoryKey, InventoryUsage]:
-    """Return inventories of providers with their usage.
+    """Return the inventories of providers, with their usage.
 
-    :param class_names: the classes to read, None for all
+    :param class_names: the resource classes to read; None reads all classes
     """
     parameters: dict[str, Any] = {'provider_ids': sorted(provider_ids)}
     statement = _WITH_USAGE
@@ -64,10 +64,10 @@ def read_with_usage(
 def apply_plans(
     conn: sa.Connection, plans: Mapping[int, Plan], class_ids: Mapping[str, int]
 ) -> None:
-    """Change inventories, with at most one DELETE, one INSERT and one UPDATE.
+    """Write changes of inventories, with at most one DELETE, one INSERT and one UPDATE.
 
-    :param plans: by provider id
-    :param class_ids: ids by name of the classes in the plans
+    :param plans: the changes of each provider, keyed by provider id
+    :param class_ids: the id of each resource class in the plans, keyed by class name
     """
     _delete(conn, [(pid, class_ids[name]) for pid, plan in plans.items() for name in plan.remove])
     rows = [
@@ -93,7 +93,10 @@ def _delete(conn: sa.Connection, keys: list[tuple[int, int]]) -> None:
 
 
 def _update(conn: sa.Connection, changes: Mapping[tuple[int, int], Inventory]) -> None:
-    """Update inventories, by provider id and class id."""
+    """Update inventories.
+
+    :param changes: the new values, keyed by provider id and class id
+    """
     if not changes:
         return
     values: dict[str, Any] = {}
@@ -111,7 +114,7 @@ def _update(conn: sa.Connection, changes: Mapping[tuple[int, int], Inventory]) -
 
 
 def _has_key(keys: Iterable[tuple[int, int]]) -> sa.ColumnElement[bool]:
-    """Return the condition that an inventory is one of the keys (provider id, class id)."""
+    """Return a condition that selects the inventories with these keys (provider id, class id)."""
     by_provider: dict[int, list[int]] = {}
     for provider_id, class_id in keys:
         by_provider.setdefault(provider_id, []).append(class_id)

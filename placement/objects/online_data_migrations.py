@@ -1,7 +1,8 @@
 """Online data migrations: corrections of rows that old releases wrote.
 
-`placement-manage db online_data_migrations` runs them. Each call corrects one batch. A call can be
-repeated at any time while the service runs.
+The command `placement-manage db online_data_migrations` runs the migrations. Each call of a
+migration corrects one batch of rows. Migrations can run at any time, and more than once, while the
+service is running.
 """
 
 from collections.abc import Callable
@@ -21,18 +22,22 @@ _CONSUMERS = models.consumers
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The number of rows of a batch that needed a correction, and that this call corrected."""
+    """The result of one batch.
+
+    :param matched: the number of rows in the batch that needed a correction
+    :param migrated: the number of rows that this call corrected
+    """
 
     matched: int
     migrated: int
 
 
-# Takes the configuration and the maximum number of rows of the batch.
+# A migration takes the configuration and the maximum number of rows in the batch.
 DataMigration = Callable[[cfg.ConfigOpts, int], Outcome]
 
 
 def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
-    """Make at most `max_count` providers without a root the roots of their own trees."""
+    """Set the root of at most `max_count` providers without a root to the provider itself."""
 
     def work(conn: sa.Connection) -> Outcome:
         without_root = _PROVIDERS.c.root_provider_id.is_(None)
@@ -40,7 +45,7 @@ def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
         ids = conn.scalars(query.order_by(_PROVIDERS.c.id).limit(max_count)).all()
         if not ids:
             return Outcome(0, 0)
-        # A concurrent run can have corrected some of them since they were read.
+        # A concurrent run may have corrected some of these rows after this transaction read them.
         update = sa.update(_PROVIDERS).where(_PROVIDERS.c.id.in_(ids), without_root)
         result = conn.execute(update.values(root_provider_id=_PROVIDERS.c.id))
         return Outcome(len(ids), result.rowcount)
@@ -49,10 +54,11 @@ def set_root_provider_ids(_conf: cfg.ConfigOpts, max_count: int) -> Outcome:
 
 
 def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome:
-    """Create at most `max_count` consumers for allocations whose consumer has no row.
+    """Create at most `max_count` consumers that are missing, although allocations refer to them.
 
-    Their project and user are `[placement] incomplete_consumer_project_id` and
-    `incomplete_consumer_user_id`. These are created even if no consumer is missing.
+    The options `[placement] incomplete_consumer_project_id` and `incomplete_consumer_user_id` give
+    the project and user of these consumers. The project and the user are created even if no
+    consumer is missing.
     """
 
     def work(conn: sa.Connection) -> Outcome:
@@ -73,13 +79,13 @@ def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome
 
 
 def select_without_consumer(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a select of columns of the allocations whose consumer has no row."""
+    """Return a select of these columns from the allocations whose consumer does not exist."""
     joined = sa.outerjoin(_ALLOCATIONS, _CONSUMERS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
     return sa.select(*columns).select_from(joined).where(_CONSUMERS.c.id.is_(None))
 
 
 def _ensure_owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int:
-    """Return the id of a project or user, which is created if it does not exist."""
+    """Return the id of a project or user, and insert the project or user if it does not exist."""
     existing: int | None = conn.scalar(
         sa.select(table.c.id).where(table.c.external_id == external_id)
     )
@@ -89,5 +95,5 @@ def _ensure_owner(conn: sa.Connection, table: sa.Table, external_id: str) -> int
     return int(result.inserted_primary_key[0])  # type: ignore[index]  # not None after an insert
 
 
-# In the order in which they run.
+# The migrations in the order in which they run.
 MIGRATIONS: tuple[DataMigration, ...] = (set_root_provider_ids, create_incomplete_consumers)

@@ -1,8 +1,8 @@
-"""Row locks of resource providers.
+"""Lock the rows of resource providers.
 
-Every function locks by UUID with one statement that visits the rows in the order of their UUIDs.
-InnoDB locks rows in the order of the index that it reads, so a statement that locks by id could
-deadlock with these.
+Every function locks rows with a single statement that selects the rows by UUID, in the order of the
+UUIDs. InnoDB locks rows in the order of the index that it reads. A statement that selects rows by
+id would lock them in another order, and could deadlock with these functions.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from placement.objects import provider_rows
 from placement.objects.provider_rows import Provider
 
 _PROVIDERS = models.resource_providers
-# The columns in the order of the fields of `Locked`.
+# The columns are in the order of the fields of `Locked`.
 _LOCK = (
     sa.select(
         _PROVIDERS.c.id,
@@ -34,7 +34,7 @@ _LOCK = (
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The columns of a locked provider row on which writes depend."""
+    """A resource provider whose row is locked, with the columns that writing requests need."""
 
     id: int
     uuid: str
@@ -46,14 +46,14 @@ class Locked:
 def lock(
     conn: sa.Connection, uuids: Collection[str], stored: Collection[str] = ()
 ) -> dict[str, Locked]:
-    """Lock the existing providers among these, and return them by UUID.
+    """Lock the requested providers that exist, and return them keyed by requested UUID.
 
-    A provider without a root is locked, because it can be the root of other providers. It is not
-    returned.
+    A provider without a root is locked, because other providers may have it as their root, but it
+    is not returned.
 
-    :param uuids: requested UUIDs; the result has them as the client spelled them
-    :param stored: UUIDs that were read from the database, whose providers are locked too
-    :raises exception.AmbiguousKeys: two of the requested UUIDs identify the same provider
+    :param uuids: the requested UUIDs; the keys of the result have the same spelling
+    :param stored: the UUIDs of further providers to lock and return, as the database stores them
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same provider
     """
     if not uuids and not stored:
         return {}
@@ -89,7 +89,7 @@ def lock_with_root(conn: sa.Connection, *providers: Provider) -> list[Locked]:
 
     Every change to the structure of a tree locks its root.
 
-    :param providers: providers that this transaction read without a lock
+    :param providers: the providers, as this transaction read them without a lock
     :raises exception.ConcurrentChange: a concurrent transaction deleted one of the providers or
         moved it to another tree
     """
@@ -102,12 +102,12 @@ def lock_with_root(conn: sa.Connection, *providers: Provider) -> list[Locked]:
 
 
 def lock_parent(conn: sa.Connection, parent_uuid: str, *moving: Provider) -> Provider:
-    """Lock a parent and its root, and the provider that moves below it and its root.
+    """Lock a parent provider, the provider that moves below this parent, and the roots of both.
 
-    :param moving: the provider that moves; none if a provider is created
+    :param moving: the provider that moves below the parent; omitted if a provider is created
     :returns: the parent
     :raises exception.UnknownParent:
-    :raises exception.ConcurrentChange: as `lock_with_root`
+    :raises exception.ConcurrentChange: for the same reasons as in `lock_with_root`
     """
     try:
         parent = provider_rows.read(conn, parent_uuid)

@@ -1,7 +1,7 @@
-"""The rows of resource providers, and how other modules read them.
+"""Read a resource provider, alone or together with related rows such as inventories.
 
-A row whose `root_provider_id` is NULL comes from a release whose online data migrations were
-never run. The API does not show such a provider.
+If an operator never ran the online data migrations, `root_provider_id` is NULL in rows of old
+releases. The API does not return these providers.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _ROOT = models.resource_providers.alias('root')
 _PARENT = models.resource_providers.alias('parent')
 
 ID = _PROVIDERS.c.id
-# The columns in the order of the fields of `Provider`.
+# The columns are in the order of the fields of `Provider`.
 _BY_UUID = (
     sa.select(
         _PROVIDERS.c.id,
@@ -43,7 +43,7 @@ _BY_UUID = (
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A resource provider with the UUIDs of its root and its parent. A root is its own root."""
+    """A resource provider. The root of a root provider is the provider itself."""
 
     id: int
     uuid: str
@@ -58,7 +58,7 @@ class Provider:
 
 
 def read(conn: sa.Connection, uuid: str) -> Provider:
-    """Return the provider with a UUID, without locking its row.
+    """Return the provider with this UUID, without a lock on its row.
 
     :raises exception.ResourceProviderNotFound:
     """
@@ -69,12 +69,13 @@ def read(conn: sa.Connection, uuid: str) -> Provider:
 
 
 def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a statement for `read_with_generation`: a provider's generation, key and columns.
+    """Return a select of a provider's generation, `key` and `columns`, for `read_with_generation`.
 
-    The caller adds an outer join from `ID` to the tables of the columns. One statement is one
-    round trip, and it reads the generation and the other rows at the same point in time.
+    The caller adds outer joins from the provider id (`ID`) to the tables of the columns. A single
+    statement needs only one round trip, and reads the generation and the joined rows at the same
+    point in time.
 
-    :param key: a column that is NULL in the row of a provider to which nothing is joined
+    :param key: a column of the joined tables that is NULL only if no row is joined to the provider
     """
     return sa.select(_PROVIDERS.c.generation, key, *columns).where(
         _PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)
@@ -84,10 +85,10 @@ def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any])
 def read_with_generation(
     conn: sa.Connection, statement: sa.Select[Any], uuid: str, **parameters: Any
 ) -> tuple[int, list[Any]]:
-    """Return a provider's generation, and the joined rows (key, columns...) without a NULL key.
+    """Return a provider's generation, and the rows joined to the provider, as (key, columns...).
 
-    :param statement: a statement from `with_generation`
-    :param parameters: further parameters of the statement
+    :param statement: a select from `with_generation`
+    :param parameters: the bound parameters of the statement, except the UUID
     :raises exception.ResourceProviderNotFound:
     """
     rows = conn.execute(statement, {'uuid': uuid, **parameters}).all()

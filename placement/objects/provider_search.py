@@ -1,6 +1,7 @@
-"""GET /resource_providers: the providers that match all filters.
+"""GET /resource_providers: list the providers that match all filters.
 
-`in_tree` applies to the tree of a provider. Every other filter applies to the provider *itself*.
+The filter `in_tree` selects all providers of one tree. Every other filter applies to each provider
+itself, without regard to the other providers of its tree.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,15 +26,15 @@ _CHANGED_AT = sa.func.coalesce(_PROVIDERS.c.updated_at, _PROVIDERS.c.created_at)
 
 
 def _select(parent: sa.ColumnElement[Any], root: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a select of one JSON text for each provider.
+    """Return a select that returns one JSON array, as text, for each provider.
 
-    PERF: drivers are slower with seven values in a row than with one text.
+    PERF: database drivers fetch one text faster than a row of seven values.
 
-    The database converts the timestamp to JSON, which is ISO 8601 on every engine. A cast to text
-    would depend on the session (DateStyle of PostgreSQL).
+    In JSON, every database engine formats timestamps as ISO 8601. The result of a cast to text
+    would depend on session settings, such as DateStyle of PostgreSQL.
 
-    :param parent: the value for the parent, NULL for a root
-    :param root: the value for the root
+    :param parent: the expression for the parent of a provider; NULL for a root provider
+    :param root: the expression for the root of a provider
     """
     values = json_sql.JsonArray(
         _ID,
@@ -57,11 +58,12 @@ def _uuid_of(provider_id: sa.ColumnElement[Any]) -> sa.ScalarSelect[str]:
     )
 
 
-# The list of all providers contains their parents and roots, so their ids are sufficient.
+# The list of all providers includes all parents and roots. The statement therefore reads only the
+# ids of parents and roots, and `_all_rows` replaces these ids with UUIDs.
 _SELECT_ALL = _select(_PARENT_ID, _ROOT_ID)
-# The same statement reads the UUIDs. With a second one, the response would be incomplete for a tree
-# that is deleted or moved between the two. PERF: in most clouds most providers are roots, for which
-# nothing has to be looked up.
+# This statement also reads the UUIDs of parents and roots. If a second statement read these UUIDs,
+# the response would be incomplete for a tree that is deleted or moved between the two statements.
+# PERF: in most clouds, most providers are roots. For a root, no other row has to be read.
 _SELECT_SOME = _select(
     sa.case((_PARENT_ID.is_not(None), _uuid_of(_PARENT_ID))),
     sa.case((_ROOT_ID == _ID, _PROVIDERS.c.uuid), else_=_uuid_of(_ROOT_ID)),
@@ -72,10 +74,15 @@ Clause = sa.ColumnElement[bool]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a request. A provider has to match all of them.
+    """The filters of a request. Placement returns the providers that match all filters.
 
-    `member_of` and `required` are sets of alternatives: at least one aggregate (trait) of each set
-    is required. `amounts`, by resource class, have to fit in the free capacity of the provider.
+    :param member_of: sets of aggregate UUIDs; a provider must be in at least one aggregate of each
+        set
+    :param forbidden_aggregates: a provider must not be in any of these aggregates
+    :param required: sets of trait names; a provider must have at least one trait of each set
+    :param forbidden: a provider must not have any of these traits
+    :param amounts: the requested amounts, keyed by class name; a provider must have enough free
+        capacity for each amount
     """
 
     name: str | None = None
@@ -89,7 +96,7 @@ class Filters:
 
 
 class ListedProvider(NamedTuple):
-    """A provider in the list of the response."""
+    """A provider, as the response lists it."""
 
     uuid: str
     name: str
@@ -99,13 +106,13 @@ class ListedProvider(NamedTuple):
 
 
 class _NoMatchError(Exception):
-    """No provider matches a filter, so that later filters are not evaluated."""
+    """One of the filters matches no provider, so the later filters are not evaluated."""
 
 
 def list_matching(filters: Filters) -> tuple[list[ListedProvider], datetime.datetime | None]:
     """Return the providers that match the filters, ordered by id.
 
-    :returns: the providers, and the time of the newest change to one of them
+    :returns: the providers, and the time of the latest change to any of these providers
     :raises exception.UnknownTraits: a required or forbidden trait does not exist
     :raises exception.UnknownResourceClasses:
     """
@@ -123,7 +130,10 @@ def list_matching(filters: Filters) -> tuple[list[ListedProvider], datetime.date
 def _rows(
     conn: sa.Connection, identity: Mapping[str, str], conditions: Sequence[Clause]
 ) -> list[list[Any]]:
-    """Return rows (id, UUID, name, generation, parent's UUID, root's UUID, time of change)."""
+    """Return the matching providers as rows.
+
+    A row consists of: id, UUID, name, generation, parent UUID, root UUID, time of the last change.
+    """
     if not identity and not conditions:
         return _all_rows(conn)
     statement = _select_by_identity(tuple(identity))
@@ -133,11 +143,12 @@ def _rows(
 
 
 def _all_rows(conn: sa.Connection) -> list[list[Any]]:
-    """Return the rows of all providers, in the form of `_rows`."""
+    """Return the rows of all providers, in the same form as `_rows`."""
     rows = _read(conn, _SELECT_ALL, {})
     uuids = {None: None, **{row[0]: row[1] for row in rows}}
     if not all(row[4] in uuids and row[5] in uuids for row in rows):
-        # A damaged database: a provider refers to one that has no root, or that does not exist.
+        # In a damaged database, a parent or root may not exist or may have no root itself. The list
+        # does not contain such a provider, so read its UUID with the other statement.
         return _read(conn, _SELECT_SOME, {})
     for row in rows:
         row[4], row[5] = uuids[row[4]], uuids[row[5]]
@@ -164,20 +175,21 @@ def _identity(filters: Filters) -> dict[str, str]:
 
 @functools.cache
 def _select_by_identity(columns: tuple[str, ...]) -> sa.Select[Any]:
-    """Return the select by these columns (name, uuid), the same object for each request.
+    """Return a select of the providers with a given name, a given UUID, or both.
 
-    PERF: these are the most frequent filters.
+    PERF: the statement is cached because these filters are the most frequent ones.
     """
     return _SELECT_SOME.where(*(_PROVIDERS.c[name] == sa.bindparam(name) for name in columns))
 
 
 def _conditions(conn: sa.Connection, filters: Filters) -> list[Clause]:
-    """Return clauses for all filters except name and uuid, with ids in place of names.
+    """Return SQL conditions for all filters except name and uuid.
 
-    An unknown name is an error, unless an earlier filter matches no provider at all. The order of
-    the filters is: in_tree, required traits, forbidden traits, member_of, resources.
+    The conditions contain the ids of traits, aggregates and resource classes. A name that does not
+    exist is an error, unless an earlier filter matches no provider. The order of the
+    filters is: in_tree, required traits, forbidden traits, member_of, resources.
 
-    :raises _NoMatchError:
+    :raises _NoMatchError: a filter matches no provider
     """
     in_tree = _in_tree(filters.in_tree)
     required, forbidden = _traits(conn, filters, in_tree)
@@ -197,7 +209,7 @@ def _in_tree(uuid: str | None) -> list[Clause]:
 def _traits(
     conn: sa.Connection, filters: Filters, in_tree: Sequence[Clause]
 ) -> tuple[list[Clause], list[Clause]]:
-    """Return clauses for the required traits, and for the forbidden traits."""
+    """Return two lists of conditions: for the required traits, and for the forbidden traits."""
     ids = _ids(conn, models.traits.c.name, [*filters.required, filters.forbidden])
     if unknown := frozenset().union(*filters.required) - ids.keys():
         _require_matches(conn, in_tree)
@@ -213,7 +225,7 @@ def _traits(
 
 
 def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], list[Clause]]:
-    """Return clauses for the required aggregates, and for the forbidden aggregates."""
+    """Return two lists of conditions: for the required, and for the forbidden aggregates."""
     column = models.placement_aggregates.c.uuid
     sets = [*filters.member_of, filters.forbidden_aggregates]
     stored = _ids(conn, column, sets)
@@ -229,9 +241,10 @@ def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], li
 def _amounts(
     conn: sa.Connection, amounts: Mapping[str, int], *earlier: Sequence[Clause]
 ) -> list[Clause]:
-    """Return clauses for the requested amounts.
+    """Return conditions for the requested amounts.
 
-    :param earlier: the clauses of each earlier filter
+    :param amounts: the requested amounts, keyed by class name
+    :param earlier: the conditions of each earlier filter
     """
     try:
         ids = resource_class.ids(conn, amounts)
@@ -242,7 +255,7 @@ def _amounts(
 
 
 def _ids(conn: sa.Connection, column: sa.Column[Any], sets: Collection[AnyOf]) -> dict[str, int]:
-    """Return the ids of the rows that the database finds by these names, by stored name."""
+    """Return the ids of the rows with these names in a column, keyed by stored name."""
     requested = sorted(frozenset().union(*sets))
     if not requested:
         return {}
@@ -251,9 +264,10 @@ def _ids(conn: sa.Connection, column: sa.Column[Any], sets: Collection[AnyOf]) -
 
 
 def _require_matches(conn: sa.Connection, *filters: Sequence[Clause]) -> None:
-    """Check that each filter, by itself, matches a provider. A filter without clauses does.
+    """Check that each filter, evaluated alone, matches at least one provider.
 
-    :raises _NoMatchError:
+    :param filters: the conditions of each filter; a filter without conditions matches all providers
+    :raises _NoMatchError: a filter matches no provider
     """
     matched = [clauses.has_rows(sa.select(_ID).where(*filter_)) for filter_ in filters if filter_]
     if matched and not all(conn.execute(sa.select(*matched)).one()):

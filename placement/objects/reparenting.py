@@ -1,6 +1,6 @@
-"""Re-parenting: moving a provider with its subtree below another parent, or making it a root.
+"""Re-parenting: move a provider, with its subtree, below another parent, or make it a root.
 
-Before microversion 1.37 only a root provider can move. From 1.37 on, every provider can.
+Before microversion 1.37, only root providers can move. From 1.37 on, every provider can move.
 """
 
 import sqlalchemy as sa
@@ -16,11 +16,11 @@ _PROVIDERS = models.resource_providers
 def is_requested(
     conn: sa.Connection, provider: Provider, parent_uuid: str | None, *, may_reparent: bool
 ) -> bool:
-    """Return whether a provider has to move because the requested parent is not its parent.
+    """Return whether the requested parent of a provider differs from its current parent.
 
-    Equal texts name the same parent. If the texts differ, the database may still compare them as
-    equal. This matters only if the provider cannot move: a move below its own parent changes
-    nothing.
+    If the two UUIDs are spelled differently, they may still refer to the same parent. The function
+    checks this only if the provider is not allowed to move. Otherwise it returns True, because a
+    move below the current parent changes nothing.
 
     :param parent_uuid: the UUID of the requested parent, None for a root
     :param may_reparent: whether a provider that has a parent can move (microversion 1.37)
@@ -43,7 +43,8 @@ def move(
     :raises exception.ReparentingNotAllowed:
     :raises exception.UnknownParent:
     :raises exception.ParentLoop: the parent is the provider or one of its descendants
-    :raises exception.ConcurrentChange: a concurrent transaction deleted or moved one of them
+    :raises exception.ConcurrentChange: a concurrent transaction deleted or moved one of the
+        providers
     """
     if provider.parent_id is not None and not may_reparent:
         raise exception.ReparentingNotAllowed(provider.uuid)
@@ -57,7 +58,8 @@ def move(
         raise exception.ParentLoop(provider.uuid, parent.uuid)
     _update_links(conn, provider, parent, moving)
     if parent is not None:
-        # Two moves within one tree can make a loop and have no row in common except the root.
+        # Two concurrent moves within one tree could together create a loop. Both transactions touch
+        # the root, so a Galera cluster detects the conflict even if they share no other row.
         generation.touch(conn, _PROVIDERS, {parent.id, parent.root_id})
 
 
@@ -65,7 +67,7 @@ def _subtree(conn: sa.Connection, provider: Provider) -> frozenset[int]:
     """Return the ids of a provider and its descendants."""
     rows = conn.execute(
         sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
-            # A provider without a root can be the parent of a provider of this tree.
+            # Also read providers without a root, because one of them may be a parent in this tree.
             sa.or_(
                 _PROVIDERS.c.root_provider_id == provider.root_id,
                 _PROVIDERS.c.root_provider_id.is_(None),
@@ -78,7 +80,7 @@ def _subtree(conn: sa.Connection, provider: Provider) -> frozenset[int]:
 def _update_links(
     conn: sa.Connection, provider: Provider, parent: Provider | None, moving: frozenset[int]
 ) -> None:
-    """Set the parent of a provider, and the root of its subtree if that changes."""
+    """Set the parent of a provider, and set the root of its whole subtree if the root changes."""
     root_id = parent.root_id if parent else provider.id
     if root_id != provider.root_id:
         conn.execute(

@@ -1,7 +1,7 @@
-"""Resource classes. The os-resource-classes library defines the standard ones.
+"""Resource classes. The library os-resource-classes defines the standard classes.
 
-Placement assigns the ids: the id of a standard class is its position in the list of the library,
-and the ids of custom classes (microversion 1.2) start at 10000.
+The id of a standard class is its position in the list of the library. The ids of custom classes,
+which clients create (from microversion 1.2 on), start at 10000.
 """
 
 from collections.abc import Collection, Mapping
@@ -37,19 +37,19 @@ class ResourceClass:
 
 
 def is_custom(name: str) -> bool:
-    """Return whether a name is the name of a custom class."""
+    """Return whether this is the name of a custom class, as opposed to a standard class."""
     return name.startswith(orc.CUSTOM_NAMESPACE)
 
 
 def list_all() -> list[ResourceClass]:
-    """Return all resource classes by id: first the standard classes, then the custom ones."""
+    """Return all resource classes, ordered by id: standard classes before custom classes."""
     with engine.reader() as conn:
         rows = conn.execute(sa.select(*_COLUMNS).order_by(_CLASSES.c.id)).all()
     return [ResourceClass(*row) for row in rows]
 
 
 def get(name: str) -> ResourceClass:
-    """Return the class with a name.
+    """Return the resource class with this name.
 
     :raises exception.ResourceClassNotFound:
     """
@@ -70,10 +70,11 @@ def create(name: str) -> None:
 
 
 def ensure(name: str) -> bool:
-    """Create a custom class unless it exists.
+    """Create a custom class if it does not exist.
 
-    :returns: whether it was created
-    :raises exception.ResourceClassExists: the database compares the name of another class as equal
+    :returns: whether this call created the class
+    :raises exception.ResourceClassExists: another class exists whose name the database compares as
+        equal
     """
 
     def work(conn: sa.Connection) -> bool:
@@ -91,7 +92,7 @@ def ensure(name: str) -> bool:
 
 
 def rename(name: str, new_name: str) -> None:
-    """Rename a custom class (microversions 1.2 to 1.6). Inventories of it can exist.
+    """Rename a custom class (microversions 1.2 to 1.6), even if inventory of the class exists.
 
     :raises exception.ResourceClassNotFound: no class has the old name
     :raises exception.StandardResourceClass:
@@ -109,7 +110,7 @@ def rename(name: str, new_name: str) -> None:
 
 
 def delete(name: str) -> None:
-    """Delete a custom class of which no inventory exists.
+    """Delete a custom class, if no inventory of the class exists.
 
     :raises exception.ResourceClassNotFound:
     :raises exception.StandardResourceClass:
@@ -130,13 +131,13 @@ def delete(name: str) -> None:
 
 
 def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
-    """Return the ids of classes by name.
+    """Return the id of each named resource class, keyed by class name.
 
-    :raises exception.UnknownResourceClasses: names all classes that do not exist
+    :raises exception.UnknownResourceClasses: lists all classes that do not exist
     """
     if not names:
         return {}
-    # The stored name must be identical, also if the collation of the column ignores letter case.
+    # Even if the collation of the column ignores letter case, only an identical name is accepted.
     stored = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
     unknown = set(names) - stored.keys()
     if unknown:
@@ -145,13 +146,14 @@ def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
 
 
 def touch(conn: sa.Connection, classes: Mapping[str, int]) -> None:
-    """Touch the rows of custom classes, so that none is deleted while inventory is added.
+    """Touch the rows of custom classes, so that no class is deleted while inventory of it is added.
 
-    On one database server the touched rows are locked. A cluster detects the conflict with a
-    transaction on another node that deletes one of them.
+    On a single database server, the UPDATE locks the rows. In a Galera cluster, certification
+    detects the conflict with a transaction on another node that deletes one of the classes.
 
-    :param classes: ids by name; the rows of standard classes, which nothing deletes, stay untouched
-    :raises exception.ConcurrentChange: a class does not exist anymore
+    :param classes: the class ids, keyed by class name; standard classes are not touched, because
+        they are never deleted
+    :raises exception.ConcurrentChange: a concurrent transaction deleted one of the classes
     """
     custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
     if generation.touch(conn, _CLASSES, custom) != len(custom):
@@ -165,7 +167,7 @@ def _row(conn: sa.Connection, name: str) -> Any:
 def _lock(conn: sa.Connection, name: str, action: str) -> int:
     """Lock a custom class, and return its id.
 
-    :param action: what the request does to the class, for the error message
+    :param action: the verb for the error message: 'update' or 'delete'
     :raises exception.ResourceClassNotFound:
     :raises exception.StandardResourceClass:
     """

@@ -1,7 +1,8 @@
-"""Resource providers: reading one, creating, updating and deleting.
+"""Read, create, update and delete one resource provider.
 
-`provider_rows` and `provider_locks` read and lock rows for all modules, `reparenting` moves a
-provider to another parent, and `provider_search` lists providers.
+Other modules contain related functions: `provider_rows` reads a provider, `provider_locks` locks
+providers, `reparenting` moves a provider below another parent, and `provider_search` lists
+providers.
 """
 
 import enum
@@ -21,7 +22,7 @@ _PROVIDERS = models.resource_providers
 
 
 class _Keep(enum.Enum):
-    """The requested parent if the client does not send one."""
+    """The type of `KEEP_PARENT`, for a request that does not specify a parent."""
 
     PARENT = enum.auto()
 
@@ -30,7 +31,7 @@ KEEP_PARENT: Final = _Keep.PARENT
 
 
 def get(uuid: str) -> Provider:
-    """Return the provider with a UUID.
+    """Return the provider with this UUID.
 
     :raises exception.ResourceProviderNotFound:
     """
@@ -39,8 +40,9 @@ def get(uuid: str) -> Provider:
 
 
 def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
-    """Create a provider with generation 0, as a root or below a parent.
+    """Create a provider with generation 0.
 
+    :param parent_uuid: the UUID of the parent, None to create a root provider
     :raises exception.ResourceProviderExists: another provider has the UUID or the name
     :raises exception.UnknownParent:
     :raises exception.ParentLoop: the parent is the provider itself
@@ -111,7 +113,7 @@ def delete(uuid: str) -> None:
 
 
 def _insert(conn: sa.Connection, uuid: str, name: str, parent: Provider | None) -> Provider:
-    """Insert a provider, and return it as it was inserted, without reading it back."""
+    """Insert a provider, and return the inserted values without reading the row again."""
     values = {
         'uuid': uuid,
         'name': name,
@@ -147,7 +149,8 @@ def _delete_rows(conn: sa.Connection, provider_id: int) -> None:
         models.resource_provider_aggregates,
     ):
         conn.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
-    # A root refers to itself. A foreign key on that column would reject the deletion.
+    # A root provider refers to itself in `root_provider_id`. Without this UPDATE, the foreign key
+    # of the column could reject the DELETE.
     this_row = _PROVIDERS.c.id == provider_id
     conn.execute(sa.update(_PROVIDERS).where(this_row).values(root_provider_id=None))
     conn.execute(sa.delete(_PROVIDERS).where(this_row))
@@ -160,10 +163,11 @@ def _exists(conn: sa.Connection, table: sa.Table, clause: sa.ColumnElement[bool]
 def _require_unused(
     conn: sa.Connection, uuid: str | None, name: str, except_id: int | None = None
 ) -> None:
-    """Check that no provider has the UUID or the name.
+    """Check that no other provider has the UUID or the name.
 
-    :param except_id: the provider that a request renames; it can keep its name
-    :raises exception.ResourceProviderExists: for the name if both are in use
+    :param uuid: the UUID of a new provider, None if a provider is renamed
+    :param except_id: the id of the renamed provider, whose own name is allowed
+    :raises exception.ResourceProviderExists: if both are in use, the error is about the name
     """
     same = [_PROVIDERS.c.name == name]
     if uuid is not None:
@@ -171,8 +175,8 @@ def _require_unused(
     by_name = (_PROVIDERS.c.name == name).label('by_name')
     rows = conn.execute(sa.select(_PROVIDERS.c.id, by_name).where(sa.or_(*same))).all()
     others = [row for row in rows if row.id != except_id]
-    # The name comes first: if the error names the UUID, a client assumes that another client has
-    # created the same provider.
+    # Report the name in preference to the UUID, because clients conclude from an error about the
+    # UUID that another client has already created the same provider.
     if any(row.by_name for row in others):
         raise exception.ResourceProviderExists('name', name)
     if others and uuid is not None:

@@ -1,8 +1,9 @@
-"""Synchronization of the database with the standard traits and resource classes at startup.
+"""Insert missing standard traits and resource classes into the database when the service starts.
 
-Several processes can do this at the same time, with different versions of the libraries. Each
-inserts the rows that it does not find. If a concurrent process inserts one of them first, the
-insert violates a unique key, and the step is retried.
+Several processes can synchronize the database at the same time, with different versions of the
+libraries os-traits and os-resource-classes. Each process inserts the rows that are missing. If
+another process inserts one of these rows first, the INSERT violates a unique key, and the
+transaction is retried.
 """
 
 import os_resource_classes
@@ -12,19 +13,20 @@ import sqlalchemy as sa
 from placement.db import engine, startup
 from placement.db.sqlalchemy import models
 
-# The steps that this process has completed. One process can load several applications.
+# The synchronizations that this process has completed. A process that loads several WSGI
+# applications executes each synchronization only once.
 _completed: set[str] = set()
 
 
 def reset() -> None:
-    """Make the next call of each function synchronize again. Only tests need this."""
+    """Clear the state, so that the next call of each function synchronizes again (for tests)."""
     _completed.clear()
 
 
 def sync_traits() -> None:
-    """Insert the traits of os-traits that the database does not have, once per process.
+    """Insert the traits of os-traits that are missing in the database, once per process.
 
-    Traits that are no longer in the library stay in the database.
+    Traits that are no longer in the library remain in the database.
     """
     if 'traits' not in _completed:
         engine.write(_insert_missing_traits)
@@ -32,9 +34,9 @@ def sync_traits() -> None:
 
 
 def sync_resource_classes() -> None:
-    """Insert the classes of os-resource-classes that the database does not have, once per process.
+    """Insert the classes of os-resource-classes that are missing in the database, once per process.
 
-    In every database, the id of a standard class is its position in the list of the library.
+    The id of a standard class is its position in the list of the library.
     """
     if 'resource_classes' not in _completed:
         engine.write(_insert_missing_resource_classes)

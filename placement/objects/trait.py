@@ -27,7 +27,7 @@ _OF_PROVIDER = (
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """A trait."""
+    """A standard or custom trait."""
 
     name: str
     updated_at: datetime.datetime | None
@@ -43,11 +43,12 @@ def list_matching(
     prefix: str | None = None,
     associated: bool | None = None,
 ) -> list[Trait]:
-    """Return the traits that match all filters that are not None.
+    """Return the traits that match all filters; a filter that is None is ignored.
 
-    :param names: return only these traits; names that do not exist are ignored
+    :param names: return only traits with these names; names that do not exist are ignored
     :param prefix: return only traits whose name starts with this text; letter case matters
-    :param associated: return only traits that a provider has (True), or that no provider has
+    :param associated: True returns only traits that at least one provider has, and False only
+        traits that no provider has
     """
     statement = sa.select(*_COLUMNS).order_by(_TRAITS.c.id)
     if names is not None:
@@ -60,12 +61,12 @@ def list_matching(
         statement = statement.where(linked if associated else ~linked)
     with engine.reader() as conn:
         rows = conn.execute(statement).all()
-    # The collation of the column can ignore letter case.
+    # The SQL condition ignores letter case if the collation of the column does.
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
 
 
 def get(name: str) -> Trait:
-    """Return the trait with a name.
+    """Return the trait with this name.
 
     :raises exception.TraitNotFound:
     """
@@ -77,10 +78,10 @@ def get(name: str) -> Trait:
 
 
 def ensure(name: str) -> tuple[Trait, bool]:
-    """Create a custom trait unless it exists.
+    """Create a custom trait if it does not exist.
 
-    :returns: the trait, and whether it was created
-    :raises exception.TraitExists: the database compares the name of another trait as equal
+    :returns: the trait, and whether this call created it
+    :raises exception.TraitExists: another trait exists whose name the database compares as equal
     """
 
     def work(conn: sa.Connection) -> tuple[Trait, bool]:
@@ -96,11 +97,11 @@ def ensure(name: str) -> tuple[Trait, bool]:
 
 
 def delete(name: str) -> None:
-    """Delete a custom trait that no provider has.
+    """Delete a custom trait, if no provider has the trait.
 
     :raises exception.TraitNotFound:
-    :raises exception.StandardTrait:
-    :raises exception.TraitInUse:
+    :raises exception.StandardTrait: the trait is not a custom trait
+    :raises exception.TraitInUse: a provider has the trait
     """
 
     def work(conn: sa.Connection) -> None:
@@ -132,13 +133,14 @@ def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
 def replace_on_provider(
     uuid: str, given_generation: int, names: Collection[str]
 ) -> tuple[int, list[Trait]]:
-    """Replace all traits of a provider by the traits with these names.
+    """Replace all traits of a provider, and increment its generation if the set of traits changes.
 
-    :param given_generation: the provider's generation, as sent by the client
-    :returns: the provider's generation, which is incremented if the set changes, and its traits
+    :param given_generation: the provider generation in the request
+    :param names: the names of the new traits
+    :returns: the provider generation after the change, and the new traits
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
-    :raises exception.UnknownTraits: names all traits that do not exist
+    :raises exception.UnknownTraits: lists all traits that do not exist
     """
 
     def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
@@ -157,7 +159,7 @@ def replace_on_provider(
 
 
 def clear_on_provider(uuid: str) -> None:
-    """Remove all traits from a provider. If it had any, its generation is incremented.
+    """Remove all traits from a provider, and increment its generation if it had any traits.
 
     :raises exception.ResourceProviderNotFound:
     """
@@ -175,7 +177,10 @@ def _row(conn: sa.Connection, name: str) -> Any:
 
 
 def _requested_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
-    """Select the requested traits that exist, and, with a NULL name, a provider's traits."""
+    """Return a select of the requested traits that exist, and of the current traits of a provider.
+
+    In rows of current traits, all columns except the id are NULL.
+    """
     nulls = (sa.null() for _ in _COLUMNS[1:])
     return sa.union_all(
         sa.select(*_COLUMNS).where(_TRAITS.c.name.in_(sorted(set(names)))),
@@ -184,13 +189,17 @@ def _requested_and_linked(names: Collection[str], provider_id: int) -> sa.Compou
 
 
 def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], requested: set[int]) -> int:
-    """Replace the links of a provider to traits, and return its generation after the change."""
+    """Replace the traits of a provider, and return its generation after the change.
+
+    :param linked: the ids of the current traits
+    :param requested: the ids of the new traits
+    """
     removed, added = sorted(linked - requested), sorted(requested - linked)
     if not removed and not added:
         return provider.generation
     if removed:
-        here = _LINKS.c.resource_provider_id == provider.id
-        conn.execute(sa.delete(_LINKS).where(here, _LINKS.c.trait_id.in_(removed)))
+        of_provider = _LINKS.c.resource_provider_id == provider.id
+        conn.execute(sa.delete(_LINKS).where(of_provider, _LINKS.c.trait_id.in_(removed)))
     if added:
         conn.execute(
             sa.insert(_LINKS),

@@ -1,4 +1,4 @@
-"""Provider trees as plain data, without database access."""
+"""Compute subtrees of provider trees, without access to the database."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 def subtree(provider_id: int, parents: Mapping[int, int | None]) -> frozenset[int]:
     """Return the ids of a provider and all its descendants.
 
-    :param parents: the parent's id (None for a root) by provider id, for the whole tree
+    :param parents: the id of the parent of each provider in the tree (None for a root), keyed by
+        provider id
     """
     children: dict[int, list[int]] = {}
     for child, parent in parents.items():

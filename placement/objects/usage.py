@@ -1,6 +1,6 @@
-"""Usages: sums of allocations by provider, project, user and consumer type.
+"""Usage: the sums of the allocations of a provider, project, user or consumer type.
 
-Usage is not stored. Each request computes it from the allocations.
+The database does not store usage. Each request computes usage from the allocations.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,9 @@ _HAS_TYPES = sa.select(sa.exists().select_from(_TYPES))
 
 
 def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
-    """Return a provider's generation, and its usage by class, for each class with inventory.
+    """Return a provider's generation and its usage, keyed by class name.
+
+    The usage contains each resource class of which the provider has inventory.
 
     :raises exception.ResourceProviderNotFound:
     """
@@ -41,7 +43,10 @@ def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
 
 
 def by_project(project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """Return the usage of a project, or of a user in it, by class (microversion 1.9)."""
+    """Return the usage of a project, or of one user in the project (microversion 1.9).
+
+    :returns: the usage, keyed by class name
+    """
     sums = _sums(_owner_conditions(project_id, user_id)).subquery()
     statement = sa.select(_CLASSES.c.name, sums.c.used).join(
         sums, sums.c.resource_class_id == _CLASSES.c.id
@@ -56,15 +61,18 @@ def by_consumer_type(
     user_id: str | None = None,
     consumer_type: str | None = None,
 ) -> dict[str, dict[str, int]]:
-    """Return the usage of a project, or of a user in it, by consumer type (microversion 1.38).
+    """Return the usage of each consumer type in a project (microversion 1.38).
 
-    :param consumer_type: a type, 'unknown' for consumers without a type, 'all' for one group of all
-        consumers, or None for a group for each type
-    :returns: for each type, the usage by class, and 'consumer_count' with the number of consumers
+    :param user_id: include only the consumers of this user; None includes all users of the project
+    :param consumer_type: include only consumers of this type; 'unknown' includes only consumers
+        without a type, 'all' combines all consumers in one group, and None returns one group for
+        each type
+    :returns: for each consumer type, the usage keyed by class name; the additional key
+        'consumer_count' contains the number of consumers
     """
     conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
     with engine.reader(consistent=True) as conn:
-        # PERF: without consumer types, no statement has to read the type of each consumer.
+        # PERF: if no consumer types are stored, there is no need to read the type of each consumer.
         if consumer_type is None and not conn.scalar(_HAS_TYPES):
             return _grouped(conn, conditions, None, UNKNOWN_TYPE)
         if consumer_type == ALL_TYPES:
@@ -78,14 +86,15 @@ def _grouped(
     group: sa.Column[Any] | None,
     name: str | None,
 ) -> dict[str, dict[str, int]]:
-    """Return the usage by class, and the number of consumers, of each group of consumers.
+    """Return the usage and the number of consumers for each group of consumers.
 
-    :param conditions: clauses that select the consumers
-    :param group: the column of the consumer type, or None for one group
-    :param name: the name of the only group, or None
+    :param conditions: the SQL conditions that select the consumers
+    :param group: the column by which consumers are grouped, or None for a single group
+    :param name: the name of the single group, or None if the groups are consumer types
+    :returns: the result of `by_consumer_type`
     """
-    # PERF: names are joined to the sums, which are a few rows, and not to all allocations.
-    sums = _sums_and_empty_consumers(conditions, group).subquery()
+    # PERF: names of classes and types are joined to the few rows of sums, not to all allocations.
+    sums = _sums_and_uncounted_consumers(conditions, group).subquery()
     counts = _counts(conditions, group).subquery()
     rows = conn.execute(
         sa.union_all(
@@ -115,18 +124,19 @@ def _sums(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
     )
 
 
-def _sums_and_empty_consumers(
+def _sums_and_uncounted_consumers(
     conditions: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
 ) -> sa.Select[Any]:
-    """Select usage by class. A row without a class has the negated number of empty consumers.
+    """Return a select of the usage of each class, and of the number of consumers to subtract.
 
-    Empty consumers have no allocations. Old releases left them in the database, and they do not
-    belong to the number of consumers. PERF: excluding them by a condition on each consumer instead
-    takes half as long again.
+    Old releases left consumers without allocations in the database. `_counts` counts them, but a
+    response must not. A row of this select that has NULL as its class therefore contains their
+    negated number. PERF: excluding these consumers by a condition in `_counts` would take 1.5 times
+    as long.
     """
     keys = _keys(group)
-    is_empty = _ALLOCATIONS.c.resource_class_id.is_(None)
-    amount = sa.case((is_empty, -sa.func.count()), else_=sa.func.sum(_ALLOCATIONS.c.used))
+    has_no_allocations = _ALLOCATIONS.c.resource_class_id.is_(None)
+    amount = sa.case((has_no_allocations, -sa.func.count()), else_=sa.func.sum(_ALLOCATIONS.c.used))
     return (
         sa.select(_ALLOCATIONS.c.resource_class_id, *keys, amount.label('amount'))
         .select_from(
@@ -140,7 +150,7 @@ def _sums_and_empty_consumers(
 def _counts(
     conditions: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
 ) -> sa.Select[Any]:
-    """Select the number of consumers, including those without allocations."""
+    """Return a select of the number of consumers, including consumers without allocations."""
     keys = _keys(group)
     return (
         sa.select(sa.func.count(_CONSUMERS.c.uuid).label('amount'), *keys)
