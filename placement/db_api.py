@@ -1,4 +1,4 @@
-"""The documented entry points to the database; the code is in `db/engine.py`.
+"""Public functions for access to the database, implemented in `db/engine.py`.
 
 Deployment tools, embedders and test fixtures import these names from here.
 """

@@ -1,1 +1,1 @@
-"""The database: engine, transactions, retries, and SQL expressions."""
+"""Access to the database: connections, transactions, retries and SQL expressions."""

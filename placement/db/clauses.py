@@ -1,11 +1,11 @@
-"""SQL expressions for capacity, usage, traits and aggregates. This module executes no statement.
+"""Build SQL expressions for capacity, usage, traits and aggregates, without executing them.
 
-The conditions on a provider take the column or expression of its id, and are correlated scalar
-subqueries. Each engine evaluates them with a few index look-ups for each row, and sums the usage of
-that provider only. Engines would convert EXISTS to joins: MariaDB allows at most 61 tables in a
-join, and PostgreSQL needs minutes to plan a query of several dozen traits.
+A condition on a provider is a correlated scalar subquery on the id of the provider. For each row,
+the database server evaluates such a condition with a few index look-ups, and sums the usage of that
+provider only. The server would convert an EXISTS condition to a join, but MariaDB allows at most 61
+tables in a join, and PostgreSQL needs minutes to plan a query with several dozen traits.
 
-`capacity()` is the SQL twin of `placement.capacity.Inventory.capacity`.
+`capacity()` is the SQL equivalent of `placement.capacity.Inventory.capacity`.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,12 +18,12 @@ from placement.capacity import MAX_INT
 from placement.db import portable_sql
 from placement.db.sqlalchemy import models
 
-# MySQL stores ratios in single precision, and drivers return six digits of them. The rounding error
-# is at most half a unit of the last digit: 5 millionths of the ratio.
+# MySQL stores allocation ratios in single precision, and its drivers return six significant digits.
+# The rounding error is at most half a unit of the last digit: 5 millionths of the ratio.
 _TOLERANCE = 0.99999
 
-# PERF: an alias costs more than the rest of an expression, so the aliases of the subqueries are
-# created once.
+# PERF: creating an alias takes longer than building the rest of an expression, so the aliases for
+# the subqueries are created only once.
 _ALLOCATIONS = models.allocations.alias('allocation')
 _INVENTORIES = models.inventories.alias('inventory')
 _TRAIT_LINK = models.resource_provider_traits.alias('trait_link')
@@ -31,7 +31,7 @@ _AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
 
 
 def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
-    """The sum of the allocations of the provider and class of the `inventory` row."""
+    """Return the usage of the provider and resource class of the `inventory` row."""
     return (
         sa.select(sa.func.coalesce(sa.func.sum(_ALLOCATIONS.c.used), 0))
         .where(
@@ -44,7 +44,7 @@ def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
 
 
 def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
-    """The capacity of the `inventory` row, not truncated: the number that Python computes."""
+    """Return the capacity of the `inventory` row, not rounded, exactly as Python computes it."""
     ratio = portable_sql.ExactFloat(inventory.c.allocation_ratio)
     return (inventory.c.total - inventory.c.reserved) * ratio
 
@@ -69,10 +69,11 @@ def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
 
 
 def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """A necessary condition of `can_serve`, with a tolerance of 10 millionths of the amount.
+    """Return a cheaper condition that is true for every inventory that `can_serve` accepts.
 
-    PERF: a search in which no inventory has enough free capacity is 5 % faster with this condition
-    in its prefilter (MariaDB, 10,000 providers, 2026-11).
+    The comparison has a tolerance of 10 millionths of the used and requested amount. PERF: if no
+    inventory has enough free capacity, a search with this condition in its prefilter is 5 % faster
+    (MariaDB, 10,000 providers, 2026-11).
     """
     if amount > MAX_INT:
         return sa.false()
@@ -81,22 +82,22 @@ def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
 
 
 def _could_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """A cheap necessary condition, so that few rows need the sum of their allocations."""
+    """Return a cheap condition that excludes most rows before the server sums their allocations."""
     return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * _TOLERANCE)
 
 
 def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
-    """The capacity with the ratio as stored: on MySQL the error is up to 5 millionths."""
+    """Return the capacity by the stored ratio; on MySQL, its error is up to 5 millionths."""
     return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
 
 
 def id_list(ids: Iterable[int]) -> sa.BindParameter[Any]:
-    """Ids for an IN, as literals in the statement, because drivers limit bound parameters."""
+    """Return ids for an IN condition, as literals, because drivers limit bound parameters."""
     return sa.bindparam(None, sorted(ids), sa.Integer, expanding=True, literal_execute=True)
 
 
 def has_rows(rows: sa.Select[Any]) -> elements.ColumnElement[bool]:
-    """Whether a correlated SELECT returns at least one row."""
+    """Return a condition that is true if a correlated SELECT returns a row."""
     return rows.limit(1).scalar_subquery().is_not(None)
 
 

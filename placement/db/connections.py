@@ -1,10 +1,11 @@
-"""The settings of each connection, by engine.
+"""Session settings of database connections, for each database system.
 
-MySQL, MariaDB and PostgreSQL use READ COMMITTED, so that a statement after a lock reads the current
-state. SQLite uses WAL, a long busy timeout, and writers that take the write lock with their first
-statement: a transaction that begins as a reader fails to become a writer if another transaction
-writes in between. A Galera node applies writes of other nodes with a delay, so its reads are
-causal. Each wait for a lock has a limit, because other programs, such as a backup, lock rows too.
+MySQL, MariaDB and PostgreSQL use READ COMMITTED, so that a statement that runs after a row was
+locked reads the current data. SQLite uses WAL and a long busy timeout. Write transactions on SQLite
+start with BEGIN IMMEDIATE, because a transaction that first reads cannot upgrade to a write lock
+after another transaction has written. A Galera node applies the writes of other nodes with a delay,
+so this module enables causal reads (`wsrep_sync_wait`). Every wait for a lock has a time limit,
+because other programs, such as backups, also lock rows.
 """
 
 import functools
@@ -18,57 +19,62 @@ from placement import exception
 
 LOG = logging.getLogger(__name__)
 
-# Execution options of a connection for a writing transaction.
+# Execution options of a connection that is used for a write transaction.
 WRITER = {'placement_writer': True}
-# The limit of a statement's wait for a lock. By default, PostgreSQL waits without a limit, and
-# MySQL waits for days for the lock of a table.
+# The maximum time that a statement waits for a lock. By default, PostgreSQL waits forever, and
+# MySQL waits up to a year for a table lock.
 LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
-# If this key is in the `info` of a connection, oslo.db emits no BEGIN.
+# oslo.db does not send BEGIN on a connection whose `info` contains this key.
 _BEGUN = 'in_transaction'
-# In the `info` of a connection from a successful COMMIT until the next transaction begins.
+# This key is set in the `info` of a connection after a successful COMMIT and removed when the next
+# transaction begins.
 _COMMITTED = 'placement_committed'
-# All settings on which statements of this service depend, because the server, the user,
-# `init_connect` or `mysql_sql_mode` may have changed them. It is one statement, because it costs a
-# round trip for each connection.
+# Sets every session variable that this service depends on, because the server configuration,
+# `init_connect` or `mysql_sql_mode` may have changed its default. A single statement sets all
+# variables, because each statement costs a round trip for every new connection.
 _MYSQL_SESSION = ', '.join(
     (
-        # In a strict mode, a value that does not fit is an error; otherwise it is truncated.
-        # MariaDB stores NULL instead of an empty text if EMPTY_STRING_IS_NULL is set.
+        # In a strict mode, the server rejects a value that does not fit its column; otherwise the
+        # server truncates the value. With EMPTY_STRING_IS_NULL, MariaDB stores NULL instead of an
+        # empty string.
         "SET SESSION sql_mode = CONCAT_WS(',', 'STRICT_ALL_TABLES', "
         "REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'))",
-        # With COMMIT AND CHAIN, the next transaction would inherit the isolation level.
+        # Any other value makes COMMIT start a new transaction or close the connection.
         'SESSION completion_type = 0',
-        # Results are truncated without an error.
+        # A lower limit would silently truncate results.
         'SESSION sql_select_limit = 18446744073709551615',
-        # MariaDB truncates JSON lists at this length; a provider may have thousands of traits.
+        # MariaDB truncates JSON lists that are longer than this limit, and the list of the traits
+        # of a provider can have thousands of elements.
         'SESSION group_concat_max_len = 16777216',
-        # The server could reject a change without a key, or a SELECT of many rows.
+        # Otherwise the server could reject an UPDATE or DELETE whose WHERE uses no key, or a SELECT
+        # that examines many rows.
         'SESSION sql_safe_updates = 0',
         'SESSION sql_big_selects = 1',
-        # "id IS NULL" would select the last inserted row.
+        # Otherwise the condition "id IS NULL" would select the last inserted row.
         'SESSION sql_auto_is_null = 0',
-        # Concurrent inserts rely on unique and foreign keys.
+        # This service relies on unique and foreign keys to detect conflicting inserts.
         'SESSION unique_checks = 1',
         'SESSION foreign_key_checks = 1',
-        # The first limit is for locks of rows, the second one for locks of tables. A shorter limit
-        # of the server stays.
+        # The first variable limits waits for row locks, the second one waits for table locks. If
+        # the server is configured with a shorter limit, that limit stays in effect.
         'SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s)',
         'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)',
     )
 )
-# The same for PostgreSQL. `set_config()` has the effect of SET, and one SELECT can call it often.
+# The equivalent for PostgreSQL. `set_config()` has the same effect as SET, and one SELECT can call
+# it several times.
 _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
     (
         "set_config('default_transaction_isolation', 'read committed', false)",
-        # Names may have any character.
+        # Names can contain any Unicode character.
         "set_config('client_encoding', 'UTF8', false)",
-        # All digits of an allocation ratio.
+        # The server returns all digits of an allocation ratio.
         "set_config('extra_float_digits', '3', false)",
-        # The planner overestimates the cost of candidate searches, because it cannot predict that
-        # they stop early. Their JIT compilation takes longer than their execution.
+        # Candidate searches stop early. The planner cannot predict this, overestimates their cost,
+        # and enables JIT compilation, which takes longer than the search itself.
         "set_config('jit', 'off', false)",
-        # 0 means no limit; a limit that the operator configured stays.
+        # 0 means no limit. A limit that the operator has configured stays in effect.
         "CASE WHEN current_setting('lock_timeout') = '0' "
         "THEN set_config('lock_timeout', %s, false) END",
     )
@@ -77,10 +83,10 @@ _MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format
 
 
 def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
-    """Set up each connection that `engine` opens from now on.
+    """Apply the session settings to each connection that `engine` opens from now on.
 
-    :param wsrep_sync_wait: `[placement_database] mysql_wsrep_sync_wait`, which oslo.db applies; if
-        it is None, reads are causal if the server reports `wsrep_on`
+    :param wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`, which oslo.db
+        applies; if the value is None, this function enables causal reads on Galera nodes
     """
     if engine.dialect.name == 'mysql':
         skip_rollback_after_commit(engine)
@@ -91,8 +97,8 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
     elif engine.dialect.name == 'sqlite':
         _pool_connections(engine)
         event.listen(engine, 'connect', _set_up_sqlite)
-        # oslo.db has registered a listener that emits a deferred BEGIN for each transaction.
-        # Listeners run in the order of their registration, so it is removed.
+        # oslo.db has registered a listener that sends a deferred BEGIN for each transaction. That
+        # listener would run before ours, so it is removed.
         for listener in list(engine.dispatch.begin):
             event.remove(engine, 'begin', listener)
         event.listen(engine, 'begin', _begin_sqlite)
@@ -102,33 +108,35 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
 
 
 def begin_consistent(conn: sa.Connection) -> None:
-    """Begin a read-only transaction in which all statements read one state.
+    """Begin a read-only transaction in which all statements use the same snapshot.
 
-    On SQLite, each transaction reads the state at its first statement anyway.
+    On SQLite, all statements of a transaction use the snapshot of its first statement anyway.
     """
     if conn.dialect.name != 'sqlite':
         conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
 def _pool_connections(engine: sa.Engine) -> None:
-    """Pool the connections to an SQLite file instead of opening one for each transaction.
+    """Pool the connections to an SQLite file, instead of opening a connection for each transaction.
 
-    When the last connection closes, SQLite removes the WAL, and a process that opens the file at
-    the same time gets the error "database is locked". oslo.db has no option for a pool.
+    When the last connection to a file is closed, SQLite deletes the WAL. If another process opens
+    the file at that moment, it receives the error "database is locked". oslo.db has no option that
+    enables a pool for SQLite.
     """
     unpooled = engine.pool
     if isinstance(unpooled, pool.NullPool):
-        # The function that opens a connection is private, and `recreate()` keeps the class.
-        creator = unpooled._creator  # noqa: SLF001 - oslo.db offers no other way
+        # `_creator` is private, but there is no public way: `NullPool.recreate()` returns another
+        # NullPool.
+        creator = unpooled._creator  # noqa: SLF001 - see above
         engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
 
 
 def skip_rollback_after_commit(engine: sa.Engine) -> None:
-    """Send no ROLLBACK if the last statement of a connection was a successful COMMIT.
+    """Suppress the ROLLBACK of a connection that has just committed its transaction.
 
-    The pool rolls back each connection that is returned to it. Drivers of MySQL send the ROLLBACK
-    even if no transaction is open, which costs a round trip for each writing request. SQLAlchemy
-    has no event that replaces the statement, so two methods of the dialect are replaced.
+    When a connection returns to the pool, the pool rolls it back. MySQL drivers send this ROLLBACK
+    even if no transaction is open, which costs every write request a round trip. SQLAlchemy has no
+    event that can suppress the ROLLBACK, so this function replaces two methods of the dialect.
     """
     dialect = engine.dialect
     commit, rollback = dialect.do_commit, dialect.do_rollback
@@ -141,11 +149,11 @@ def skip_rollback_after_commit(engine: sa.Engine) -> None:
         connection.info[_COMMITTED] = True
 
     def do_rollback(connection: Any) -> None:
-        # A connection outside a pool has no `info`.
+        # A connection that does not belong to a pool has no `info`.
         if not getattr(connection, 'info', {}).get(_COMMITTED):
             rollback(connection)
 
-    # SQLAlchemy emits this event before it sends the first statement of a transaction.
+    # SQLAlchemy calls this listener before it sends the first statement of a transaction.
     event.listen(engine, 'begin', begin)
     dialect.do_commit = do_commit  # type: ignore[method-assign, assignment] # see the docstring
     dialect.do_rollback = do_rollback  # type: ignore[method-assign, assignment] # see the docstring
@@ -153,7 +161,8 @@ def skip_rollback_after_commit(engine: sa.Engine) -> None:
 
 def _set_up_mysql(make_causal: bool, dbapi_connection: Any, _record: Any) -> None:
     cursor = dbapi_connection.cursor()
-    # This statement is the first, because sql_select_limit also truncates the result of SHOW.
+    # This statement has to precede SHOW, because sql_select_limit also truncates the result of
+    # SHOW.
     cursor.execute(_MYSQL_SESSION, (LOCK_SECONDS, LOCK_SECONDS))
     cursor.execute(_MYSQL_FACTS)
     facts = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}

@@ -1,9 +1,9 @@
-"""The database engine of this process, readers, and writing transactions.
+"""Read-only connections and write transactions on the database engine of this process.
 
-A request that reads uses one `reader()`. A request that writes passes one function to `write()`,
-which executes it in a single transaction. `db/retry.py` decides when a failed transaction is
-retried, `db/failures.py` classifies the errors of drivers, and `db/connections.py` has the settings
-of each connection.
+A request that only reads data uses one `reader()`. A request that changes data passes a function to
+`write()`, which executes that function in a single transaction. `db/retry.py` decides whether a
+failed transaction is retried, `db/failures.py` classifies the errors of database drivers, and
+`db/connections.py` applies the session settings of each connection.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,16 +28,16 @@ Work = Callable[[sa.Connection], T]
 
 placement_context_manager = enginefacade.transaction_context()
 
-# The execution option of an engine whose connections have the session settings of this service.
+# Execution option that marks an engine as already prepared by `connections.prepare()`.
 _PREPARED = 'placement_prepared'
 _PREPARE_LOCK = threading.Lock()
-# An in-memory SQLite database is one connection for all threads, so its transactions are
-# serialized. Only tests use such databases; one lock for all of them is enough.
+# All threads share the single connection to an in-memory SQLite database, so this lock serializes
+# their transactions. Only tests use such databases, so one lock for all databases is enough.
 _SINGLE_CONNECTION_LOCK = threading.RLock()
 
 
 class _Configurator:
-    """Configures the database of this process once; `reset()` allows another configuration.
+    """Configures the database of this process once; after `reset()`, it can be configured again.
 
     :ivar wsrep_sync_wait: `[placement_database] mysql_wsrep_sync_wait`
     """
@@ -55,12 +55,13 @@ class _Configurator:
         options = dict(conf.placement_database)
         options.pop('sync_on_startup')
         self.wsrep_sync_wait = options['mysql_wsrep_sync_wait']
-        # By default oslo.db yields to green threads whenever a connection returns to the pool.
-        # This service has none, and on a busy machine the yield costs more than the statements.
+        # By default, oslo.db yields to other green threads whenever a connection returns to the
+        # pool. This service does not use green threads, and on a busy machine the yield takes
+        # longer than the SQL statements of a request.
         placement_context_manager.configure(thread_checkin=False, **options)
 
     def reset(self) -> None:
-        """Allow the next call to configure the database again."""
+        """Allow the next call of this object to configure the database again."""
         self._done = False
 
 
@@ -68,9 +69,10 @@ configure = _Configurator()
 
 
 def get_placement_engine() -> sa.Engine:
-    """The engine of this process, whose connections have the settings of `db/connections.py`.
+    """Return the engine of this process, prepared by `connections.prepare()`.
 
-    The engine is prepared here and not when it is created: the fixtures of oslo.db replace it.
+    The session settings are applied here rather than in `configure()`, because oslo.db test
+    fixtures replace the engine later.
     """
     engine: sa.Engine = placement_context_manager.writer.get_engine()
     if _PREPARED not in engine.get_execution_options():
@@ -85,13 +87,13 @@ def get_placement_engine() -> sa.Engine:
 
 @contextlib.contextmanager
 def reader(consistent: bool = False) -> Iterator[sa.Connection]:
-    """A connection in a read-only transaction.
+    """Yield a connection for a read-only transaction.
 
-    :param consistent: all statements read one state of the database (REPEATABLE READ); otherwise
-        each statement reads what is committed when it starts
+    :param consistent: use one snapshot for all statements (REPEATABLE READ) instead of one snapshot
+        per statement (READ COMMITTED)
     :raises exception.DatabaseUnavailable: the database is unreachable, overloaded or read-only
-    :raises exception.UnstorableValue: a parameter has a value that no column can store
-    :raises exception.RequestTooLarge: a statement exceeds a limit of the engine
+    :raises exception.UnstorableValue: a statement has a parameter that its column cannot store
+    :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
     """
     try:
         with _connected() as conn:
@@ -107,20 +109,21 @@ def reader(consistent: bool = False) -> Iterator[sa.Connection]:
 
 
 def write(work: Work[T], min_attempts: int = 1) -> T:
-    """Execute `work(connection)` in one writing transaction and commit it.
+    """Execute `work(connection)` in a write transaction and commit that transaction.
 
-    :param work: reads, decides and writes; each retry calls it again in a new transaction, so it
-        must not change anything except the database
-    :param min_attempts: the minimum number of attempts in case of conflicts with concurrent
-        transactions, even if they exceed `retry.DEADLINE`
+    :param work: the function that reads and changes the data; each retry calls the function again
+        in a new transaction, so it must not have side effects outside of the database
+    :param min_attempts: after a conflict with a concurrent transaction, make at least this many
+        attempts, even past `retry.DEADLINE`
     :returns: the result of `work` in the committed attempt
-    :raises exception.ConcurrentChange: a concurrent transaction changed a row in each attempt
-        until the deadline
-    :raises exception.RepeatedKeyViolation: one key rejected `retry.SAME_KEY_ATTEMPTS` attempts
+    :raises exception.ConcurrentChange: until the deadline, every attempt failed because a
+        concurrent transaction had changed a row
+    :raises exception.RepeatedKeyViolation: `retry.SAME_KEY_ATTEMPTS` consecutive attempts violated
+        the same unique or foreign key constraint
     :raises exception.DatabaseUnavailable: the database is unreachable, overloaded or read-only
     :raises exception.OutcomeUnknown: the connection was lost during COMMIT
-    :raises exception.UnstorableValue: a value does not fit its column
-    :raises exception.RequestTooLarge: a statement exceeds a limit of the engine
+    :raises exception.UnstorableValue: a column cannot store the value of a parameter
+    :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
     """
     return retry.run(lambda: _attempt(work), min_attempts)
 
@@ -139,17 +142,18 @@ def _attempt(work: Work[T]) -> T:
 
 
 def _end_transaction(conn: sa.Connection) -> None:
-    """Roll back a transaction whose COMMIT failed, or close its connection.
+    """Roll back a transaction whose COMMIT failed; if the rollback fails, close the connection.
 
-    SQLAlchemy regards such a transaction as ended. If the disk is full, SQLite keeps it open, and
-    with it the write lock for which all writers wait, as long as the connection is in the pool.
+    After a failed COMMIT, SQLAlchemy considers the transaction ended. But if the disk is full,
+    SQLite keeps the transaction open. The pooled connection would then hold the write lock and
+    block all other writers.
     """
     if conn.invalidated:
         return
     try:
         conn.connection.rollback()
     except Exception as exc:
-        LOG.info('Closing a connection that failed to roll back: %s', failures.summary(exc))
+        LOG.info('Closing a connection because its rollback failed: %s', failures.summary(exc))
         conn.invalidate()
 
 
@@ -164,7 +168,7 @@ def _connected(**options: Any) -> Iterator[sa.Connection]:
 
 @contextlib.contextmanager
 def _exclusive_if_single(engine: sa.Engine) -> Iterator[None]:
-    """Exclude other threads if all threads share one connection."""
+    """Serialize the transactions of all threads if they share a single connection."""
     if not isinstance(engine.pool, pool.StaticPool):
         yield
         return
@@ -173,10 +177,10 @@ def _exclusive_if_single(engine: sa.Engine) -> Iterator[None]:
 
 
 def _connect(engine: sa.Engine) -> sa.Connection:
-    """A connection of the pool.
+    """Return a connection from the pool.
 
-    A request does not retry a failure to connect, whatever its cause: the server is down or
-    starting, it has too many clients, or the pool is exhausted.
+    Whatever the reason, a failed attempt to connect is not repeated: the database server is down or
+    starting, the server has too many clients, or the pool is exhausted.
     """
     try:
         return engine.connect()

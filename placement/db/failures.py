@@ -1,12 +1,12 @@
-"""What an error of the database means, whichever engine and driver raises it.
+"""Classify database errors in the same way for all database systems and drivers.
 
 An error is *transient* if a retry of the transaction may succeed; a transient error is a *conflict*
 if a concurrent transaction caused it. The database is *unavailable* if it cannot execute the
 request at the moment (503 Service Unavailable). A *bad value* is one that no column can store.
 
-The numbers are those of the MySQL and MariaDB error lists, the five-character codes are those of
-SQLSTATE. They take precedence over messages: servers write messages in the language of
-`lc_messages`, and oslo.db matches English messages only.
+The numbers are error numbers of MySQL and MariaDB, and the five-character codes are SQLSTATE codes.
+Numbers and codes take precedence over messages: a server writes messages in the language of
+`lc_messages`, and oslo.db recognizes English messages only.
 """
 
 import logging
@@ -23,36 +23,37 @@ from placement import exception
 LOG = logging.getLogger(__name__)
 
 _MYSQL_CONFLICT = frozenset({
-    1020,  # record has changed since last read
-    1213,  # deadlock, or a transaction that failed certification
-    1317,  # interrupted in favor of a transaction of another node
-    1412,  # table definition has changed
+    1020,  # a concurrent transaction changed the row after it was read
+    1213,  # deadlock, or failed certification on a Galera cluster
+    1317,  # statement interrupted because of a transaction on another Galera node
+    1412,  # the definition of a table has changed
 })  # fmt: skip
 _MYSQL_KEY_VIOLATION = frozenset({
     1022, 1062, 1586,  # duplicate key
-    1216, 1217, 1451, 1452,  # missing or remaining reference
+    1216, 1217, 1451, 1452,  # referenced row is missing, or row is still referenced
 })  # fmt: skip
 _MYSQL_LOCK_TIMEOUT = 1205
 _MYSQL_COMMIT_FAILED = 1180
-# The message of the error above contains the message and the number of the storage engine.
+# The message of error 1180 contains the error message and error number of the storage engine.
 _DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
-_MYSQL_NOT_READY = 1047  # a Galera node that has lost its cluster
+_MYSQL_NOT_READY = 1047  # a Galera node without a connection to its cluster
 _MYSQL_UNAVAILABLE = frozenset({
-    3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by different layers
-    1037, 1038, 1041, 1206, 1637,  # out of memory or of another resource
+    3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by the system, server or InnoDB
+    1037, 1038, 1041, 1206, 1637,  # memory or another resource exhausted
     1040, 1203, 1226,  # too many connections
     _MYSQL_NOT_READY,
     _MYSQL_COMMIT_FAILED,
-    1053, 1077, 1079,  # shutting down
-    1290, 1792, 1836,  # read-only
-    1969, 3024,  # a time limit of the server
+    1053, 1077, 1079,  # server is shutting down
+    1290, 1792, 1836,  # server or transaction is read-only
+    1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
 })  # fmt: skip
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
 
 _MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
 _STATE_TOO_LARGE = '54'
-# Messages of SQLite, and of psycopg, which counts the parameters before it sends a statement.
+# Error messages of SQLite and of psycopg. psycopg counts the parameters of a statement before it
+# sends the statement.
 _MESSAGES_TOO_LARGE = (
     'too many sql variables',
     'expression tree is too large',
@@ -79,7 +80,7 @@ _SQLITE_UNAVAILABLE = (
 
 
 def translate(exc: Exception) -> exception.PlacementException | None:
-    """The exception of this service for an error of the database; None for a defect."""
+    """Return the exception of this service for a database error; None if the error is a defect."""
     if is_too_large(exc):
         return exception.RequestTooLarge()
     if is_bad_value(exc):
@@ -95,7 +96,8 @@ def is_transient(exc: Exception) -> bool:
     if is_conflict(exc):
         return True
     if is_connection_lost(exc):
-        # A Galera node that has lost its cluster rejects each statement.
+        # A Galera node without a connection to its cluster rejects every statement, also in a
+        # retry.
         return _mysql_number(exc) != _MYSQL_NOT_READY
     return _mysql_number(exc) == _MYSQL_LOCK_TIMEOUT or _sql_state(exc) == _STATE_LOCK_TIMEOUT
 
@@ -103,12 +105,13 @@ def is_transient(exc: Exception) -> bool:
 def is_conflict(exc: Exception) -> bool:
     """Whether a concurrent transaction caused the failure.
 
-    This includes key violations: the transaction read that a key was free, or that a referenced
-    row existed, and a concurrent transaction inserted or deleted the row afterwards.
+    Key violations are conflicts, too: the transaction first checks that a unique key is unused, or
+    that a referenced row exists. If the key is violated nevertheless, a concurrent transaction has
+    inserted or deleted the row after that check.
     """
     number = _mysql_number(exc)
     if number == _MYSQL_LOCK_TIMEOUT:
-        # oslo.db raises DBDeadlock for it.
+        # oslo.db raises DBDeadlock for a lock timeout.
         return False
     if isinstance(exc, db_exc.DBDeadlock) or is_key_violation(exc):
         return True
@@ -148,12 +151,13 @@ def is_unavailable(exc: Exception) -> bool:
 
 
 def is_bad_value(exc: Exception) -> bool:
-    """Whether a value is too long, out of range or not text, so that no column can store it."""
+    """Whether the error is caused by a value that its column cannot store."""
     if isinstance(exc, db_exc.DBDataError) or isinstance(_original(exc), sa.exc.DataError):
         return True
     error = _driver_error(exc)
     if isinstance(error, (OverflowError, UnicodeError, ValueError)):
-        # Drivers reject values with these exceptions. Raised by this package, they are defects.
+        # Drivers raise these exceptions for values that they cannot send. An exception of these
+        # classes that this package raised itself is a defect.
         return not _is_raised_here(error)
     if _mysql_number(exc) in _MYSQL_BAD_VALUE:
         return True
@@ -161,7 +165,7 @@ def is_bad_value(exc: Exception) -> bool:
 
 
 def is_too_large(exc: Exception) -> bool:
-    """Whether the size of a statement, or its number of parameters, exceeds a limit."""
+    """Whether the length of a statement or the number of its parameters exceeds a limit."""
     if _mysql_number(exc) in _MYSQL_TOO_LARGE:
         return True
     if (_sql_state(exc) or '').startswith(_STATE_TOO_LARGE):
@@ -171,13 +175,13 @@ def is_too_large(exc: Exception) -> bool:
 
 
 def summary(exc: Exception) -> str:
-    """The class and the driver's message in one line, without the statement and its parameters."""
+    """Return the class and the driver's message of an error in one line, without the statement."""
     words = str(_driver_error(exc) or type(exc).__name__).split()
     return f'{type(exc).__name__}: {" ".join(words)}'
 
 
 def _original(exc: BaseException | None) -> BaseException | None:
-    """The SQLAlchemy error that an oslo.db error wraps; any other error itself."""
+    """Return the SQLAlchemy error that an oslo.db error wraps, or the error itself."""
     inner = getattr(exc, 'inner_exception', None)
     return inner if isinstance(inner, BaseException) else exc
 

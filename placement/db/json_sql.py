@@ -1,7 +1,8 @@
-"""SQL functions that render rows as JSON text, with the syntax of each engine.
+"""Portable SQL functions that return JSON text.
 
-SQLAlchemy compiles these constructs after this module has been imported. Statements use them to
-return a row and its lists of related rows, such as traits and inventories, together.
+With these functions, a single row of a result contains an object and the lists of its related rows,
+for example a provider with its traits and inventories. Importing this module registers the
+compilers for each database system with SQLAlchemy.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 
 class JsonArray(functions.GenericFunction[str]):
-    """The arguments as the text of a JSON array."""
+    """A JSON array of the arguments, as text."""
 
     name = 'json_array'
     inherit_cache = True
@@ -21,9 +22,10 @@ class JsonArray(functions.GenericFunction[str]):
 
 
 class JsonNumberArray(functions.GenericFunction[str]):
-    """The arguments, numbers that are not NULL, as the text of a JSON array.
+    """A JSON array of the arguments, as text; the arguments must be numbers and not NULL.
 
-    PERF: faster than `JsonArray` on some engines; a long search spends half of its time here.
+    PERF: faster than `JsonArray` on MySQL, MariaDB and PostgreSQL. A search with many results
+    spends half of its time in this function.
     """
 
     name = 'json_number_array'
@@ -32,7 +34,7 @@ class JsonNumberArray(functions.GenericFunction[str]):
 
 
 class JsonNumber(functions.GenericFunction[str]):
-    """A floating point column as an argument of `JsonNumberArray`, with all its digits."""
+    """A floating-point column with all its digits, for use as an argument of `JsonNumberArray`."""
 
     name = 'json_number'
     inherit_cache = True
@@ -40,9 +42,10 @@ class JsonNumber(functions.GenericFunction[str]):
 
 
 class JsonList(functions.GenericFunction[str]):
-    """The aggregate of many rows, each a number or a JSON array, as the text of a JSON array.
+    """An aggregate function: a JSON array of the argument in all rows, as text.
 
-    The order is undefined. Without rows, the result is NULL, or an empty array on SQLite.
+    The argument must be a number or a JSON array. The order of the elements is undefined. If there
+    are no rows, the result is NULL, except on SQLite, where it is an empty array.
     """
 
     name = 'json_list'
@@ -75,14 +78,14 @@ def _json_number(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(JsonNumber, 'mysql', 'mariadb')
 def _json_number_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # A FLOAT has single precision. Its text is the number that was stored: 0.7. A conversion to
-    # double precision adds digits: 0.699999988079071.
+    # A FLOAT column has single precision. The conversion to text returns the number that the client
+    # stored, for example 0.7. A conversion to double precision would return 0.699999988079071.
     return f'CAST({compiler.process(element.clauses, **kw)} AS CHAR)'
 
 
 @compiles(JsonNumber, 'sqlite')
 def _json_number_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # json_array() renders 15 digits of a REAL.
+    # json_array() would render only 15 significant digits of a REAL.
     value = compiler.process(element.clauses, **kw)
     all_digits = f"json(printf('%!.17g', {value}))"
     return f'CASE WHEN {value} = CAST({value} AS INTEGER) THEN {value} ELSE {all_digits} END'
@@ -90,7 +93,8 @@ def _json_number_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> s
 
 @compiles(JsonList, 'postgresql')
 def _json_list_postgresql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # If an argument is NULL, the result of || is NULL; concat() would ignore the argument.
+    # Without rows, string_agg() returns NULL. Then the result of || is NULL, too; concat() would
+    # ignore the NULL and return an empty array.
     return f"'[' || string_agg(CAST({compiler.process(element.clauses, **kw)} AS TEXT), ',') || ']'"
 
 

@@ -1,14 +1,15 @@
-"""Look-ups by names and UUIDs, with the collation of the database.
+"""Look up rows by name or UUID as the collation of the database compares them.
 
-Clients refer to rows by unique texts: names and UUIDs. Which texts are equal depends on the
-collation of the column, which differs between engines, releases and tables. Only the database
-applies it; Python compares texts only where the unique key proves the result:
+Clients refer to rows by unique strings: names and UUIDs. The collation of the column determines
+whether two strings are equal, and the collation differs between database systems, releases and
+tables. Therefore the database compares the strings. Python compares strings only where the unique
+key proves the result:
 
-* If a requested name is stored exactly as the client wrote it, it equals the name of that row. The
-  unique key guarantees that it equals no other name.
-* If a look-up by names returns no row, none of the names exists.
+* If a stored name is identical to a requested name, the unique key guarantees that the requested
+  name equals no other stored name.
+* If a look-up by names returns no row, none of the requested names exists.
 
-In all other cases, a statement joins the requested names with the table.
+In all other cases, an SQL statement joins the requested names with the table.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,17 +22,18 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from placement import exception
 from placement.db import portable_sql
 
-# The length of these statements depends on the request, so their compiled form is not cached.
+# SQLAlchemy does not cache the compiled form of these statements, because their length depends on
+# the request.
 _UNCACHED: dict[str, Any] = {'compiled_cache': None}
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Requested names, and the rows that a look-up by these names returned.
+    """A set of requested names, and the rows that a look-up by these names returned.
 
     :param column: the column with the unique names
     :param id: the column with the ids
-    :param names: the names as the client wrote them
+    :param names: the requested names, spelled as in the request
     :param stored: the ids of the returned rows by stored name
     """
 
@@ -47,7 +49,7 @@ def ids(
     names: Collection[str],
     stored: Mapping[str, int],
 ) -> dict[str, int]:
-    """The ids of rows by the names that the client wrote, without names that do not exist.
+    """Return the ids of rows by requested name; names that do not exist are omitted.
 
     :param column: the column with the unique names; its table has the column `id`
     :param stored: the ids of all rows whose name equals one of `names`, by stored name
@@ -56,23 +58,23 @@ def ids(
 
 
 def resolve(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """The ids of each look-up by requested name, without names that do not exist.
+    """Return the ids of each look-up by requested name; names that do not exist are omitted.
 
-    Executes at most one statement, and none if the unique key proves all results.
+    This function executes one statement, or no statement if the unique key proves all results.
     """
     resolved = [_proven(lookup) for lookup in lookups]
     unproven = [n for n, ids_ in enumerate(resolved) if ids_ is None]
     if unproven:
         compared = _compare(conn, [lookups[n] for n in unproven])
         for n, matches in zip(unproven, compared, strict=True):
-            # Rows that were created after the look-up are not locked, and count as missing.
+            # A row that was created after the look-up is not locked, so its name counts as missing.
             returned = set(lookups[n].stored.values())
             resolved[n] = {name: id_ for name, id_ in matches.items() if id_ in returned}
     return [ids_ or {} for ids_ in resolved]
 
 
 def _proven(lookup: Lookup) -> dict[str, int] | None:
-    """The ids by requested name if the unique key proves them, None otherwise."""
+    """Return the ids by requested name if the unique key proves the result, otherwise None."""
     names, stored = lookup.names, lookup.stored
     if not stored:
         return {}
@@ -84,7 +86,7 @@ def _proven(lookup: Lookup) -> dict[str, int] | None:
 
 
 def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """The ids by requested name that the database compares as equal to a stored name."""
+    """Return, for each look-up, the ids of the rows whose names the database considers equal."""
     selects = [
         _matches(conn, lookup.column, lookup.id, lookup.names).add_columns(
             sa.literal_column(str(number))
@@ -100,7 +102,10 @@ def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, i
 def equal_texts(
     conn: sa.Connection, column: sa.Column[Any], names: Collection[str]
 ) -> dict[str, str]:
-    """The requested names by the texts of a column, which need not be unique, that equal them."""
+    """Return the requested name that equals each stored text of a column.
+
+    Several rows of the column may have the same text.
+    """
     statement = _matches(conn, column, portable_sql.StoredText(column), names).distinct()
     return {text: name for name, text in conn.execute(statement, execution_options=_UNCACHED)}
 
@@ -119,11 +124,11 @@ def _matches(
 
 
 def _requested(conn: sa.Connection, column: sa.Column[Any], names: Iterable[str]) -> sa.CTE:
-    """The names as rows with the collation of the column.
+    """Return the requested names as a table with the collation of the column.
 
-    In a UNION with a column, a literal has the collation of the column. Without the empty first
-    SELECT, the names would have the collation of the connection, and MySQL rejects the comparison
-    of columns whose collations differ.
+    In a UNION with a column, a literal has the collation of that column. Without the empty SELECT
+    of the column, the names would have the collation of the connection, and MySQL rejects a
+    comparison of columns with different collations.
     """
     empty = sa.select(column.label('name')).where(sa.false())
     texts = sorted(names)
@@ -135,10 +140,11 @@ def _requested(conn: sa.Connection, column: sa.Column[Any], names: Iterable[str]
 
 
 def require_distinct(ids_by_name: Mapping[str, Any]) -> None:
-    """Check that no two names of a request refer to the same row.
+    """Check that all names in a request refer to different rows.
 
     :param ids_by_name: the id of the row by requested name
-    :raises exception.AmbiguousKeys: for the first name whose row an earlier name refers to
+    :raises exception.AmbiguousKeys: two names refer to the same row; the error contains the second
+        name
     """
     if len(set(ids_by_name.values())) == len(ids_by_name):
         return
@@ -150,9 +156,9 @@ def require_distinct(ids_by_name: Mapping[str, Any]) -> None:
 
 
 def require_different(conn: sa.Connection, column: sa.Column[Any], names: Collection[str]) -> None:
-    """Check that no two names are equal in the collation of the column.
+    """Check that all names differ in the collation of the column.
 
-    :raises exception.AmbiguousKeys: for one of several equal names
+    :raises exception.AmbiguousKeys: several names are equal; the error contains one of these names
     """
     requested = _requested(conn, column, names)
     name = requested.c.name
@@ -163,9 +169,9 @@ def require_different(conn: sa.Connection, column: sa.Column[Any], names: Collec
 
 
 def insert_missing(conn: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert the rows whose unique key does not exist in the table or earlier in `rows`.
+    """Insert rows; skip each row whose unique key exists in the table or earlier in `rows`.
 
-    INSERT IGNORE is not used, because it truncates values that are too long for their column.
+    This function does not use INSERT IGNORE, which truncates values that are too long.
     """
     conn.execute(_INSERT_MISSING[conn.dialect.name](table), rows)
 

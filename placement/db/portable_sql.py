@@ -1,7 +1,7 @@
-"""SQL functions for numbers, indexes and texts, with the syntax of each engine.
+"""Portable SQL functions for numbers, indexes and text.
 
-SQLAlchemy compiles these constructs after this module has been imported. `json_sql` has the
-functions for JSON.
+Importing this module registers the compilers for each database system with SQLAlchemy. `json_sql`
+has the functions for JSON.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 
 class Remainder(functions.GenericFunction[int]):
-    """The remainder of a division of integers."""
+    """The remainder of an integer division."""
 
     name = 'remainder'
     inherit_cache = True
@@ -21,7 +21,7 @@ class Remainder(functions.GenericFunction[int]):
 
 
 class ExactFloat(functions.GenericFunction[float]):
-    """A floating point column in double precision, as the number that drivers return."""
+    """A floating-point column in double precision, with the same value that drivers return."""
 
     name = 'exact_float'
     inherit_cache = True
@@ -31,8 +31,9 @@ class ExactFloat(functions.GenericFunction[float]):
 class WithoutIndex(functions.GenericFunction[int]):
     """An integer column whose index SQLite does not use for a condition.
 
-    Unless an operator runs ANALYZE, SQLite has no statistics, and estimates that a value of the
-    column selects as few rows as the condition on a provider tree does.
+    Unless an operator runs ANALYZE, SQLite has no statistics. It then assumes that a condition on
+    this column selects as few rows as a condition on the provider tree, and may use the wrong
+    index.
     """
 
     name = 'without_index'
@@ -41,10 +42,10 @@ class WithoutIndex(functions.GenericFunction[int]):
 
 
 class StoredText(functions.GenericFunction[str]):
-    """A text column as it is stored, as a column of a SELECT in a UNION.
+    """A text column in a binary collation, so that several columns can be combined in a UNION.
 
-    Tables that were created at different times may have different default collations. MySQL and
-    MariaDB reject a UNION of columns whose collations differ.
+    Tables that were created at different times can have different default collations. MySQL and
+    MariaDB reject a UNION of columns with different collations.
     """
 
     name = 'stored_text'
@@ -64,7 +65,7 @@ def _unchanged(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
 
 @compiles(Remainder)
 def _remainder(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # MariaDB has no % in its ORACLE mode.
+    # MariaDB does not support the operator % in its ORACLE mode.
     return f'mod({compiler.process(element.clauses, **kw)})'
 
 
@@ -76,9 +77,11 @@ def _remainder_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str
 
 @compiles(ExactFloat, 'mysql', 'mariadb')
 def _exact_float_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # A FLOAT has single precision: 0.7 is 0.699999988 in an expression. Drivers return the number
-    # that its text represents. MariaDB multiplies a text as DECIMAL, but text + 0e0 as DOUBLE:
-    # 100 * 1.15 is 115 as DECIMAL, and 114.99999999999999 as DOUBLE and in Python.
+    # A FLOAT column has single precision: in an expression, the stored value 0.7 becomes
+    # 0.699999988. Drivers return the value of the text form, 0.7, so this function converts the
+    # column to text. To multiply a text, MariaDB converts the text to DECIMAL, but text + 0e0 is a
+    # DOUBLE. The difference matters: 100 * 1.15 is 115 as DECIMAL, but 114.99999999999999 as DOUBLE
+    # and in Python.
     return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
 
 

@@ -1,8 +1,8 @@
-"""Retries of writing transactions.
+"""Retry failed write transactions.
 
-The whole transaction is retried after a failure that the client did not cause: a deadlock, a lock
-wait timeout, a failed certification on a Galera cluster, a duplicate key, a row that a concurrent
-transaction has changed, or a connection that was lost before COMMIT was sent.
+The whole transaction is executed again if it fails for a reason that the client did not cause: a
+deadlock, a lock wait timeout, a failed certification on a Galera cluster, a duplicate key, a row
+that a concurrent transaction has changed, or a connection that was lost before COMMIT was sent.
 """
 
 from collections.abc import Callable
@@ -18,27 +18,32 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar('T')
 
-# Seconds from the first attempt after which a failed transaction is not retried.
+# A transaction that fails later than this many seconds after its first attempt is not retried.
 DEADLINE = 30.0
-# The number of consecutive attempts that may fail at the same key. If a concurrent transaction
-# creates the row, the next attempt finds it. If another one deletes the row, that attempt may fail
-# again.
+# A transaction is not retried after this number of consecutive attempts that violated the same key.
+# A retry helps if a concurrent transaction inserted the row: the next attempt reads that row. If a
+# third transaction deletes the row in the meantime, the next attempt may violate the key again.
 SAME_KEY_ATTEMPTS = 10
-# The pause after an attempt is random. Its upper limit, in seconds, doubles with each attempt.
+# The pause after a failed attempt is random. The upper limit of the pause starts at `_FIRST_PAUSE`
+# seconds and doubles with each attempt.
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 _MOST_DOUBLINGS = 9
 
 
 def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
-    """Execute a transaction until it succeeds, the client has to act, or the deadline expires.
+    """Execute a transaction, and retry it after transient failures until the deadline.
 
     :param transaction: executes and commits the transaction; called once for each attempt
-    :param min_attempts: the minimum number of attempts in case of conflicts
+    :param min_attempts: after a conflict with a concurrent transaction, make at least this many
+        attempts, even past the deadline
     :returns: the result of the successful attempt
-    :raises exception.ConcurrentChange: a concurrent transaction changed a row in each attempt
-    :raises exception.RepeatedKeyViolation: one key rejected `SAME_KEY_ATTEMPTS` attempts
-    :raises exception.DatabaseUnavailable: the database failed until the deadline
+    :raises exception.ConcurrentChange: until the deadline, every attempt failed because a
+        concurrent transaction had changed a row
+    :raises exception.RepeatedKeyViolation: `SAME_KEY_ATTEMPTS` consecutive attempts violated the
+        same unique or foreign key constraint
+    :raises exception.DatabaseUnavailable: the deadline has expired after an attempt failed with any
+        other transient error
     """
     deadline = time.monotonic() + DEADLINE
     violations = _KeyViolations()
@@ -59,9 +64,13 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
                     raise
                 raise translated from exc
             if violations.count(exc) >= max(SAME_KEY_ATTEMPTS, min_attempts):
-                LOG.warning('The same key rejected each attempt: %s', failures.summary(exc))
+                LOG.warning(
+                    'Giving up: repeated attempts violated the same key constraint: %s',
+                    failures.summary(exc),
+                )
                 raise exception.RepeatedKeyViolation() from exc
-            # An attempt that ends in a lock timeout or a lost connection may take long.
+            # `min_attempts` applies only to conflicts: an attempt that ends in a lock timeout or a
+            # lost connection can take many seconds.
             required = min_attempts if failures.is_conflict(exc) else 1
             if attempt >= required and time.monotonic() >= deadline:
                 raise exception.DatabaseUnavailable() from exc
@@ -71,14 +80,14 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
 
 
 class _KeyViolations:
-    """Counts the consecutive attempts that failed at the same key."""
+    """Counts the consecutive attempts that violated the same key."""
 
     def __init__(self) -> None:
         self._summary = ''
         self._count = 0
 
     def count(self, exc: Exception) -> int:
-        """Add a failed attempt and return the count; 0 if `exc` is not a key violation."""
+        """Count a failed attempt; return the new count, or 0 if `exc` is not a key violation."""
         if not failures.is_key_violation(exc):
             self._count = 0
             return 0
@@ -89,6 +98,6 @@ class _KeyViolations:
 
 
 def _pause(attempt: int) -> float:
-    """Seconds to wait after an attempt: random, so that concurrent transactions do not collide."""
+    """Return the seconds to wait after an attempt; random, so that conflicting retries diverge."""
     doublings = min(attempt - 1, _MOST_DOUBLINGS)
     return random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**doublings))

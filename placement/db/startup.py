@@ -1,4 +1,4 @@
-"""What the start of a process needs from an engine: an exclusive lock, and rows with the key 0."""
+"""Database operations for the start of a process: an exclusive lock and inserts with key 0."""
 
 from collections.abc import Iterator
 import contextlib
@@ -11,30 +11,33 @@ from placement.db import connections
 
 LOG = logging.getLogger(__name__)
 
-# MySQL and MariaDB have different values for "no limit", so the wait is repeated.
+# MySQL and MariaDB use different values for "no timeout", so this module waits repeatedly with a
+# timeout.
 _MYSQL_LOCK_SECONDS = 10
-# A number that no other program in the same PostgreSQL database uses.
+# The key of the PostgreSQL advisory lock; other programs in the same database must not use it.
 _POSTGRESQL_LOCK = 0x706C6163656D656E
 
 
 @contextlib.contextmanager
 def exclusive_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A connection in a transaction that only one process has at a time; other processes wait.
+    """Yield a connection in a transaction that excludes other processes until the transaction ends.
 
-    The lock ends with the connection, so a process that dies releases it. Nodes of a Galera cluster
-    do not share locks: there the lock has no effect, and the caller has to expect conflicts (see
+    Other processes wait in this function. When a process dies, the server closes its connection and
+    releases the lock. The nodes of a Galera cluster do not share locks, so on a cluster this
+    function does not exclude other processes, and the caller has to handle conflicts (see
     `is_cluster`).
     """
     with engine.connect().execution_options(**connections.WRITER) as conn:
         if conn.dialect.name == 'mysql':
-            # A migration, and the wait for the locks of its tables, may take long. The connection
-            # is detached, so that it does not return to the pool with the longer limit.
+            # A migration may have to wait for table locks longer than a request. The connection is
+            # detached from the pool, so that no request uses a connection with the longer lock
+            # timeout.
             conn.detach()
             conn.exec_driver_sql('SET SESSION lock_wait_timeout = @@GLOBAL.lock_wait_timeout')
             with _mysql_lock(conn), conn.begin():
                 yield conn
             return
-        # On SQLite, the transaction of a writer excludes other writers.
+        # On SQLite, a write transaction excludes all other write transactions.
         with conn.begin():
             if conn.dialect.name == 'postgresql':
                 conn.exec_driver_sql('SET LOCAL lock_timeout = 0')
@@ -55,20 +58,21 @@ def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
     cluster = is_cluster(conn)
     conn.rollback()
     if cluster:
-        # The lock would exclude processes on one node only, and some clusters reject it.
+        # The lock would exclude only processes that are connected to the same node, and some
+        # clusters reject GET_LOCK().
         yield
         return
-    # All databases of a server share the names of locks, which may have 64 characters.
+    # Lock names are shared by all databases of a server, and limited to 64 characters.
     database = hashlib.sha256(str(conn.engine.url.database).encode()).hexdigest()
     name = f'placement.{database[:32]}'
     while conn.scalar(sa.select(sa.func.get_lock(name, _MYSQL_LOCK_SECONDS))) != 1:
-        LOG.info('Waiting for another process that migrates the database.')
+        LOG.info('Waiting for another process to migrate the database.')
         conn.rollback()
     conn.commit()
     try:
         yield
     finally:
-        # The server releases the lock of a lost connection.
+        # If the connection was lost, the server has already released the lock.
         if not conn.invalidated:
             conn.scalar(sa.select(sa.func.release_lock(name)))
             conn.commit()
@@ -76,10 +80,10 @@ def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explicit_zero(conn: sa.Connection) -> Iterator[None]:
-    """Allow rows whose auto-increment key is 0 to be inserted.
+    """Allow inserts of rows whose auto-increment key is 0.
 
-    By default, MySQL replaces the 0 by the next free number. The SQL mode is restored afterwards,
-    because the connection returns to the pool.
+    By default, MySQL replaces the key 0 with the next free number. This function restores the SQL
+    mode afterwards, because the connection returns to the pool.
     """
     if conn.dialect.name != 'mysql':
         yield
@@ -89,6 +93,6 @@ def explicit_zero(conn: sa.Connection) -> Iterator[None]:
         'SET SESSION sql_mode = %s', (f'{mode},NO_AUTO_VALUE_ON_ZERO'.lstrip(','),)
     )
     yield
-    # After a failure the mode is not restored: the connection may be lost, and the mode changes
-    # nothing but rows with the key 0, which no other statement of the service inserts.
+    # After a failure, the mode is not restored, because the connection may be lost. The mode
+    # affects only inserts with key 0, and no other statement of this service inserts such rows.
     conn.exec_driver_sql('SET SESSION sql_mode = %s', (mode,))

@@ -1,8 +1,8 @@
-"""A cache of compiled statements with a limit of memory.
+"""A memory-limited cache of compiled SQL statements.
 
-The text of many statements depends on the request: each additional required trait changes it.
-SQLAlchemy's own cache limits the number of statements, and one statement can retain megabytes. This
-cache limits the estimated memory of its statements.
+The SQL text of many statements depends on the request; for example, each additional required trait
+changes the text. SQLAlchemy's own cache limits the number of statements, but a single statement can
+occupy megabytes. This cache limits the estimated memory of all its statements.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -15,15 +15,17 @@ from typing import Any
 
 from sqlalchemy.engine import Compiled
 
-# Bytes. All statements of tools/perf together are estimated at 2 MiB, a query of 10 traits at
-# 0.4 MiB.
+# In bytes. All statements of tools/perf together have an estimated size of 2 MiB, a query with 10
+# traits has 0.4 MiB.
 CAPACITY = 32 * 2**20
-# The maximum share of one statement, so that it evicts few other statements.
+# A statement that needs more than this share of the capacity is not cached, because it would evict
+# too many other statements.
 LARGEST_SHARE = 1 / 8
-# The maximum share of all statements after an eviction.
+# An eviction continues until the cache uses at most this share of its capacity.
 KEPT_SHARE = 1 / 2
-# A compiled statement and its key retain 16 to 66 bytes for each character of the SQL text
-# (tracemalloc, SQLAlchemy 2.1, Python 3.11; the more bound parameters, the more bytes).
+# A compiled statement and its cache key occupy 16 to 66 bytes for each character of the SQL text.
+# The value increases with the number of bound parameters (measured with tracemalloc, SQLAlchemy
+# 2.1, Python 3.11).
 _BYTES_PER_CHARACTER = 64
 
 
@@ -37,8 +39,8 @@ class _Entry:
 class StatementCache(MutableMapping[Any, Compiled]):
     """Compiled statements by SQLAlchemy's cache key, for the execution option `compiled_cache`.
 
-    If the cache is full, it evicts the least recently used statements. It does not store a
-    statement that is too large: SQLAlchemy compiles such a statement for each execution.
+    A full cache evicts the least recently used statements. Statements that are too large for the
+    cache are compiled again for each execution.
 
     :param capacity: the limit of the estimated memory, in bytes
     """
@@ -50,10 +52,11 @@ class StatementCache(MutableMapping[Any, Compiled]):
         self._uses = itertools.count()
         self._lock = threading.Lock()
 
-    # PERF: a key is a deep tuple, and each look-up hashes all of it, so a hit makes one look-up.
-    # It reads and changes one entry only, and therefore takes no lock.
+    # PERF: a cache key is a deeply nested tuple, and each dictionary look-up hashes the whole
+    # tuple. Therefore a cache hit performs a single look-up. This method needs no lock, because it
+    # reads and changes only one entry.
     def get(self, key: Any, default: Any = None) -> Any:
-        """The compiled statement of a key, which becomes the most recently used one."""
+        """Return the compiled statement of a key and mark that statement as most recently used."""
         entry = self._entries.get(key)
         if entry is None:
             return default
@@ -78,9 +81,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
             if full:
                 self._evict()
         if full:
-            # Compiled statements have reference cycles, and those of a cache are in the oldest
-            # generation. The garbage collector examines that generation so rarely that memory grew
-            # by 150 KiB for each request.
+            # Compiled statements contain reference cycles, so only the garbage collector can free
+            # evicted statements. Most of them are in the oldest generation, which the garbage
+            # collector examines so rarely that memory grew by 150 KiB with each request.
             gc.collect()
 
     def __delitem__(self, key: Any) -> None:
@@ -109,9 +112,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
 
 
 def estimated_bytes(compiled: Compiled) -> int:
-    """The estimated memory of a compiled statement and its cache key, in bytes.
+    """Return the estimated memory of a compiled statement and its cache key, in bytes.
 
-    The key refers to the parameters of the first execution, which include the lists for an IN.
+    The cache key refers to the parameters of the first execution, including the values of IN lists.
     """
     parameters = getattr(compiled, 'binds', {}).values()
     lists = [bind.value for bind in parameters if isinstance(bind.value, (list, tuple))]

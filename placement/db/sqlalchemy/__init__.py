@@ -1,1 +1,1 @@
-"""The tables of the database and their migrations."""
+"""The database tables and their migrations."""

@@ -1,6 +1,6 @@
-"""Migrations of the database schema: upgrade, version and stamp.
+"""Upgrade the database schema, and read or set its revision.
 
-The revisions are in `alembic/versions`. They have no downgrade.
+The directory `alembic/versions` contains the revisions. Downgrades are not supported.
 """
 
 import functools
@@ -20,19 +20,21 @@ LOG = logging.getLogger(__name__)
 
 _INI = pathlib.Path(__file__).with_name('alembic.ini')
 
-# Alembic creates this table.
+# Alembic creates this table, which stores the current revision.
 _REVISION = sa.table('alembic_version', sa.column('version_num'))
 
-# On a cluster, an upgrade fails if the revision of the database has not changed for this time.
+# On a cluster, a process gives up its upgrade if the revision of the database has not changed for
+# this number of seconds.
 _STALL_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
 
 
 def upgrade(revision: str = 'head') -> None:
-    """Upgrade the database to a revision. Any number of processes may do this at the same time.
+    """Upgrade the database to a revision; several processes may call this function concurrently.
 
     :param revision: the id of a revision, or `head` for the newest one
-    :raises RuntimeError: a revision does not allow the stored data; the text has the remedy
+    :raises RuntimeError: a migration refuses to run because of the stored data; the message names
+        the remedy
     """
     configuration = _configuration()
     target = script.ScriptDirectory.from_config(configuration).as_revision_number(revision)
@@ -45,7 +47,7 @@ def upgrade(revision: str = 'head') -> None:
 
 
 def version() -> str | None:
-    """The id of the revision of the database; None if it has no revision."""
+    """Return the id of the current revision of the database; None if no revision is stored."""
     with db_engine.get_placement_engine().connect() as conn:
         if not sa.inspect(conn).has_table(_REVISION.name):
             return None
@@ -58,12 +60,13 @@ def _revision(conn: sa.Connection) -> str | None:
 
 
 def require_current() -> None:
-    """Check that the database has the tables that this release uses.
+    """Check that the schema of the database is recent enough for this release.
 
-    An unknown revision is accepted, because it belongs to a newer release. A database without a
-    revision is accepted if it has all tables.
+    This function accepts an unknown revision, which belongs to a newer release. It also accepts a
+    database without a revision if all tables exist.
 
-    :raises exception.UnsuitableDatabase: the schema is older; the text has the remedy
+    :raises exception.UnsuitableDatabase: the schema is older than this release; the message names
+        the remedy
     """
     with db_engine.reader() as conn:
         tables = set(sa.inspect(conn).get_table_names())
@@ -81,7 +84,7 @@ def require_current() -> None:
 
 
 def stamp(version: str) -> None:
-    """Set the revision of the database without a migration.
+    """Store a revision in the database without running a migration.
 
     :raises alembic.util.CommandError: the revision does not exist
     """
@@ -92,16 +95,16 @@ def stamp(version: str) -> None:
 
 
 def create_schema(engine: sa.Engine | None = None) -> None:
-    """Create all tables of the model, without a revision. For tests.
+    """Create all tables without storing a revision; only tests use this function.
 
-    :param engine: the engine of the database; by default the engine of this process
+    :param engine: the engine to use; by default, the engine of this process
     """
     models.metadata.create_all(db_engine.get_placement_engine() if engine is None else engine)
 
 
 @functools.cache
 def _revisions() -> tuple[str, ...]:
-    """The ids of all revisions of this release, from the newest to the oldest."""
+    """Return the ids of all revisions of this release, newest first."""
     directory = script.ScriptDirectory.from_config(_configuration())
     return tuple(revision.revision for revision in directory.walk_revisions())
 
@@ -122,11 +125,11 @@ def _upgrade(configuration: config.Config, revision: str) -> None:
 
 
 def _upgrade_on_cluster(configuration: config.Config, target: str) -> None:
-    """Upgrade on a Galera cluster, where no lock excludes processes on other nodes.
+    """Upgrade the schema on a Galera cluster, where no lock excludes processes on other nodes.
 
-    All nodes execute changes of the schema in the same order, and the first statement of each
-    revision succeeds only once. A process whose upgrade fails retries until the database is at the
-    target. It gives up if the revision has not changed for `_STALL_SECONDS`.
+    All nodes execute schema changes in the same order, and the first statement of each revision
+    succeeds only once. If the upgrade fails in one process, that process retries until the database
+    has the target revision, or until the revision has not changed for `_STALL_SECONDS`.
     """
     last = version()
     deadline = time.monotonic() + _STALL_SECONDS
@@ -134,9 +137,10 @@ def _upgrade_on_cluster(configuration: config.Config, target: str) -> None:
         try:
             _upgrade(configuration, target)
         except RuntimeError:
-            raise  # A revision does not allow the stored data.
+            raise  # A migration refuses to run because of the stored data.
         except Exception as error:
-            # A concurrent upgrade, or a defect. Only the time without progress distinguishes them.
+            # The cause is a concurrent upgrade or a defect. If the revision does not change for a
+            # long time, there is no concurrent upgrade.
             current = version()
             if current == target:
                 return
@@ -145,7 +149,7 @@ def _upgrade_on_cluster(configuration: config.Config, target: str) -> None:
                 deadline = time.monotonic() + _STALL_SECONDS
             elif time.monotonic() > deadline:
                 raise
-            LOG.info('The upgrade failed, perhaps because of a concurrent upgrade: %s', error)
+            LOG.info('The upgrade failed, possibly because of a concurrent upgrade: %s', error)
             time.sleep(_PAUSE_SECONDS)
         else:
             return

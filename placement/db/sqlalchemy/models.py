@@ -1,7 +1,7 @@
-"""The tables of the database.
+"""The database tables.
 
-The schema is exactly that of OpenStack Placement, so that this service can use an existing database
-without a migration of its own: it has no additional table, column or index, and none is missing.
+The tables, columns and indexes are exactly those of OpenStack Placement, so this service can use an
+existing database without an additional migration.
 """
 
 from typing import Any
@@ -124,8 +124,9 @@ users = Table(
     UniqueConstraint('external_id', name='uniq_users0external_id'),
 )
 
-# The service chooses the id: a standard class has its position in os-resource-classes, and a custom
-# class has the next free id from 10000 on. The migrated tables have autoincrement, which is unused.
+# The service assigns the ids: the id of a standard class is its position in os-resource-classes,
+# and a custom class has the next free id from 10000 upwards. Migrated tables have an AUTO_INCREMENT
+# on this column, which the service does not use.
 resource_classes = Table(
     'resource_classes',
     metadata,

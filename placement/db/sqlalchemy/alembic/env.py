@@ -1,4 +1,4 @@
-"""The environment that alembic executes; `migration` passes its connection."""
+"""Run the migrations on the connection that `migration` passes; Alembic executes this file."""
 
 from alembic import context
 

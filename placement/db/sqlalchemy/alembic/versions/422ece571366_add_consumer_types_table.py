@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the table and a foreign key from consumers to it."""
+    """Create the table consumer_types, and a foreign key in the table consumers."""
     op.create_table(
         'consumer_types',
         sa.Column('created_at', sa.DateTime),

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Fail if a provider has no root provider. The schema does not change."""
+    """Raise an error if a provider has no root provider; the schema does not change."""
     providers = sa.table('resource_providers', sa.column('id'), sa.column('root_provider_id'))
     without_root = sa.select(providers.c.id).where(providers.c.root_provider_id.is_(None)).limit(1)
     if op.get_bind().execute(without_root).first() is not None:

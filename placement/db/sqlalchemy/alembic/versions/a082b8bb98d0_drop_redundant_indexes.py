@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Drop the indexes whose columns a unique constraint or another index covers."""
+    """Drop each index that a unique constraint or another index makes redundant."""
     for name, table in (
         ('inventories_resource_provider_id_idx', 'inventories'),
         ('inventories_resource_provider_resource_class_idx', 'inventories'),

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Create the tables. They are defined here, because the model changes with later revisions."""
+    """Create the tables as this revision defines them; `models` has the newest definition."""
     _create_providers()
     _create_consumers()
     _create_inventories()
@@ -55,7 +55,8 @@ def _create_providers() -> None:
         sa.Column('generation', sa.Integer),
         sa.Column('root_provider_id', sa.Integer),
         sa.Column('parent_provider_id', sa.Integer),
-        # MySQL numbers constraints without a name, so their order matters.
+        # MySQL derives the names of unnamed constraints from their order, so the order must not
+        # change.
         sa.ForeignKeyConstraint(['parent_provider_id'], ['resource_providers.id']),
         sa.ForeignKeyConstraint(['root_provider_id'], ['resource_providers.id']),
         sa.UniqueConstraint('name', name='uniq_resource_providers0name'),

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Fail if the consumer of an allocation has no row. The schema does not change."""
+    """Raise an error if an allocation has no consumer; the schema does not change."""
     allocations = sa.table('allocations', sa.column('id'), sa.column('consumer_id'))
     consumers = sa.table('consumers', sa.column('uuid'))
     without_consumer = (
