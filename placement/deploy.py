@@ -1,4 +1,4 @@
-"""Builds the application, and prepares the database at start."""
+"""Build the WSGI application and prepare the database."""
 
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
@@ -24,11 +24,11 @@ except ImportError:
 
 
 def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Application:
-    """Return the complete WSGI application of a parsed configuration.
+    """Prepare the database and return the WSGI application with all its middleware.
 
-    The database must be configured (`db_api.configure`). `update_database` is called first.
+    The caller must have parsed `config` and configured the database (`db_api.configure`).
 
-    :param project_name: ignored; programs that embed the service pass it
+    :param project_name: ignored; exists for compatibility with programs that embed the service
     """
     del project_name
     policy.init(config)
@@ -39,8 +39,8 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Applicat
 def update_database(conf: cfg.ConfigOpts) -> None:
     """Prepare the database for the first request.
 
-    Migrates the schema if `[placement_database] sync_on_startup` is true. Then inserts the missing
-    standard traits and resource classes.
+    If `[placement_database] sync_on_startup` is true, this function upgrades the schema. Then it
+    inserts the missing standard traits and resource classes.
 
     :raises exception.UnsuitableDatabase: the schema is older than this release, and
         `sync_on_startup` is false
@@ -54,7 +54,7 @@ def update_database(conf: cfg.ConfigOpts) -> None:
 
 
 def _build(conf: cfg.ConfigOpts) -> Application:
-    """Return the application. The layer added last is the first to process a request."""
+    """Return the application; the middleware that is added last processes a request first."""
     application: Application = handler.PlacementHandler()
     application = negotiation.MicroversionMiddleware(application)
     application = fault_wrap.FaultWrapper(application)

@@ -1,6 +1,6 @@
-"""The API inside the process of the caller, without a server and without a port.
+"""Call the Placement API inside the current process, without a web server or a port.
 
-Tools and the tests of other projects use it like a real service.
+Tools, and the tests of other projects, use this module instead of a running service.
 """
 
 import io
@@ -19,10 +19,10 @@ from placement.http import Application
 
 
 class WSGIAdapter(adapters.HTTPAdapter):
-    """A transport of the requests library that calls a WSGI application.
+    """A transport adapter for the requests library that calls a WSGI application.
 
     :param application: the application that serves the requests
-    :param prefix: the URL below which it is mounted
+    :param prefix: the URL of the root of the application
     """
 
     def __init__(self, application: Application, prefix: str) -> None:
@@ -33,7 +33,7 @@ class WSGIAdapter(adapters.HTTPAdapter):
     def send(
         self, request: requests.PreparedRequest, *_args: Any, **_options: Any
     ) -> requests.Response:
-        """Return the response of the application; options of connections are ignored."""
+        """Return the response of the application; connection options have no effect."""
         assert request.url is not None and request.method is not None
         body = request.body or b''
         wsgi_request = webob.Request.blank(
@@ -56,18 +56,18 @@ class WSGIAdapter(adapters.HTTPAdapter):
 
 
 class PlacementDirect:
-    """A context manager whose value is a client of an application inside this process.
+    """A context manager that returns a client for a Placement application in this process.
 
     ::
 
         with direct.PlacementDirect(conf, latest_microversion=True) as client:
             client.get('/allocation_candidates', params={'resources': 'VCPU:1'})
 
-    The options must be registered on `conf` and parsed, and the database must be configured
-    (`placement.db_api.configure`).
+    Before use, the caller must register the options on `conf`, parse the configuration, and
+    configure the database (`placement.db_api.configure`).
 
-    :param conf: the configuration of the service; its `[api] auth_strategy` is set to noauth2
-    :param latest_microversion: request the latest microversion, unless a call names one
+    :param conf: the configuration of the service; this class sets `[api] auth_strategy` to noauth2
+    :param latest_microversion: whether requests without a microversion use the latest microversion
     """
 
     def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
@@ -77,7 +77,7 @@ class PlacementDirect:
         self.default_microversion = 'latest' if latest_microversion else None
 
     def __enter__(self) -> adapter.Adapter:
-        # Importing `deploy` is slow, and importing this module must be fast.
+        # The import of `deploy` is slow, so it is postponed until a client is needed.
         from placement import deploy
 
         url = f'http://{uuid.uuid4()}/placement'

@@ -1,1 +1,1 @@
-"""The commands `placement-manage` and `placement-status`."""
+"""The command-line programs `placement-manage` and `placement-status`."""

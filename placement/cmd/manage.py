@@ -1,4 +1,4 @@
-"""The command `placement-manage`: migrations of the schema and of data."""
+"""The command `placement-manage`, which migrates the database schema and data."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from placement.objects import online_data_migrations
 
 LOG = logging.getLogger(__name__)
 
-# Rows of one round of online_data_migrations.
+# The maximum number of rows that online_data_migrations migrates in one batch.
 BATCH = 50
 
-# The exit status of a command that failed.
+# The exit status if a command fails.
 ERROR = 1
 
 # The exit statuses of online_data_migrations.
@@ -35,16 +35,16 @@ Action = Callable[[cfg.ConfigOpts], int]
 
 
 def main() -> int:
-    """Run the command line of the process and return its exit status."""
+    """Execute the command that `sys.argv` names and return its exit status."""
     config = cfg.ConfigOpts()
     conf.register_opts(config)
     config.register_cli_opt(
-        cfg.SubCommandOpt('category', title='Command', help='The subject', handler=_add_db)
+        cfg.SubCommandOpt('category', title='Command', help='The object to manage', handler=_add_db)
     )
     try:
         config(sys.argv[1:], project='placement', version=version.version_string())
     except cfg.RequiredOptError as error:
-        # Help is available without a configured database.
+        # The help output does not require the option `[placement_database] connection`.
         if not getattr(config.category, 'help_only', False):
             return _report(messages.missing_option(error, config))
     except cfg.Error as error:
@@ -55,7 +55,7 @@ def main() -> int:
 def _execute(config: cfg.ConfigOpts) -> int:
     action: Action = config.category.action
     if not config.category.help_only:
-        # The standard output contains only the result of the action.
+        # Log to standard error, so that standard output contains only the result of the action.
         config.set_default('use_stderr', True)
         logging.setup(config, 'placement')
         std_logging.captureWarnings(True)
@@ -70,13 +70,15 @@ def _report(message: str) -> int:
 
 def _add_db(categories: Any) -> None:
     db = categories.add_parser(
-        'db', help='The database', description='Migrate the schema and the data of the database.'
+        'db',
+        help='manage the database',
+        description='Migrate the schema and the data of the database.',
     )
     db.set_defaults(action=functools.partial(_help, db), help_only=True)
     actions = db.add_subparsers(title='actions', metavar='ACTION')
 
     sync = actions.add_parser(
-        'sync', help='migrate the schema', description='Migrate the schema to the newest version.'
+        'sync', help='upgrade the schema', description='Upgrade the schema to the newest version.'
     )
     sync.set_defaults(action=_sync, help_only=False)
 
@@ -87,8 +89,8 @@ def _add_db(categories: Any) -> None:
 
     stamp = actions.add_parser(
         'stamp',
-        help='set the version',
-        description='Set the version of the schema without a migration.',
+        help='set the version without a migration',
+        description='Set the version of the schema without running a migration.',
     )
     stamp.add_argument('revision', help='a version of the schema, or `head` for the newest one')
     stamp.set_defaults(action=_stamp, help_only=False)
@@ -96,8 +98,8 @@ def _add_db(categories: Any) -> None:
     migrate = actions.add_parser(
         'online_data_migrations',
         help='migrate data',
-        description='Migrate data of older releases. The service may be running.',
-        epilog='Exit status: 0 all rows are migrated; 1 more rows may remain, run the command '
+        description='Migrate data of older releases. The service can run at the same time.',
+        epilog='Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
         'again; 2 a migration failed; 127 the number of rows is invalid.',
     )
     migrate.add_argument(
@@ -136,7 +138,7 @@ def _online_data_migrations(config: cfg.ConfigOpts) -> int:
     except ValueError:
         max_count = 0
     if max_count < 1:
-        print('--max-count must be a number of rows, 1 or more.')
+        print('--max-count must be an integer greater than 0.')
         return INVALID_COUNT
     return migrate_data(config, online_data_migrations.MIGRATIONS, max_count)
 
@@ -146,10 +148,12 @@ def migrate_data(
     migrations: Sequence[online_data_migrations.DataMigration],
     max_count: int | None = None,
 ) -> int:
-    """Execute data migrations, print their results, and return the exit status.
+    """Run data migrations, print their results, and return the exit status of the command.
 
-    :param migrations: the migrations in their order; a failure of one does not stop the others
-    :param max_count: the maximum number of rows; by default, all rows in batches of `BATCH`
+    :param migrations: the migrations in the order of execution; if a migration fails, the next
+        migrations still run
+    :param max_count: the maximum number of rows to migrate; by default, all rows in batches of
+        `BATCH`
     """
     totals: dict[str, online_data_migrations.Outcome] = {}
     failed = False
@@ -174,7 +178,7 @@ def _round(
     max_count: int,
     totals: dict[str, online_data_migrations.Outcome],
 ) -> tuple[int, bool]:
-    """Migrate at most `max_count` rows; return their number, and whether a migration failed."""
+    """Migrate up to `max_count` rows; return their number and whether a migration failed."""
     migrated = 0
     failed = False
     for migrate in migrations:

@@ -1,4 +1,4 @@
-"""The command `placement-status`: checks before an upgrade."""
+"""The command `placement-status`, which checks whether an upgrade is possible."""
 
 import sys
 
@@ -12,16 +12,18 @@ from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
 
-# The exit status if a check fails to execute; smaller values are results of checks.
+# The exit status if a check cannot run. Smaller values are the results of the checks.
 ERROR = 255
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 
 
 class Checks(upgradecheck.UpgradeCommands):
-    """The checks, in the order of the report. They also read databases of the previous release.
+    """The upgrade checks, in the order of the report.
 
-    :param config: the configuration whose policy file is checked
+    The checks also support the database schema of the previous release.
+
+    :param config: the configuration that names the policy file to check
     """
 
     def __init__(self, config: cfg.ConfigOpts) -> None:
@@ -33,7 +35,7 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     def _check_root_provider_ids(self) -> upgradecheck.Result:
-        """The API does not return providers without a root provider."""
+        """Check for providers without a root provider, which the API does not return."""
         providers = models.resource_providers
         query = sa.select(sa.func.count()).where(providers.c.root_provider_id.is_(None))
         count = _scalar(query)
@@ -45,7 +47,7 @@ class Checks(upgradecheck.UpgradeCommands):
         )
 
     def _check_incomplete_consumers(self) -> upgradecheck.Result:
-        """Allocations without a consumer count as usage, but the API does not return them."""
+        """Check for allocations without a consumer, which count as usage but are not returned."""
         count = _scalar(
             online_data_migrations.select_without_consumer(
                 sa.func.count(models.allocations.c.consumer_id.distinct())
@@ -66,7 +68,7 @@ def _scalar(query: sa.Select[int]) -> int:
 
 
 def main() -> int:
-    """Run the command line of the process and return its exit status."""
+    """Execute the command that `sys.argv` names and return its exit status."""
     config = cfg.ConfigOpts()
     conf.register_opts(config)
     upgradecheck.register_cli_options(config, Checks(config))
@@ -76,7 +78,7 @@ def main() -> int:
         return _report(messages.missing_option(error, config))
     except cfg.Error as error:
         return _report(messages.sentence(error))
-    # The library reads --json from this variable.
+    # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
     return messages.run(lambda: _execute(config), config, _report)
 

@@ -1,8 +1,8 @@
-"""The configuration options, one group per file.
+"""The configuration options; each module defines one group.
 
-There is no global configuration object: `register_opts` registers the options on the object of the
-caller. The help texts are documentation for operators; the sample file and the configuration
-reference are generated from them.
+There is no global configuration object: the caller passes a configuration object to
+`register_opts`. The sample configuration file and the configuration reference are generated from
+the help texts of the options.
 """
 
 from oslo_config import cfg
@@ -14,22 +14,23 @@ from placement.conf import api, base, database, libraries, paths, placement, wor
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register every option of the service and of its libraries on `conf`.
 
-    Can be called again for the same object. The first call has to precede the parsing of the
-    command line, because oslo.config rejects command line options (those of oslo.log) after it.
+    Repeated calls for the same object have no effect. The first call must precede the parsing of
+    the command line, because oslo.config does not allow new command-line options after parsing, and
+    oslo.log registers such options.
     """
     for group in (api, base, database, paths, placement, workarounds):
         group.register_opts(conf)
-    # After parsing, oslo.config rejects command line options even if they are registered already.
+    # After parsing, oslo.config rejects command-line options even if they are already registered.
     if 'log_config_append' not in conf:
         logging.register_options(conf)
     libraries.register_opts(conf)
 
 
 def validate(conf: cfg.ConfigOpts) -> None:
-    """Read every option of the service's own groups once.
+    """Validate the values of all options in the service's own groups.
 
-    oslo.config checks a value only when the value is read, which can be during a request. Reading
-    all values at start makes the service fail at start instead.
+    oslo.config validates a value when the service reads that value, possibly during a request. This
+    function reads all values, so that an invalid value prevents the start of the service.
 
     :raises ValueError: a value has the wrong type or is not one of the choices of its option
     """

@@ -18,19 +18,19 @@ OPTS = [
             ('keystone', 'Keystone validates tokens; see `[keystone_authtoken]`.'),
             (
                 'noauth2',
-                'Tokens are not validated. The token contains the name of the user; the user '
-                '`admin` has the role `admin`.',
+                'Tokens are not validated: the token is the name of the user. The user `admin` has '
+                'the role `admin`.',
             ),
         ],
         deprecated_group='DEFAULT',
         help="""
-The authentication of requests.
+The method of authentication for requests.
 
 In production, use `keystone`. Use `noauth2` only for tests and
 evaluation: every client that can connect to the service has all
 permissions.
 
-Related options: `[keystone_authtoken]`, whose options apply only to
+Related options: the options in `[keystone_authtoken]` apply only to
 `keystone`.
 """,
     ),

@@ -1,4 +1,4 @@
-"""Options of the process, and the service's defaults for options of libraries."""
+"""Process-wide options, and this service's defaults for library options."""
 
 from oslo_config import cfg
 from oslo_middleware import cors, sizelimit
@@ -6,7 +6,7 @@ from oslo_policy import opts as policy_opts
 
 POLICY_FILE = 'policy.yaml'
 
-# Bytes. The default of oslo.middleware, 114688, is too small for a reshape of many providers.
+# In bytes. The default of oslo.middleware, 114688, is too small to reshape many providers.
 BODY_LIMIT = 1024 * 1024
 
 CORS_DEFAULTS = {
@@ -30,8 +30,8 @@ CORS_DEFAULTS = {
     'allow_methods': ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
 }
 
-# In other services, oslo.service registers an option with this name and meaning. The generated
-# sample does not contain it.
+# In other OpenStack services, oslo.service registers this option. The sample configuration file
+# does not contain this option.
 OPTS = [
     cfg.BoolOpt(
         'log_options',
@@ -43,15 +43,15 @@ OPTS = [
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options of the process on `conf`."""
+    """Register the process-wide options on `conf`."""
     conf.register_opts(OPTS)
 
 
 def set_lib_defaults() -> None:
-    """Set the service's defaults for options of libraries, for the sample generator.
+    """Set this service's defaults for library options in the sample configuration file.
 
-    This changes the option objects of the libraries for the whole process. Only the sample
-    generator calls it, through the entry point `oslo.config.opts.defaults`.
+    This function changes the option objects of the libraries for the whole process. Only
+    oslo-config-generator calls this function, through the entry point `oslo.config.opts.defaults`.
     """
     policy_opts.set_defaults(cfg.ConfigOpts(), POLICY_FILE)
     cors.set_defaults(**CORS_DEFAULTS)

@@ -1,7 +1,8 @@
 """Options of the database connection.
 
-They have the names of oslo.db's options in `[database]`, but a separate group, because another
-service may share the configuration file. All except `sync_on_startup` are passed to oslo.db.
+The options have the same names as the options of oslo.db in `[database]`. They are in a separate
+group, because another service may use the same configuration file. The service passes all options
+except `sync_on_startup` to oslo.db.
 """
 
 import copy
@@ -12,7 +13,7 @@ GROUP = cfg.OptGroup(
     'placement_database',
     title='Placement database options',
     help="""
-The database of the service, which stores all its state.
+The database that stores all state of the service.
 
 Placement supports SQLite, MySQL, MariaDB (including Galera
 clusters) and PostgreSQL.
@@ -30,14 +31,14 @@ The SQLAlchemy URL of the database, for example
 `postgresql+psycopg://placement:SECRET@db.example.com/placement` or
 `sqlite:////var/lib/placement/placement.db`.
 
-The database has to exist. Create its tables with `placement-manage
-db sync`, or set `sync_on_startup`.
+The database must exist. To create its tables, run `placement-manage
+db sync` or set `sync_on_startup` to true.
 """,
     ),
     cfg.StrOpt(
         'connection_parameters',
         default='',
-        help='Parameters to append to the URL of the database, in the form '
+        help='Parameters that are appended to the URL of the database, in the form '
         '`param1=value1&param2=value2`.',
     ),
     cfg.StrOpt(
@@ -48,8 +49,8 @@ db sync`, or set `sync_on_startup`.
     cfg.BoolOpt(
         'sqlite_synchronous',
         default=True,
-        help='Whether SQLite waits until data is written to the disk. If false, a power failure '
-        'can corrupt the database. Applies to SQLite only.',
+        help='Whether SQLite waits until committed data is written to the disk. If the option is '
+        'false, a power failure can corrupt the database. Applies to SQLite only.',
     ),
     cfg.StrOpt(
         'mysql_sql_mode',
@@ -58,9 +59,10 @@ db sync`, or set `sync_on_startup`.
 The SQL mode of every connection. Applies to MySQL and MariaDB only.
 
 The value overrides the SQL mode of the server. To use the mode of
-the server, set the option to an empty value (`mysql_sql_mode=`).
-In both cases Placement adds STRICT_ALL_TABLES, so that the server
-does not truncate values, and removes EMPTY_STRING_IS_NULL.
+the server, set the option to an empty value (`mysql_sql_mode=`). In
+both cases, Placement adds STRICT_ALL_TABLES to the mode, so that
+the server does not truncate values, and removes
+EMPTY_STRING_IS_NULL.
 """,
     ),
     cfg.IntOpt(
@@ -68,41 +70,44 @@ does not truncate values, and removes EMPTY_STRING_IS_NULL.
         min=0,
         max=15,
         help="""
-The value of the MySQL variable `wsrep_sync_wait` for every
-connection. It is a bit mask of the statements before which a node
-of a Galera cluster waits until it has applied the transactions that
-other nodes committed. Applies to Galera only.
+The value of the session variable `wsrep_sync_wait` for every
+connection. Applies to Galera clusters only.
 
-If the option is not set, Placement uses 1 if the server is a node
-of a cluster (`wsrep_on`), and does not set the variable otherwise.
-With 1 every read waits, so that a response includes all writes that
-other nodes have acknowledged. If the option is set, Placement sets
-the variable on every server. With 0 reads are faster but can return
-outdated data.
+The value is a bit mask of statement types. Before a statement of
+these types, a node waits until it has applied all transactions that
+other nodes have committed.
+
+If the option is not set, Placement sets the variable to 1 on nodes
+of a Galera cluster (`wsrep_on`) and does not change the variable on
+other servers. With 1, every read waits, so that responses include
+all writes that other nodes have acknowledged. If the option is set,
+Placement sets the variable on every server. With 0, reads are
+faster but can return outdated data.
 """,
     ),
     cfg.IntOpt(
         'connection_recycle_time',
         default=3600,
-        help='The number of seconds after which a connection is replaced when it is next '
-        'used. The value should be smaller than the time after which the server closes '
-        'idle connections.',
+        help='The maximum age of a connection in seconds. An older connection is replaced before '
+        'its next use. The value should be smaller than the time after which the server '
+        'closes idle connections.',
     ),
     cfg.IntOpt(
         'max_pool_size',
-        help='The number of database connections that a process keeps open. 0 means no '
+        help='The maximum number of database connections in the pool of a process. 0 means no '
         'limit. If the option is not set, the default of SQLAlchemy applies, which is 5.',
     ),
     cfg.IntOpt(
         'max_retries',
         default=10,
-        help='The number of times that a starting process tries again to connect to the '
-        'database before it fails. -1 means no limit.',
+        help='The maximum number of times that a process retries to connect to the database when '
+        'the process starts. -1 means no limit.',
     ),
     cfg.IntOpt(
         'retry_interval',
         default=10,
-        help='The number of seconds between attempts to connect to the database at start.',
+        help='The number of seconds between two attempts to connect to the database when a '
+        'process starts.',
     ),
     cfg.IntOpt(
         'max_overflow',
@@ -113,33 +118,35 @@ outdated data.
     cfg.IntOpt(
         'connection_debug',
         default=0,
-        help='The amount of SQL debugging information in the log: 0 for none, 100 for all.',
+        help='The verbosity of SQL debugging information in the log, from 0 (no information) to '
+        '100 (all information).',
     ),
     cfg.BoolOpt(
         'connection_trace',
         default=False,
-        help='Whether each SQL statement contains its position in the Python code as a '
-        'comment, for example for the log of the database server.',
+        help='Whether each SQL statement contains a comment that names the Python code that '
+        'executes the statement. The comment is visible in the log of the database server.',
     ),
     cfg.IntOpt(
         'pool_timeout',
-        help='The number of seconds for which a request waits for a free connection if all '
-        'connections are in use. After that time the response is 503 Service Unavailable. '
+        help='The maximum number of seconds that a request waits for a free connection if all '
+        'connections are in use. After that time, the response is 503 Service Unavailable. '
         'If the option is not set, the default of SQLAlchemy applies, which is 30.',
     ),
 ]
 
-# Not an option of oslo.db.
+# oslo.db does not have this option.
 SYNC_OPTS = [
     cfg.BoolOpt(
         'sync_on_startup',
         default=False,
         help="""
-Whether a starting process upgrades the database schema.
+Whether a process upgrades the database schema when the process
+starts.
 
-Any number of processes can start at the same time: one of them
-upgrades the schema, and the others wait for it. If false, run
-`placement-manage db sync` before starting the service.
+If several processes start at the same time, one process upgrades
+the schema, and the other processes wait. If the option is false,
+run `placement-manage db sync` before you start the service.
 """,
     ),
 ]

@@ -1,7 +1,7 @@
-"""Registers the options of libraries with the service's defaults.
+"""Register the options of libraries, with the defaults of this service.
 
-The defaults are set on the given object only, so that they do not change the defaults of another
-service in the same process.
+The defaults are set on a single configuration object, so another service in the same process keeps
+its own defaults.
 """
 
 from oslo_config import cfg
@@ -19,7 +19,8 @@ except ImportError:
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of oslo.policy, oslo.middleware and, if installed, osprofiler.
 
-    keystonemiddleware registers `[keystone_authtoken]` itself when its filter is created.
+    `[keystone_authtoken]` is not registered here, because keystonemiddleware registers this group
+    when the application is built.
     """
     # Without further arguments, set_defaults only registers the options.
     policy_opts.set_defaults(conf)

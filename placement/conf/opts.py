@@ -1,4 +1,4 @@
-"""The entry point of the sample generator."""
+"""The options for oslo-config-generator, which writes the sample configuration file."""
 
 from collections.abc import Sequence
 import copy
@@ -9,9 +9,9 @@ from placement.conf import api, database, paths, placement, workarounds
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Return the options of the service's own groups in the form of oslo-config-generator.
+    """Return the names and options of the service's own groups.
 
-    The options are copies, because the generator can change their defaults.
+    The options are copies, because oslo-config-generator can change the defaults of options.
     """
     groups: list[tuple[str, Sequence[cfg.Opt]]] = [
         ('DEFAULT', paths.OPTS),

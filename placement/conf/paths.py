@@ -1,4 +1,4 @@
-"""Options that name directories."""
+"""Options with the paths of directories."""
 
 import pathlib
 
@@ -7,8 +7,8 @@ from oslo_config import cfg
 OPTS = [
     cfg.StrOpt(
         'tempdir',
-        help='This option has no effect. It exists so that configuration files that set it remain '
-        'valid.',
+        help='This option has no effect. It exists for compatibility with existing configuration '
+        'files.',
     ),
     cfg.StrOpt(
         'pybasedir',
@@ -17,7 +17,7 @@ OPTS = [
         help="""
 The directory that contains the Python package of the service.
 
-There is no need to set this option. It is the default of
+Do not set this option. Its only use is as the default of
 `state_path`.
 """,
     ),
@@ -27,13 +27,13 @@ There is no need to set this option. It is the default of
         help="""
 The top directory for state files.
 
-The service stores all its state in the database. Only its test
-fixtures use this option.
+Only the test fixtures use this option. The service stores all its
+state in the database.
 """,
     ),
 ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options that name directories on `conf`."""
+    """Register the options with the paths of directories on `conf`."""
     conf.register_opts(OPTS)

@@ -20,37 +20,39 @@ OPTS = [
 Whether GET /allocation_candidates returns the candidates in random
 order.
 
-If false, the same request returns the same order as long as the
-data does not change. A scheduler that requests a limited number of
-candidates then receives the same few providers until they are full.
+If false, the candidates are in the same order for each request, as
+long as the data does not change. A scheduler that requests a
+limited number of candidates then receives the same few providers
+until these providers have no free capacity.
+
 If true, the order is random. If the number of candidates is
-limited, the selection is random too.
+limited, the candidates are also selected at random.
 """,
     ),
     cfg.IntOpt(
         'max_allocation_candidates',
         default=-1,
         help="""
-The largest number of allocation candidates that Placement generates
+The maximum number of allocation candidates that Placement generates
 for one request. -1 means no limit.
 
 If many providers of one tree can satisfy several request groups,
 the number of candidates grows exponentially with the number of
 these groups. Placement stops the search at the configured number.
-A response has no more candidates than this number, even if the
+The response contains at most this number of candidates, even if the
 request has a larger `limit`.
 
-If the number is limited, set
-`allocation_candidates_generation_strategy` too: it determines from
-which trees the candidates are generated.
+If you limit the number, also set
+`allocation_candidates_generation_strategy`, which determines the
+trees from which Placement generates the candidates.
 """,
     ),
     cfg.StrOpt(
         'allocation_candidates_generation_strategy',
         default='depth-first',
         choices=[
-            ('depth-first', 'Generate all candidates of one tree before those of the next tree.'),
-            ('breadth-first', 'Generate one candidate of each tree in turn.'),
+            ('depth-first', 'Generate all candidates of a tree, then continue with the next tree.'),
+            ('breadth-first', 'Generate one candidate from each tree in turn.'),
         ],
         help="""
 The order in which Placement generates candidates from the provider
@@ -59,9 +61,9 @@ trees.
 The order determines which candidates are returned if
 `max_allocation_candidates` or the `limit` of the request is smaller
 than the number of candidates. With `depth-first`, all returned
-candidates can be from a single tree. With `breadth-first`, they are
-from as many trees as possible, so that a scheduler can choose
-between hosts.
+candidates can be from a single tree. With `breadth-first`, the
+returned candidates are from as many trees as possible, so that a
+scheduler can choose between hosts.
 """,
     ),
     cfg.IntOpt(
@@ -69,21 +71,21 @@ between hosts.
         default=10000000,
         min=-1,
         help="""
-The search limit: the largest number of steps in the search for the
+The search limit: the maximum number of steps in the search for the
 candidates of one request. -1 means no limit.
 
 If a request has many groups and the trees have many similar
 providers, a complete search can take hours. Placement counts the
 steps of the search; a step takes about a microsecond. If the search
-ends below the limit, the response is complete. At the limit the
-search stops, the response has the candidates that were generated
-until then, and Placement logs a warning. If the search in one tree
-is long, Placement searches all other trees before it continues in
-that tree.
+completes before it reaches the limit, the response contains all
+candidates. If the search reaches the limit, Placement logs a
+warning, and the response contains the candidates that were
+generated until then. If the search in one tree takes many steps,
+Placement searches all other trees before it continues in that tree.
 
-The default is much larger than the number of steps of usual
-requests. A search of that many steps takes about 10 seconds of one
-processor core.
+The default is much larger than the number of steps that usual
+requests need. A search with this number of steps occupies a
+processor core for about 10 seconds.
 """,
     ),
     cfg.IntOpt(
@@ -95,27 +97,27 @@ The minimum number of attempts to write a claim that conflicts with
 concurrent transactions.
 
 If a claim conflicts with a concurrent transaction, Placement rolls
-it back and retries it, with growing delays, for up to 30 seconds.
-If the configured number of attempts takes longer, Placement exceeds
-that time.
+the claim back and retries it for up to 30 seconds, with increasing
+delays. After 30 seconds, Placement continues to retry until it has
+made the configured number of attempts.
 """,
     ),
     cfg.StrOpt(
         'incomplete_consumer_project_id',
         default=INCOMPLETE_CONSUMER_ID,
         help="""
-The project of consumers that are created without a project.
+The project ID of consumers that are created without a project.
 
 Before microversion 1.8, claims have no project and no user. Some
-allocations of very old releases have no consumer row at all;
-`placement-manage db online_data_migrations` creates these consumers
-with this project.
+allocations that very old releases created have no consumer row;
+`placement-manage db online_data_migrations` creates the missing
+consumers with this project ID.
 """,
     ),
     cfg.StrOpt(
         'incomplete_consumer_user_id',
         default=INCOMPLETE_CONSUMER_ID,
-        help='The user of consumers that are created without a user. '
+        help='The user ID of consumers that are created without a user. '
         'See `incomplete_consumer_project_id`.',
     ),
 ]

@@ -7,7 +7,7 @@ from oslo_config import cfg
 GROUP = cfg.OptGroup(
     'workarounds',
     title='Workaround options',
-    help='Options for special deployments. Usually none of them is needed.',
+    help='Options for special deployments. Most deployments need none of these options.',
 )
 
 OPTS = [
@@ -15,12 +15,12 @@ OPTS = [
         'optimize_for_wide_provider_trees',
         default=False,
         help="""
-This option has no effect. It exists so that configuration files
-that set it remain valid.
+This option has no effect. It exists for compatibility with existing
+configuration files.
 
-In earlier releases it accelerated the search for candidates in
-trees with many similar child providers, for example PCI devices.
-The search is always optimized for such trees.
+In earlier releases, this option accelerated the search for
+candidates in trees with many similar child providers, for example
+PCI devices. The search is now always optimized for such trees.
 """,
     ),
 ]

@@ -1,11 +1,11 @@
 """Session settings of database connections, for each database system.
 
-MySQL, MariaDB and PostgreSQL use READ COMMITTED, so that a statement that runs after a row was
-locked reads the current data. SQLite uses WAL and a long busy timeout. Write transactions on SQLite
-start with BEGIN IMMEDIATE, because a transaction that first reads cannot upgrade to a write lock
-after another transaction has written. A Galera node applies the writes of other nodes with a delay,
-so this module enables causal reads (`wsrep_sync_wait`). Every wait for a lock has a time limit,
-because other programs, such as backups, also lock rows.
+MySQL, MariaDB and PostgreSQL use READ COMMITTED: after a transaction has locked a row, its next
+statement reads the current data. SQLite uses WAL and a long busy timeout. Write transactions on
+SQLite start with BEGIN IMMEDIATE, because a transaction that first reads cannot upgrade to a write
+lock after another transaction has written. A Galera node applies the writes of other nodes with a
+delay, so this module enables causal reads (`wsrep_sync_wait`). Every wait for a lock has a time
+limit, because other programs, such as backups, also lock rows.
 """
 
 import functools

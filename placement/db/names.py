@@ -86,7 +86,7 @@ def _proven(lookup: Lookup) -> dict[str, int] | None:
 
 
 def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """Return, for each look-up, the ids of the rows whose names the database considers equal."""
+    """Return the ids of each look-up by requested name; the database compares the names."""
     selects = [
         _matches(conn, lookup.column, lookup.id, lookup.names).add_columns(
             sa.literal_column(str(number))

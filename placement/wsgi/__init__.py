@@ -1,6 +1,6 @@
-"""The service as a WSGI application.
+"""Create the WSGI application of the service.
 
-Servers import `placement.wsgi.api`, which creates its `application`, or call `init_application`.
+Web servers import `application` from `placement.wsgi.api`, or call `init_application`.
 """
 
 import gc
@@ -20,13 +20,14 @@ from placement.http import Application
 CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
-# Thresholds of the garbage collector. Few objects of a request are in reference cycles. Compiled
-# statements are; `db.statement_cache` runs the collector when it evicts them.
+# Thresholds of the garbage collector, higher than the defaults because requests create few
+# reference cycles. Compiled statements contain reference cycles, but `db.statement_cache` runs the
+# garbage collector when it evicts them.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
-# C0 without tab and newline, DEL, and C1.
+# The control characters: C0 except tab and newline, DEL, and C1.
 _CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
-# With `log_color` oslo.log colors its lines.
+# With the option `log_color`, log lines contain escape sequences for colors.
 _CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
 
 LOG = logging.getLogger(__name__)
@@ -35,11 +36,11 @@ LOG = logging.getLogger(__name__)
 def init_application() -> Application:
     """Read the configuration, set up logging and the database, and return the application.
 
-    :raises cfg.ConfigFilesNotFoundError: the directory `OS_PLACEMENT_CONFIG_DIR` of the environment
-        has no placement.conf
+    :raises cfg.ConfigFilesNotFoundError: the directory that the environment variable
+        `OS_PLACEMENT_CONFIG_DIR` names has no placement.conf
     :raises cfg.RequiredOptError: `[placement_database] connection` is not set
-    :raises exception.UnsuitableDatabase: the setup of the database is unsupported; the sentence
-        names the remedy
+    :raises exception.UnsuitableDatabase: the schema or the configuration of the database does not
+        support this release; the message names the remedy
     :raises ValueError: an option has an invalid value
     """
     config = _read_configuration()
@@ -55,11 +56,11 @@ def init_application() -> Application:
 
 
 def tune_garbage_collector() -> None:
-    """Let the garbage collector run less often in a process that serves requests.
+    """Make the garbage collector run less often in a process that serves requests.
 
-    PERF: a large response creates many objects. With the default thresholds the collector
-    traverses all objects of the process repeatedly meanwhile, which took as long as the response
-    itself. The existing objects are excluded from collection.
+    PERF: a large response creates many objects. With the default thresholds, the garbage collector
+    meanwhile traverses all objects of the process several times, which took as long as the request
+    itself. This function also excludes the existing objects from garbage collection.
     """
     gc.collect()
     gc.freeze()
@@ -67,9 +68,10 @@ def tune_garbage_collector() -> None:
 
 
 def _read_configuration() -> cfg.ConfigOpts:
-    """Return a new configuration object, parsed and validated.
+    """Return a new, parsed and validated configuration object.
 
-    The process-wide object may belong to another service in the same process.
+    The global object `cfg.CONF` is not used, because it may belong to another service in the same
+    process.
     """
     config = cfg.ConfigOpts()
     conf.register_opts(config)
@@ -95,10 +97,11 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
 
 
 class _Printable(std_logging.Formatter):
-    r"""Writes control characters as `\u001b`, a form that is valid in JSON too.
+    r"""A log formatter that escapes control characters, for example as `\u001b`.
 
-    The context of a log record, messages of libraries and tracebacks can contain text of clients.
-    A terminal that displays the log must not interpret it.
+    The context of a log record, library messages and tracebacks can contain text from clients. A
+    terminal that displays the log must not interpret control characters in such text. The escaped
+    form is valid in JSON, too.
     """
 
     def __init__(self, inner: std_logging.Formatter | None, colored: bool) -> None:
@@ -107,9 +110,9 @@ class _Printable(std_logging.Formatter):
         self._controls = _CONTROLS_BUT_COLORS if colored else _CONTROLS
 
     def format(self, record: std_logging.LogRecord) -> str:
-        """Return the line, or the lines of a traceback."""
+        """Return the formatted record with escaped control characters."""
         text = self._inner.format(record)
-        # The formatter for Fluentd returns a dictionary.
+        # The Fluentd formatter of oslo.log returns a dictionary instead of text.
         return self._controls.sub(_escaped, text) if isinstance(text, str) else text
 
 
@@ -118,8 +121,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _profiled(application: Application, directory: str) -> Application:
-    """Return an application that writes a profile of each request into a directory."""
-    # werkzeug is an optional requirement, for profiling only.
+    """Return an application that writes a profile of each request to a directory."""
+    # Only profiling needs werkzeug, so werkzeug is an optional dependency.
     from werkzeug.middleware import profiler
 
     pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
@@ -132,7 +135,7 @@ def _profiled(application: Application, directory: str) -> Application:
 
 
 def _profile_name(environ: dict[str, Any]) -> str:
-    # A path can be longer than the limit of file names.
+    # The path of a request can be longer than a file name may be.
     path = environ['PATH_INFO'].strip('/').replace('/', '.')[:150] or 'root'
     times = environ['werkzeug.profiler']
     return f'{environ["REQUEST_METHOD"]}.{path}.{times["elapsed"]:.0f}ms.{times["time"]:.6f}.prof'

@@ -1,4 +1,4 @@
-"""The module that a WSGI server imports: `application` is the service."""
+"""Provide `application`, the WSGI application that web servers import."""
 
 from placement import wsgi
 
