@@ -1,1 +1,1 @@
-"""Programs for the development and evaluation of Placement; they are not installed."""
+"""Scripts for the development and evaluation of Placement; the package does not install them."""

@@ -1,7 +1,7 @@
-"""The virtual environment in which the other tools run.
+"""Create the virtual environment in which other tools run.
 
-Uses only the standard library, because it runs before any package is installed. All packages are
-installed into ``.venv`` at the top of the source tree.
+This module uses only the standard library, because it runs before any package is installed. It
+installs all packages into ``.venv`` in the top directory of the source tree.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 OLDEST = (3, 11)
 
-# The files that name the dependencies. After a change in one of them, pip runs again.
+# The files that declare dependencies. If one of these files changes, pip runs again.
 DECLARATIONS = (
     'setup.cfg',
     'requirements.txt',
@@ -27,8 +27,8 @@ DECLARATIONS = (
 def prepare(purpose: str, *arguments: str) -> Path:
     """Create or update the environment and return the path of its interpreter.
 
-    :param purpose: a word under which the installed state is stored, for example ``serve``
-    :param arguments: the arguments of pip install, for example ``-e .[serve]``
+    :param purpose: a name for the set of installed packages, for example ``serve``
+    :param arguments: the arguments for ``pip install``, for example ``-e .[serve]``
     """
     if sys.version_info < OLDEST:
         oldest = '.'.join(str(part) for part in OLDEST)
@@ -41,16 +41,17 @@ def prepare(purpose: str, *arguments: str) -> Path:
     if not python.exists():
         _print(f'Creating a virtual environment in {VENV}')
         _run(sys.executable, '-m', 'venv', str(VENV))
-    _print('Installing Placement and its dependencies; the first time takes about a minute')
+    _print('Installing Placement and its dependencies; the first run takes about a minute')
     _run(str(python), '-m', 'pip', 'install', '-qq', '--disable-pip-version-check', *arguments)
     stamp.write_text(fingerprint)
     return python
 
 
 def add_optional(declaration: str) -> None:
-    """Install each requirement of a file separately; a failure is printed and does not end the run.
+    """Install each requirement in a file separately; continue if an installation fails.
 
-    :param declaration: the name of the file, for example ``server-test-requirements.txt``
+    :param declaration: the name of the requirements file, for example
+        ``server-test-requirements.txt``
     """
     for line in (ROOT / declaration).read_text().splitlines():
         requirement = line.partition('#')[0].strip()
@@ -75,7 +76,7 @@ def _add_optional(requirement: str) -> None:
     )
     if completed.returncode:
         _print(
-            f'Installing {requirement} failed, tests that need it are skipped: '
+            f'Failed to install {requirement}, so tests that need it are skipped: '
             f'{completed.stdout[-500:]}'
         )
         return

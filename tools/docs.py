@@ -1,7 +1,8 @@
 """Build the documentation: ``tox -e docs``.
 
-Builds the guides, the API reference and the release notes with Sphinx. Each build starts from
-nothing and fails on any warning. An argument names a single document to build.
+Builds the guides, the API reference and the release notes with Sphinx. Each build reads all sources
+again and fails if Sphinx prints a warning. To build only some documents, name their directories as
+arguments.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import sys
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The folder of each document. The sources are in `source`, the pages are written to `build/html`.
+# The directory of each document. Sphinx reads `source` and writes the pages to `build/html`.
 DOCUMENTS = ('doc', 'api-ref', 'releasenotes')
 
 
@@ -32,7 +33,7 @@ def main() -> int:
 
 
 def command(document: str) -> tuple[str, ...]:
-    """Return the command that builds a document; it runs at the top of the source tree."""
+    """Return the command that builds a document; run it in the top directory of the source tree."""
     return (
         *(sys.executable, '-m', 'sphinx', '-b', 'html', '--fail-on-warning', '--keep-going'),
         *('--fresh-env', '--quiet', '-d', f'{document}/build/doctrees'),

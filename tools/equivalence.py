@@ -1,16 +1,17 @@
-"""Compare this release with the reference release on the same database: ``tox -e equivalence``.
+"""Compare this release with the reference release on the same databases: ``tox -e equivalence``.
 
-Each release has to work with a database that the other release created. On SQLite, MariaDB and
+Each release must be able to use a database that the other release created. On SQLite, MariaDB and
 PostgreSQL, this tool
 
-* creates a database with each release and compares the schemas: tables, columns, keys, constraints
-  and indexes;
-* fills each database through the API of the release that created it, and compares the responses of
-  both releases;
+* creates a database with each release and compares the tables, columns, keys, constraints and
+  indexes of the two databases;
+* fills each database through the API of the release that created the database, and compares the
+  responses of both releases;
 * changes the database through the API of the other release, and compares the responses again.
 
 PLACEMENT_REFERENCE_VENV is the path of a virtual environment with the reference release
-(openstack-placement 16.0.0, PyMySQL and psycopg2). The tool only runs the reference release.
+(openstack-placement 16.0.0, PyMySQL and psycopg2). The tool runs the reference release, but does
+not import or read its code.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from placement.tests import schema, servers
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_REFERENCE_VENV'
 
-# Both releases use this server, so that differences are differences of the applications.
+# Both releases run in this web server, so any difference is a difference between the applications.
 SERVE = """
 import sys
 from wsgiref import simple_server
@@ -54,14 +55,14 @@ MANAGE = 'import sys; from placement.cmd import manage; sys.exit(manage.main())'
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One of the two releases: its Python interpreter and its PostgreSQL driver."""
+    """A release with its Python interpreter and its PostgreSQL driver."""
 
     name: str
     python: str
     driver: str
 
     def environment(self, url: str) -> dict[str, str]:
-        """Return the environment variables of a process of this release on a database."""
+        """Return the environment variables for a process that runs this release on a database."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
         environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.with_driver(url)
         environment['OS_API__AUTH_STRATEGY'] = 'noauth2'
@@ -70,7 +71,7 @@ class Release:
         return environment
 
     def with_driver(self, url: str) -> str:
-        """Return a URL with the PostgreSQL driver of this release."""
+        """Return a database URL with the PostgreSQL driver of this release."""
         return url.replace('postgresql+psycopg:', f'postgresql+{self.driver}:')
 
 
@@ -81,14 +82,14 @@ REFERENCE = Release(
 
 
 class Report:
-    """Collects the differences, and the paths on which the reference release fails."""
+    """Collects the differences, and the paths for which the reference release responds with 5xx."""
 
     def __init__(self) -> None:
         self.differences: list[str] = []
         self.failures: set[str] = set()
 
     def compare(self, where: str, expected: Any, actual: Any) -> None:
-        """Add the differences between two values, which may be nested dictionaries."""
+        """Record the differences between two values, which can be nested dictionaries."""
         if isinstance(expected, dict) and isinstance(actual, dict):
             for key in sorted(expected.keys() | actual.keys(), key=str):
                 self.compare(f'{where} / {key}', expected.get(key), actual.get(key))
@@ -98,7 +99,7 @@ class Report:
     def compare_views(self, where: str, views: dict[Release, dict[str, Any]]) -> int:
         """Compare the responses of both releases; return the number of compared responses.
 
-        Responses of the reference release with a 5xx status are not compared.
+        If the reference release returns a 5xx status, the response is not compared.
         """
         expected, actual = views[REFERENCE], views[THIS]
         failed = {path for path, response in expected.items() if response['status'] >= 500}
@@ -112,7 +113,7 @@ class Report:
 
 
 def main() -> int:
-    """Compare the releases on the requested engines and return 1 if they differ."""
+    """Compare the releases on the requested database systems; return 1 if there is a difference."""
     parser = argparse.ArgumentParser(description='Compare this release with the reference release.')
     engines = ['sqlite', *with_database.ENGINES]
     parser.add_argument(
@@ -120,7 +121,7 @@ def main() -> int:
     )
     chosen = parser.parse_args().engines or engines
     if not Path(REFERENCE.python).exists():
-        print(f'{VARIABLE} has to be the path of an environment with the reference release')
+        print(f'Set {VARIABLE} to the path of a virtual environment with the reference release')
         return 2
     failed = False
     for engine in chosen:
@@ -129,7 +130,7 @@ def main() -> int:
 
 
 def compare_on(engine: str) -> bool:
-    """Make all comparisons on one engine; return whether there is no difference."""
+    """Make all comparisons on one database system; return True if there is no difference."""
     report = Report()
     with databases(engine) as urls:
         for release, url in zip((THIS, REFERENCE), urls, strict=True):
@@ -151,7 +152,7 @@ def compare_on(engine: str) -> bool:
                 f'{count} responses compared, {len(report.differences) - before} differences'
             )
     for path in sorted(report.failures):
-        print(f'  the reference fails: {path}')
+        print(f'  the reference release returns a server error: {path}')
     for difference in report.differences:
         print(f'  {difference}')
     return not report.differences
@@ -173,7 +174,7 @@ def databases(engine: str) -> Iterator[tuple[str, str]]:
 
 
 def compare_schemas(report: Report, this: str, reference: str) -> int:
-    """Compare the schemas of two databases; return the number of tables."""
+    """Compare the schemas of two databases; return the number of tables that were compared."""
     descriptions = []
     for url in (reference, this):
         engine = sa.create_engine(url, poolclass=sa.NullPool)
@@ -189,7 +190,7 @@ def compare_schemas(report: Report, this: str, reference: str) -> int:
 
 
 def compare_responses(report: Report, first: Release, second: Release, url: str) -> int:
-    """Fill a database with one release, change it with the other, and compare the responses.
+    """Fill a database with one release, change it with the other release, and compare responses.
 
     :returns: the number of compared responses
     """
@@ -209,7 +210,7 @@ def compare_responses(report: Report, first: Release, second: Release, url: str)
 
 
 class Client:
-    """Sends requests to a service."""
+    """An HTTP client of a service, with the roles admin and service."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -217,7 +218,7 @@ class Client:
         self.session.headers.update({'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'})
 
     def send(self, method: str, path: str, version: str, body: Any = None) -> requests.Response:
-        """Send a request with the roles admin and service."""
+        """Send a request with a microversion and return the response."""
         return self.session.request(
             method,
             self.url + path,
@@ -229,7 +230,7 @@ class Client:
 
 @contextlib.contextmanager
 def service(release: Release, url: str) -> Iterator[Client]:
-    """Run the service of a release on a database for the duration of the context."""
+    """Run the service of a release on a database while the context is active."""
     port = with_database.free_port()
     with web_server.served(
         release.name,
@@ -242,7 +243,7 @@ def service(release: Release, url: str) -> Iterator[Client]:
 
 
 def perform(client: Client, steps: Sequence[data.Step]) -> None:
-    """Send requests that all have to succeed."""
+    """Send requests; raise an error if a request fails."""
     for step in steps:
         response = client.send(step.method, step.path, step.version, step.body)
         if response.status_code >= 300:
@@ -250,7 +251,7 @@ def perform(client: Client, steps: Sequence[data.Step]) -> None:
 
 
 def observe(client: Client) -> dict[str, Any]:
-    """Read all documents in all their forms."""
+    """Send all GET requests in all microversions and return the digests of the responses."""
     return {
         f'{version} {path}': digest(client.send('GET', path, version))
         for path in data.paths()
@@ -259,7 +260,7 @@ def observe(client: Client) -> dict[str, Any]:
 
 
 def digest(response: requests.Response) -> dict[str, Any]:
-    """Return the parts of a response that have to be equal; the order of lists is ignored."""
+    """Return the parts of a response that must be equal in both releases, with sorted lists."""
     parts: dict[str, Any] = {
         'status': response.status_code,
         'dated': 'last-modified' in response.headers,
@@ -274,7 +275,7 @@ def digest(response: requests.Response) -> dict[str, Any]:
 
 
 def in_order(value: Any) -> Any:
-    """Return a JSON document in which all lists are sorted."""
+    """Return a copy of a JSON document in which all lists are sorted."""
     if isinstance(value, dict):
         return {key: in_order(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,10 +1,10 @@
-"""The requests of the comparison with the reference release."""
+"""The requests that `equivalence.py` sends to both releases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# The first and last microversion, and those that change the form of a response.
+# The first and the last microversion, and the microversions that change the format of a response.
 VERSIONS = (
     '1.0',
     '1.6',
@@ -162,7 +162,8 @@ CHANGE = (
     _inventories(41, 0, SRIOV_NET_VF={'total': 2}),
     _traits(4, 1, 'CUSTOM_SLOW', 'CUSTOM_FAST'),
     _aggregates(4, 2, 1, 3),
-    # Moves a consumer that the other release created, with its current generation.
+    # Move the allocations of a consumer that the other release created, with its current
+    # generation.
     _claim(1, {4: {'VCPU': 2}, 41: {'SRIOV_NET_VF': 2}}, generation=1),
     _claim(6, {4: {'CUSTOM_BRONZE': 7}}, kind='OTHER', project='project-c'),
     Step('DELETE', f'/allocations/{consumer(3)}'),
@@ -192,7 +193,7 @@ CHANGE = (
 
 
 def paths() -> Iterator[str]:
-    """Generate the path of every document, before and after the change."""
+    """Generate the paths of all GET requests, which are sent before and after the change."""
     yield from ('/', '/resource_classes', '/traits', '/traits?name=startswith:CUSTOM_')
     yield from ('/traits?associated=true', '/resource_classes/CUSTOM_GOLD')
     yield from ('/resource_providers', '/resource_providers?resources=VCPU:1')

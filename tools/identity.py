@@ -1,10 +1,10 @@
 """Test ``auth_strategy = keystone`` with a real Keystone: ``tox -e keystone``.
 
-Starts Keystone on SQLite with Fernet tokens, creates projects and users, starts Placement with this
-Keystone, and sends requests with tokens of different roles and scopes. All files are in a temporary
-directory, and all servers listen on the loopback interface. PLACEMENT_KEYSTONE_VENV is the path of
-a virtual environment with the package keystone. If it is not set, the current environment needs
-that package.
+This script starts Keystone on SQLite with Fernet tokens, creates projects and users, starts
+Placement with this Keystone, and sends requests to Placement with tokens of different roles and
+scopes. All files are in a temporary directory, and all servers listen on the loopback interface.
+Set PLACEMENT_KEYSTONE_VENV to the path of a virtual environment in which the package keystone is
+installed. If the variable is not set, the script runs Keystone from the current environment.
 """
 
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ delay_auth_decision = {delay}
 
 
 class Cloud:
-    """Creates the projects and users of the test in Keystone, and tokens for them."""
+    """Creates projects, users and tokens in Keystone."""
 
     def __init__(self, url: str) -> None:
         self.url = f'{url}/v3'
@@ -96,7 +96,7 @@ class Cloud:
         self.projects[name] = self._create('project', {'name': name, 'domain_id': 'default'})
 
     def create_user(self, name: str, project: str, role: str) -> None:
-        """Create a user with a role on a project, and the role if it does not exist."""
+        """Create a user and assign a role on a project; create the role if it does not exist."""
         user = self._create('user', {'name': name, 'password': PASSWORD, 'domain_id': 'default'})
         try:
             role_id = self._get_id('roles', role)
@@ -105,12 +105,12 @@ class Cloud:
         self.admin.put(f'{self.url}/projects/{self.projects[project]}/users/{user}/roles/{role_id}')
 
     def add_domain_admin(self) -> None:
-        """Assign the role admin on the default domain to the user admin."""
+        """Assign the role `admin` on the default domain to the user `admin`."""
         user, role = self._get_id('users', 'admin'), self._get_id('roles', 'admin')
         self.admin.put(f'{self.url}/domains/default/users/{user}/roles/{role}')
 
     def token(self, user: str, **scope: Any) -> str:
-        """Return a token of a user with a scope, for example ``project_name='one'``."""
+        """Return a token for a user and a scope, for example ``project_name='one'``."""
         if 'project_name' in scope:
             scope['project_domain_id'] = 'default'
         auth = v3.Password(
@@ -124,14 +124,14 @@ class Cloud:
 
 
 class Checks:
-    """Compares expected and actual values, and counts the results."""
+    """Compares expected with actual values, and counts passed and failed checks."""
 
     def __init__(self) -> None:
         self.passed = 0
         self.failed = 0
 
     def equal(self, title: str, expected: Any, actual: Any) -> None:
-        """Compare two values and print the result."""
+        """Compare an expected with an actual value, print the result, and count it."""
         if expected == actual:
             self.passed += 1
             print(f'ok    {title}: {actual}')
@@ -144,7 +144,7 @@ Send = Callable[..., requests.Response]
 
 
 def main() -> int:
-    """Run all checks and return 1 if one of them failed."""
+    """Run all checks and return 1 if a check failed."""
     checks = Checks()
     with (
         tempfile.TemporaryDirectory(prefix='placement-identity-') as folder,
@@ -172,7 +172,7 @@ def main() -> int:
 
 
 def check_tokens(checks: Checks, cloud: Cloud, send: Send) -> None:
-    """Check the permissions of each role and scope."""
+    """Check which requests are allowed for each combination of role and scope."""
     one, two = cloud.projects['one'], cloud.projects['two']
     operations: dict[str, Callable[[str], int]] = {
         'GET /resource_providers': lambda t: send('GET', '/resource_providers', t).status_code,
@@ -182,7 +182,7 @@ def check_tokens(checks: Checks, cloud: Cloud, send: Send) -> None:
         'GET /usages of another project': (
             lambda t: send('GET', f'/usages?project_id={two}', t).status_code
         ),
-        # 400: the policy allows the request, and the body is invalid.
+        # The body is invalid, so 400 means that the policy allows the request.
         'POST /reshaper': lambda t: send('POST', '/reshaper', t, json=[]).status_code,
     }
     allowed, forbidden = [200, 200, 200, 400], [403, 403, 403, 403]
@@ -233,7 +233,7 @@ def check_unauthorized(checks: Checks, uri: str, send: Send) -> None:
 
 
 def check_delayed(checks: Checks, uri: str, cloud: Cloud, send: Send) -> None:
-    """Check the responses of Placement itself with ``delay_auth_decision``."""
+    """Check the 401 responses of Placement if keystonemiddleware delays the decision."""
     token = cloud.token('services', project_name='one')
     checks.equal(
         'delayed: a valid token', 200, send('GET', '/resource_providers', token).status_code
@@ -258,7 +258,7 @@ def check_delayed(checks: Checks, uri: str, cloud: Cloud, send: Send) -> None:
 
 
 def check_challenge(checks: Checks, title: str, uri: str, response: requests.Response) -> None:
-    """Check the headers of a 401 response."""
+    """Check the WWW-Authenticate header and the other headers of a 401 response."""
     checks.equal(
         f'{title}: challenge', f'Keystone uri="{uri}"', response.headers.get('www-authenticate')
     )
@@ -271,10 +271,10 @@ def check_challenge(checks: Checks, title: str, uri: str, response: requests.Res
 
 @contextlib.contextmanager
 def keystone(folder: Path) -> Iterator[str]:
-    """Run Keystone for the duration of the context and return its URL."""
+    """Run Keystone while the context is active; yield its URL."""
     scripts = Path(os.environ.get(VARIABLE, sys.prefix), 'bin')
     if not (scripts / 'keystone-manage').exists():
-        sys.exit(f'{VARIABLE} has to be the path of an environment with the package keystone')
+        sys.exit(f'Set {VARIABLE} to the path of a virtual environment with the package keystone')
     (folder / 'keystone.conf').write_text(KEYSTONE_CONF.format(folder=folder))
     environment = os.environ | {'OS_KEYSTONE_CONFIG_DIR': str(folder)}
     port = with_database.free_port()
@@ -299,7 +299,7 @@ def keystone(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def placement(folder: Path, identity: str, delay: bool) -> Iterator[Send]:
-    """Run Placement with a Keystone and return a function that sends requests to it."""
+    """Run Placement with a Keystone; yield a function that sends requests to Placement."""
     (folder / 'placement.conf').write_text(
         PLACEMENT_CONF.format(
             folder=folder, keystone=identity, password=PASSWORD, delay=str(delay).lower()
@@ -329,7 +329,7 @@ def placement(folder: Path, identity: str, delay: bool) -> Iterator[Send]:
 def served(
     python: Path, module: str, port: int, environment: dict[str, str], folder: Path
 ) -> contextlib.AbstractContextManager[None]:
-    """Serve the application of a module for the duration of the context."""
+    """Serve the attribute `application` of a module while the context is active."""
     command = [python, '-c', SERVE, module, str(port)]
     context: contextlib.AbstractContextManager[None] = web_server.served(
         module, command, port, environment, folder, print_failures=True

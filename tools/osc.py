@@ -1,8 +1,8 @@
-"""Run the functional suite of osc-placement against this tree.
+"""Run the functional tests of osc-placement against this source tree.
 
-The functional tests of the client import Placement's test fixtures, so they run against the
-placement package in the environment of this script. The suite is taken from the source distribution
-of the client, because wheels do not have to contain tests.
+The functional tests of osc-placement import Placement's test fixtures, so the tests use the
+placement package that is installed in the environment of this script. The script downloads the
+source distribution of osc-placement, because a wheel need not contain tests.
 """
 
 import argparse
@@ -17,8 +17,8 @@ WORK = Path(__file__).resolve().parent.parent / '.osc'
 
 
 def main() -> int:
-    """Run the suite and return its exit status."""
-    parser = argparse.ArgumentParser(description='Run the functional suite of osc-placement.')
+    """Run the tests and return the exit status of stestr."""
+    parser = argparse.ArgumentParser(description='Run the functional tests of osc-placement.')
     parser.add_argument(
         '--release', default=RELEASE, help='release of osc-placement (default: %(default)s)'
     )
@@ -32,13 +32,13 @@ def main() -> int:
     suite = _fetch(options.release)
     stestr = (sys.executable, '-m', 'stestr', '--test-path', './osc_placement/tests/functional')
     command = (*stestr, 'run', '--concurrency', options.concurrency, *options.tests)
-    # One of the tests runs the openstack command, which it searches in PATH.
+    # A test runs the command `openstack` from the environment of this script.
     path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
     return subprocess.run(command, cwd=suite, env={**os.environ, 'PATH': path}).returncode
 
 
 def _fetch(release: str) -> Path:
-    """Download the source, install the client, and return the directory of the source."""
+    """Install osc-placement, download its source, and return the directory of the source."""
     folder = WORK / f'osc_placement-{release}'
     if folder.exists():
         return folder

@@ -1,7 +1,8 @@
 """Install Placement into a virtual environment and serve it: ``python3 tools/serve.py``.
 
-The default configuration is for evaluation: a SQLite file in the source tree, no identity service
-(the token is the name of the user), and the web server waitress on the loopback interface.
+The default configuration is for evaluation: the database is an SQLite file in the source tree,
+tokens are not validated (the token is the name of the user), and the web server waitress listens on
+the loopback interface.
 """
 
 import argparse
@@ -28,7 +29,7 @@ To stop the server, press Ctrl-C. To start with an empty database, delete the da
 
 
 def main() -> None:
-    """Create the virtual environment and serve Placement from it."""
+    """Create the virtual environment, then run this script again in that environment."""
     options = _parse()
     if options.inside:
         _serve(options)
@@ -58,7 +59,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    """Serve from the virtual environment; existing environment variables are not changed."""
+    """Serve Placement; existing environment variables override the default configuration."""
     database = options.database.resolve()
     os.environ.setdefault('OS_PLACEMENT_DATABASE__CONNECTION', f'sqlite:///{database}')
     os.environ.setdefault('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
@@ -81,7 +82,7 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _shown_database(default: Path) -> str:
-    """Describe the database without its URL, which can contain a password."""
+    """Return a description of the database without its URL, which can contain a password."""
     if os.environ['OS_PLACEMENT_DATABASE__CONNECTION'] == f'sqlite:///{default}':
         return str(default)
     return 'configured by OS_PLACEMENT_DATABASE__CONNECTION'

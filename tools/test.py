@@ -1,14 +1,16 @@
 """Run every check and every test: ``python3 tools/test.py``.
 
-Creates a virtual environment and runs in it:
+This script creates a virtual environment and runs:
 
 * the style and type checks,
-* the builds of the documentation, in which a warning is an error,
-* the test suite on SQLite, and its functional part on private MariaDB and PostgreSQL servers,
-* the check that these test runs together cover enough of the package (see .coveragerc).
+* the builds of the documentation, which fail on any warning,
+* the test suite on SQLite,
+* the functional tests on private MariaDB and PostgreSQL servers,
+* a check that all test runs together reach the minimum coverage (see .coveragerc).
 
-The web servers that some tests need are compiled if this machine has a compiler. The last line of
-the output is the total of all test runs. Each failed check counts as one failed test.
+Some tests need web servers, which pip compiles if a compiler is installed. The last line of the
+output contains the total results of all test runs and checks. Each failed check counts as a failed
+test.
 """
 
 import argparse
@@ -28,10 +30,11 @@ import bootstrap
 import docs
 
 STESTR_STATE = bootstrap.ROOT / '.stestr' / 'next-stream'
-# If this variable is set, a missing web server is a failure (placement/tests/functional/web).
+# If this variable is set, the tests in placement/tests/functional/web fail if a web server is
+# missing.
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 PASSED = frozenset({'success', 'xfail'})
-# The package coverage measures every Python process that has these variables.
+# The package `coverage` measures every Python process that has these environment variables.
 COVERAGE = {
     'COVERAGE_PROCESS_START': str(bootstrap.ROOT / '.coveragerc'),
     'COVERAGE_FILE': str(bootstrap.ROOT / '.coverage'),
@@ -40,7 +43,7 @@ COVERAGE = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A command that either succeeds or fails."""
+    """A command whose exit status is the result of a check."""
 
     title: str
     command: tuple[str, ...]
@@ -56,7 +59,7 @@ class Engine:
 
     @property
     def installed(self) -> bool:
-        """Whether this machine has one of the programs."""
+        """Whether one of the programs of the server is installed."""
         return any(
             shutil.which(program) or any(Path('/').glob(program.lstrip('/')))
             for program in self.programs
@@ -85,17 +88,17 @@ class Results:
         self._total: Counter[str] = Counter()
 
     def check(self, check: Check) -> None:
-        """Run a check; a failed one counts as one failed test."""
+        """Run a check; a failed check counts as one failed test."""
         print(f'\n== {check.title}', flush=True)
         failed = subprocess.run(check.command).returncode != 0
         self._total['failed'] += failed
         self._notes.append(f'{check.title}: {"FAILED" if failed else "ok"}')
 
     def test(self, title: str, command: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Run tests and count those that passed, failed and were skipped.
+        """Run tests and count the passed, failed and skipped tests.
 
-        The numbers are read from the stream that the run records. A run that fails without a
-        failed test, or records no test at all, counts as one failed test.
+        The numbers are from the result stream that stestr stores. If the command fails although no
+        test failed, or if stestr stores no results, the run counts as one failed test.
         """
         print(f'\n== {title}', flush=True)
         before = _recorded_runs()
@@ -108,12 +111,12 @@ class Results:
         self._notes.append(f'{title}: {numbers}')
 
     def skip(self, title: str, reason: str, failed: bool = False) -> None:
-        """Note that a run is skipped, and whether that counts as one failed test."""
+        """Add a skipped run to the summary; `failed` counts the run as one failed test."""
         self._total['failed'] += failed
         self._notes.append(f'{title}: SKIPPED, {reason}')
 
     def finish(self) -> int:
-        """Print the summary and the total; return the exit status."""
+        """Print the summary and the total results; return the exit status."""
         print(f'\n== Summary after {time.monotonic() - self._started:.0f} s')
         for note in self._notes:
             print(f'   {note}')
@@ -123,7 +126,7 @@ class Results:
 
 
 def main() -> None:
-    """Create the virtual environment and run everything in it."""
+    """Create the virtual environment, then run this script again in that environment."""
     options = _parse()
     if options.inside:
         sys.exit(_run_everything(options))
@@ -175,12 +178,14 @@ def _run_tests(results: Results, options: argparse.Namespace) -> None:
 
 
 def _check_coverage(results: Results) -> None:
-    """Check the coverage of all runs together, which is complete if every engine is installed."""
+    """Check the coverage of all test runs, which is complete only if every server is installed."""
     subprocess.run(('coverage', 'combine', '--quiet'))
     if all(engine.installed for engine in ENGINES):
         results.check(COVERAGE_CHECK)
     else:
-        results.skip(COVERAGE_CHECK.title, 'a part of the code runs on database servers only')
+        results.skip(
+            COVERAGE_CHECK.title, 'some code runs only on a database server that is not installed'
+        )
 
 
 def _recorded_runs() -> int:

@@ -1,8 +1,9 @@
 """A tour of Placement: ``python3 tools/tour.py`` against a running service.
 
-Creates three hosts and a shared disk pool, requests allocation candidates, claims one of them,
-shows the usage, moves the allocations to another candidate, and deletes them. The tour prints every
-request and every response. At the end it deletes the providers, so it can be repeated.
+The tour creates three hosts and a shared disk pool, requests allocation candidates, claims a
+candidate, shows the usage, moves the allocations to another candidate, and deletes the allocations.
+It prints every request and every response. At the end, the tour deletes the providers, so you can
+run it again.
 """
 
 import argparse
@@ -17,11 +18,11 @@ import uuid
 VERSION = '1.39'
 AGGREGATE = str(uuid.uuid4())
 PROJECT, USER = 'tour-project', 'tour-user'
-PRINTED_LINES = 40  # of each document
+PRINTED_LINES = 40  # for each request or response body
 
 
 class Service:
-    """Sends requests to Placement and prints them with their responses."""
+    """Sends requests to Placement, and prints the requests and responses."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url.rstrip('/')
@@ -32,7 +33,7 @@ class Service:
         }
 
     def __call__(self, method: str, path: str, body: Any = None, expect: int = 200) -> Any:
-        """Send a request and return the parsed body; a different status ends the tour."""
+        """Send a request and return the parsed body; end the tour if the status is unexpected."""
         headers = dict(self._headers)
         data = None
         if body is not None:
@@ -58,7 +59,7 @@ class Service:
 
 
 def main() -> None:
-    """Run the tour against the service of the command line."""
+    """Run the tour against the service that the command line names."""
     parser = argparse.ArgumentParser(description='Show the main requests of Placement.')
     parser.add_argument(
         '--url', default='http://127.0.0.1:8778', help='URL of the service (default: %(default)s)'

@@ -1,4 +1,4 @@
-"""Runs a web server in a separate process while a tool sends requests to it."""
+"""Run a web server in a separate process."""
 
 from collections.abc import Iterator, Sequence
 import contextlib
@@ -9,7 +9,7 @@ import time
 
 import requests
 
-START_SECONDS = 90  # the time limit for the start of a service
+START_SECONDS = 90  # the maximum time that the start of a service may take
 
 
 @contextlib.contextmanager
@@ -21,14 +21,15 @@ def served(
     folder: str | Path,
     print_failures: bool = False,
 ) -> Iterator[None]:
-    """Run a command that serves HTTP on a loopback port, for the duration of the context.
+    """Run a command that serves HTTP on a loopback port while the context is active.
 
-    The context starts when the server responds to requests.
+    The body of the context starts after the server has responded to a request.
 
     :param name: the name of the service in messages
     :param folder: the working directory of the command
-    :param print_failures: whether to print the end of the output if it has a traceback
-    :raises RuntimeError: the command exits or does not respond in time; the message has its output
+    :param print_failures: whether to print the end of the output if the output contains a traceback
+    :raises RuntimeError: the command exits or does not respond in time; the message contains the
+        output of the command
     """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
@@ -41,7 +42,7 @@ def served(
             deadline = time.monotonic() + START_SECONDS
             while not _responds(port):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f'{name} does not serve:\n{output()}')
+                    raise RuntimeError(f'{name} does not respond to requests:\n{output()}')
                 time.sleep(0.1)
             yield
         finally:

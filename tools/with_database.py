@@ -1,13 +1,14 @@
 """Run a command with a private database server: ``with_database.py ENGINE -- COMMAND ...``.
 
-ENGINE is ``mariadb`` or ``postgresql``. The tool starts the server that the distribution's package
-installed, on a free port of the loopback interface and with an empty data directory. When the
-command ends, the tool stops the server and deletes the data. PLACEMENT_TEST_DATABASE_URL gives the
-command the URL of an administrative database. The exit status is the exit status of the command. If
-the server is not installed, the tool fails.
+ENGINE is ``mariadb`` or ``postgresql``. The tool starts the database server that is installed on
+this machine, with an empty data directory, on a free port of the loopback interface. The command
+receives the URL of an administrative database in the environment variable
+PLACEMENT_TEST_DATABASE_URL. When the command ends, the tool stops the server, deletes the data, and
+exits with the exit status of the command. If the server is not installed, the tool fails.
 
-Durability is disabled, because no data is needed after the command. Any user can run the tool. If
-root runs it, the server runs as the user that its package created.
+The server does not wait until data is written to the disk, because no data is needed after the
+command. Any user can run the tool. If root runs the tool, the server runs as the system user that
+the package of the server created.
 """
 
 import argparse
@@ -30,17 +31,17 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 
 VARIABLE = 'PLACEMENT_TEST_DATABASE_URL'
-TIMEOUT = 90  # seconds for the start and for the stop of a server
+TIMEOUT = 90  # seconds in which a server must start, or stop
 USER = 'placement'
 
 
 class ServerStartError(Exception):
-    """The server cannot be started; the message has the reason."""
+    """The server cannot be started; the message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The directory, port, password and system account of a server."""
+    """The properties of a private server: its directory, port, password and system user."""
 
     folder: Path
     port: int
@@ -50,7 +51,7 @@ class Setting:
     def run(self, *command: str | Path) -> None:
         """Run a command that prepares the server.
 
-        :raises ServerStartError: the command fails; the message has its output
+        :raises ServerStartError: the command fails; the message contains the output of the command
         """
         completed = subprocess.run(
             [str(part) for part in command],
@@ -67,14 +68,14 @@ class Setting:
             )
 
     def identity(self) -> dict[str, Any]:
-        """Return the arguments of subprocess that select the user."""
+        """Return the arguments for `subprocess` that select the system user."""
         if self.account is None:
             return {}
         group = pwd.getpwnam(self.account).pw_gid
         return {'user': self.account, 'group': group, 'extra_groups': []}
 
     def private_file(self, name: str, text: str) -> Path:
-        """Write a file that only the account of the server can read."""
+        """Write a file that only the system user of the server can read."""
         path = self.folder / name
         path.touch(mode=0o600)
         path.write_text(text)
@@ -84,7 +85,7 @@ class Setting:
 
 
 def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
-    """Prepare a MariaDB server; return its command and its administrative URL."""
+    """Prepare a MariaDB server; return the command that starts it and its administrative URL."""
     data = setting.folder / 'data'
     setting.run(
         program('mariadb-install-db'),
@@ -121,7 +122,7 @@ def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path],
 
 
 def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
-    """Prepare a PostgreSQL server; return its command and its administrative URL."""
+    """Prepare a PostgreSQL server; return the command that starts it and its administrative URL."""
     data = setting.folder / 'data'
     setting.run(
         program('initdb'),
@@ -151,7 +152,7 @@ ENGINES: dict[str, tuple[Prepare, str]] = {
 
 
 def program(name: str) -> Path:
-    """Return the path of a program of a database server, which may be outside of PATH.
+    """Return the path of a server program, which need not be in PATH.
 
     :raises ServerStartError: the program is not installed
     """
@@ -170,12 +171,12 @@ def program(name: str) -> Path:
 
 @contextlib.contextmanager
 def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
-    """Run a database server for the duration of the context.
+    """Run a database server while the context is active.
 
     :param engine: a key of `ENGINES`
-    :param options: further arguments for the server
+    :param options: additional command-line arguments for the server
     :returns: the URL of an administrative database of the server
-    :raises ServerStartError: it is not installed, or it does not start
+    :raises ServerStartError: the server is not installed or does not start
     """
     prepare, account = ENGINES[engine]
     folder = Path(tempfile.mkdtemp(prefix=f'placement-{engine}-'))
@@ -197,7 +198,8 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C must stop only the command; the server is stopped after it.
+                # In a session of its own, the server does not receive the SIGINT of Ctrl-C; `stop`
+                # ends the server after the command.
                 start_new_session=True,
                 **setting.identity(),
             )
@@ -220,7 +222,8 @@ def free_port() -> int:
 def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     """Wait until the server accepts a connection.
 
-    :raises ServerStartError: the server does not accept one in time; the message has its log
+    :raises ServerStartError: the server does not accept a connection in time; the message contains
+        the log of the server
     """
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     deadline = time.monotonic() + TIMEOUT
@@ -237,8 +240,9 @@ def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> N
 
 
 def stop(process: subprocess.Popen[bytes], engine: str) -> None:
-    """Stop a server; kill it if it does not stop in time."""
-    # With SIGTERM, PostgreSQL waits until all clients have disconnected; with SIGINT, it does not.
+    """Stop a server; kill the process if the server does not stop in time."""
+    # After SIGTERM, PostgreSQL waits until all clients have disconnected. After SIGINT, PostgreSQL
+    # closes their connections.
     process.send_signal(signal.SIGINT if engine == 'postgresql' else signal.SIGTERM)
     try:
         process.wait(TIMEOUT)
@@ -248,7 +252,7 @@ def stop(process: subprocess.Popen[bytes], engine: str) -> None:
 
 
 def main() -> int:
-    """Run the command and return its exit status."""
+    """Run the command with a private server; return the exit status of the command."""
     parser = argparse.ArgumentParser(
         description='Run a command with a private database server.',
         usage='%(prog)s ENGINE -- COMMAND ...',
@@ -256,7 +260,7 @@ def main() -> int:
     parser.add_argument('engine', choices=sorted(ENGINES), help='database server to start')
     parser.add_argument('command', nargs='+', help='command to run, with its arguments')
     arguments = parser.parse_args()
-    # End with an exception, so that the server is stopped.
+    # Convert these signals to exceptions, so that the context manager stops the server.
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, leave)
     try:
@@ -268,7 +272,7 @@ def main() -> int:
 
 
 def run(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Run the command and return its exit status; terminate it if an exception occurs."""
+    """Run the command and return its exit status; terminate the command if an exception occurs."""
     with subprocess.Popen(command, env=environment) as process:
         try:
             status = process.wait()
@@ -279,7 +283,7 @@ def run(command: Sequence[str], environment: dict[str, str]) -> int:
 
 
 def leave(number: int, _frame: object) -> NoReturn:
-    """Handle a signal: exit with the status that a shell reports for it."""
+    """Handle a signal: exit with the status that a shell reports for this signal."""
     sys.exit(128 + number)
 
 

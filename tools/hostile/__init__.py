@@ -1,1 +1,1 @@
-"""Sends random requests to a worker process and checks the responses: see `__main__`."""
+"""Send random requests to a worker process and check the responses; see `__main__`."""

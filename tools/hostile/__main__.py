@@ -1,12 +1,14 @@
-"""Send random requests to a worker: ``python -m tools.hostile``, run at the top of the source tree.
+"""Send random requests to a worker process: ``python -m tools.hostile``.
 
-With ``--kind hostile``, the requests are invalid in any place that a client controls. With
-``--kind valid``, they are valid queries of up to 8 KB. The same engine, kind, seed and count send
-the same requests. The output shows the memory of the worker, the status codes, the slowest requests
-and every defective response. The exit status is 1 if a response is defective, for example a 5xx.
+Run the tool in the top directory of the source tree. With ``--kind hostile``, any part of a request
+that a client controls can be invalid. With ``--kind valid``, the tool sends valid queries of up to
+8 KB. Runs with the same database system, kind, seed and count send the same requests. The output
+shows the memory of the worker, the status codes, the slowest requests and the defective responses.
+The exit status is 1 if a response is defective, for example if its status is 5xx.
 
-The application runs in a separate process, without a web server. ``--failures FILE`` writes the
-requests with defective responses to a file, and ``--replay FILE`` sends them again.
+The application runs in the worker process without a web server. ``--failures FILE`` writes the
+requests with defective responses to a file, and ``--replay FILE`` sends the requests in such a file
+again.
 """
 
 import argparse
@@ -28,7 +30,8 @@ from tools import with_database
 from tools.hostile import worker
 from tools.perf import databases
 
-# Hostile requests delete providers, so the cloud is restored after this number of requests.
+# Hostile requests can delete rows of the test cloud. After this number of requests, the missing
+# rows are created again.
 RESTORED_EVERY = 1000
 SLOWEST = 10
 SHOWN_BYTES = 2000
@@ -39,14 +42,14 @@ class Driver:
 
     def __init__(self, target: worker.Worker) -> None:
         self._worker = target
-        self._documents: dict[str, dict[str, int]] = {}  # responses to GET since the last write
+        self._documents: dict[str, dict[str, int]] = {}  # GET responses since the last write
         self.sent = 0
         self.statuses: Counter[int] = Counter()
         self.slowest: list[tuple[float, int, Request]] = []
         self.defects: list[tuple[str, Request]] = []
 
     def restore_cloud(self) -> None:
-        """Create the missing rows of the cloud; the requests for existing rows fail."""
+        """Create the missing rows of the test cloud; requests for existing rows fail harmlessly."""
         for request in generated.cloud():
             self._worker.send(request)
         self._documents.clear()
@@ -56,7 +59,7 @@ class Driver:
         return int(self._read(f'/resource_providers/{uuid}').get('generation') or 0)
 
     def consumer_generation(self, uuid: str) -> int | None:
-        """Return the generation of a consumer, None if it does not exist."""
+        """Return the generation of a consumer, or None if the consumer does not exist."""
         return self._read(f'/allocations/{uuid}').get('consumer_generation')
 
     def _read(self, path: str) -> dict[str, int]:
@@ -104,7 +107,7 @@ def _parse() -> argparse.Namespace:
         prog='python -m tools.hostile', description='Send random requests to a worker.'
     )
     parser.add_argument(
-        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database system to start'
     )
     parser.add_argument(
         '--kind', choices=('hostile', 'valid'), default='hostile', help='kind of requests'
@@ -113,10 +116,16 @@ def _parse() -> argparse.Namespace:
     parser.add_argument('--seconds', type=float, default=float('inf'), help='time limit in seconds')
     parser.add_argument('--seed', type=int, default=1, help='seed of the random numbers')
     parser.add_argument(
-        '--failures', type=Path, metavar='FILE', help='write requests with defects to FILE'
+        '--failures',
+        type=Path,
+        metavar='FILE',
+        help='write requests with defective responses to FILE',
     )
     parser.add_argument(
-        '--replay', type=Path, metavar='FILE', help='send the requests of FILE instead'
+        '--replay',
+        type=Path,
+        metavar='FILE',
+        help='send the requests in FILE instead of random requests',
     )
     return parser.parse_args()
 

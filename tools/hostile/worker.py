@@ -1,8 +1,8 @@
-"""A worker process that only serves WSGI requests.
+"""A worker process that responds to WSGI requests and does nothing else.
 
 The parent process generates the requests and checks the responses, so the memory of the worker is
-the memory of the service. There is no web server: the worker reads the variables and the body of
-each request from a pipe.
+the memory of the service. Instead of a web server, the worker uses a pipe, from which it reads the
+WSGI variables and the body of each request.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from placement.tests.wsgi_client import Request, Response
 
 
 class Result(NamedTuple):
-    """A response and its costs.
+    """A response, its duration, and the errors that the service logged.
 
-    :param seconds: from the call of the application to the last byte of the body
-    :param errors: the errors that the service logged meanwhile
+    :param seconds: the time from the call of the application until the last byte of the body
+    :param errors: the errors that the service logged during the request
     """
 
     response: Response
@@ -32,7 +32,7 @@ class Result(NamedTuple):
 
 
 class Worker:
-    """A worker process, as the parent process uses it."""
+    """The interface of a worker process in the parent process."""
 
     def __init__(self, connection: Connection, pid: int) -> None:
         self._connection = connection
@@ -45,7 +45,7 @@ class Worker:
         return result
 
     def memory(self) -> tuple[float, float]:
-        """Return the resident memory of the worker and its peak, both in MiB. Linux only."""
+        """Return the resident memory of the worker and the peak, both in MiB; only on Linux."""
         lines = Path(f'/proc/{self._pid}/status').read_text().splitlines()
         values = dict(line.split(':', 1) for line in lines)
         return _mebibytes(values['VmRSS']), _mebibytes(values['VmHWM'])
@@ -57,14 +57,14 @@ def _mebibytes(value: str) -> float:
 
 @contextlib.contextmanager
 def started(url: str) -> Iterator[Worker]:
-    """Run a worker process on a database for the duration of the context."""
+    """Run a worker process on a database while the context is active."""
     context = multiprocessing.get_context('spawn')
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, url), daemon=True)
     process.start()
     theirs.close()
     try:
-        ours.recv()  # the worker has loaded the application
+        ours.recv()  # The worker sends a message after it has loaded the application.
         assert process.pid is not None
         yield Worker(ours, process.pid)
     finally:
@@ -74,7 +74,7 @@ def started(url: str) -> Iterator[Worker]:
 
 
 class _ErrorLog(logging.Handler):
-    """Formats every log record as a log file would, and keeps the errors of a request."""
+    """A log handler that formats every record like a log file, and collects the errors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _ErrorLog(logging.Handler):
         self._texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Format a record; an exception is an error of the service, too."""
+        """Format a record; an exception in the formatter counts as an error of the service, too."""
         try:
             text = self._formatter.format(record)
             text.encode()
@@ -93,7 +93,7 @@ class _ErrorLog(logging.Handler):
             self._texts.append(text)
 
     def take(self) -> str:
-        """Return the end of the text since the previous call."""
+        """Return the end of the text of all errors since the previous call."""
         text, self._texts = '\n'.join(self._texts), []
         return text[-4000:]
 
@@ -118,6 +118,6 @@ def _respond(
     begin = time.perf_counter()
     try:
         response = wsgi_client.respond(application, variables, body)
-    except Exception:  # a web server would respond with 500
+    except Exception:  # A web server would respond with status 500.
         response = Response(500, {}, traceback.format_exc().encode())
     return Result(response, time.perf_counter() - begin, errors.take())

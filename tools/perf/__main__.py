@@ -1,10 +1,11 @@
-"""Print the cost of each request: ``python -m tools.perf``, run at the top of the source tree.
+"""Print the cost of each request: ``python -m tools.perf``.
 
-The tool fills a database with generated data and runs each scenario in this process, without a web
-server. It prints a table with the number of statements, the number of rows that the database
-returned, the bytes of the responses, the milliseconds, and the peak of the memory of the process.
-Times are medians. "cpu" is the time in Python and in the driver; the rest is the time of the
-database server.
+Run the tool in the top directory of the source tree. The tool fills a database with generated data
+and calls the application without a web server. For each scenario, it prints the number of SQL
+statements, the number of rows that the database returned, the size of the responses, the duration
+in milliseconds, and the peak of the process memory. Durations are medians. "cpu ms" is the part of
+the duration that Python and the database driver need; the remaining time is spent in the database
+server.
 """
 
 import argparse
@@ -22,11 +23,11 @@ from tools.perf import databases, measure, scenarios, worlds
 
 
 def main() -> int:
-    """Measure the requested scenarios and return the exit status."""
+    """Measure the selected scenarios and return the exit status."""
     options = _parse()
     selected = scenarios.named(options.only)
     if not selected:
-        print(f'No scenario has {options.only!r} in its name', file=sys.stderr)
+        print(f'No scenario name contains {options.only!r}', file=sys.stderr)
         return 1
     try:
         results = _run(options, selected)
@@ -45,24 +46,33 @@ def _parse() -> argparse.Namespace:
     )
     database = parser.add_mutually_exclusive_group()
     database.add_argument(
-        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database system to start'
     )
     database.add_argument('--database', metavar='URL', help='empty database to use')
     parser.add_argument(
-        '--erase', action='store_true', help='delete the rows of the database of --database'
+        '--erase',
+        action='store_true',
+        help='delete the existing rows in the database of --database',
     )
     parser.add_argument(
         '--hosts',
         type=int,
         default=1000,
-        help='hosts of the flat world; the other worlds have a tenth',
+        help='number of hosts in the flat world; the other worlds have a tenth of this number',
     )
-    parser.add_argument('--rounds', type=int, default=7, help='repetitions of each scenario')
-    parser.add_argument('--seconds', type=float, default=15, help='time limit for each scenario')
     parser.add_argument(
-        '--only', default='', metavar='TEXT', help='measure scenarios with TEXT in their names'
+        '--rounds', type=int, default=7, help='number of repetitions of each scenario'
     )
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write the results to FILE too')
+    parser.add_argument(
+        '--seconds', type=float, default=15, help='time limit for each scenario in seconds'
+    )
+    parser.add_argument(
+        '--only',
+        default='',
+        metavar='TEXT',
+        help='measure only the scenarios whose names contain TEXT',
+    )
+    parser.add_argument('--json', type=Path, metavar='FILE', help='also write the results to FILE')
     return parser.parse_args()
 
 
@@ -89,7 +99,7 @@ def _run(
             )
             print('\n'.join([f'{kind}, {hosts} hosts', *map(_line, of_group)]), flush=True)
             results += of_group
-            erase = True  # the next world in the same database
+            erase = True  # With --database, the next world uses the same database.
     return results
 
 
@@ -106,7 +116,7 @@ def _line(result: measure.Result) -> str:
 
 
 def machine() -> dict[str, str | int | None]:
-    """Return the properties of the machine and of Python on which the times depend."""
+    """Return the properties of the machine and of Python that affect the durations."""
     return {
         'cores': os.cpu_count(),
         'load': round(os.getloadavg()[0]),

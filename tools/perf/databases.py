@@ -1,4 +1,4 @@
-"""Creates the databases of the measurements, one for each world."""
+"""Create a separate database for each measured world."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -13,7 +13,7 @@ from tools import with_database
 
 ENGINES = ('sqlite', *with_database.ENGINES)
 
-# Durable, as in production, and with enough memory for the largest world.
+# As in production, the servers write durably and have enough memory for the largest world.
 _OPTIONS = {
     'mariadb': (
         '--innodb-flush-log-at-trx-commit=1',
@@ -28,18 +28,18 @@ _OPTIONS = {
     ),
 }
 
-# Creates an empty database with a name and returns its URL.
+# A function that creates an empty database with the given name and returns its URL.
 CreateDatabase = Callable[[str], str]
 
 
 @contextlib.contextmanager
 def private(engine: str) -> Iterator[CreateDatabase]:
-    """Start an engine for the duration of the context; yield a function that creates databases."""
+    """Start a database system while the context is active; yield a function to create databases."""
     if engine == 'sqlite':
         with tempfile.TemporaryDirectory(prefix='placement-perf-') as folder:
             yield lambda name: f'sqlite:///{Path(folder, name)}.db'
         return
-    # End with an exception, so that the server is stopped.
+    # Convert the signal to an exception, so that the context manager stops the server.
     signal.signal(signal.SIGTERM, with_database.leave)
     with with_database.server(engine, _OPTIONS[engine]) as url:
         admin = sa.make_url(url)

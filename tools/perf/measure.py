@@ -1,4 +1,4 @@
-"""Measures scenarios on a world, in new processes so that each has a memory peak of its own."""
+"""Measure scenarios on a world in new processes, so that each process has its own memory peak."""
 
 from collections.abc import Callable, Sequence
 import concurrent.futures
@@ -20,10 +20,10 @@ WARM_UP = 2
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How often each scenario is run.
+    """The number of repetitions of each scenario.
 
-    :param rounds: the number of repetitions
-    :param seconds: the time after which there are no further repetitions
+    :param rounds: the maximum number of repetitions
+    :param seconds: the time after which no further repetition starts
     """
 
     rounds: int = 7
@@ -32,7 +32,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The cost of a scenario; `ms` and `cpu_ms` are medians."""
+    """The cost of a scenario; `ms` and `cpu_ms` are medians over all repetitions."""
 
     world: str
     hosts: int
@@ -43,7 +43,7 @@ class Result:
     bytes: int
     ms: float
     least_ms: float
-    cpu_ms: float  # of this process, that is without the database server
+    cpu_ms: float  # CPU time of this process, without the database server
     peak_mib: float
     rounds: int
 
@@ -56,7 +56,7 @@ def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def build(url: str, world: worlds.World, erase: bool) -> None:
-    """Create the tables of a database and fill them."""
+    """Create the tables in a database and fill the tables with a world."""
     service = Service(url)
     worlds.build(service.engine, world, erase)
     service.engine.dispose()
@@ -65,7 +65,7 @@ def build(url: str, world: worlds.World, erase: bool) -> None:
 def measure(
     url: str, world: worlds.World, names: Sequence[str], repetition: Repetition
 ) -> list[Result]:
-    """Measure the scenarios with these names on an existing world."""
+    """Measure the scenarios with the given names on an existing world."""
     selected = [one for one in scenarios.SCENARIOS if one.kind == world.kind and one.name in names]
     return measure_all(url, world, selected, repetition)
 
@@ -75,7 +75,7 @@ def measure_paths(
 ) -> list[Result]:
     """Measure GET requests on an existing world.
 
-    :param paths: the paths by their names
+    :param paths: the paths by scenario name
     """
     selected = [scenarios.read(name, path, world.kind) for name, path in paths.items()]
     return measure_all(url, world, selected, repetition)
@@ -128,13 +128,13 @@ def _measure(
 
 
 def _reset_peak() -> None:
-    """Reset the peak of the memory to the current memory; only Linux can do that."""
+    """Reset the memory peak of this process to its current memory; works only on Linux."""
     with contextlib.suppress(OSError):
         Path('/proc/self/clear_refs').write_text('5')
 
 
 def _peak_mib() -> float:
-    """Return the peak of the resident memory of this process in MiB."""
+    """Return the peak resident memory of this process in MiB."""
     with contextlib.suppress(OSError):
         for line in Path('/proc/self/status').read_text().splitlines():
             if line.startswith('VmHWM:'):

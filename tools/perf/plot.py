@@ -1,8 +1,8 @@
-"""Draw the results of `tools.perf.scale`: ``python -m tools.perf.plot CSV ... --output FOLDER``.
+"""Draw diagrams from the results of `tools.perf.scale`: ``python -m tools.perf.plot``.
 
-Writes the SVG files of doc/source/admin/performance.rst. They show the minimum time of each
-request, because the minimum is least affected by other processes. Only this tool needs matplotlib;
-`tox -e perf-plot` installs it.
+This tool writes the SVG files of doc/source/admin/performance.rst. The diagrams show the minimum
+duration of each request, because other processes affect the minimum least. Only this tool needs
+matplotlib, which `tox -e perf-plot` installs.
 """
 
 import argparse
@@ -27,8 +27,8 @@ _STYLE = {
     'grid.alpha': 0.3,
     'legend.frameon': False,
     'legend.fontsize': 8,
-    'svg.fonttype': 'none',  # text is written as text
-    'svg.hashsalt': 'placement',  # the same data produces the same file
+    'svg.fonttype': 'none',  # write text as text, not as paths
+    'svg.hashsalt': 'placement',  # write identical files for identical data
 }
 _GROWS_WITH_RESPONSE = (
     'provider: inventories',
@@ -47,16 +47,16 @@ _GROWS_WITH_CLOUD = (
 
 
 def main() -> None:
-    """Draw all diagrams of the CSV files."""
+    """Draw all diagrams from the CSV files that the command line names."""
     parser = argparse.ArgumentParser(
         prog='python -m tools.perf.plot',
         description='Draw how the cost of requests grows with the data.',
     )
     parser.add_argument(
-        'data', type=Path, nargs='+', metavar='CSV', help='files of tools.perf.scale'
+        'data', type=Path, nargs='+', metavar='CSV', help='result files of tools.perf.scale'
     )
     parser.add_argument(
-        '--output', type=Path, required=True, metavar='FOLDER', help='directory of the SVG files'
+        '--output', type=Path, required=True, metavar='FOLDER', help='directory for the SVG files'
     )
     options = parser.parse_args()
     points: list[Point] = []
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def draw_hosts(points: list[Point], path: Path) -> None:
-    """Draw two diagrams: costs that do not depend on the number of hosts, and costs that do."""
+    """Draw two diagrams: costs that grow with the response, and costs that grow with the hosts."""
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
     for axis, title, names in (
         (axes[0], 'Cost that depends on the response', _GROWS_WITH_RESPONSE),
@@ -88,7 +88,7 @@ def draw_hosts(points: list[Point], path: Path) -> None:
 
 
 def draw_limits(points: list[Point], path: Path) -> None:
-    """Draw the cost of `limit`, one line for each engine."""
+    """Draw the cost by the value of `limit`, with one line for each database system."""
     figure, axis = pyplot.subplots(figsize=(5.6, 3.8))
     limited = [
         {**point, 'limit': match[1]}
@@ -103,7 +103,7 @@ def draw_limits(points: list[Point], path: Path) -> None:
 
 
 def draw_widths(points: list[Point], path: Path) -> None:
-    """Draw the cost of the number of child providers, one line for each number of groups."""
+    """Draw the cost by the number of devices of a host, with one line for each number of groups."""
     engines = sorted({point['engine'] for point in points})
     figure, axes = pyplot.subplots(1, len(engines), figsize=(4.6 * len(engines), 3.8), sharey=True)
     for axis, engine in zip(axes if len(engines) > 1 else [axes], engines, strict=True):
@@ -142,7 +142,7 @@ def _finish(axis: Any, title: str, along: str) -> None:
 
 def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
-    # Without a date, the same data produces the same file.
+    # Omit the date, so that identical data produces identical files.
     figure.savefig(path, metadata={'Date': None})
     pyplot.close(figure)
     path.write_text('\n'.join(line.rstrip() for line in path.read_text().splitlines()) + '\n')

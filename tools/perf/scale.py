@@ -1,8 +1,9 @@
-"""Measure how the cost grows: ``python -m tools.perf.scale``, run at the top of the source tree.
+"""Measure how the cost of requests grows with the data: ``python -m tools.perf.scale``.
 
-Measures the cost for different numbers of hosts, widths of trees, and values of ``limit``. The tool
-writes the results to a CSV file, one line for each point; `tools.perf.plot` draws them. The largest
-world has millions of consumers, so its creation takes long.
+Run the tool in the top directory of the source tree. It measures the cost for different numbers of
+hosts, devices per host, and values of ``limit``. The tool writes each measurement as a line of a
+CSV file, from which `tools.perf.plot` draws diagrams. By default, the largest world has a million
+consumers, so the tool runs for a long time.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from tools.perf import __main__ as perf
 from tools.perf import databases, measure, scenarios, worlds
 from tools.perf.worlds import World
 
-# The scenarios that are measured on clouds of different sizes.
+# The names of the scenarios that are measured on worlds with different numbers of hosts.
 BY_HOSTS = (
     'provider: inventories',
     'providers: by name',
@@ -40,11 +41,11 @@ WIDE_HOSTS = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The measurements on a world.
+    """A world and the measurements on that world.
 
     :param name: the name of the database
     :param scenarios: the names of the scenarios to measure
-    :param paths: the paths to measure, by their names
+    :param paths: the paths to measure, by scenario name
     """
 
     name: str
@@ -75,19 +76,23 @@ def _parse() -> argparse.Namespace:
         description='Measure how the cost of requests grows with the data.',
     )
     parser.add_argument(
-        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database system to start'
     )
     parser.add_argument(
         '--database',
         metavar='URL',
-        help='use existing databases; {name} in the URL is replaced by the name of the world; a '
-        'database with hosts is used as the world of an earlier run',
+        help='use existing databases; {name} in the URL is replaced with the name of the world; a '
+        'database that already contains hosts is used without changes',
     )
     parser.add_argument(
         '--hosts', type=int, nargs='+', default=[1000, 10_000, 100_000], help='numbers of hosts'
     )
-    parser.add_argument('--rounds', type=int, default=7, help='repetitions of each request')
-    parser.add_argument('--seconds', type=float, default=20, help='time limit for each request')
+    parser.add_argument(
+        '--rounds', type=int, default=7, help='number of repetitions of each request'
+    )
+    parser.add_argument(
+        '--seconds', type=float, default=20, help='time limit for each request in seconds'
+    )
     parser.add_argument('--output', type=Path, required=True, metavar='CSV', help='file to write')
     return parser.parse_args()
 
@@ -101,7 +106,7 @@ def _plans(sizes: list[int]) -> Iterator[Plan]:
         )
     for width in WIDTHS:
         world = World('pci', WIDE_HOSTS, devices=width)
-        # A tree with one device has no candidate for two devices.
+        # A request for more devices than a host has returns no candidates.
         counts = [count for count in (1, 2, 4) if count <= width]
         paths = {f'{count} of them, limit=100': scenarios.devices(count, 100) for count in counts}
         yield Plan(f'pci_{width}', world, paths=paths)

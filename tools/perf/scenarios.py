@@ -1,4 +1,4 @@
-"""The requests that are measured on each world."""
+"""The measured requests for each kind of world."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from tools.perf.service import Request
 from tools.perf.worlds import World, name_based
 
 Send = Callable[[Request], bytes]
-# Returns the requests of one repetition, which are measured together. The function itself sends the
-# requests that create their preconditions.
+# A function that returns the requests of one repetition, which are measured together. The function
+# itself sends all requests that prepare the measured requests.
 Round = Callable[[Send, World, int], Sequence[Request]]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A request, or several requests that are measured together, on a kind of world."""
+    """A request, or several requests that are measured together, for a kind of world."""
 
     name: str
     kind: str
@@ -30,8 +30,8 @@ class Scenario:
 def _read(name: str, path: str, kind: str = 'flat') -> Scenario:
     """Return the scenario of a GET request.
 
-    :param path: `{host}`, `{name}` and `{consumer}` are replaced by those of a different host in
-        each repetition
+    :param path: a path in which `{host}`, `{name}` and `{consumer}` are replaced with the values of
+        a different host in each repetition
     """
 
     def prepare(_send: Send, world: World, number: int) -> Sequence[Request]:
@@ -56,13 +56,13 @@ def _claim_body(
     }
 
 
-# A database can be used for several runs, so the names of new rows contain the run.
+# Several runs can use the same database, so the names of new rows contain this id of the run.
 _RUN = uuid_lib.uuid4().hex[:8]
 _AMOUNTS = {'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1}
 
 
 def claim(host: str, consumer: str) -> Request:
-    """Return a small claim of a new consumer."""
+    """Return a request that claims small amounts from a host for a new consumer."""
     return Request('PUT', f'/allocations/{consumer}', _claim_body({host: _AMOUNTS}))
 
 
@@ -71,13 +71,13 @@ def _claim(_send: Send, world: World, number: int) -> Sequence[Request]:
 
 
 def _first_claim(_send: Send, world: World, number: int) -> Sequence[Request]:
-    """Claim for a project that does not exist yet."""
+    """Return a claim for a project that does not exist yet."""
     body = _claim_body({world.host(number): _AMOUNTS}, project=f'new-project-{_RUN}-{number}')
     return [Request('PUT', f'/allocations/{name_based(f"first-claim-{_RUN}-{number}")}', body)]
 
 
 def _wide_claim(_send: Send, world: World, number: int) -> Sequence[Request]:
-    """Claim from four providers of one tree."""
+    """Return a claim for resources of four providers in one tree."""
     host = f'host-{number % world.hosts:06d}'
     shares = {
         name_based(host): {'DISK_GB': 1},
@@ -96,7 +96,7 @@ def _release(send: Send, world: World, number: int) -> Sequence[Request]:
 
 
 def _move(send: Send, world: World, number: int) -> Sequence[Request]:
-    """Move the allocations of an instance to its migration, and claim from another host."""
+    """Move the allocations of an instance to a migration; claim another host for the instance."""
     instance, migration = (
         name_based(f'instance-{_RUN}-{number}'),
         name_based(f'migration-{_RUN}-{number}'),
@@ -108,7 +108,7 @@ def _move(send: Send, world: World, number: int) -> Sequence[Request]:
 
 
 def _reshape(send: Send, _world: World, number: int) -> Sequence[Request]:
-    """Move VCPU and MEMORY_MB of a host to a new child, with the allocations of ten consumers."""
+    """Move VCPU and MEMORY_MB, with the allocations of ten consumers, to a new child provider."""
     root, child = (
         name_based(f'reshaped-{_RUN}-{number}'),
         name_based(f'reshaped-{_RUN}-{number}-node'),
@@ -166,13 +166,13 @@ _LARGE = '/allocation_candidates?resources=VCPU:1,MEMORY_MB:261000'
 
 
 def devices(count: int, limit: int) -> str:
-    """Return the path that requests candidates for a server with devices."""
+    """Return the path of a request for candidates with devices."""
     groups = ''.join(f'&resources_d{n}={worlds.DEVICE}:1' for n in range(count))
     return f'{_PLAIN}{groups}&group_policy=none&limit={limit}'
 
 
 def limited(limit: int) -> str:
-    """Return the path that requests candidates for a server without devices."""
+    """Return the path of a request for candidates without devices."""
     return f'{_PLAIN}&limit={limit}'
 
 
@@ -229,7 +229,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def named(text: str) -> list[Scenario]:
-    """Return the scenarios that contain a text in 'kind: name'."""
+    """Return the scenarios for which 'kind: name' contains a text."""
     return [one for one in SCENARIOS if text in f'{one.kind}: {one.name}']
 
 
@@ -239,7 +239,7 @@ def read(name: str, path: str, kind: str) -> Scenario:
 
 
 def kinds_of(scenarios: Sequence[Scenario]) -> list[tuple[str, list[Scenario]]]:
-    """Return the scenarios by the kind of their world, in the order of `worlds.KINDS`."""
+    """Return the scenarios grouped by kind of world, in the order of `worlds.KINDS`."""
     return [
         (kind, list(group))
         for kind, group in itertools.groupby(

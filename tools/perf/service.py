@@ -1,4 +1,4 @@
-"""The service in this process, and a meter for the statements and rows of its requests."""
+"""Run the service in this process, and count the SQL statements and rows of its requests."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -19,7 +19,7 @@ class Request(NamedTuple):
     """A request with the roles admin and service.
 
     :param path: the path and the query string
-    :param body: the document to send as JSON
+    :param body: the request body, which is sent as JSON
     """
 
     method: str
@@ -28,21 +28,21 @@ class Request(NamedTuple):
 
 
 class RequestFailedError(Exception):
-    """A request failed that has to succeed; the message has the request and the response."""
+    """A request failed unexpectedly; the message contains the request and the response."""
 
 
 @dataclass(slots=True)
 class Cost:
-    """The number of statements, and of the rows that the database returned for them."""
+    """The number of SQL statements, and the number of rows that the database returned."""
 
     statements: int = 0
     rows: int = 0
 
 
 class Service:
-    """The application on a database, which becomes the database of this process.
+    """The application, on a database that becomes the database of this process.
 
-    :param url: of an existing database; missing tables are created
+    :param url: the URL of an existing database; missing tables are created
     """
 
     def __init__(self, url: str) -> None:
@@ -70,9 +70,9 @@ class Service:
 
     @contextlib.contextmanager
     def metered(self) -> Iterator[Cost]:
-        """Count statements, and the rows that the database returns.
+        """Count the SQL statements and returned rows while the context is active.
 
-        The number of statements is set when the context ends.
+        The number of statements is available after the end of the context.
         """
         cost = Cost()
         row_counter = _SqliteRows(cost) if self.engine.dialect.name == 'sqlite' else _Rows(cost)
@@ -82,7 +82,7 @@ class Service:
 
 
 class _Rows:
-    """Counts the rows of every result, by the number that the driver reports."""
+    """Adds up the numbers of rows that the driver reports for each result."""
 
     def __init__(self, cost: Cost) -> None:
         self._cost = cost
@@ -92,7 +92,7 @@ class _Rows:
 
     @contextlib.contextmanager
     def listening(self, engine: sa.Engine) -> Iterator[None]:
-        """Count the rows of an engine for the duration of the context."""
+        """Count the rows that an engine returns while the context is active."""
         listeners = self._listeners()
         for name, listener in listeners.items():
             event.listen(engine, name, listener)
@@ -108,7 +108,7 @@ class _Rows:
 
 
 class _SqliteRows(_Rows):
-    """Counts rows while they are read: SQLite does not report their number in advance."""
+    """Counts each row when it is read, because SQLite does not report the number of rows."""
 
     def _listeners(self) -> dict[str, Callable[..., None]]:
         return {'checkout': self._start, 'checkin': self._stop}

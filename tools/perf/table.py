@@ -1,7 +1,8 @@
-"""Print the results of several engines in one table: ``python -m tools.perf.table NAME=JSON ...``.
+"""Print the results of several database systems in a table: ``python -m tools.perf.table``.
 
-Reads files of `tools.perf --json` and prints the CSV table of doc/source/admin/performance.rst.
-Statements, sizes, the time in Python and the memory are from the first file.
+This tool reads the files that `tools.perf --json` wrote, and prints the CSV table of
+doc/source/admin/performance.rst. The durations are from all files; the number of statements, the
+size, the time in Python and the memory are from the first file.
 """
 
 import argparse
@@ -15,11 +16,14 @@ Result = dict[str, Any]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table for the files that the command line names."""
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.table', description='Compare measurements of several engines.'
+        prog='python -m tools.perf.table',
+        description='Compare measurements of several database systems.',
     )
-    parser.add_argument('columns', nargs='+', metavar='NAME=JSON', help='column and its file')
+    parser.add_argument(
+        'columns', nargs='+', metavar='NAME=JSON', help='name and result file of a column'
+    )
     columns = dict(column.split('=', 1) for column in parser.parse_args().columns)
     results_by_name = {name: _read(Path(path)) for name, path in columns.items()}
     first = next(iter(results_by_name.values()))
@@ -62,7 +66,7 @@ def _read(path: Path) -> dict[tuple[str, str], Result]:
 
 
 def _short(number: float) -> str:
-    """Format a number with about two significant digits."""
+    """Format a number: one decimal place if it is less than 10, otherwise no decimal places."""
     return f'{number:.1f}' if number < 10 else f'{number:,.0f}'
 
 

@@ -1,8 +1,8 @@
-"""Measure the throughput of processes and threads: ``python -m tools.perf.workers``.
+"""Measure the throughput of several processes and threads: ``python -m tools.perf.workers``.
 
-Every thread of every process sends requests for some seconds, on a flat world. There is no web
-server, so the numbers are the throughput of the service and its database, which share the cores of
-this machine.
+For some seconds, every thread of every process calls the application on a flat world. There is no
+web server, so the tool measures the throughput of the service and its database, which share the
+processor cores of this machine.
 """
 
 import argparse
@@ -23,7 +23,7 @@ THREADS = (1, 2, 4, 8)
 
 
 def main() -> int:
-    """Print the table of all numbers of processes and threads; return the exit status."""
+    """Print the throughput for each number of processes and threads; return the exit status."""
     options = _parse()
     world = World('flat', options.hosts)
     try:
@@ -51,10 +51,12 @@ def _parse() -> argparse.Namespace:
         prog='python -m tools.perf.workers', description='Measure the throughput of workers.'
     )
     parser.add_argument(
-        '--engine', choices=databases.ENGINES, default='sqlite', help='database to start'
+        '--engine', choices=databases.ENGINES, default='sqlite', help='database system to start'
     )
     parser.add_argument('--hosts', type=int, default=1000, help='number of hosts')
-    parser.add_argument('--seconds', type=float, default=5, help='time of each measurement')
+    parser.add_argument(
+        '--seconds', type=float, default=5, help='duration of each measurement in seconds'
+    )
     parser.add_argument(
         '--processes', type=int, nargs='+', default=PROCESSES, help='numbers of processes'
     )
@@ -65,9 +67,9 @@ def _parse() -> argparse.Namespace:
 
 
 def _rate(url: str, world: World, name: str, processes: int, threads: int, seconds: float) -> float:
-    """Return the number of requests per second of all threads of all processes together."""
+    """Return the total number of requests per second of all threads in all processes."""
     context = multiprocessing.get_context('spawn')
-    # All processes begin at the same time, after each of them has started.
+    # The barrier makes all processes begin at the same time, after every process has started.
     ready = context.Manager().Barrier(processes)
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
         jobs = [
@@ -111,7 +113,7 @@ def _request(world: World, name: str, label: str, number: int) -> Request:
     if name == 'candidates':
         return Request('GET', scenarios.limited(10))
     uuid = name_based(f'{label}-{number}')
-    # The claims are distributed over the hosts, so that they seldom conflict.
+    # Claims for random hosts seldom conflict with each other.
     host = world.host(int(uuid[:8], 16))
     return scenarios.claim(host, uuid)
 

@@ -1,14 +1,15 @@
-"""Generates the clouds of the measurements. The same parameters generate the same rows and uuids.
+"""Generate the worlds: reproducible test clouds on which requests are measured.
 
-flat    hosts with VCPU, MEMORY_MB and DISK_GB
+flat    hosts with inventories of VCPU, MEMORY_MB and DISK_GB
 numa    hosts with DISK_GB and two child providers (NUMA nodes) with VCPU and MEMORY_MB; each node
         has two child providers (network interfaces) with SRIOV_NET_VF
-pci     flat hosts with a number of devices, each of which is a child provider
-shared  hosts without DISK_GB; one sharing provider shares its DISK_GB with 50 hosts
+pci     flat hosts with devices; each device is a child provider
+shared  hosts without DISK_GB; each sharing provider shares DISK_GB with 50 hosts
 
-One host in 100 has a rare trait. One other host in 100 has no allocations and a smaller disk. All
-other hosts have consumers. The rows are inserted into the tables directly, because creating them
-through the API takes hours.
+Worlds with the same parameters have the same rows and UUIDs. One host in 100 has a rare trait.
+Another host in 100 has a smaller disk and no allocations; all other hosts have allocations. This
+module inserts the rows directly into the tables, because creating them through the API would take
+hours.
 """
 
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ _NAMESPACE = uuid.UUID('6ba7b8f1-0000-4000-8000-000000000000')
 _MOMENT = datetime.datetime(2026, 1, 1)
 _HOSTS_AT_ONCE = 250
 _SHARING = 'MISC_SHARES_VIA_AGGREGATE'
-# In this order, each row refers only to existing rows.
+# The tables are in this order, so that each inserted row refers only to existing rows.
 _TABLES = (
     models.projects,
     models.users,
@@ -48,18 +49,18 @@ _TABLES = (
     models.consumers,
     models.allocations,
 )
-_WITH_GIVEN_IDS = _TABLES[:5]  # the rows have explicit ids, which bypass the sequences
+_WITH_GIVEN_IDS = _TABLES[:5]  # Their rows have explicit ids, which do not advance the sequences.
 
 Rows = dict[str, list[dict[str, Any]]]
 
 
 class NotEmptyError(Exception):
-    """The database has resource providers that are not to be deleted."""
+    """The database already has resource providers, and the caller does not allow their deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The parameters of a cloud."""
+    """The parameters of a test cloud."""
 
     kind: str
     hosts: int
@@ -67,20 +68,20 @@ class World:
     devices: int = 8  # for each host of a pci world
 
     def host(self, number: int) -> str:
-        """Return the uuid of a host; numbers beyond the last host start again with the first."""
+        """Return the UUID of a host; the number is taken modulo the number of hosts."""
         return name_based(f'host-{number % self.hosts:06d}')
 
 
 def name_based(name: str) -> str:
-    """Return a uuid that depends only on the name."""
+    """Return a UUID that depends only on the name."""
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def build(engine: sa.Engine, world: World, erase: bool = False) -> None:
-    """Fill the tables of a database that has the standard traits and resource classes.
+    """Insert a world into a database that has the standard traits and resource classes.
 
     :param erase: whether to delete the existing providers, consumers and allocations
-    :raises NotEmptyError: there are providers, and `erase` is false
+    :raises NotEmptyError: the database has providers, and `erase` is false
     """
     with engine.begin() as conn:
         if erase:
@@ -97,7 +98,7 @@ def build(engine: sa.Engine, world: World, erase: bool = False) -> None:
 
 
 class _Names:
-    """The ids of the resource classes and traits by name; creates the custom ones."""
+    """The ids of resource classes and traits by name, including the custom ones of the worlds."""
 
     def __init__(self, conn: sa.Connection) -> None:
         self.classes = self._ids(conn, models.resource_classes, [DEVICE], first=10_000)
@@ -125,7 +126,7 @@ def _erase(conn: sa.Connection) -> None:
 
 
 def _update_statistics(engine: sa.Engine) -> None:
-    """Update the statistics of the server and its sequences, as they are in production."""
+    """Update the statistics and sequences of the server to the state they have in production."""
     with engine.connect().execution_options(isolation_level='AUTOCOMMIT') as conn:
         if engine.dialect.name == 'mysql':
             names = ', '.join(table.name for table in _TABLES)
@@ -139,7 +140,7 @@ def _update_statistics(engine: sa.Engine) -> None:
 
 
 def _rows(world: World, names: _Names) -> Iterator[Rows]:
-    """Generate the rows of all tables, for some hosts at a time."""
+    """Generate the rows of all tables in batches of hosts."""
     yield _shared_rows(world)
     cloud = _Cloud(world, names)
     for number in range(world.hosts):
@@ -150,7 +151,7 @@ def _rows(world: World, names: _Names) -> Iterator[Rows]:
 
 
 def _shared_rows(world: World) -> Rows:
-    """Return the rows to which hosts and consumers refer."""
+    """Return the projects, users, consumer types and aggregates, to which other rows refer."""
     rows = _empty()
     for number in range(1, PROJECTS + 1):
         rows['projects'].append(_stamped(id=number, external_id=f'project-{number}'))
@@ -184,7 +185,7 @@ class _Cloud:
         self._disk = 0  # the id of the sharing provider of the current hosts
 
     def take(self) -> Rows:
-        """Return the rows since the previous call."""
+        """Return the rows that were generated since the previous call."""
         rows, self._rows = self._rows, _empty()
         return rows
 
