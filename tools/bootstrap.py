@@ -12,7 +12,7 @@ import sys
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
-OLDEST = (3, 11)
+MINIMUM_PYTHON = (3, 11)
 
 # The files that declare dependencies. If one of these files changes, pip runs again.
 DECLARATIONS = (
@@ -30,9 +30,9 @@ def prepare(purpose: str, *arguments: str) -> Path:
     :param purpose: a name for the set of installed packages, for example ``serve``
     :param arguments: the arguments for ``pip install``, for example ``-e .[serve]``
     """
-    if sys.version_info < OLDEST:
-        oldest = '.'.join(str(part) for part in OLDEST)
-        sys.exit(f'Placement needs Python {oldest} or newer, this is {sys.version}')
+    if sys.version_info < MINIMUM_PYTHON:
+        minimum = '.'.join(str(part) for part in MINIMUM_PYTHON)
+        sys.exit(f'Placement needs Python {minimum} or newer, this is {sys.version}')
     python = VENV / 'bin' / 'python'
     stamp = VENV / f'installed-{purpose}'
     fingerprint = _fingerprint(arguments)

@@ -43,7 +43,7 @@ COVERAGE = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A command whose exit status is the result of a check."""
+    """A check: a command that exits with a nonzero status if the check fails."""
 
     title: str
     command: tuple[str, ...]
@@ -88,7 +88,7 @@ class Results:
         self._total: Counter[str] = Counter()
 
     def check(self, check: Check) -> None:
-        """Run a check; a failed check counts as one failed test."""
+        """Run a check and, if the check fails, count one failed test."""
         print(f'\n== {check.title}', flush=True)
         failed = subprocess.run(check.command).returncode != 0
         self._total['failed'] += failed
@@ -111,7 +111,7 @@ class Results:
         self._notes.append(f'{title}: {numbers}')
 
     def skip(self, title: str, reason: str, failed: bool = False) -> None:
-        """Add a skipped run to the summary; `failed` counts the run as one failed test."""
+        """Add a skipped run to the summary; if `failed` is true, count it as one failed test."""
         self._total['failed'] += failed
         self._notes.append(f'{title}: SKIPPED, {reason}')
 

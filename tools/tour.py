@@ -143,7 +143,7 @@ def _get_candidates(service: Service) -> list[dict[str, Any]]:
 def _claim(service: Service, candidate: dict[str, Any]) -> str:
     _chapter('6. Claim the first candidate; its body is part of the request')
     consumer = str(uuid.uuid4())
-    service('PUT', f'/allocations/{consumer}', _claim_of(candidate, None), expect=204)
+    service('PUT', f'/allocations/{consumer}', _claim_body(candidate, None), expect=204)
     service('GET', f'/allocations/{consumer}')
     _show_usages(service)
     for provider in candidate['allocations']:
@@ -151,7 +151,7 @@ def _claim(service: Service, candidate: dict[str, Any]) -> str:
     return consumer
 
 
-def _claim_of(candidate: dict[str, Any], generation: int | None) -> dict[str, Any]:
+def _claim_body(candidate: dict[str, Any], generation: int | None) -> dict[str, Any]:
     return {
         **candidate,
         'project_id': PROJECT,
@@ -163,12 +163,12 @@ def _claim_of(candidate: dict[str, Any], generation: int | None) -> dict[str, An
 
 def _claim_again(service: Service, candidate: dict[str, Any], consumer: str) -> None:
     _chapter('7. Claim it again as a new consumer: 409 Conflict, because the consumer exists')
-    service('PUT', f'/allocations/{consumer}', _claim_of(candidate, None), expect=409)
+    service('PUT', f'/allocations/{consumer}', _claim_body(candidate, None), expect=409)
 
 
 def _move(service: Service, consumer: str, candidates: list[dict[str, Any]]) -> None:
     _chapter('8. Move the allocations to another candidate with one request')
-    service('PUT', f'/allocations/{consumer}', _claim_of(candidates[-1], 1), expect=204)
+    service('PUT', f'/allocations/{consumer}', _claim_body(candidates[-1], 1), expect=204)
     service('GET', f'/allocations/{consumer}')
 
 

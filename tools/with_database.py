@@ -261,8 +261,8 @@ def main() -> int:
     parser.add_argument('command', nargs='+', help='command to run, with its arguments')
     arguments = parser.parse_args()
     # Convert these signals to exceptions, so that the context manager stops the server.
-    signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGHUP, leave)
+    signal.signal(signal.SIGTERM, exit_on_signal)
+    signal.signal(signal.SIGHUP, exit_on_signal)
     try:
         with server(arguments.engine) as url:
             return run(arguments.command, os.environ | {VARIABLE: url})
@@ -282,7 +282,7 @@ def run(command: Sequence[str], environment: dict[str, str]) -> int:
     return status if status >= 0 else 128 - status
 
 
-def leave(number: int, _frame: object) -> NoReturn:
+def exit_on_signal(number: int, _frame: object) -> NoReturn:
     """Handle a signal: exit with the status that a shell reports for this signal."""
     sys.exit(128 + number)
 

@@ -159,7 +159,7 @@ def migrate_data(
     failed = False
     migrated = 0
     while True:
-        done, failed_now = _round(config, migrations, max_count or BATCH, totals)
+        done, failed_now = _run_batch(config, migrations, max_count or BATCH, totals)
         migrated += done
         failed = failed or failed_now
         if max_count is not None or done == 0:
@@ -172,7 +172,7 @@ def migrate_data(
     return FAILED if failed else DONE
 
 
-def _round(
+def _run_batch(
     config: cfg.ConfigOpts,
     migrations: Sequence[online_data_migrations.DataMigration],
     max_count: int,

@@ -1,4 +1,4 @@
-"""Print errors of commands as messages of one line."""
+"""Error messages of the commands: one line for each error, without a traceback."""
 
 from collections.abc import Callable
 

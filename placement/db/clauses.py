@@ -50,7 +50,7 @@ def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
 
 
 def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """Whether the unit rules of the `inventory` row allow an allocation of `amount`."""
+    """Return whether min_unit, max_unit and step_size of the `inventory` row allow `amount`."""
     if amount > MAX_INT:  # `max_unit` is an INTEGER column, and drivers cannot send larger numbers
         return sa.false()
     return sa.and_(
@@ -61,15 +61,15 @@ def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
 
 
 def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """Whether the unit rules and the free capacity of the `inventory` row allow `amount`."""
+    """Return whether `allows()` is true and the `inventory` row has enough free capacity."""
     if amount > MAX_INT:
         return sa.false()
     needed = used(inventory) + amount
-    return sa.and_(_could_serve(inventory, amount), capacity(inventory) >= needed)
+    return sa.and_(_fits_if_unused(inventory, amount), capacity(inventory) >= needed)
 
 
 def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """Return a cheaper condition that is true for every inventory that `can_serve` accepts.
+    """Return a cheaper condition, which is also true for every inventory that `can_serve` accepts.
 
     The comparison has a tolerance of 10 millionths of the used and requested amount. PERF: if no
     inventory has enough free capacity, a search with this condition in its prefilter is 5 % faster
@@ -78,16 +78,16 @@ def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     if amount > MAX_INT:
         return sa.false()
     needed = (used(inventory) + amount) * _TOLERANCE
-    return sa.and_(_could_serve(inventory, amount), _nominal_capacity(inventory) >= needed)
+    return sa.and_(_fits_if_unused(inventory, amount), _nominal_capacity(inventory) >= needed)
 
 
-def _could_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+def _fits_if_unused(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     """Return a cheap condition that excludes most rows before the server sums their allocations."""
     return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * _TOLERANCE)
 
 
 def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
-    """Return the capacity by the stored ratio; on MySQL, its error is up to 5 millionths."""
+    """Return the capacity with the stored ratio; on MySQL, its error is up to 5 millionths."""
     return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
 
 
@@ -97,7 +97,7 @@ def id_list(ids: Iterable[int]) -> sa.BindParameter[Any]:
 
 
 def has_rows(rows: sa.Select[Any]) -> elements.ColumnElement[bool]:
-    """Return a condition that is true if a correlated SELECT returns a row."""
+    """Return a condition that is true if the correlated SELECT returns at least one row."""
     return rows.limit(1).scalar_subquery().is_not(None)
 
 

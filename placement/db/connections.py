@@ -79,7 +79,9 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
         "THEN set_config('lock_timeout', %s, false) END",
     )
 )
-_MYSQL_FACTS = "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
+_MYSQL_SERVER_SETTINGS = (
+    "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
+)
 
 
 def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
@@ -125,18 +127,19 @@ def _pool_connections(engine: sa.Engine) -> None:
     """
     unpooled = engine.pool
     if isinstance(unpooled, pool.NullPool):
-        # `_creator` is private, but there is no public way: `NullPool.recreate()` returns another
-        # NullPool.
+        # `_creator` is private, but there is no public alternative: `NullPool.recreate()` returns
+        # another NullPool.
         creator = unpooled._creator  # noqa: SLF001 - see above
         engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
 
 
 def skip_rollback_after_commit(engine: sa.Engine) -> None:
-    """Suppress the ROLLBACK of a connection that has just committed its transaction.
+    """Suppress the ROLLBACK that directly follows a successful COMMIT on the same connection.
 
-    When a connection returns to the pool, the pool rolls it back. MySQL drivers send this ROLLBACK
-    even if no transaction is open, which costs every write request a round trip. SQLAlchemy has no
-    event that can suppress the ROLLBACK, so this function replaces two methods of the dialect.
+    When a connection returns to the pool, the pool sends a ROLLBACK. MySQL drivers send this
+    statement to the server even if no transaction is open, which costs every write request a round
+    trip. SQLAlchemy has no event that can suppress the ROLLBACK, so this function replaces two
+    methods of the dialect.
     """
     dialect = engine.dialect
     commit, rollback = dialect.do_commit, dialect.do_rollback
@@ -164,15 +167,15 @@ def _set_up_mysql(make_causal: bool, dbapi_connection: Any, _record: Any) -> Non
     # This statement has to precede SHOW, because sql_select_limit also truncates the result of
     # SHOW.
     cursor.execute(_MYSQL_SESSION, (LOCK_SECONDS, LOCK_SECONDS))
-    cursor.execute(_MYSQL_FACTS)
-    facts = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
-    if facts.get('log_bin') == 'ON' and facts.get('binlog_format') == 'STATEMENT':
+    cursor.execute(_MYSQL_SERVER_SETTINGS)
+    settings = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
+    if settings.get('log_bin') == 'ON' and settings.get('binlog_format') == 'STATEMENT':
         raise exception.UnsuitableDatabase(
             'The database server writes its binary log with binlog_format=STATEMENT, which does '
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
     cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
-    if make_causal and facts.get('wsrep_on') == 'ON':
+    if make_causal and settings.get('wsrep_on') == 'ON':
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
 

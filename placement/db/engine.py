@@ -33,7 +33,7 @@ _PREPARED = 'placement_prepared'
 _PREPARE_LOCK = threading.Lock()
 # All threads share the single connection to an in-memory SQLite database, so this lock serializes
 # their transactions. Only tests use such databases, so one lock for all databases is enough.
-_SINGLE_CONNECTION_LOCK = threading.RLock()
+_SHARED_CONNECTION_LOCK = threading.RLock()
 
 
 class _Configurator:
@@ -160,19 +160,19 @@ def _end_transaction(conn: sa.Connection) -> None:
 @contextlib.contextmanager
 def _connected(**options: Any) -> Iterator[sa.Connection]:
     engine = get_placement_engine()
-    with _exclusive_if_single(engine), _connect(engine) as conn:
+    with _serialized_if_shared(engine), _connect(engine) as conn:
         if options:
             conn = conn.execution_options(**options)
         yield conn
 
 
 @contextlib.contextmanager
-def _exclusive_if_single(engine: sa.Engine) -> Iterator[None]:
+def _serialized_if_shared(engine: sa.Engine) -> Iterator[None]:
     """Serialize the transactions of all threads if they share a single connection."""
     if not isinstance(engine.pool, pool.StaticPool):
         yield
         return
-    with _SINGLE_CONNECTION_LOCK:
+    with _SHARED_CONNECTION_LOCK:
         yield
 
 

@@ -2,7 +2,8 @@
 
 An error is *transient* if a retry of the transaction may succeed; a transient error is a *conflict*
 if a concurrent transaction caused it. The database is *unavailable* if it cannot execute the
-request at the moment (503 Service Unavailable). A *bad value* is one that no column can store.
+statements of a request at the moment (503 Service Unavailable). A *bad value* is a value that its
+column cannot store.
 
 The numbers are error numbers of MySQL and MariaDB, and the five-character codes are SQLSTATE codes.
 Numbers and codes take precedence over messages: a server writes messages in the language of

@@ -31,9 +31,9 @@ class ExactFloat(functions.GenericFunction[float]):
 class WithoutIndex(functions.GenericFunction[int]):
     """An integer column whose index SQLite does not use for a condition.
 
-    Unless an operator runs ANALYZE, SQLite has no statistics. It then assumes that a condition on
-    this column selects as few rows as a condition on the provider tree, and may use the wrong
-    index.
+    Unless an operator runs ANALYZE, SQLite has no statistics. SQLite then estimates that a
+    condition on this column selects as few rows as a condition on the provider tree, and may use
+    the wrong index.
     """
 
     name = 'without_index'

@@ -1,8 +1,9 @@
 """Retry failed write transactions.
 
-The whole transaction is executed again if it fails for a reason that the client did not cause: a
-deadlock, a lock wait timeout, a failed certification on a Galera cluster, a duplicate key, a row
-that a concurrent transaction has changed, or a connection that was lost before COMMIT was sent.
+This module executes the whole transaction again after a failure that is not the fault of the
+client: a deadlock, a lock wait timeout, a failed certification on a Galera cluster, a duplicate
+key, a row that a concurrent transaction has changed, or a connection that was lost before COMMIT
+was sent.
 """
 
 from collections.abc import Callable
@@ -32,9 +33,10 @@ _MOST_DOUBLINGS = 9
 
 
 def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
-    """Execute a transaction, and retry it after transient failures until the deadline.
+    """Execute a transaction; retry after transient failures until the deadline expires.
 
-    :param transaction: executes and commits the transaction; called once for each attempt
+    :param transaction: the function that executes and commits the transaction, called once for each
+        attempt
     :param min_attempts: after a conflict with a concurrent transaction, make at least this many
         attempts, even past the deadline
     :returns: the result of the successful attempt

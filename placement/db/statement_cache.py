@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy.engine import Compiled
 
-# In bytes. All statements of tools/perf together have an estimated size of 2 MiB, a query with 10
-# traits has 0.4 MiB.
+# In bytes. The estimated size of all statements that tools/perf executes is 2 MiB. The estimated
+# size of a query with 10 traits is 0.4 MiB.
 CAPACITY = 32 * 2**20
 # A statement that needs more than this share of the capacity is not cached, because it would evict
 # too many other statements.
@@ -82,8 +82,9 @@ class StatementCache(MutableMapping[Any, Compiled]):
                 self._evict()
         if full:
             # Compiled statements contain reference cycles, so only the garbage collector can free
-            # evicted statements. Most of them are in the oldest generation, which the garbage
-            # collector examines so rarely that memory grew by 150 KiB with each request.
+            # evicted statements. Evicted statements are in the oldest generation of the garbage
+            # collector. The garbage collector examines that generation so rarely that memory grew
+            # by 150 KiB with each request.
             gc.collect()
 
     def __delitem__(self, key: Any) -> None:

@@ -91,12 +91,14 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     logging.setup(config, 'placement')
     for handler in std_logging.getLogger().handlers:
         handler.setFormatter(
-            _Printable(handler.formatter, colored='log_color' in config and config.log_color)
+            _EscapingFormatter(
+                handler.formatter, colored='log_color' in config and config.log_color
+            )
         )
     std_logging.captureWarnings(True)
 
 
-class _Printable(std_logging.Formatter):
+class _EscapingFormatter(std_logging.Formatter):
     r"""A log formatter that escapes control characters, for example as `\u001b`.
 
     The context of a log record, library messages and tracebacks can contain text from clients. A

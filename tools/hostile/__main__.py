@@ -32,7 +32,7 @@ from tools.perf import databases
 
 # Hostile requests can delete rows of the test cloud. After this number of requests, the missing
 # rows are created again.
-RESTORED_EVERY = 1000
+RESTORE_INTERVAL = 1000
 SLOWEST = 10
 SHOWN_BYTES = 2000
 
@@ -138,9 +138,9 @@ def _run(options: argparse.Namespace, target: worker.Worker) -> int:
     begin = last = time.monotonic()
     for request in _requests(options, driver):
         driver.send(request, only_valid=options.kind == 'valid')
-        if driver.sent % RESTORED_EVERY == 0:
+        if driver.sent % RESTORE_INTERVAL == 0:
             now = time.monotonic()
-            rate = RESTORED_EVERY / (now - last)
+            rate = RESTORE_INTERVAL / (now - last)
             print(f'after {driver.sent}: {_memory(target)}, {rate:.0f} requests/s', flush=True)
             last = now
             if options.kind == 'hostile':

@@ -1,4 +1,4 @@
-"""A worker process that responds to WSGI requests and does nothing else.
+"""Run the application in a worker process that does nothing but respond to WSGI requests.
 
 The parent process generates the requests and checks the responses, so the memory of the worker is
 the memory of the service. Instead of a web server, the worker uses a pipe, from which it reads the

@@ -40,7 +40,7 @@ def private(engine: str) -> Iterator[CreateDatabase]:
             yield lambda name: f'sqlite:///{Path(folder, name)}.db'
         return
     # Convert the signal to an exception, so that the context manager stops the server.
-    signal.signal(signal.SIGTERM, with_database.leave)
+    signal.signal(signal.SIGTERM, with_database.exit_on_signal)
     with with_database.server(engine, _OPTIONS[engine]) as url:
         admin = sa.make_url(url)
         yield lambda name: servers.create_database(admin, f'perf_{name}')

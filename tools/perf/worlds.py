@@ -33,8 +33,8 @@ RACKS = ('CUSTOM_PERF_RACK_A', 'CUSTOM_PERF_RACK_B')
 
 _SEED = 17
 _NAMESPACE = uuid.UUID('6ba7b8f1-0000-4000-8000-000000000000')
-_MOMENT = datetime.datetime(2026, 1, 1)
-_HOSTS_AT_ONCE = 250
+_TIMESTAMP = datetime.datetime(2026, 1, 1)
+_HOSTS_PER_BATCH = 250
 _SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 # The tables are in this order, so that each inserted row refers only to existing rows.
 _TABLES = (
@@ -145,7 +145,7 @@ def _rows(world: World, names: _Names) -> Iterator[Rows]:
     cloud = _Cloud(world, names)
     for number in range(world.hosts):
         cloud.add_host(number)
-        if number % _HOSTS_AT_ONCE == _HOSTS_AT_ONCE - 1:
+        if number % _HOSTS_PER_BATCH == _HOSTS_PER_BATCH - 1:
             yield cloud.take()
     yield cloud.take()
 
@@ -169,7 +169,7 @@ def _empty() -> Rows:
 
 
 def _stamped(**values: Any) -> dict[str, Any]:
-    return {**values, 'created_at': _MOMENT, 'updated_at': _MOMENT}
+    return {**values, 'created_at': _TIMESTAMP, 'updated_at': _TIMESTAMP}
 
 
 class _Cloud:

@@ -86,7 +86,9 @@ class ConfigurationTest(base.BaseTestCase):
 
 class LoggingTest(base.BaseTestCase):
     def test_control_characters_are_escaped(self):
-        formatter = wsgi._Printable(logging.Formatter('%(user)s %(message)s'), colored=False)
+        formatter = wsgi._EscapingFormatter(
+            logging.Formatter('%(user)s %(message)s'), colored=False
+        )
         error = ValueError('\x1b]0;title\x07')
         record = logging.LogRecord(
             'x', logging.ERROR, '', 0, 'a\tb\x00\x7f\x9b%s', ('\r',), (ValueError, error, None)
@@ -97,7 +99,7 @@ class LoggingTest(base.BaseTestCase):
         self.assertEqual(r'ValueError: \u001b]0;title\u0007', last)
 
     def test_colors_of_the_log_are_not_escaped(self):
-        formatter = wsgi._Printable(None, colored=True)
+        formatter = wsgi._EscapingFormatter(None, colored=True)
         record = logging.LogRecord(
             'x', logging.ERROR, '', 0, '\x1b[00;36mred\x1b[0m\x1b[2J', (), None
         )
@@ -105,7 +107,7 @@ class LoggingTest(base.BaseTestCase):
 
     def test_a_formatter_that_returns_no_text(self):
         """The formatter of oslo.log for Fluentd returns a dictionary."""
-        formatter = wsgi._Printable(formatters.FluentFormatter(), colored=False)
+        formatter = wsgi._EscapingFormatter(formatters.FluentFormatter(), colored=False)
         record = logging.LogRecord('x', logging.ERROR, '', 0, 'message', (), None)
         self.assertEqual('message', formatter.format(record)['message'])
 
@@ -121,7 +123,7 @@ class LoggingTest(base.BaseTestCase):
 
         self.assertNotEqual([], root.handlers)
         for handler in root.handlers:
-            self.assertIsInstance(handler.formatter, wsgi._Printable)
+            self.assertIsInstance(handler.formatter, wsgi._EscapingFormatter)
 
 
 class ProfilerTest(base.BaseTestCase):
