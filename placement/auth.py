@@ -1,7 +1,8 @@
 """Authentication, and the request context built from the identity.
 
-With keystone, keystonemiddleware validates the token and adds the identity to the headers of the
-request. With noauth2, which is for tests only, the token *is* the identity.
+If the authentication strategy is keystone, keystonemiddleware validates the token and adds the
+identity to the headers of the request. If the strategy is noauth2, which is only for tests, the
+token itself is the identity.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from placement.http.request import ENVIRON_CONTEXT
 
 
 def _is_root(environ: Environ) -> bool:
-    """Return whether the request is for the version document, which needs no token."""
+    """Return whether the request is for the version document, which requires no token."""
     return environ.get('PATH_INFO', '') in ('', '/')
 
 
@@ -27,7 +28,8 @@ def _unauthorized(environ: Environ, start_response: StartResponse) -> Iterable[b
 class NoAuthMiddleware:
     """Uses the token as the identity: `user` or `user:project`.
 
-    The user `admin` has the role admin. The header X-Roles, if present, replaces the roles.
+    The user `admin` has the admin role; other users have no role. If the request contains the
+    X-Roles header, the user has the roles in this header instead.
     """
 
     def __init__(self, application: Application) -> None:
@@ -45,7 +47,7 @@ class NoAuthMiddleware:
         if 'HTTP_X_ROLES' not in environ:
             environ['HTTP_X_ROLES'] = 'admin' if user_id == 'admin' else ''
         if environ.get('HTTP_OPENSTACK_SYSTEM_SCOPE'):
-            # A token has one scope: the system, or a project.
+            # The scope of a token is either the system or a project.
             environ.pop('HTTP_X_PROJECT_ID', None)
             environ.pop('HTTP_X_TENANT_ID', None)
             environ.pop('HTTP_X_TENANT', None)
@@ -55,7 +57,7 @@ class NoAuthMiddleware:
 
 
 class KeystoneMiddleware:
-    """Lets keystonemiddleware validate the token of all requests but those of the root."""
+    """Validates tokens with keystonemiddleware, except in requests for the version document."""
 
     def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
@@ -70,7 +72,7 @@ class KeystoneMiddleware:
 
 
 class ContextMiddleware:
-    """Builds the RequestContext; responds with 401 if the request is not authenticated."""
+    """Creates the RequestContext. Returns 401 Unauthorized if the request is not authenticated."""
 
     def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application

@@ -8,11 +8,11 @@ from placement.http.request import BodyTooLarge
 
 
 class BodyLimit:
-    """Rejects bodies larger than `[oslo_middleware] max_request_body_size`, a number of bytes.
+    """Rejects bodies of more than `[oslo_middleware] max_request_body_size` bytes.
 
-    The response is 413 Request Entity Too Large. The middleware of oslo.middleware is not used:
-    its responses are not error documents of this service, and it reads a body without
-    Content-Length completely before it checks the size.
+    The response is 413 Request Entity Too Large. Placement does not use the corresponding
+    middleware of oslo.middleware, for two reasons: its responses are not error documents of
+    Placement, and it reads the whole of a body without Content-Length before it checks the size.
     """
 
     def __init__(self, application: Application, limit: int) -> None:
@@ -33,7 +33,7 @@ class BodyLimit:
 
 
 class _LimitedInput:
-    """The input of a request without Content-Length; the first read beyond the limit fails."""
+    """The input of a request without Content-Length. Reading beyond the limit raises an error."""
 
     __slots__ = ('_left', '_limit', '_source')
 
@@ -43,11 +43,11 @@ class _LimitedInput:
         self._left = limit
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return at most `size` bytes, all bytes if it is negative or None.
+        """Return at most `size` bytes, or all bytes if `size` is negative or None.
 
         :raises BodyTooLarge: the body is larger than the limit
         """
-        # One byte more than the limit is enough to detect an excess.
+        # To detect that the body is too large, it is enough to read one byte beyond the limit.
         missing = self._left + 1 if size is None or size < 0 else min(size, self._left + 1)
         parts = []
         while missing and (part := self._source.read(missing)):
@@ -60,9 +60,9 @@ class _LimitedInput:
 
 
 def _announced_length(environ: Environ) -> int | None:
-    """Return the Content-Length of a request, None if it is absent, zero or not an integer."""
+    """Return the Content-Length of a request, or None if it is missing, zero or not an integer."""
     try:
         length = int(environ.get('CONTENT_LENGTH') or 0)
     except ValueError:
-        return None  # the dispatcher responds with 400
+        return None  # the dispatcher returns 400 Bad Request
     return length if length > 0 else None

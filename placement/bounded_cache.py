@@ -1,4 +1,4 @@
-"""A cache for functions of request headers."""
+"""A cache for functions that parse request headers."""
 
 from collections.abc import Callable
 import functools
@@ -10,12 +10,12 @@ _ENTRIES = 256
 
 
 def cache_short_texts(longest: int) -> Callable[[Function], Function]:
-    """Return a decorator that caches the results of a function of a text.
+    """Return a decorator that caches the results of a function whose first argument is a text.
 
-    Clients send a few short headers repeatedly. Long texts are not cached, so that the memory
-    that a client can make a worker allocate stays bounded.
+    Clients usually send a few short headers repeatedly. Results for longer texts are not cached,
+    so that a client cannot fill the memory of a worker.
 
-    :param longest: length in characters of the longest first argument whose result is cached
+    :param longest: the maximum length of the text, in characters, for which results are cached
     """
 
     def decorator(function: Function) -> Function:
@@ -25,7 +25,7 @@ def cache_short_texts(longest: int) -> Callable[[Function], Function]:
         def choose(text: str, *args: Any) -> Any:
             return cached(text, *args) if len(text) <= longest else function(text, *args)
 
-        choose.cache_info = cached.cache_info  # type: ignore[attr-defined]  # as lru_cache has it
+        choose.cache_info = cached.cache_info  # type: ignore[attr-defined]  # lru_cache adds this attribute too
         return choose  # type: ignore[return-value]  # has the signature of the function
 
     return decorator

@@ -20,13 +20,13 @@ class RequestContext(context.RequestContext):
         self.config: cfg.ConfigOpts = config
 
     def can(self, action: str, target: Mapping[str, Any] | None = None, fatal: bool = True) -> bool:
-        """Return whether the policy allows the caller an action.
+        """Return whether the policy allows the caller to perform an action.
 
         :param action: name of a policy rule
-        :param target: attributes of the object of the action; by default the caller's own project
-            and user
+        :param target: attributes of the object on which the caller performs the action; by default,
+            the caller's own project and user
         :param fatal: raise an exception instead of returning False
-        :raises PolicyNotAuthorized: the policy does not allow it, and `fatal` is true
+        :raises PolicyNotAuthorized: the policy does not allow the action, and `fatal` is true
         """
         if target is None:
             target = {'project_id': self.project_id, 'user_id': self.user_id}

@@ -1,8 +1,9 @@
-"""The error codes: values of `code` in error documents, new in microversion 1.23.
+"""The error codes: the values of `code` in error documents since microversion 1.23.
 
-Codes distinguish errors with the same status. After `placement.concurrent_update` a client can
-read the object again and retry; after `placement.inventory.inuse` a retry does not help. Codes
-are part of the API and never change.
+Codes distinguish errors that have the same HTTP status. If the code is
+`placement.concurrent_update`, the client can read the object again and retry the request. If the
+code is `placement.inventory.inuse`, retrying does not help. Codes are part of the API and never
+change.
 """
 
 UNDEFINED_CODE = 'placement.undefined_code'

@@ -1,4 +1,4 @@
-"""Responds with 500 Internal Server Error to unexpected exceptions."""
+"""The middleware that returns 500 Internal Server Error for unexpected exceptions."""
 
 from collections.abc import Iterable
 import logging
@@ -11,7 +11,7 @@ LOG = logging.getLogger(__name__)
 
 
 class FaultWrapper:
-    """Logs an unexpected exception with its traceback and responds with an error document."""
+    """Logs an unexpected exception with its traceback and returns an error document."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
@@ -28,8 +28,8 @@ class FaultWrapper:
         try:
             return self.application(environ, start)
         except Exception:
-            # PEP 3333 requires exc_info only for a second call of start_response. uWSGI sends no
-            # body after any call that has it.
+            # PEP 3333 requires exc_info only in a second call of start_response. If any call passes
+            # exc_info, uWSGI does not send the body.
             exc_info = (sys.exc_info(),) if started else ()
             LOG.exception('Unexpected failure of a request')
             response = errors.unexpected(environ)

@@ -1,8 +1,8 @@
 """The grammar of query values: `resources`, `required`, `member_of` and `in_tree`.
 
-The functions are pure: text to plain data. Flags of the caller select the forms that the
-microversion allows. Whether a name exists is checked elsewhere. An invalid value raises
-`BadQueryValue`, whose sentence repeats the value.
+The functions convert text to plain data. They do not read the database, so they do not check
+whether a name exists. Arguments select the forms that the microversion of the request allows. An
+invalid value raises `BadQueryValue`, whose message contains the value.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +16,13 @@ NOT = '!'
 
 
 def parse_resources(value: str) -> dict[str, int]:
-    """Return the amount of each class in `CLASS:AMOUNT,...`.
+    """Return the amount of each resource class in a value of the form `CLASS:AMOUNT,...`.
 
-    If a class is repeated, the last amount applies. Class names are literal, without trimming.
-    Amounts have the integer syntax of `int`.
+    If a class is repeated, its last amount applies. Class names are not trimmed. An amount can have
+    any form that Python's `int` accepts.
 
-    :raises BadQueryValue: an item is not a class and a positive amount
+    :raises BadQueryValue: an item does not have the form CLASS:AMOUNT, or its amount is not a
+        positive integer
     """
     amounts = {}
     for item in value.split(','):
@@ -51,13 +52,13 @@ def parse_required(
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
     """Return the required and the forbidden traits of one value of `required`.
 
-    The value is a list of `NAME` and `!NAME`, or `in:NAME,NAME`.
+    The value is either a list whose items are `NAME` or `!NAME`, or `in:NAME,NAME`.
 
-    :param allow_forbidden: the microversion supports `!`
-    :param allow_any: the microversion supports `in:`
-    :returns: sets, of each of which one trait is required (a plain name is a set of one), and the
-        forbidden traits
-    :raises BadQueryValue: an item is empty, or the flags do not allow the form
+    :param allow_forbidden: whether the microversion supports `!`
+    :param allow_any: whether the microversion supports `in:`
+    :returns: any-of sets (at least one trait of each set is required; a plain name is a set with
+        one trait), and the forbidden traits
+    :raises BadQueryValue: a trait name is empty, or the microversion does not support the form
     """
     any_of = value.startswith(ANY_OF)
     if any_of and not allow_any:
@@ -85,10 +86,10 @@ def parse_required(
 def parse_repeated_required(
     values: Iterable[str], allow_forbidden: bool, allow_any: bool
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Return the required and the forbidden traits of all values of one `required`.
+    """Return the required and the forbidden traits of all values of one parameter `required`.
 
-    :returns: the distinct sets of `parse_required` for all values, in the order of their first
-        appearance, and the forbidden traits of all values
+    :returns: the distinct any-of sets of all values (see `parse_required`), in the order of their
+        first appearance, and the forbidden traits of all values
     :raises BadQueryValue: a value is invalid
     """
     required: dict[frozenset[str], None] = {}
@@ -103,15 +104,15 @@ def parse_repeated_required(
 def parse_member_of(
     values: Sequence[str], allow_forbidden: bool, allow_many: bool = True
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Return the required and the forbidden aggregates of all values of one `member_of`.
+    """Return the required and the forbidden aggregates of all values of one parameter `member_of`.
 
     A value has the form `UUID`, `in:UUID,UUID`, `!UUID` or `!in:UUID,UUID`.
 
-    :param allow_forbidden: the microversion supports `!`
-    :param allow_many: the microversion allows the parameter to be repeated
-    :returns: the distinct sets of aggregates, of each of which one is required, in the order of
-        their first appearance, and the forbidden aggregates
-    :raises BadQueryValue: an item is not a uuid, or the flags do not allow the form
+    :param allow_forbidden: whether the microversion supports `!`
+    :param allow_many: whether the microversion allows the parameter to be repeated
+    :returns: the distinct any-of sets (at least one aggregate of each set is required), in the
+        order of their first appearance, and the forbidden aggregates
+    :raises BadQueryValue: an item is not a UUID, or the microversion does not support the form
     """
     if len(values) > 1 and not allow_many:
         raise exception.BadQueryValue(
@@ -144,9 +145,9 @@ def _aggregates(value: str, text: str) -> frozenset[str]:
 
 
 def parse_in_tree(value: str) -> str:
-    """Return the uuid of a provider in a value of `in_tree`, without surrounding blanks.
+    """Return the provider UUID in a value of `in_tree`, without leading and trailing spaces.
 
-    :raises BadQueryValue: the value is not a uuid
+    :raises BadQueryValue: the value is not a UUID
     """
     uuid = value.strip()
     if not uuidutils.is_uuid_like(uuid):

@@ -1,4 +1,4 @@
-"""The map from paths and methods to handlers, and the dispatcher compiled from it."""
+"""The map from paths and methods to handlers, and the dispatcher that calls the handlers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -18,8 +18,8 @@ from placement.handlers import (
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import check_body_headers
 
-# Path -> method -> handler. `{name}` is one segment of at least one character. A response with
-# 405 Method Not Allowed lists the methods in this order.
+# Path -> HTTP method -> handler. `{name}` matches one segment that is not empty. The Allow header
+# of a 405 Method Not Allowed response lists the methods in the order of this map.
 ROUTE_DECLARATIONS: dict[str, dict[str, Application]] = {
     '': {
         'GET': root.home,
@@ -100,7 +100,7 @@ ROUTE_DECLARATIONS: dict[str, dict[str, Application]] = {
 
 
 class Route:
-    """The handlers of one path."""
+    """The handlers of one path, by HTTP method, and the names of the path parameters."""
 
     __slots__ = ('allow', 'methods', 'names')
 
@@ -111,7 +111,7 @@ class Route:
 
 
 class _Node:
-    """A segment of the declared paths: its possible successors and the route that it ends."""
+    """A path segment in a tree: the segments that may follow, and the route of the path so far."""
 
     __slots__ = ('fixed', 'parameter', 'route')
 
@@ -137,7 +137,7 @@ class Mapper:
             node.route = Route(methods, tuple(names))
 
     def match(self, path: str) -> tuple[Route, dict[str, str]] | None:
-        """Return the route of a path and the values of its parameters, None if there is none."""
+        """Return the route and the path parameters of a path, or None if no route matches."""
         node, values = self._root, []
         for segment in path.split('/'):
             successor = node.fixed.get(segment)
@@ -153,7 +153,7 @@ class Mapper:
 
 
 class PlacementHandler:
-    """Checks the headers of the body and calls the handler of the route."""
+    """Checks Content-Length and Content-Type, and calls the handler of the route."""
 
     def __init__(
         self, declarations: Mapping[str, Mapping[str, Application]] = ROUTE_DECLARATIONS
@@ -170,7 +170,7 @@ class PlacementHandler:
         return application(environ, start_response)
 
     def _dispatch(self, environ: Environ) -> Application:
-        """Return the handler of a request and add the path parameters to the environment."""
+        """Return the handler of a request, and store the path parameters in the environment."""
         check_body_headers(environ)
         match = self._mapper.match(_path(environ))
         if match is None:
@@ -185,10 +185,10 @@ class PlacementHandler:
 
 
 def _path(environ: Environ) -> str:
-    """Return the path below the mount point, as text.
+    """Return the path of a request, relative to the mount point.
 
-    Bytes that are not UTF-8, and NUL, are replaced with the replacement character, which every
-    database accepts and no name contains. The object of such a path does not exist.
+    Invalid UTF-8 and NUL characters are replaced with U+FFFD, the replacement character. Every
+    database accepts this character, and no valid name or UUID contains it, so no object matches.
     """
     path: str = environ.get('PATH_INFO', '')
     if not path.isascii():

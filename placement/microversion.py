@@ -1,7 +1,7 @@
 """Microversions: the list, one constant for each feature, and the version of a request.
 
 A client selects a version with the header ``OpenStack-API-Version: placement X.Y``. Code compares
-with the constants, never with numbers: ``version >= microversion.CONSUMER_GENERATION``.
+the version with the constants, for example ``version >= microversion.CONSUMER_GENERATION``.
 """
 
 from collections import defaultdict
@@ -65,7 +65,7 @@ VERSIONS = [
 
 
 class Version(NamedTuple):
-    """A microversion; compares as a pair of numbers."""
+    """A microversion. Comparisons use the two numbers, so 1.9 is before 1.10."""
 
     major: int
     minor: int
@@ -78,13 +78,19 @@ class Version(NamedTuple):
         min_version: tuple[int, int] | None = None,
         max_version: tuple[int, int] | None = None,
     ) -> bool:
-        """Return whether this version is in a window. Both ends are included, None is open."""
+        """Return whether this version is in a range.
+
+        Both bounds are inclusive; None means no bound.
+        """
         return (min_version is None or min_version <= self) and (
             max_version is None or self <= max_version
         )
 
     def before(self) -> 'Version':
-        """Return the previous version, the last one of a window that ends with this feature."""
+        """Return the previous version.
+
+        Use it as `max_version` of a handler that the feature of this version replaces.
+        """
         return Version(self.major, self.minor - 1)
 
 
@@ -218,21 +224,21 @@ def version_handler(
 
 
 class UnsupportedVersion(exception.PlacementException):
-    """A well-formed version that this service does not support."""
+    """The requested version has a valid form, but the service does not support it."""
 
 
 class MalformedVersion(exception.PlacementException):
-    """A version that is not a pair of numbers."""
+    """The requested version does not have the form X.Y."""
 
 
 @cache_short_texts(longest=64)
 def parse_header(header: str) -> Version:
     """Return the microversion that a value of the header selects.
 
-    A value may name several services; the last one for placement applies. A header that does not
-    name placement, or has no version, selects the oldest version.
+    A header value may list several services; if placement occurs more than once, its last entry
+    applies. If placement does not occur or has no version, the oldest version applies.
 
-    :raises MalformedVersion: the version is not a pair of numbers
+    :raises MalformedVersion: the version does not have the form X.Y
     :raises UnsupportedVersion: the service does not support the version
     """
     text = microversion_parse.get_version({HEADER: header}, service_type=SERVICE_TYPE)

@@ -8,7 +8,7 @@ from placement.http import Application, Environ, StartResponse, errors
 
 
 class MicroversionMiddleware:
-    """Adds the Version to the environment and its headers to the response."""
+    """Stores the microversion in the WSGI environment and adds version headers to the response."""
 
     def __init__(self, application: Application) -> None:
         self.application = application

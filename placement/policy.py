@@ -1,7 +1,7 @@
 """The policy enforcer of this process.
 
-The rules and their defaults are in `placement.policies`. Rules in the policy file of the operator
-replace them. oslo.policy reads the file again when it changes.
+`placement.policies` defines the rules and their defaults. The operator's policy file can override
+them. When this file changes, oslo.policy reads it again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,18 @@ def init(
     suppress_deprecation_warnings: bool = False,
     rules: Sequence[policy.RuleDefault] | None = None,
 ) -> None:
-    """Create the enforcer, unless there is one already; see `reset`.
+    """Create the enforcer if it does not exist.
 
-    :param conf: the parsed configuration with `[oslo_policy]`
-    :param suppress_deprecation_warnings: do not log that rules in the policy file replace a
-        deprecated rule
+    :param conf: the parsed configuration, with the options of `[oslo_policy]`
+    :param suppress_deprecation_warnings: do not log warnings about deprecated rules
     :param rules: the rules to enforce; by default all rules of the service
     """
     global _enforcer
     if _enforcer is not None:
         return
     enforcer = policy.Enforcer(conf)
-    # The default of every rule has changed, and oslo.policy would log a warning for each one, even
-    # if the operator has no policy file.
+    # The default of every rule has changed. Without this setting, oslo.policy would log a warning
+    # for each rule, even if the operator has no policy file.
     enforcer.suppress_default_change_warnings = True
     enforcer.suppress_deprecation_warnings = suppress_deprecation_warnings
     enforcer.register_defaults(policies.list_rules() if rules is None else rules)
@@ -55,7 +54,7 @@ def reset() -> None:
 def set_rules(rules: policy.Rules, overwrite: bool = True) -> None:
     """Enforce the given rules.
 
-    :param overwrite: remove the current rules; otherwise they remain in addition
+    :param overwrite: remove the current rules first; otherwise, add the given rules to them
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
     _enforcer.set_rules(rules, overwrite=overwrite)
@@ -64,22 +63,22 @@ def set_rules(rules: policy.Rules, overwrite: bool = True) -> None:
 def get_enforcer() -> policy.Enforcer:
     """Return the enforcer for the command line tools of oslo.policy.
 
-    The tools load this function by the entry point `oslo.policy.enforcer` and use the process-wide
-    configuration. It is parsed here for the project `placement`, unless the tool has parsed
-    configuration files that its command line names.
+    The tools load this function through the entry point `oslo.policy.enforcer` and use the
+    process-wide configuration. If the command line of the tool names configuration files, the tool
+    has already parsed them. Otherwise, this function parses the default files of Placement.
     """
     conf = cfg.CONF
-    if not _read_files(conf):
+    if not _has_parsed_files(conf):
         conf([], project='placement')
     init(conf)
     assert _enforcer is not None
     return _enforcer
 
 
-def _read_files(conf: cfg.ConfigOpts) -> bool:
+def _has_parsed_files(conf: cfg.ConfigOpts) -> bool:
     try:
         return bool(conf.config_file or conf.config_dir)
-    except cfg.NoSuchOptError:  # not parsed yet
+    except cfg.NoSuchOptError:  # nothing is parsed yet
         return False
 
 
@@ -89,18 +88,19 @@ def authorize(
     target: Mapping[str, Any],
     do_raise: bool = True,
 ) -> bool:
-    """Return whether the policy allows the caller an action.
+    """Return whether the policy allows the caller to perform an action.
 
     :param context: the identity, the roles and the scope of the caller
     :param action: the name of a rule
-    :param target: attributes of the object of the action; rules compare them with the caller
+    :param target: attributes of the object on which the caller performs the action; rules compare
+        them with attributes of the caller
     :param do_raise: raise PolicyNotAuthorized instead of returning False
     :raises PolicyNotAuthorized: the rule or the scope of the token does not allow the action
     :raises policy.PolicyNotRegistered: the rule does not exist
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
     try:
-        # With do_raise, oslo.policy also raises if the scope of the token is not allowed.
+        # If do_raise is true, oslo.policy raises InvalidScope for a token of the wrong scope.
         return bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)

@@ -1,4 +1,4 @@
-"""The request id, and the line of each request in the log."""
+"""The request ID and the request log."""
 
 from collections.abc import Iterable
 import logging
@@ -17,12 +17,13 @@ LOG = logging.getLogger(__name__)
 _HEADER = 'x-openstack-request-id'
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
 
-# All except the visible ASCII characters; a double quote would end the field.
+# The characters to percent-encode: all except visible ASCII, and the double quote, which would end
+# a field of the log line.
 _UNPRINTABLE = re.compile(r'[^!#-~]+')
 
 
 class RequestLog:
-    """Generates the request id, returns it in a header and logs the request.
+    """Generates a request ID, returns it in a response header, and logs the request.
 
     If the client accepts any media type, the middleware sets the Accept header to JSON.
     """
@@ -34,15 +35,15 @@ class RequestLog:
         """Serve a request."""
         request_id = context.generate_request_id()
         environ[ENVIRON_REQUEST_ID] = request_id
-        # The global id links the logs of several services. It never replaces the request id.
+        # The global ID links the logs of several services. It never replaces the request ID.
         sent = environ.get('HTTP_X_OPENSTACK_REQUEST_ID')
         global_id = sent if sent and _GLOBAL_ID.fullmatch(sent) else None
         if global_id:
             environ['openstack.global_request_id'] = global_id
         if environ.get('HTTP_ACCEPT', '*/*') in ('', '*/*'):
             environ['HTTP_ACCEPT'] = JSON
-        # oslo.log reads the ids from the context of the thread. Without this context, lines logged
-        # before authentication would have the ids of the thread's previous request.
+        # oslo.log reads the IDs from the thread-local context. Without a new context, lines that
+        # are logged before authentication would contain the IDs of the thread's previous request.
         context.RequestContext(request_id=request_id, global_request_id=global_id)
 
         if LOG.isEnabledFor(logging.DEBUG):
@@ -75,17 +76,17 @@ def _write_line(environ: Environ, status: str, headers: list[tuple[str, str]]) -
 
 
 def _uri(environ: Environ) -> str:
-    """Return the mount prefix, path and query of a request, percent-encoded."""
-    # PEP 3333: these texts are bytes decoded as latin-1.
+    """Return the percent-encoded mount prefix, path and query string of a request."""
+    # PEP 3333: the environment contains bytes decoded as latin-1.
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
     return quote(path, encoding='latin-1') + (f'?{_quoted(query)}' if query else '')
 
 
 def _quoted(text: str) -> str:
-    """Return a text of the client; characters that could end its field are percent-encoded.
+    """Percent-encode the characters of a client's text that could end a field of the log line.
 
-    Text that is already percent-encoded does not change.
+    Text that is already percent-encoded is not encoded again.
     """
     return _UNPRINTABLE.sub(_percent_encoded, text)
 

@@ -1,7 +1,6 @@
-"""The names of the HTTP edge that the architecture document lists.
+"""The HTTP functions that the architecture document lists, for code outside of this repository.
 
-`placement.http.request` and `placement.http.reply` define them. Code outside of this repository
-may import them from here; modules of this package import `placement.http`.
+The modules of this package import these functions from `placement.http` instead.
 """
 
 from placement.http.reply import pick_last_modified

@@ -1,7 +1,8 @@
 """Validation of documents and query strings against JSON schemas.
 
-A schema is plain data (`placement.schemas`). The first validation against a schema compiles a
-validator, which is cached: schemas are constants, and there are a few dozen of them.
+A schema is plain data (`placement.schemas`). The first validation against a schema creates a
+validator and caches it. The cache has no limit, because there are only a few dozen schemas and all
+of them are constants.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ _FORMATS = jsonschema.FormatChecker(formats=())
 
 @_FORMATS.checks('uuid')
 def _is_uuid(value: Any) -> bool:
-    """Return whether a text is a uuid in any form; `type` rejects values that are not texts."""
+    """Return whether a string is a UUID in any form. The keyword `type` rejects other values."""
     return not isinstance(value, str) or uuidutils.is_uuid_like(value)
 
 
@@ -25,14 +26,14 @@ def _is_uuid(value: Any) -> bool:
 # reusing the id for another object.
 _validators: dict[int, tuple[Schema, jsonschema.protocols.Validator]] = {}
 
-# In characters. The error does not repeat a large document.
+# The maximum length, in characters, of a violation and of its path in an error message.
 _LONGEST_PROBLEM = 1000
 
 
 def problem(schema: Schema, document: Any) -> str | None:
-    """Return the first violation in a document, in one line: the value and the violated rule.
+    """Return a one-line description of the first violation of the schema in a document.
 
-    :returns: None if the document is valid
+    :returns: the invalid value and the violated rule; None if the document is valid
     """
     validator = _validator(schema)
     try:
@@ -43,7 +44,7 @@ def problem(schema: Schema, document: Any) -> str | None:
 
 
 def has_nul(document: Any) -> bool:
-    """Return whether any text of a document, keys included, contains a NUL character."""
+    """Return whether any string in a document, including keys, contains a NUL character."""
     pending = [document]
     while pending:
         value = pending.pop()

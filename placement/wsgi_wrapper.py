@@ -1,4 +1,4 @@
-"""Makes WSGI applications of handlers; the only use of WebOb's wsgify."""
+"""The decorator that turns a handler into a WSGI application."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,14 +11,14 @@ from placement.http import Environ, StartResponse, errors
 
 
 class PlacementWsgify(webob.dec.wsgify):
-    """Makes a WSGI application of a function from a Request to a Response.
+    """Turns a function that takes a Request and returns a Response into a WSGI application.
 
-    An exception of `placement.exception`, or an HTTP error of WebOb, becomes an error document.
-    Any other exception propagates to `fault_wrap`.
+    If the function raises an exception of `placement.exception` or an HTTP error of WebOb, the
+    application returns an error document. Any other exception propagates to `fault_wrap`.
     """
 
     def __call__(self, req: Any, *args: Any, **kwargs: Any) -> Any:
-        """Serve a request if called with a WSGI environment, else do what wsgify does."""
+        """Serve a request if `req` is a WSGI environment. Otherwise, call WebOb's wsgify."""
         if not isinstance(req, dict):
             return super().__call__(req, *args, **kwargs)
         return self._serve(req, *args)

@@ -1,8 +1,8 @@
-"""The exceptions of the domain, one module for each kind.
+"""The exceptions of Placement, in one module for each kind of failure.
 
-An exception has the facts as attributes and makes one sentence of them. It has the error code of
-`placement.errors` that clients read, and nothing about HTTP: `placement.http.errors` maps its
-kind to a status.
+An exception stores its details as attributes and formats them into the message for the client. The
+attribute `code` is its error code (see `placement.errors`). Exceptions are independent of HTTP:
+`placement.http.errors` maps each kind of exception to a status.
 """
 
 from placement.exception.bad_input import (

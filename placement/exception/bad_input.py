@@ -48,7 +48,7 @@ class StandardTrait(BadInput):
 
 
 class UnknownParent(BadInput):
-    """The parent that the body names does not exist."""
+    """The parent provider named in the body does not exist."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
@@ -56,19 +56,19 @@ class UnknownParent(BadInput):
 
 
 class ParentLoop(BadInput):
-    """The parent that the body names is the provider itself or one of its descendants."""
+    """The parent provider named in the body is the provider itself or one of its descendants."""
 
     def __init__(self, uuid: str, parent_uuid: str) -> None:
         self.uuid = uuid
         self.parent_uuid = parent_uuid
         super().__init__(
             f'Resource provider {parent_uuid} cannot be the parent of {uuid}: '
-            'it is this provider itself or one of its descendants.'
+            'the parent must be neither the provider itself nor one of its descendants.'
         )
 
 
 class ReparentingNotAllowed(BadInput):
-    """The parent of a provider can be changed or removed only in later microversions."""
+    """Before microversion 1.37, the parent of a provider can be neither changed nor removed."""
 
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
@@ -79,15 +79,15 @@ class ReparentingNotAllowed(BadInput):
 
 
 class InvalidInventoryCapacity(BadInput):
-    """The capacity of an inventory is below the minimum of the microversion."""
+    """The capacity of an inventory is below the minimum that the microversion allows."""
 
     def __init__(self, resource_class: str, provider_uuid: str) -> None:
         self.resource_class = resource_class
         self.provider_uuid = provider_uuid
         super().__init__(
             f"Invalid inventory for '{resource_class}' on resource provider '{provider_uuid}': "
-            'the capacity that remains without the reserved amount is below the minimum of '
-            'this microversion.'
+            'the capacity, (total - reserved) * allocation_ratio, is below the minimum that this '
+            'microversion allows.'
         )
 
 
@@ -111,21 +111,21 @@ class ResourceProviderNameMissing(BadInput):
 
 
 class InvalidConsumerUuid(BadInput):
-    """The consumer in the path is not a uuid."""
+    """The consumer UUID in the path is not a valid UUID."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"Malformed consumer_uuid: '{text}' is not a 'uuid'.")
 
 
 class InvalidName(BadInput):
-    """The name in the path is not valid for a custom trait or resource class."""
+    """The name in the path is not a valid name for a custom trait or resource class."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f'Invalid name: {reason}')
 
 
 class AmbiguousKeys(BadInput):
-    """The request has several names that the database compares as equal."""
+    """The request contains different names that the database treats as equal."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -142,14 +142,14 @@ class RequestTooLarge(BadInput):
 
 
 class UnstorableValue(BadInput):
-    """No column can store a value, because of its length, range or character set."""
+    """A value in the request does not fit its column in length, range or character set."""
 
     def __init__(self) -> None:
-        super().__init__('The request has a value that the database cannot store.')
+        super().__init__('The request contains a value that the database cannot store.')
 
 
 class BadQuery(BadInput):
-    """Parameters of the query string exclude each other, or one is missing."""
+    """The query string lacks a parameter, or contains parameters that are not allowed together."""
 
     def __init__(self, sentence: str, code: str = errors.UNDEFINED_CODE) -> None:
         self.code = code
@@ -157,7 +157,7 @@ class BadQuery(BadInput):
 
 
 class BadQueryValue(BadQuery):
-    """A parameter of the query string has an invalid value."""
+    """A query parameter has an invalid value."""
 
     def __init__(
         self, parameter: str, value: str, reason: str, code: str = errors.UNDEFINED_CODE

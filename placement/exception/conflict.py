@@ -9,13 +9,13 @@ from placement.exception.kinds import Conflict
 
 
 class ConcurrentUpdate(Conflict):
-    """Another client changed the object first. The client can read it again and retry."""
+    """Another client changed the object first. The client can read the object again and retry."""
 
     code = errors.CONCURRENT_UPDATE
 
 
 class ResourceProviderGenerationConflict(ConcurrentUpdate):
-    """The generation of a provider in the request does not match the stored one."""
+    """The provider generation in the request does not match the stored generation."""
 
     def __init__(self, uuid: str, given: int, current: int) -> None:
         self.uuid = uuid
@@ -28,9 +28,9 @@ class ResourceProviderGenerationConflict(ConcurrentUpdate):
 
 
 class ConsumerGenerationConflict(ConcurrentUpdate):
-    """The generation of a consumer in the request does not match the stored one.
+    """The consumer generation in the request does not match the stored generation.
 
-    The generation of a consumer that does not exist is null.
+    For a consumer that does not exist, the request must contain the generation null.
     """
 
     def __init__(self, uuid: str, given: int | None, current: int | None) -> None:
@@ -44,7 +44,10 @@ class ConsumerGenerationConflict(ConcurrentUpdate):
 
 
 class ConcurrentChange(ConcurrentUpdate):
-    """A concurrent transaction changed a row between read and write: repeat the transaction."""
+    """A concurrent transaction changed a row after this transaction read it.
+
+    Placement retries the transaction. The client receives this error only if the retries fail too.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -55,17 +58,18 @@ class ConcurrentChange(ConcurrentUpdate):
 
 
 class RepeatedKeyViolation(Conflict):
-    """A key of the database rejects a row, and no look-up returns the conflicting row."""
+    """A write repeatedly violates a unique or foreign key, but no query finds a conflicting row."""
 
     def __init__(self) -> None:
         super().__init__(
-            'A unique or foreign key of the database rejects the change, and Placement finds no '
-            'conflicting row. Retrying does not help. The service log names the key.'
+            'The change repeatedly violates a unique or foreign key constraint, but Placement '
+            'cannot find the conflicting row. Retrying does not help. The service log contains the '
+            'name of the constraint.'
         )
 
 
 class ResourceProviderExists(Conflict):
-    """Another provider has the name or the uuid."""
+    """Another provider already has this name or UUID."""
 
     code = errors.DUPLICATE_NAME
 
@@ -87,7 +91,7 @@ class InventoryExists(ConcurrentUpdate):
 
 
 class TraitExists(Conflict):
-    """The database compares the name as equal to that of another trait."""
+    """Another trait has a name that the database treats as equal to the requested name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -95,7 +99,7 @@ class TraitExists(Conflict):
 
 
 class ResourceClassExists(Conflict):
-    """The name, or one that the database compares as equal, is that of another class."""
+    """Another resource class has this name, or a name that the database treats as equal."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -123,12 +127,12 @@ class CannotDeleteParentProvider(Conflict):
     def __init__(self, uuid: str) -> None:
         self.uuid = uuid
         super().__init__(
-            f'Unable to delete resource provider {uuid}: it has child providers, delete them first.'
+            f'Unable to delete resource provider {uuid}: delete its child providers first.'
         )
 
 
 class InventoryInUse(Conflict):
-    """Inventories cannot be deleted, because allocations refer to them."""
+    """The inventories cannot be deleted, because allocations against them exist."""
 
     code = errors.INVENTORY_INUSE
 
@@ -169,7 +173,8 @@ class TraitInUse(Conflict):
 class InvalidAllocation(Conflict):
     """An inventory does not allow the requested amount.
 
-    :param reason: the end of the sentence whose subject is the inventory
+    :param reason: completes the message "Inventory for … on resource provider …", for example
+        "does not exist."
     """
 
     def __init__(self, resource_class: str, provider_uuid: str, reason: str) -> None:

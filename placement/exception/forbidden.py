@@ -4,7 +4,7 @@ from placement.exception.kinds import Forbidden
 
 
 class PolicyNotAuthorized(Forbidden):
-    """The policy does not allow the caller an action."""
+    """The policy does not allow the caller to perform the action."""
 
     def __init__(self, action: str) -> None:
         self.action = action

@@ -1,16 +1,16 @@
-"""The kinds of failures. `placement.http.errors` maps a kind to a status."""
+"""The kinds of failures. `placement.http.errors` maps each kind to an HTTP status."""
 
 from placement import errors
 
 
 class PlacementException(Exception):
-    """The base of all exceptions; `str()` is a sentence for the client."""
+    """The base class of all exceptions. `str()` returns the message for the client."""
 
     code = errors.UNDEFINED_CODE
 
 
 class NotFound(PlacementException):
-    """The object in the path of the request does not exist."""
+    """The path of the request, or the object that it identifies, does not exist."""
 
 
 class BadInput(PlacementException):
@@ -26,4 +26,4 @@ class Forbidden(PlacementException):
 
 
 class ServiceUnavailable(PlacementException):
-    """The database is unavailable for the moment. The same request can succeed later."""
+    """The database is temporarily unavailable. The client can retry the request later."""

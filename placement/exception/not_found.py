@@ -1,17 +1,17 @@
-"""The path of the request, or its method, does not exist."""
+"""The path or the object does not exist, or the path does not support the method."""
 
 from placement.exception.kinds import NotFound, PlacementException
 
 
 class RouteNotFound(NotFound):
-    """No route of the request's microversion has the path."""
+    """In the microversion of the request, no route matches the path."""
 
     def __init__(self) -> None:
         super().__init__('The resource could not be found.')
 
 
 class MethodNotAllowed(PlacementException):
-    """The route does not have the method in the request's microversion."""
+    """In the microversion of the request, the path does not support the method."""
 
     def __init__(self, method: str, allowed: str = '') -> None:
         self.method = method

@@ -1,1 +1,4 @@
-"""HTTP handlers, one module for each entity: authorize, parse, call one function, reply."""
+"""HTTP handlers, in one module for each entity.
+
+A handler checks the policy, parses the request, calls one function and builds the response.
+"""

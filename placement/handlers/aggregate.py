@@ -17,7 +17,7 @@ from placement.schemas import aggregate as schemas
 @request.check_accept(request.JSON)
 @microversion.version_handler(microversion.AGGREGATES)
 def get_aggregates(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/aggregates: the aggregates of a provider."""
+    """GET /resource_providers/{uuid}/aggregates: list the aggregates of a provider."""
     request.context(req).can(policies.LIST)
     generation, uuids = aggregate.list_by_provider(request.path_item(req, 'uuid'))
     return reply.json_reply(req, _document(req, uuids, generation))

@@ -22,7 +22,10 @@ _UNKNOWN_TYPE = 'unknown'
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def list_for_consumer(req: webob.Request) -> webob.Response:
-    """GET /allocations/{consumer_uuid}; a consumer that does not exist has no allocations."""
+    """GET /allocations/{consumer_uuid}: list the allocations of a consumer.
+
+    If the consumer does not exist, the list is empty.
+    """
     request.context(req).can(policies.LIST)
     found = allocation.list_by_consumer(request.path_item(req, 'consumer_uuid'))
     if found is None:
@@ -34,7 +37,7 @@ def list_for_consumer(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def list_for_resource_provider(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/allocations."""
+    """GET /resource_providers/{uuid}/allocations: list the allocations against a provider."""
     request.context(req).can(policies.PROVIDER_LIST)
     generation, consumers, last_modified = allocation.list_by_provider(
         request.path_item(req, 'uuid')
@@ -73,7 +76,7 @@ def set_allocations_for_consumer(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.POST_ALLOCATIONS)
 @request.require_content(request.JSON)
 def set_allocations(req: webob.Request) -> webob.Response:
-    """POST /allocations: replace all allocations of several consumers, or of none."""
+    """POST /allocations: replace all allocations of one or more consumers."""
     context, version = request.context(req), request.version(req)
     context.can(policies.MANAGE)
     data = request.extract_json(req, schemas.POST.pick(version))
@@ -95,7 +98,7 @@ def delete_allocations(req: webob.Request) -> webob.Response:
 def claim_maker(
     context: RequestContext, version: Version
 ) -> Callable[[str, Mapping[str, Any]], Claim]:
-    """Return a function that makes a `Claim` of a consumer UUID and a valid body."""
+    """Return a function that creates a `Claim` from a consumer UUID and a validated body."""
     checks_generation = version >= microversion.CONSUMER_GENERATION
     by_provider = version >= microversion.ALLOCATIONS_BY_PROVIDER
     options = context.config.placement
@@ -105,7 +108,7 @@ def claim_maker(
         requested = data['allocations']
         return Claim(
             consumer_uuid=consumer_uuid,
-            # Bodies before 1.8 have neither project nor user.
+            # Before microversion 1.8, bodies contain neither a project nor a user.
             project_id=data.get('project_id', options.incomplete_consumer_project_id),
             user_id=data.get('user_id', options.incomplete_consumer_user_id),
             consumer_type=data.get('consumer_type'),
@@ -118,16 +121,16 @@ def claim_maker(
 
 
 def _keyed_by_provider(requested: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the form that bodies have since 1.12, made from the list of earlier bodies.
+    """Convert the list of older bodies to the object that bodies contain since microversion 1.12.
 
-    If the list names a provider more than once, Placement uses the last item.
+    If the list contains a provider more than once, Placement uses the last item for this provider.
     """
     return {one['resource_provider']['uuid']: one for one in requested}
 
 
 def _amounts(requested: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return amounts by class, by provider UUID."""
-    # JSON has one type of number, and JSON schema accepts 2.0 as an integer.
+    """Return the requested amounts: provider UUID -> resource class name -> amount."""
+    # JSON does not distinguish integers from floats, and JSON Schema accepts 2.0 as an integer.
     return {
         uuid: {name: int(amount) for name, amount in one['resources'].items()}
         for uuid, one in requested.items()

@@ -14,7 +14,7 @@ from placement.policies import allocation_candidate as policies
 @microversion.version_handler(microversion.ALLOCATION_CANDIDATES)
 @request.check_accept(request.JSON)
 def list_allocation_candidates(req: webob.Request) -> webob.Response:
-    """GET /allocation_candidates."""
+    """GET /allocation_candidates: list the allocation candidates for a query."""
     context, version = request.context(req), request.version(req)
     context.can(policies.LIST)
     query = candidates_request.parse(request.query_items(req.environ), version)

@@ -22,7 +22,7 @@ _DEFAULTS = asdict(Inventory(total=0))
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def get_inventories(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/inventories."""
+    """GET /resource_providers/{uuid}/inventories: list the inventories of a provider."""
     request.context(req).can(policies.LIST)
     generation, inventories = inventory.list_by_provider(request.path_item(req, 'uuid'))
     document = {
@@ -35,7 +35,7 @@ def get_inventories(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.require_content(request.JSON)
 def create_inventory(req: webob.Request) -> webob.Response:
-    """POST /resource_providers/{uuid}/inventories: add inventory of one class."""
+    """POST /resource_providers/{uuid}/inventories: create the inventory of one resource class."""
     request.context(req).can(policies.CREATE)
     uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
@@ -52,7 +52,7 @@ def create_inventory(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.require_content(request.JSON)
 def set_inventories(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}/inventories: replace all inventories."""
+    """PUT /resource_providers/{uuid}/inventories: replace all inventories of a provider."""
     request.context(req).can(policies.UPDATE)
     uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
@@ -68,7 +68,7 @@ def set_inventories(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.DELETE_INVENTORIES, path_is_older=True)
 def delete_inventories(req: webob.Request) -> webob.Response:
-    """DELETE /resource_providers/{uuid}/inventories."""
+    """DELETE /resource_providers/{uuid}/inventories: delete all inventories of a provider."""
     request.context(req).can(policies.DELETE)
     inventory.delete_all(request.path_item(req, 'uuid'))
     return reply.empty_reply(req)
@@ -77,7 +77,7 @@ def delete_inventories(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def get_inventory(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/inventories/{resource_class}."""
+    """GET /resource_providers/{uuid}/inventories/{resource_class}: show one inventory."""
     request.context(req).can(policies.SHOW)
     generation, listed = inventory.get(
         request.path_item(req, 'uuid'), request.path_item(req, 'resource_class')
@@ -89,7 +89,7 @@ def get_inventory(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.require_content(request.JSON)
 def update_inventory(req: webob.Request) -> webob.Response:
-    """PUT /resource_providers/{uuid}/inventories/{resource_class}."""
+    """PUT /resource_providers/{uuid}/inventories/{resource_class}: replace one inventory."""
     request.context(req).can(policies.UPDATE)
     uuid = request.path_item(req, 'uuid')
     data = body.about_provider(req, uuid, schemas.PUT_INVENTORY)
@@ -105,29 +105,32 @@ def update_inventory(req: webob.Request) -> webob.Response:
 
 @wsgi_wrapper.PlacementWsgify
 def delete_inventory(req: webob.Request) -> webob.Response:
-    """DELETE /resource_providers/{uuid}/inventories/{resource_class}."""
+    """DELETE /resource_providers/{uuid}/inventories/{resource_class}: delete one inventory."""
     request.context(req).can(policies.DELETE)
     inventory.delete(request.path_item(req, 'uuid'), request.path_item(req, 'resource_class'))
     return reply.empty_reply(req)
 
 
 def parse_inventory(data: Mapping[str, Any]) -> Inventory:
-    """Return the inventory in a valid body; fields that are missing get their default."""
+    """Return the inventory from a validated body, with default values for missing fields."""
     values = {key: data[key] for key in _DEFAULTS if key in data}
     ratio = float(values.pop('allocation_ratio', _DEFAULTS['allocation_ratio']))
-    # JSON has one type of number, and JSON schema accepts 2.0 as an integer.
+    # JSON does not distinguish integers from floats, and JSON Schema accepts 2.0 as an integer.
     amounts = {key: int(value) for key, value in values.items()}
     return Inventory(**amounts, allocation_ratio=ratio)
 
 
 def parse_replacement(data: Mapping[str, Any]) -> tuple[int, dict[str, Inventory]]:
-    """Return the provider generation, and the inventories by class name, in a valid body."""
+    """Return the provider generation and the inventories by class name from a validated body."""
     inventories = {name: parse_inventory(one) for name, one in data['inventories'].items()}
     return int(data[_GENERATION]), inventories
 
 
 def _echo(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an inventory with the numbers of the request; missing fields get their default."""
+    """Return the inventory for the response, with default values for missing fields.
+
+    Numbers are in the same form as in the request: for example, 2.0 is not converted to 2.
+    """
     return {key: data.get(key, default) for key, default in _DEFAULTS.items()}
 
 

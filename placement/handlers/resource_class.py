@@ -15,7 +15,7 @@ from placement.schemas import resource_class as schemas
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 @request.check_accept(request.JSON)
 def list_resource_classes(req: webob.Request) -> webob.Response:
-    """GET /resource_classes: all resource classes."""
+    """GET /resource_classes: list all resource classes."""
     request.context(req).can(policies.LIST)
     classes = resource_class.list_all()
     prefix = request.mount_prefix(req)
@@ -38,7 +38,7 @@ def create_resource_class(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.RESOURCE_CLASSES)
 @request.check_accept(request.JSON)
 def get_resource_class(req: webob.Request) -> webob.Response:
-    """GET /resource_classes/{name}: one resource class."""
+    """GET /resource_classes/{name}: show one resource class."""
     request.context(req).can(policies.SHOW)
     existing = resource_class.get(request.path_item(req, 'name'))
     document = _document(existing.name, request.mount_prefix(req))
@@ -51,7 +51,7 @@ def get_resource_class(req: webob.Request) -> webob.Response:
 )
 @request.require_content(request.JSON)
 def update_resource_class(req: webob.Request) -> webob.Response:
-    """PUT /resource_classes/{name} before 1.7: rename a custom class."""
+    """PUT /resource_classes/{name} before microversion 1.7: rename a custom class."""
     request.context(req).can(policies.UPDATE)
     name = request.extract_json(req, schemas.BODY)['name']
     resource_class.rename(request.path_item(req, 'name'), name)
@@ -61,7 +61,7 @@ def update_resource_class(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify  # type: ignore[no-redef]  # `version_handler` keeps both functions
 @microversion.version_handler(microversion.RESOURCE_CLASS_PUT_CREATES)
 def update_resource_class(req: webob.Request) -> webob.Response:  # noqa: F811  # as above
-    """PUT /resource_classes/{name} since 1.7: create a custom class unless it exists."""
+    """PUT /resource_classes/{name} since microversion 1.7: ensure that a custom class exists."""
     request.context(req).can(policies.UPDATE)
     name = request.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)

@@ -21,7 +21,7 @@ from placement.objects.provider_search import ListedProvider
 from placement.policies import resource_provider as policies
 from placement.schemas import resource_provider as schemas
 
-# The links of a provider, with the microversion that added each.
+# The links of a provider, and the microversion that added each link.
 _LINKS = (
     ('inventories', microversion.MIN_VERSION),
     ('usages', microversion.MIN_VERSION),
@@ -34,7 +34,7 @@ _LINKS = (
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def list_resource_providers(req: webob.Request) -> webob.Response:
-    """GET /resource_providers: the providers that match all filters of the query."""
+    """GET /resource_providers: list the providers that match all filters of the query."""
     version = request.version(req)
     request.context(req).can(policies.LIST)
     providers, last_modified = provider_search.list_matching(_filters(req, version))
@@ -63,7 +63,7 @@ def create_resource_provider(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def get_resource_provider(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}: one provider."""
+    """GET /resource_providers/{uuid}: show one provider."""
     request.context(req).can(policies.SHOW)
     provider = resource_provider.get(request.path_item(req, 'uuid'))
     document = _renderer(request.version(req), request.mount_prefix(req))(provider)
@@ -100,7 +100,7 @@ def delete_resource_provider(req: webob.Request) -> webob.Response:
 
 
 def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
-    """Return the filters of the query.
+    """Return the filters in the query string.
 
     :raises exception.BadInput: a parameter is unknown or invalid
     """
@@ -128,9 +128,9 @@ def _filters(req: webob.Request, version: Version) -> provider_search.Filters:
 def _traits(
     items: list[tuple[str, str]], version: Version
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    """Return the required and the forbidden traits.
+    """Return the required and the forbidden traits in the query string.
 
-    Before microversion 1.39, only the last value of a repeated `required` is used.
+    Before microversion 1.39, if `required` is repeated, Placement uses only its last value.
     """
     values = [value for key, value in items if key == 'required']
     if version < microversion.ANY_TRAITS:
@@ -154,7 +154,7 @@ def _path(uuid: str) -> str:
 def _renderer(
     version: Version, prefix: str
 ) -> Callable[[Provider | ListedProvider], dict[str, Any]]:
-    """Return a function that renders a provider in the form of a microversion.
+    """Return a function that renders a provider as the document of a microversion.
 
     :param prefix: the path at which the API is mounted
     """
@@ -181,16 +181,20 @@ def _renderer(
     return render
 
 
-# Placeholders in the template for the fields of a `ListedProvider`, in their order, and for the
-# mount prefix. They are characters of the private use area.
+# The placeholders of a template: one for each field of a `ListedProvider`, in the order of the
+# fields, and one for the mount prefix. They are characters of the Unicode private use area.
 _UUID, _NAME, _GENERATION, _PARENT, _ROOT, _PREFIX = (chr(0xE000 + n) for n in range(6))
 _PLACEHOLDERS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
 
 
 @functools.cache
 def _template(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[str, ...]]]:
-    """Return a rendered provider with `%s` for each value, and a function that orders values."""
-    sample = ListedProvider(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]  # text for the generation
+    """Return a format string for the JSON of a provider, and a function that orders its arguments.
+
+    The function converts the fields of a `ListedProvider` to the values for each `%s` of the format
+    string. A field can be used more than once.
+    """
+    sample = ListedProvider(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]  # a placeholder as the generation
     text = orjson.dumps(_renderer(version, _PREFIX)(sample)).decode()
     found = [quoted or unquoted for quoted, unquoted in _PLACEHOLDERS.findall(text)]
     in_order = operator.itemgetter(*(ord(placeholder) - ord(_UUID) for placeholder in found))
@@ -198,12 +202,13 @@ def _template(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[st
 
 
 def _list_renderer(version: Version, prefix: str) -> Callable[[ListedProvider], orjson.Fragment]:
-    """Return a function with the result of `_renderer` that is faster, for long lists.
+    """Return a function that renders the same document as `_renderer`, but faster.
 
-    It fills the values of each provider into a template.
+    PERF: lists can be long. The function inserts the values of each provider into a template.
     """
     template, in_order = _template(version)
-    # Clients can choose the prefix (X-Forwarded-Prefix), so the cached template has a placeholder.
+    # Clients can set the prefix in X-Forwarded-Prefix. The cached template contains a placeholder
+    # instead of the prefix, so that clients cannot fill the cache.
     template = template.replace(_PREFIX, orjson.dumps(prefix).decode()[1:-1].replace('%', '%%'))
 
     def render(provider: ListedProvider) -> orjson.Fragment:

@@ -11,7 +11,7 @@ _DOCUMENT = {
             'id': f'v{microversion.MIN_VERSION}',
             'max_version': str(microversion.MAX_VERSION),
             'min_version': str(microversion.MIN_VERSION),
-            # The API has only this major version.
+            # Placement has only one major API version.
             'status': 'CURRENT',
             'links': [{'rel': 'self', 'href': ''}],
         }
@@ -21,5 +21,5 @@ _DOCUMENT = {
 
 @wsgi_wrapper.PlacementWsgify
 def home(req: webob.Request) -> webob.Response:
-    """GET /: the supported microversions."""
+    """GET /: show the supported microversions."""
     return reply.json_reply(req, _DOCUMENT)

@@ -17,7 +17,7 @@ from placement.schemas import trait as schemas
 @microversion.version_handler(microversion.TRAITS)
 @request.check_accept(request.JSON)
 def list_traits(req: webob.Request) -> webob.Response:
-    """GET /traits: the names of all traits, or of the traits that match the filters."""
+    """GET /traits: list the names of all traits, or of the traits that match the filters."""
     request.context(req).can(policies.LIST)
     query = request.validate_query(request.query_items(req.environ), schemas.QUERY)
     traits = trait.list_matching(**_filters(query))
@@ -27,7 +27,7 @@ def list_traits(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def get_trait(req: webob.Request) -> webob.Response:
-    """GET /traits/{name}: 204 No Content if the trait exists."""
+    """GET /traits/{name}: return 204 No Content if the trait exists."""
     request.context(req).can(policies.SHOW)
     existing = trait.get(request.path_item(req, 'name'))
     return reply.empty_reply(req, last_modified=reply.newest([existing]))
@@ -36,7 +36,7 @@ def get_trait(req: webob.Request) -> webob.Response:
 @wsgi_wrapper.PlacementWsgify
 @microversion.version_handler(microversion.TRAITS)
 def put_trait(req: webob.Request) -> webob.Response:
-    """PUT /traits/{name}: create a custom trait unless it exists."""
+    """PUT /traits/{name}: ensure that a custom trait exists."""
     request.context(req).can(policies.UPDATE)
     name = request.path_item(req, 'name')
     problem = validation.problem(schemas.NAME, name)
@@ -64,7 +64,7 @@ def delete_trait(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.TRAITS)
 @request.check_accept(request.JSON)
 def list_traits_for_resource_provider(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/traits: the traits of a provider."""
+    """GET /resource_providers/{uuid}/traits: list the traits of a provider."""
     request.context(req).can(policies.PROVIDER_LIST)
     generation, traits = trait.list_by_provider(request.path_item(req, 'uuid'))
     return _provider_reply(req, generation, traits)
@@ -95,7 +95,7 @@ def delete_traits_for_resource_provider(req: webob.Request) -> webob.Response:
 
 
 def _filters(query: dict[str, str]) -> dict[str, Any]:
-    """Return the arguments of `trait.list_matching`. Unknown operators of `name` are ignored."""
+    """Return the arguments for `trait.list_matching`. An unknown operator in `name` is ignored."""
     filters: dict[str, Any] = {}
     operator, _, operand = query.get('name', '').partition(':')
     if operator == 'in':

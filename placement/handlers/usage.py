@@ -1,4 +1,4 @@
-"""Handlers of usages of a resource provider, and of a project."""
+"""Handlers of the usages of a resource provider and of the usages of a project."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from placement.schemas import usage as schemas
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
 def list_usages(req: webob.Request) -> webob.Response:
-    """GET /resource_providers/{uuid}/usages: the usage of each class with inventory."""
+    """GET /resource_providers/{uuid}/usages: show the usage of each inventory."""
     request.context(req).can(policies.PROVIDER_USAGES)
     generation, usages = usage.by_provider(request.path_item(req, 'uuid'))
     document = {'resource_provider_generation': generation, 'usages': usages}
@@ -26,10 +26,11 @@ def list_usages(req: webob.Request) -> webob.Response:
 @microversion.version_handler(microversion.USAGES)
 @request.check_accept(request.JSON)
 def get_total_usages(req: webob.Request) -> webob.Response:
-    """GET /usages: the usages of a project, or of a user in it."""
+    """GET /usages: show the usages of a project, or of one user in a project."""
     version = request.version(req)
     items = request.query_items(req.environ)
-    # A policy rule can depend on the project. Policy is checked before the query is validated.
+    # The policy rule can depend on the project, but the policy is checked before the query is
+    # validated. Therefore the project is read from the unvalidated query.
     target = {key: value for key, value in items if key == 'project_id'}
     request.context(req).can(policies.TOTAL_USAGES, target)
     query = request.validate_query(items, schemas.QUERY.pick(version))

@@ -1,12 +1,13 @@
-"""HTTP: reading a request (`request`), writing a response (`reply`), and all errors (`errors`).
+"""The HTTP layer: read requests (`request`), write responses (`reply`), report errors (`errors`).
 
-There is neither SQL nor domain logic here. Each module imports only those named before it.
+The package contains neither SQL nor domain logic. Within the package, `reply` imports only
+`request`, and `errors` imports both of them.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# The types of PEP 3333.
+# The types that PEP 3333 (WSGI) defines.
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]

@@ -1,8 +1,8 @@
-"""From a failure to a response: status, error code and error document.
+"""Turn a failure into a response with a status, an error code and an error document.
 
-Every status above 399 is decided here. The rest of the edge raises exceptions, or calls
-`response` with one where raising is not possible, as in middleware. The error codes are in
-`placement.errors`, the sentences in the exceptions.
+Only this module chooses the statuses of error responses. Handlers raise exceptions. Middleware
+cannot raise them, so it passes an exception to `response`. `placement.errors` defines the error
+codes, and each exception contains its message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,8 @@ from placement.http.request import (
     acceptable,
 )
 
-# Exception -> status. The entry of the nearest base class applies.
+# The HTTP status of each exception class. A class without an entry has the status of its nearest
+# base class with an entry.
 STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
     exception.BadInput: HTTPStatus.BAD_REQUEST,
     microversion.MalformedVersion: HTTPStatus.BAD_REQUEST,
@@ -43,14 +44,14 @@ STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
 
 Headers = Iterable[tuple[str, str]]
 
-# Seconds after which a client may retry.
+# The number of seconds after which a client may retry the request.
 _RETRY_AFTER = ('Retry-After', '1')
 
-_UNAUTHORIZED = 'This request needs a valid token in the header X-Auth-Token.'
+_UNAUTHORIZED = 'This request requires a valid token in the X-Auth-Token header.'
 
 
 def status_of(exc: exception.PlacementException) -> HTTPStatus | None:
-    """Return the status of an exception, None if only a defect of the service can raise it."""
+    """Return the HTTP status of an exception, or None if its class has no status."""
     return next((STATUSES[kind] for kind in type(exc).__mro__ if kind in STATUSES), None)
 
 
@@ -60,7 +61,7 @@ def status_of(exc: exception.PlacementException) -> HTTPStatus | None:
 def response(environ: Environ, exc: exception.PlacementException) -> webob.Response:
     """Return the response to a request that failed with an exception.
 
-    :raises PlacementException: the exception itself, if it has no status
+    :raises PlacementException: `exc` itself, if its class has no status
     """
     status = status_of(exc)
     if status is None:
@@ -69,7 +70,7 @@ def response(environ: Environ, exc: exception.PlacementException) -> webob.Respo
 
 
 def _headers(exc: exception.PlacementException) -> Headers:
-    """Return the headers of an error besides its media type."""
+    """Return the headers of an error response, except Content-Type."""
     if isinstance(exc, exception.ServiceUnavailable):
         return (_RETRY_AFTER,)
     if isinstance(exc, exception.MethodNotAllowed) and exc.allowed:
@@ -78,7 +79,7 @@ def _headers(exc: exception.PlacementException) -> Headers:
 
 
 def _members(exc: exception.PlacementException) -> Mapping[str, str]:
-    """Return the members that only this error has in the document."""
+    """Return the members that the error document has only for this class of exception."""
     if isinstance(exc, microversion.UnsupportedVersion):
         return {
             'max_version': str(microversion.MAX_VERSION),
@@ -88,7 +89,7 @@ def _members(exc: exception.PlacementException) -> Mapping[str, str]:
 
 
 def webob_response(environ: Environ, exc: webob.exc.HTTPException) -> webob.Response:
-    """Return the response to a request for which a handler raised an exception of WebOb."""
+    """Return the response to a request whose handler raised an HTTP exception of WebOb."""
     described = ('content-type', 'content-length')
     headers = [pair for pair in exc.headerlist if pair[0].lower() not in described]
     return error_response(environ, exc.status_int, exc.detail or exc.explanation, headers=headers)
@@ -97,20 +98,21 @@ def webob_response(environ: Environ, exc: webob.exc.HTTPException) -> webob.Resp
 def unexpected(environ: Environ) -> webob.Response:
     """Return the response to a request that failed with an unexpected exception.
 
-    The client receives the id of the request and nothing about the cause, because texts of SQL
-    and their parameters are confidential.
+    The response contains the request ID but not the cause, because SQL statements and their
+    parameters are confidential.
     """
     return error_response(
         environ,
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        f'The request failed unexpectedly. Its id is {environ.get(ENVIRON_REQUEST_ID, "-")}.',
+        f'The request failed unexpectedly. Request ID: {environ.get(ENVIRON_REQUEST_ID, "-")}.',
     )
 
 
 def unauthorized(environ: Environ) -> webob.Response:
     """Return the response to a request that is not authenticated.
 
-    Its document does not have the form of other errors, because clients expect this one.
+    The document differs from other error documents: for this status, clients expect an object
+    with the members `message`, `code` and `title`.
     """
     status = HTTPStatus.UNAUTHORIZED
     document = {
@@ -132,11 +134,11 @@ def error_response(
     headers: Headers = (),
     more: Mapping[str, Any] | None = None,
 ) -> webob.Response:
-    """Return the response of a failed request, in the media type that its Accept header prefers.
+    """Return an error response in the media type that the Accept header of the request prefers.
 
-    :param detail: what failed, in a sentence for the client
-    :param code: the error code, new in microversion 1.23
-    :param more: further members of the JSON form
+    :param detail: the message for the client
+    :param code: the error code, which documents contain since microversion 1.23
+    :param more: additional members of the JSON document
     """
     error: dict[str, Any] = {'status': status, 'title': PHRASES[status], 'detail': detail}
     if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
@@ -154,7 +156,7 @@ def failure(
     document: Mapping[str, Any],
     headers: Headers = (),
 ) -> webob.Response:
-    """Return a response with a document as JSON, or with its sentence as HTML or plain text."""
+    """Return a response that contains `document` as JSON, or `detail` as HTML or plain text."""
     media_type = _error_media_type(environ)
     if environ.get('REQUEST_METHOD') == 'HEAD':
         body = b''
@@ -182,7 +184,8 @@ def _page(media_type: str, heading: str, detail: str) -> str:
 
 def _error_media_type(environ: Environ) -> str:
     if environ.get('REQUEST_METHOD') == 'HEAD':
-        # No route has HEAD and the response has no body. Clients have always received this type.
+        # No route supports HEAD, and a response to HEAD has no body. Clients have always received
+        # this media type.
         return 'text/html'
     accept = environ.get('HTTP_ACCEPT')
     if not accept or accept == JSON:

@@ -1,4 +1,4 @@
-"""Writing a response: JSON, caching headers and URLs."""
+"""Write responses: JSON documents, caching headers and URLs."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,28 +16,29 @@ from placement import microversion
 from placement.http import Environ
 from placement.http.request import JSON, version
 
-# Python 3.13 renamed the phrase of 413 (RFC 9110: Content Too Large).
+# Python 3.13 changed the phrase of status 413 to "Content Too Large" (RFC 9110). Placement returns
+# the earlier phrase with every version of Python.
 PHRASES = {status.value: status.phrase for status in HTTPStatus} | {413: 'Request Entity Too Large'}
 STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in PHRASES.items()}
 
-# Scheme -> its default port, which a URL omits.
+# The default port of each URL scheme.
 _SCHEMES = {'http': ':80', 'https': ':443'}
 
-# A name, an IPv4 address, or an IPv6 address (RFC 6874: with a zone) in brackets; then a port.
-# RFC 952 does not allow underscores in host names, but they are common.
+# A host name, an IPv4 address, or an IPv6 address in brackets, which may have a zone (RFC 6874). A
+# port may follow. RFC 952 does not allow underscores in host names, but they are common.
 _HOST = re.compile(r'([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%25[A-Za-z0-9._-]+)?\])(:[0-9]*)?')
 
 
 class Timestamped(Protocol):
-    """A row with the times of its creation and of its last update."""
+    """An object with a creation time and the time of its last update."""
 
     @property
     def created_at(self) -> datetime | None:
-        """Return the time of the creation, if it is stored."""
+        """Return the creation time, or None if the database does not contain it."""
 
     @property
     def updated_at(self) -> datetime | None:
-        """Return the time of the last update, if there was one."""
+        """Return the time of the last update, or None if the object was never updated."""
 
 
 # Responses ----------------------------------------------------------------------
@@ -53,9 +54,9 @@ def json_reply(
 ) -> webob.Response:
     """Return a response with a JSON document.
 
-    :param last_modified: time of the last change of the shown objects; the current time if omitted
-    :param location: path of the created object, below the mount point
-    :param cached: whether the response has Last-Modified and Cache-Control at all
+    :param last_modified: when the objects in the document were last changed; by default, now
+    :param location: path of the created object, relative to the mount point
+    :param cached: if false, omit the headers Last-Modified and Cache-Control
     """
     headers = [('Content-Type', JSON)]
     if cached:
@@ -71,7 +72,10 @@ def empty_reply(
     location: str | None = None,
     last_modified: datetime | None = None,
 ) -> webob.Response:
-    """Return a response without a body, with caching headers if `last_modified` is given."""
+    """Return a response without a body.
+
+    The response has caching headers only if `last_modified` is given.
+    """
     headers = [('Content-Length', '0')]
     if last_modified is not None:
         headers += _caching_headers(req, last_modified)
@@ -84,7 +88,8 @@ def _dumped(document: Any) -> bytes:
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:
-        # orjson does not write integers above 64 bits, which a capacity can be. `json` is slow.
+        # orjson cannot serialize integers of more than 64 bits, and a capacity can be that large.
+        # `json` can serialize them but is slower.
         return json.dumps(document, ensure_ascii=False, separators=(',', ':')).encode()
 
 
@@ -92,21 +97,25 @@ def _dumped(document: Any) -> bytes:
 
 
 def now() -> datetime:
-    """Return the current time, with its time zone."""
+    """Return the current time as a timezone-aware datetime in UTC."""
     return datetime.now(UTC)
 
 
 def pick_last_modified(last_modified: datetime | None, item: Timestamped) -> datetime:
-    """Return the later one of a time and the time of the last change of an item.
+    """Return `last_modified` or the time at which `item` was last changed, whichever is later.
 
-    An item that was never updated counts with its creation, and one without times with now.
+    If the item was never updated, its creation time is used; if it has no times at all, the
+    current time is used.
     """
     changed = _aware(item.updated_at or item.created_at or now())
     return changed if last_modified is None or changed > last_modified else last_modified
 
 
 def newest(items: Iterable[Timestamped]) -> datetime:
-    """Return the time of the latest change of any item; the current time if there is none."""
+    """Return the time of the most recent change to any of the items.
+
+    If no item has a creation or update time, the current time is returned.
+    """
     latest: datetime | None = None
     for item in items:
         changed = item.updated_at or item.created_at
@@ -116,12 +125,12 @@ def newest(items: Iterable[Timestamped]) -> datetime:
 
 
 def _aware(moment: datetime) -> datetime:
-    """Return a time with its time zone. Databases return UTC without a time zone."""
+    """Return a timezone-aware datetime. Databases return UTC times without a time zone."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _caching_headers(req: webob.Request, last_modified: datetime | None) -> list[tuple[str, str]]:
-    """Return Last-Modified and Cache-Control, new in microversion 1.15."""
+    """Return the headers Last-Modified and Cache-Control, which are new in microversion 1.15."""
     if version(req) < microversion.LAST_MODIFIED:
         return []
     moment = _aware(last_modified or now())
@@ -135,18 +144,18 @@ def _caching_headers(req: webob.Request, last_modified: datetime | None) -> list
 
 
 def absolute_url(environ: Environ, path: str) -> str:
-    """Return the complete URL, in ASCII, of a path below the mount point.
+    """Return the absolute URL, in ASCII, of a path that is relative to the mount point.
 
-    Scheme and host are those of the request. If the request has an invalid host, those of the
-    server are used.
+    The URL has the scheme and the host of the request. If the Host header is missing or invalid,
+    the URL has the name and the port of the server.
     """
     scheme = environ['wsgi.url_scheme'].lower()
     if scheme not in _SCHEMES:
-        scheme = 'http'  # X-Forwarded-Proto can have any text
+        scheme = 'http'  # X-Forwarded-Proto can contain any text
     host = environ.get('HTTP_HOST', '')
     if not _HOST.fullmatch(host):
         host = f'{quote(environ["SERVER_NAME"], safe="[]:")}:{environ["SERVER_PORT"]}'
-    # Clients compare URLs as texts, so the default port is omitted.
+    # The default port is omitted, because clients compare URLs as strings.
     host = host.removesuffix(_SCHEMES[scheme])
     mount = quote(environ.get('SCRIPT_NAME', ''), encoding='latin-1')
     return f'{scheme}://{host}{mount}{quote(path)}'

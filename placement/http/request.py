@@ -1,6 +1,7 @@
-"""Reading a request: headers, path, query string and body.
+"""Read requests: headers, path, query string and body.
 
-Each refusal is an exception whose status `placement.http.errors` looks up.
+An invalid request raises an exception; `placement.http.errors` maps the exception to an HTTP
+status.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,28 +27,28 @@ Handler = TypeVar('Handler', bound=Callable[[webob.Request], webob.Response])
 
 
 class MalformedBody(exception.BadInput):
-    """The body is not JSON, or the client did not send all of it."""
+    """The body is not valid JSON, or the client did not send the complete body."""
 
     def __init__(self, reason: object) -> None:
         super().__init__(f'Malformed JSON: {reason}')
 
 
 class InvalidDocument(exception.BadInput):
-    """The body is JSON but violates the schema of the route."""
+    """The body is valid JSON but violates the schema of the route."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f'JSON does not validate: {reason}')
 
 
 class InvalidQuery(exception.BadInput):
-    """The query string violates the schema of the route, or cannot be decoded."""
+    """The query string violates the schema of the route, or it cannot be decoded."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f'Invalid query string parameters: {reason}')
 
 
 class InvalidBodyHeader(exception.BadInput):
-    """Content-Length or Content-Type of a request is invalid or missing."""
+    """The Content-Length header is invalid, or a body has no Content-Type header."""
 
 
 class BodyTooLarge(exception.PlacementException):
@@ -58,14 +59,14 @@ class BodyTooLarge(exception.PlacementException):
 
 
 class UnsupportedMediaType(exception.PlacementException):
-    """The route requires another media type of the body."""
+    """The body has a media type that the route does not accept."""
 
     def __init__(self, received: str | None, required: str) -> None:
         super().__init__(f'The media type {received} is not supported, use {required}')
 
 
 class NotAcceptable(exception.PlacementException):
-    """The Accept header admits no media type that the route returns."""
+    """The Accept header does not allow any media type that the route can return."""
 
     def __init__(self, offers: Iterable[str]) -> None:
         super().__init__(f'Only {", ".join(offers)} is provided')
@@ -75,16 +76,16 @@ class NotAcceptable(exception.PlacementException):
 
 
 def require_content(content_type: str) -> Callable[[Handler], Handler]:
-    """Return a decorator that rejects request bodies of any other media type.
+    """Return a decorator that rejects requests whose Content-Type is not `content_type`.
 
-    The decorated handler raises UnsupportedMediaType.
+    For such a request, the decorated handler raises UnsupportedMediaType.
     """
 
     def decorator(function: Handler) -> Handler:
         @functools.wraps(function)
         def checked(req: webob.Request) -> webob.Response:
             header = req.environ.get('CONTENT_TYPE') or None
-            # No blank is allowed between the media type and the semicolon.
+            # No space is allowed between the media type and a semicolon after it.
             if header != content_type and (
                 header is None or header.partition(';')[0] != content_type
             ):
@@ -97,9 +98,11 @@ def require_content(content_type: str) -> Callable[[Handler], Handler]:
 
 
 def check_accept(*offers: str) -> Callable[[Handler], Handler]:
-    """Return a decorator that rejects requests whose Accept header admits none of the offers.
+    """Return a decorator that rejects requests whose Accept header allows none of the offers.
 
-    The decorated handler raises NotAcceptable.
+    For such a request, the decorated handler raises NotAcceptable.
+
+    :param offers: the media types that the handler can return
     """
 
     def decorator(function: Handler) -> Handler:
@@ -117,7 +120,7 @@ def check_accept(*offers: str) -> Callable[[Handler], Handler]:
 
 @cache_short_texts(longest=256)
 def acceptable(header: str, offers: tuple[str, ...]) -> list[str]:
-    """Return the media types that an Accept header admits, the preferred one first."""
+    """Return the offered media types that an Accept header allows, in order of preference."""
     return [offer for offer, _ in create_accept_header(header).acceptable_offers(list(offers))]
 
 
@@ -136,27 +139,27 @@ def version(req: webob.Request) -> microversion.Version:
 
 
 def path_item(req: webob.Request, name: str) -> str:
-    """Return the text of the path segment that the route declares as `{name}`."""
+    """Return the value of the path parameter that the route declares as `{name}`."""
     text: str = req.environ['wsgiorg.routing_args'][1][name]
     return text
 
 
 def mount_prefix(req: webob.Request) -> str:
-    """Return the path below which the application is mounted; links begin with it."""
+    """Return the path at which the application is mounted. The links in responses begin with it."""
     prefix: str = req.environ.get('SCRIPT_NAME', '')
     return prefix
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a uuid, in any of its usual forms."""
+    """Return whether a text is a UUID in any form that `uuidutils` accepts."""
     return uuidutils.is_uuid_like(text)
 
 
 def normalize_uuid(text: str) -> str:
-    """Return a uuid in lower case with hyphens.
+    """Return a UUID in lower case and with hyphens.
 
-    :param text: a uuid in any of its usual forms
-    :raises ValueError: the text is not a uuid
+    :param text: a UUID in any form that `is_uuid` accepts
+    :raises ValueError: the text is not a UUID
     """
     return str(uuid_lib.UUID(text))
 
@@ -167,8 +170,8 @@ def normalize_uuid(text: str) -> str:
 def read_body(environ: Environ) -> bytes:
     """Return the bytes of a request body.
 
-    :raises MalformedBody: the client did not send all of it
-    :raises BodyTooLarge: it has no Content-Length and exceeds the limit
+    :raises MalformedBody: the client did not send the complete body
+    :raises BodyTooLarge: the body has no Content-Length and exceeds the configured limit
     """
     try:
         length = int(environ.get('CONTENT_LENGTH') or 0)
@@ -184,21 +187,22 @@ def read_body(environ: Environ) -> bytes:
 
 
 def extract_json(req: webob.Request, schema: validation.Schema) -> Any:
-    """Return the document in the body of a request, valid against the schema.
+    """Parse the JSON body of a request, validate it against the schema, and return it.
 
-    NUL characters are rejected on every route: PostgreSQL cannot store them.
+    Every route rejects NUL characters, because PostgreSQL cannot store them.
 
-    :raises MalformedBody: the body is not JSON
-    :raises InvalidDocument: the document violates the schema
+    :raises MalformedBody: the body is incomplete or not valid JSON
+    :raises InvalidDocument: the body violates the schema or contains a NUL character
     """
     body = read_body(req.environ)
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise MalformedBody(exc) from exc
-    # PERF: the bytes are searched first, because hardly any body has the escape sequence.
+    # PERF: hardly any body contains the escape sequence, so the parsed document is searched only if
+    # the raw bytes contain it.
     if b'\\u0000' in body and validation.has_nul(document):
-        raise InvalidDocument('texts must not contain NUL characters')
+        raise InvalidDocument('strings must not contain NUL characters')
     problem = validation.problem(schema, document)
     if problem:
         raise InvalidDocument(problem)
@@ -206,9 +210,10 @@ def extract_json(req: webob.Request, schema: validation.Schema) -> Any:
 
 
 def check_body_headers(environ: Environ) -> None:
-    """Check the headers that announce a body.
+    """Check the Content-Length and Content-Type headers of a request.
 
-    :raises InvalidBodyHeader: Content-Length is not an integer, or Content-Type is missing
+    :raises InvalidBodyHeader: Content-Length is not an integer, or the request has a body but no
+        Content-Type
     """
     text = environ.get('CONTENT_LENGTH')
     if not text:
@@ -216,26 +221,27 @@ def check_body_headers(environ: Environ) -> None:
     try:
         length = int(text)
     except ValueError:
-        raise InvalidBodyHeader('The header Content-Length must be an integer.') from None
+        raise InvalidBodyHeader('The Content-Length header must be an integer.') from None
     if length > 0 and not environ.get('CONTENT_TYPE'):
-        raise InvalidBodyHeader('A request with a body needs the header Content-Type.')
+        raise InvalidBodyHeader('A request with a body requires the Content-Type header.')
 
 
 # Query string -------------------------------------------------------------------
 
 
 def query_items(environ: Environ) -> list[tuple[str, str]]:
-    """Return the keys and values of the query string, in order.
+    """Return the names and values of the query parameters, in the order of the query string.
 
-    :raises InvalidQuery: it is not UTF-8, or it contains NUL characters
+    :raises InvalidQuery: the query string is not valid UTF-8 or contains a NUL character
     """
     text = environ.get('QUERY_STRING')
     if not text:
         return []
     try:
-        # PEP 3333 passes bytes as latin-1 text. Bytes without percent-encoding are accepted.
+        # PEP 3333: the text contains bytes decoded as latin-1. Placement accepts bytes that are
+        # not percent-encoded.
         raw = text if text.isascii() else quote(text.encode('latin-1'), safe="%&=+;/:,!~*'()?@$")
-        # HTML 4.01, appendix B.2.2: a semicolon may separate parameters too.
+        # HTML 4.01, appendix B.2.2: a semicolon can separate parameters, like an ampersand.
         raw = raw.replace(';', '&')
         items = parse_qsl(raw, keep_blank_values=True, encoding='utf-8', errors='strict')
     except ValueError as exc:
@@ -246,9 +252,9 @@ def query_items(environ: Environ) -> list[tuple[str, str]]:
 
 
 def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) -> dict[str, str]:
-    """Return the last value of each key of a query, valid against the schema.
+    """Return the last value of each query parameter, after validating the values by the schema.
 
-    :raises InvalidQuery: names the parameter that is unknown or has an invalid value
+    :raises InvalidQuery: a parameter is unknown or has an invalid value; the message names it
     """
     last = dict(items)
     problem = validation.problem(schema, last)

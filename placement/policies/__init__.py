@@ -1,4 +1,4 @@
-"""The policy rules and their defaults; the modules have the names of the handlers."""
+"""The policy rules and their defaults, in one module for each handler module."""
 
 from oslo_policy import policy
 
@@ -17,7 +17,7 @@ from placement.policies import (
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Return all rules of the service, in the order of the sample file."""
+    """Return all rules of the service, in the order of the policy sample file."""
     entities = (
         base,
         resource_provider,

@@ -1,4 +1,4 @@
-"""The rules to which the rules of the routes refer."""
+"""The base rules, to which the rules of all API operations refer."""
 
 from oslo_policy import policy
 
@@ -10,8 +10,8 @@ ADMIN_OR_PROJECT_READER_OR_SERVICE_API = 'rule:admin_or_project_reader_or_servic
 
 PROJECT_SCOPE = ['project']
 
-# Formerly this rule protected all routes. With `[oslo_policy] enforce_new_defaults = false`, the
-# role admin is still sufficient for every request.
+# In earlier releases, this rule protected all API operations. If the operator sets
+# `[oslo_policy] enforce_new_defaults = false`, the admin role still allows every request.
 LEGACY_ADMIN = policy.DeprecatedRule(
     name=ADMIN_API,
     check_str='role:admin',
@@ -21,7 +21,7 @@ LEGACY_ADMIN = policy.DeprecatedRule(
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Return the rules to which other rules refer."""
+    """Return the base rules."""
     return [
         policy.RuleDefault(
             name='admin_api',
@@ -46,13 +46,13 @@ def list_rules() -> list[policy.RuleDefault]:
         policy.RuleDefault(
             name='project_reader_api',
             check_str='role:reader and project_id:%(project_id)s',
-            description='A reader of the project that the request names.',
+            description='A user with the reader role in the project that the request specifies.',
             deprecated_rule=LEGACY_ADMIN,
         ),
         policy.RuleDefault(
             name='admin_or_project_reader_or_service_api',
             check_str='role:admin or rule:project_reader_api or role:service',
-            description='An administrator, a reader of the project, or another service.',
+            description='An administrator, another service, or a reader of the requested project.',
             scope_types=PROJECT_SCOPE,
             deprecated_rule=LEGACY_ADMIN,
         ),
@@ -62,9 +62,9 @@ def list_rules() -> list[policy.RuleDefault]:
 def rule(
     name: str, check_str: str, description: str, *operations: tuple[str, str]
 ) -> policy.DocumentedRuleDefault:
-    """Return the rule of one or more routes.
+    """Return the rule that protects one or more API operations.
 
-    :param operations: pairs of method and path that the rule protects
+    :param operations: the HTTP method and the path of each protected operation
     """
     return policy.DocumentedRuleDefault(
         name=name,

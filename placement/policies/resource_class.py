@@ -35,7 +35,7 @@ def list_rules() -> list[policy.RuleDefault]:
         base.rule(
             UPDATE,
             base.ADMIN_OR_SERVICE_API,
-            'Rename a resource class, or create it if it does not exist.',
+            'Create a resource class if it does not exist. Before 1.7, rename a resource class.',
             ('PUT', '/resource_classes/{name}'),
         ),
         base.rule(

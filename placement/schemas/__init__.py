@@ -1,1 +1,1 @@
-"""JSON schemas of request bodies and query strings; the modules have the names of the handlers."""
+"""JSON schemas of request bodies and query strings, in one module for each handler module."""

@@ -6,7 +6,7 @@ from placement.schemas import common
 
 _AGGREGATES = {
     'type': 'array',
-    # Any form of a uuid that fits the column. It is stored unchanged.
+    # Any form of a UUID that fits the column is valid. Placement stores it unchanged.
     'items': {**common.UUID, 'maxLength': 36},
     'uniqueItems': True,
 }

@@ -23,7 +23,7 @@ _BY_PROVIDER = {
         common.UUID_KEY: {
             'type': 'object',
             'properties': {
-                # Accepted because responses to GET have it. It is ignored.
+                # Allowed because responses to GET contain the generation. Placement ignores it.
                 'generation': common.GENERATION,
                 'resources': _RESOURCES,
             },
@@ -34,8 +34,9 @@ _BY_PROVIDER = {
     'additionalProperties': False,
 }
 
-# Request groups -> their providers, as in allocation candidates. The schema checks the form of the
-# groups with a suffix. The values are ignored.
+# Maps each request group to the UUIDs of its providers, as in allocation candidates. Placement
+# ignores the mappings. The schema does not check the value for the unsuffixed group, because the
+# empty key does not match the pattern.
 _MAPPINGS = {
     'type': 'object',
     'minProperties': 1,
@@ -48,7 +49,7 @@ _CONSUMER_TYPE = {**common.IDENTIFIER, 'pattern': r'^[A-Z0-9_]+\Z'}
 
 
 def _extended(schema: Schema, properties: Schema, required: bool = True) -> Schema:
-    """Return the schema of an object with further properties, which are required by default."""
+    """Return `schema` with additional properties, which are required by default."""
     return {
         **schema,
         'properties': {**schema['properties'], **properties},
@@ -57,7 +58,7 @@ def _extended(schema: Schema, properties: Schema, required: bool = True) -> Sche
 
 
 def _keyed_by_consumer(schema: Schema) -> Schema:
-    """Return the schema of an object whose keys are consumers and whose values are PUT bodies."""
+    """Return the schema of an object that maps consumer UUIDs to documents of `schema`."""
     return {
         'type': 'object',
         'minProperties': 1,
@@ -95,8 +96,9 @@ _V1_0: Schema = {
 }
 _V1_8 = _extended(_V1_0, _OWNER)
 
-# New in microversion 1.12: an object keyed by provider. POST, new in 1.13, accepts an empty object,
-# which deletes all allocations of the consumer. PUT accepts it since 1.28.
+# Since microversion 1.12, `allocations` is an object keyed by provider UUID. If this object is
+# empty, all allocations of the consumer are deleted. POST, which is new in 1.13, always accepts an
+# empty object; PUT accepts it since 1.28.
 _V1_13: Schema = {
     'type': 'object',
     'properties': {'allocations': _BY_PROVIDER, **_OWNER},

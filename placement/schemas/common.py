@@ -1,18 +1,18 @@
-r"""Parts of several schemas.
+r"""Schemas and patterns that several schema modules use.
 
-A pattern matches anywhere in a text, so each one has anchors for the beginning and the end. The
-anchor of the end is ``\Z``, because ``$`` would allow a trailing newline.
+In JSON Schema, a pattern can match any part of a string, so each pattern is anchored at both ends.
+The end anchor is ``\Z``, because ``$`` would allow a trailing newline.
 """
 
 UUID = {'type': 'string', 'format': 'uuid'}
-# JSON Schema supports patterns, but not formats, for the keys of objects.
+# For `patternProperties`, which selects keys by a pattern and not by a format.
 UUID_KEY = r'^[0-9a-fA-F-]{36}\Z'
-# Query strings require the hyphens, bodies do not.
+# For query strings. Unlike bodies, they must contain UUIDs with hyphens.
 HYPHENATED_UUID = r'^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z'
 
 RESOURCE_CLASS_NAME = r'^[A-Z0-9_]+\Z'
 CUSTOM_NAME = r'^CUSTOM_[A-Z0-9_]+\Z'
 
 GENERATION = {'type': 'integer'}
-# Projects, users and traits.
+# For projects, users and traits.
 IDENTIFIER = {'type': 'string', 'minLength': 1, 'maxLength': 255}

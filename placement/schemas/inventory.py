@@ -12,7 +12,7 @@ _INVENTORY = {
     'min_unit': _AMOUNT,
     'max_unit': _AMOUNT,
     'step_size': _AMOUNT,
-    # The range of a single-precision column.
+    # The range of the column, which is a single-precision float.
     'allocation_ratio': {'type': 'number', 'minimum': -3.40282e38, 'maximum': 3.40282e38},
 }
 
@@ -39,8 +39,8 @@ PUT_INVENTORIES = {
         'resource_provider_generation': common.GENERATION,
         'inventories': {
             'type': 'object',
-            # Keyed by resource class. The schema accepts invalid names, which are reported as
-            # unknown classes. Their values must be valid inventories.
+            # The keys are names of resource classes. The schema accepts any name: Placement later
+            # reports an invalid name as an unknown class.
             'additionalProperties': {
                 'type': 'object',
                 'properties': _INVENTORY,

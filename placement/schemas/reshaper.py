@@ -17,7 +17,7 @@ def _schema(version: microversion.Version) -> dict[str, Any]:
                 'patternProperties': {common.UUID_KEY: inventory.PUT_INVENTORIES},
                 'additionalProperties': False,
             },
-            # The body of POST /allocations, which may be empty here.
+            # The schema of POST /allocations, but here the object may be empty.
             'allocations': {**allocation.POST.pick(version), 'minProperties': 0},
         },
         'required': ['inventories', 'allocations'],

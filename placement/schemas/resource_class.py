@@ -4,7 +4,7 @@ from placement.schemas import common
 
 NAME = {'type': 'string', 'pattern': common.CUSTOM_NAME, 'maxLength': 255}
 
-# For POST, and for PUT before microversion 1.7, where it renames.
+# The body of POST, and of PUT before microversion 1.7, which renames the class.
 BODY = {
     'type': 'object',
     'properties': {'name': NAME},

@@ -50,7 +50,7 @@ _STRICT_UUID = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
 
 
 def _query(*names: str) -> dict[str, Any]:
-    """Return the schema of a query string that may have these parameters."""
+    """Return the schema of a query string that may contain the named parameters."""
     parameters = {
         'name': _TEXT,
         'uuid': _STRICT_UUID,

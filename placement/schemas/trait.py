@@ -2,7 +2,7 @@
 
 from placement.schemas import common
 
-# For PUT /traits/{name}.
+# The name in the path of PUT /traits/{name}.
 NAME = {'type': 'string', 'pattern': common.CUSTOM_NAME, 'maxLength': 255}
 
 PUT_TRAITS = {
@@ -18,7 +18,7 @@ PUT_TRAITS = {
 QUERY = {
     'type': 'object',
     'properties': {
-        # An operator (`in` or `startswith`), a colon and its operand.
+        # An operator (`in` or `startswith`), a colon and the operand, for example `in:A,B`.
         'name': {'type': 'string', 'pattern': ':'},
         'associated': {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'},
     },

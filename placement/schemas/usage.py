@@ -18,7 +18,7 @@ _V1_38 = {
         **_V1_9['properties'],
         'consumer_type': {
             **common.IDENTIFIER,
-            # The name of a type, `unknown`, or a text that begins with `all`.
+            # The name of a consumer type, `unknown`, or any text that begins with `all`.
             'pattern': r'^[A-Z0-9_]+\Z|^all|^unknown\Z',
         },
     },
