@@ -139,47 +139,49 @@ MIN_VERSION = _BY_TEXT[VERSIONS[0]]
 MAX_VERSION = _BY_TEXT[VERSIONS[-1]]
 
 
-# Ladders ----------------------------------------------------------------------
+# Variants -----------------------------------------------------------------------
 
-Shape = TypeVar('Shape')
+Variant = TypeVar('Variant')
 
 
-class Ladder(Generic[Shape]):
-    """A map from every microversion to a shape, for example the JSON schema of a body.
+class Variants(Generic[Variant]):
+    """Maps each microversion to the variant that applies to it.
 
-    :param shapes: the first microversion of each shape -> the shape
+    A variant is, for example, the JSON schema of a request body.
+
+    :param variants: maps the first microversion of each variant to the variant
     """
 
     __slots__ = ('_by_version',)
 
-    def __init__(self, shapes: Mapping[Version, Shape]) -> None:
-        self._by_version: dict[tuple[int, int], Shape] = {}
+    def __init__(self, variants: Mapping[Version, Variant]) -> None:
+        self._by_version: dict[tuple[int, int], Variant] = {}
         for version in _BY_TEXT.values():
-            earlier = [since for since in shapes if since <= version]
+            earlier = [since for since in variants if since <= version]
             if earlier:
-                self._by_version[version] = shapes[max(earlier)]
+                self._by_version[version] = variants[max(earlier)]
 
-    def pick(self, version: tuple[int, int]) -> Shape:
-        """Return the shape of a microversion.
+    def pick(self, version: tuple[int, int]) -> Variant:
+        """Return the variant that applies to a microversion.
 
-        :raises KeyError: the microversion is before the first shape
+        :raises KeyError: the microversion is before that of the first variant
         """
         return self._by_version[version]
 
 
-# Windows ----------------------------------------------------------------------
+# Versioned handlers -------------------------------------------------------------
 
 
-class Window(NamedTuple):
-    """The microversions that one of several functions with the same name serves."""
+class Implementation(NamedTuple):
+    """One implementation of a versioned handler, and the range of microversions that it serves."""
 
     min_version: Version
     max_version: Version
     function: Callable[..., Any]
 
 
-# Full name of a handler -> its windows. A unit test checks that no two of them intersect.
-VERSIONED_METHODS: dict[str, list[Window]] = defaultdict(list)
+# Full name of a handler -> its implementations. A unit test checks that no two ranges overlap.
+VERSIONED_METHODS: dict[str, list[Implementation]] = defaultdict(list)
 
 Handler = TypeVar('Handler', bound=Callable[..., Any])
 
@@ -189,28 +191,28 @@ def version_handler(
     max_version: Version | None = None,
     path_is_older: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator that restricts a handler to a window of microversions.
+    """Return a decorator that restricts a function to a range of microversions.
 
-    Several functions may have one name, each with its own window. The name then calls the
-    function whose window contains the microversion of the request. Outside of all windows the
-    decorated handler raises RouteNotFound.
+    Several functions with the same name can implement one handler, each for its own range. The
+    handler calls the function whose range contains the microversion of the request. If there is no
+    such function, the handler raises RouteNotFound.
 
-    :param min_version: the first microversion served
-    :param max_version: the last microversion served; by default the latest
-    :param path_is_older: earlier microversions have the path, but not with this method: raise
-        MethodNotAllowed instead of RouteNotFound
+    :param min_version: the first microversion that the function serves
+    :param max_version: the last microversion that the function serves; by default, the latest
+    :param path_is_older: whether the path exists in earlier microversions, but without this method;
+        the handler then raises MethodNotAllowed instead of RouteNotFound
     """
 
     def decorator(function: Handler) -> Handler:
-        windows = VERSIONED_METHODS[f'{function.__module__}.{function.__qualname__}']
-        windows.append(Window(min_version, max_version or MAX_VERSION, function))
+        implementations = VERSIONED_METHODS[f'{function.__module__}.{function.__qualname__}']
+        implementations.append(Implementation(min_version, max_version or MAX_VERSION, function))
 
         @functools.wraps(function)
         def choose(req: Any, *args: Any, **kwargs: Any) -> Any:
             version = req.environ[ENVIRON_KEY]
-            for window in windows:
-                if window.min_version <= version <= window.max_version:
-                    return window.function(req, *args, **kwargs)
+            for implementation in implementations:
+                if implementation.min_version <= version <= implementation.max_version:
+                    return implementation.function(req, *args, **kwargs)
             if path_is_older:
                 raise exception.MethodNotAllowed(req.environ['REQUEST_METHOD'])
             raise exception.RouteNotFound

@@ -19,7 +19,7 @@ _TEXT = '([a-zA-Z0-9_-]{1,64})?'
 _NO_SUFFIX = '()'
 
 # The keys of request groups, as the patterns (kind)(suffix).
-_GROUP_KEYS: microversion.Ladder[re.Pattern[str]] = microversion.Ladder(
+_GROUP_KEYS: microversion.Variants[re.Pattern[str]] = microversion.Variants(
     {
         since: re.compile(f'({kinds}){suffix}')
         for since, kinds, suffix in (

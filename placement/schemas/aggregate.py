@@ -1,7 +1,7 @@
 """Schemas of the aggregates of a resource provider."""
 
 from placement import microversion
-from placement.microversion import Ladder
+from placement.microversion import Variants
 from placement.schemas import common
 
 _AGGREGATES = {
@@ -11,7 +11,7 @@ _AGGREGATES = {
     'uniqueItems': True,
 }
 
-PUT = Ladder(
+PUT = Variants(
     {
         microversion.AGGREGATES: _AGGREGATES,
         microversion.AGGREGATE_GENERATION: {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from placement import microversion
-from placement.microversion import Ladder
+from placement.microversion import Variants
 from placement.schemas import common
 
 Schema = dict[str, Any]
@@ -113,7 +113,7 @@ _V1_28 = _extended(_V1_13, {'consumer_generation': {'type': ['integer', 'null']}
 _V1_34 = _extended(_V1_28, {'mappings': _MAPPINGS}, required=False)
 _V1_38 = _extended(_V1_34, {'consumer_type': _CONSUMER_TYPE})
 
-PUT = Ladder(
+PUT = Variants(
     {
         microversion.MIN_VERSION: _V1_0,
         microversion.ALLOCATION_OWNER: _V1_8,
@@ -124,7 +124,7 @@ PUT = Ladder(
     }
 )
 
-POST = Ladder(
+POST = Variants(
     {
         microversion.POST_ALLOCATIONS: _keyed_by_consumer(_V1_13),
         microversion.CONSUMER_GENERATION: _keyed_by_consumer(_V1_28),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from placement import microversion
-from placement.microversion import Ladder
+from placement.microversion import Variants
 from placement.schemas import allocation, common, inventory
 
 
@@ -25,7 +25,7 @@ def _schema(version: microversion.Version) -> dict[str, Any]:
     }
 
 
-POST = Ladder(
+POST = Variants(
     {
         since: _schema(since)
         for since in (

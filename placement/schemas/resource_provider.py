@@ -3,7 +3,7 @@
 from typing import Any
 
 from placement import microversion
-from placement.microversion import Ladder
+from placement.microversion import Variants
 from placement.schemas import common
 
 _NAME = {'type': 'string', 'maxLength': 200}
@@ -20,7 +20,7 @@ _POST_V1_14 = {
     'properties': {**_POST_V1_0['properties'], 'parent_provider_uuid': _PARENT},
 }
 
-POST = Ladder(
+POST = Variants(
     {
         microversion.MIN_VERSION: _POST_V1_0,
         microversion.NESTED_PROVIDERS: _POST_V1_14,
@@ -38,7 +38,7 @@ _PUT_V1_14 = {
     'properties': {'name': _NAME, 'parent_provider_uuid': _PARENT},
 }
 
-PUT = Ladder(
+PUT = Variants(
     {
         microversion.MIN_VERSION: _PUT_V1_0,
         microversion.NESTED_PROVIDERS: _PUT_V1_14,
@@ -66,7 +66,7 @@ def _query(*names: str) -> dict[str, Any]:
     }
 
 
-QUERY = Ladder(
+QUERY = Variants(
     {
         microversion.MIN_VERSION: _query('name', 'uuid'),
         microversion.PROVIDERS_MEMBER_OF: _query('name', 'uuid', 'member_of'),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from placement import microversion
-from placement.microversion import Ladder
+from placement.microversion import Variants
 from placement.schemas import common
 
 _V1_9: dict[str, Any] = {
@@ -24,4 +24,4 @@ _V1_38 = {
     },
 }
 
-QUERY = Ladder({microversion.USAGES: _V1_9, microversion.CONSUMER_TYPES: _V1_38})
+QUERY = Variants({microversion.USAGES: _V1_9, microversion.CONSUMER_TYPES: _V1_38})

@@ -1,10 +1,10 @@
-"""Microversions: the list, ladders, windows, and the header."""
+"""Microversions: the list, variants, version handlers, and the header."""
 
 import itertools
 
 from oslotest import base
 
-# Fills VERSIONED_METHODS.
+# Importing this module fills VERSIONED_METHODS.
 from placement import exception, handler, microversion, negotiation
 from placement.microversion import Version
 from placement.tests.unit import edge
@@ -73,30 +73,30 @@ class HeaderTest(base.BaseTestCase):
             )
 
 
-class LadderTest(base.BaseTestCase):
-    ladder = microversion.Ladder({Version(1, 2): 'low', Version(1, 9): 'high'})
+class VariantsTest(base.BaseTestCase):
+    variants = microversion.Variants({Version(1, 2): 'low', Version(1, 9): 'high'})
 
     def test_pick(self):
-        for minor, shape in ((2, 'low'), (8, 'low'), (9, 'high'), (39, 'high')):
-            self.assertEqual(shape, self.ladder.pick(Version(1, minor)))
+        for minor, variant in ((2, 'low'), (8, 'low'), (9, 'high'), (39, 'high')):
+            self.assertEqual(variant, self.variants.pick(Version(1, minor)))
 
-    def test_there_is_no_shape_before_the_first(self):
-        self.assertRaises(KeyError, self.ladder.pick, Version(1, 1))
+    def test_there_is_no_variant_before_the_first(self):
+        self.assertRaises(KeyError, self.variants.pick, Version(1, 1))
 
 
-class WindowsTest(base.BaseTestCase):
+class VersionHandlerTest(base.BaseTestCase):
     def test_total(self):
         self.assertTrue(handler.ROUTE_DECLARATIONS)
         served = {
-            name: windows
-            for name, windows in microversion.VERSIONED_METHODS.items()
+            name: implementations
+            for name, implementations in microversion.VERSIONED_METHODS.items()
             if name.startswith('placement.handlers.')
         }
         self.assertEqual(TOTAL_VERSIONED_METHODS, sum(map(len, served.values())))
 
-    def test_no_two_windows_of_a_name_intersect(self):
-        for name, windows in microversion.VERSIONED_METHODS.items():
-            for one, other in itertools.combinations(windows, 2):
+    def test_no_two_implementations_serve_the_same_version(self):
+        for name, implementations in microversion.VERSIONED_METHODS.items():
+            for one, other in itertools.combinations(implementations, 2):
                 apart = one.max_version < other.min_version or other.max_version < one.min_version
                 self.assertTrue(apart, name)
 
@@ -108,7 +108,7 @@ class WindowsTest(base.BaseTestCase):
             self.assertEqual(Version(1, 2), microversion.parse_header(header))
         self.assertEqual(cached, microversion.parse_header.cache_info().currsize)
 
-    def test_the_window_of_the_version_is_called(self):
+    def test_the_implementation_for_the_version_is_called(self):
         @microversion.version_handler(Version(1, 2), Version(1, 3))
         def handle(req):
             return 'old'

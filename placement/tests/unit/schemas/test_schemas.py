@@ -10,7 +10,7 @@ import jsonschema
 from oslotest import base
 
 from placement import microversion, schemas, validation
-from placement.microversion import Ladder, Version
+from placement.microversion import Variants, Version
 from placement.schemas import (
     aggregate,
     allocation,
@@ -29,11 +29,11 @@ C = '0c5f4a64-9d1e-4c07-a8a3-5a8f0e9a7b02'
 
 
 def all_schemas() -> Iterator[dict[str, Any]]:
-    """Return all schemas of the package, including each shape of a ladder."""
+    """Return all schemas of the package, including the variants for all microversions."""
     for module_info in pkgutil.iter_modules(schemas.__path__):
         module = importlib.import_module(f'placement.schemas.{module_info.name}')
         for name, value in vars(module).items():
-            if isinstance(value, Ladder):
+            if isinstance(value, Variants):
                 yield from value._by_version.values()
             elif isinstance(value, dict) and name.isupper() and 'type' in value:
                 yield value
@@ -219,11 +219,11 @@ class ProviderTest(SchemaTestCase):
     @ddt.data((13, False), (14, True), (39, True))
     @ddt.unpack
     def test_parents_are_new_in_1_14(self, minor, supported):
-        for ladder in (resource_provider.POST, resource_provider.PUT):
+        for variants in (resource_provider.POST, resource_provider.PUT):
             check = self.assert_valid if supported else self.assert_invalid
             for parent in (P, None):
                 document = {'name': 'a', 'parent_provider_uuid': parent}
-                check(ladder.pick(Version(1, minor)), document)
+                check(variants.pick(Version(1, minor)), document)
 
     def test_names(self):
         schema = resource_provider.POST.pick(LATEST)
