@@ -29,6 +29,7 @@ def main() -> int:
         'tests', nargs='*', help='regular expressions of the tests to run (default: all tests)'
     )
     options = parser.parse_args()
+    _install(options.release)
     suite = _fetch(options.release)
     stestr = (sys.executable, '-m', 'stestr', '--test-path', './osc_placement/tests/functional')
     command = (*stestr, 'run', '--concurrency', options.concurrency, *options.tests)
@@ -38,14 +39,13 @@ def main() -> int:
 
 
 def _fetch(release: str) -> Path:
-    """Install osc-placement, download its source, and return the directory of the source."""
+    """Download the source of osc-placement unless it exists, and return its directory."""
     folder = WORK / f'osc_placement-{release}'
     if folder.exists():
         return folder
     WORK.mkdir(exist_ok=True)
     requirement = f'osc-placement=={release}'
     _pip('download', '--no-deps', '--no-binary', ':all:', '--dest', str(WORK), requirement)
-    _pip('install', '--quiet', requirement, 'python-openstackclient')
     archive = next(WORK.glob(f'osc[-_]placement-{release}.tar.gz'))
     with tarfile.open(archive) as source:
         source.extractall(WORK, filter='data')
@@ -53,6 +53,11 @@ def _fetch(release: str) -> Path:
     if unpacked != folder:
         unpacked.rename(folder)
     return folder
+
+
+def _install(release: str) -> None:
+    """Install the client; the environment can be newer than the downloaded source."""
+    _pip('install', '--quiet', f'osc-placement=={release}', 'python-openstackclient')
 
 
 def _pip(*arguments: str) -> None:

@@ -45,8 +45,7 @@ def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
 
 def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     """Return the capacity of the `inventory` row, not rounded, exactly as Python computes it."""
-    ratio = portable_sql.ExactFloat(inventory.c.allocation_ratio)
-    return (inventory.c.total - inventory.c.reserved) * ratio
+    return _capacity_of(inventory, portable_sql.ExactFloat(inventory.c.allocation_ratio))
 
 
 def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
@@ -88,7 +87,14 @@ def _fits_if_unused(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[b
 
 def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     """Return the capacity with the stored ratio; on MySQL, its error is up to 5 millionths."""
-    return (inventory.c.total - inventory.c.reserved) * inventory.c.allocation_ratio
+    return _capacity_of(inventory, inventory.c.allocation_ratio)
+
+
+def _capacity_of(
+    inventory: sa.FromClause, ratio: sa.ColumnElement[float]
+) -> sa.ColumnElement[float]:
+    """Return the capacity of the `inventory` row with this allocation ratio."""
+    return (inventory.c.total - inventory.c.reserved) * ratio
 
 
 def id_list(ids: Iterable[int]) -> sa.BindParameter[Any]:
