@@ -1,23 +1,23 @@
-"""GET /allocation_candidates: the modules in the order of the data flow.
+"""GET /allocation_candidates. The table lists the modules in the order in which a request runs.
 
 | Module | Task |
 |---|---|
-| `request` | from the query string to a `Query`; `limit`, `group_policy`, 400 Bad Request |
-| `search` | the whole search: turns of trees, search limit, warnings |
-| `facts`, `statements` | names and provider rows; all statements |
-| `paging`, `page_statements` | pages of trees: their sizes, lenient and strict pages |
-| `prefilter` | conditions on a root in SQL |
-| `sharing` | which sharing providers serve which trees |
-| `solver` | the candidates of one anchor |
-| `provider_checks` | resources, `required`, `member_of`, `in_tree` of one provider |
-| `group_policy`, `flow` | isolation, and the capacity that several groups use |
-| `collective_traits` | `required` of the unsuffixed group |
-| `same_subtree` | `same_subtree` |
-| `backtracking` | the depth-first search for bindings |
-| `ordering`, `randomize` | depth-first, breadth-first and random order |
-| `candidate_limits` | duplicates, max_allocation_candidates, `limit`, old clients |
-| `search_steps` | max_candidate_search_steps |
-| `summaries`, `render` | which providers have a summary; the body of the response |
+| `request` | parses the query string; reports 400 Bad Request for an invalid query |
+| `search` | runs the search; applies the configuration options; logs warnings |
+| `facts`, `statements` | read names and providers; build the SQL statements |
+| `paging`, `page_statements` | read provider trees page by page |
+| `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |
+| `sharing` | finds the sharing providers that are available to a tree |
+| `solver` | finds the candidates of one tree |
+| `provider_checks` | checks `resources`, `required`, `member_of` and `in_tree` for one provider |
+| `group_policy`, `flow` | check isolation, and capacity that several groups use |
+| `collective_traits` | checks `required` of the unsuffixed group |
+| `same_subtree` | checks `same_subtree` |
+| `backtracking` | assigns providers to request groups, depth-first |
+| `ordering`, `randomize` | order the candidates: depth-first, breadth-first or random |
+| `candidate_limits` | removes duplicates; applies max_allocation_candidates and `limit` |
+| `search_steps` | counts search steps; applies max_candidate_search_steps |
+| `summaries`, `render` | read the provider summaries; build the body of the response |
 
-`model` has the data types.
+`model` defines the data types, and the terms of this package: anchor, slot, option, binding.
 """

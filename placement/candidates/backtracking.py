@@ -1,20 +1,24 @@
-"""The depth-first search for bindings: bind one slot after the other, and undo what fails.
+"""Searches depth-first for bindings: binds one slot after another, and backtracks.
 
-Slots are bound in a fixed order; slots with few options come first. The position in this order is
-the depth. There is one generator for each depth, `_Search._bind(depth)`:
+A *slot* is a part of the query that exactly one provider serves. The *options* of a slot are the
+ids of the providers that the search tries for it. A *binding* assigns one option to each slot.
 
-* Each step of it binds its slot to the next permitted option, reserves what this option takes, and
-  yields True.
-* The next step first releases what was reserved, and then tries further options.
-* After the last option it yields False, with everything released. The step after that begins with
-  the first option again.
+Slots are bound in a fixed order: the slots with the fewest options are first. The position of a
+slot in this order is its depth. For each depth, there is one generator, `_Search._bind(depth)`:
 
-`_Search.bindings()` advances the generator of the current depth. After True, the next depth is the
-current one, or the binding is complete and is yielded. After False, the previous depth is the
-current one. The generators of all depths before the current one keep their reservations, so
-together they are the stack of the search.
+* Each `next()` call binds the slot to the next permitted option, reserves the capacity that the
+  option uses, and yields True.
+* The following `next()` call first releases this reservation, and then tries the next options.
+* After the last option, the generator yields False. At this point it has no reservation. The
+  following `next()` call starts again with the first option.
 
-Example: slots A and B are isolated, and both have the options 1 and 2.
+`_Search.bindings()` advances the generator of the current depth. After True, the search moves to
+the next depth, or yields the binding if it is complete. After False, it returns to the previous
+depth. The generators of the previous depths are paused with their reservations in place: together
+they are the stack of the search.
+
+Example: group_policy=isolate requires different providers for the slots A and B. Both slots have
+the options 1 and 2.
 
     depth 0 (A)    depth 1 (B)                     result
     True: A=1      1 is in use; True: B=2          (1, 2)
@@ -23,10 +27,10 @@ Example: slots A and B are isolated, and both have the options 1 and 2.
                    2 is in use; False
     False                                          the search is complete
 
-If many options were tried since the last candidate, the search checks necessary conditions for the
-remaining slots before it continues with the next depth (`_may_bind_from`). The search is not
-recursive: recursion would limit the number of groups, and a pause would have to pass through every
-level.
+If the search has tried many options since the last candidate, it checks necessary conditions for
+the unbound slots before it moves to the next depth (`_may_bind_from`). The search is not recursive:
+Python's recursion limit would limit the number of groups, and each pause would have to pass through
+all levels.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,16 +42,17 @@ from placement.candidates.group_policy import Contention, Demands, FreeCapacity
 from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.search_steps import Steps
 
-# The number of options that are tried without a candidate, in addition to one for each option of
-# each slot, before the search checks necessary conditions at each step.
+# After (this number + the total number of options) trials without a candidate, the search checks
+# necessary conditions before it moves to the next depth.
 CHECK_AFTER = 200
-# The search steps of a candidate for each of its slots: it takes memory and must be rendered.
+# Search steps charged for each slot of a found candidate, because a candidate uses memory and must
+# be rendered.
 CANDIDATE_COST = 4
 
-# A slot that is not bound.
+# The placeholder in a binding for a slot that is not bound yet.
 _UNBOUND = -1
 
-# Bindings, or None for a pause.
+# An iterator over bindings. It yields None to pause; see `search_steps.Steps`.
 Bindings = Iterator[model.Binding | None]
 
 
@@ -58,11 +63,12 @@ def bindings(
     trial_costs: Sequence[int],
     steps: Steps,
 ) -> Bindings:
-    """Yield every binding of the slots to their options that violates no condition.
+    """Return an iterator over all bindings that satisfy the conditions.
 
-    :param contention: the conditions among the slots that are checked at each step
-    :param traits: the conditions that are checked when the last of their slots is bound
-    :param trial_costs: slot -> the search steps for trying one option
+    :param contention: the conditions of isolation and capacity, checked for each option
+    :param traits: the required traits of the unsuffixed group. Each condition is checked when the
+        last of its slots is bound
+    :param trial_costs: slot -> the search steps charged for each option that is tried
     """
     return _Search(contention, options, traits, trial_costs, steps).bindings()
 
@@ -86,18 +92,20 @@ class _Search:
         # Depth -> slot.
         self._order = sorted(range(len(options)), key=lambda slot: len(options[slot]))
         self._binding = [_UNBOUND] * len(options)
-        # The free capacity that the bound slots leave.
+        # The free capacity minus the reservations of the bound slots.
         self._free = dict(contention.free)
-        # The providers that isolated slots are bound to.
+        # group_policy=isolate: the providers of the suffixed groups that are bound.
         self._isolated: set[int] = set()
-        # Root -> the providers of its tree that are bound; only for `contention.roots`.
+        # Root id -> the providers of its tree that slots are bound to. Used only if the binding may
+        # contain at most one provider of each tree (`contention.roots`).
         self._bound_in_tree: dict[int, list[int]] = {}
-        # Options that were tried since the last candidate.
-        self._fruitless = 0
-        # Depth -> the conditions to check there, and the search steps for that.
+        # The number of options tried since the last candidate.
+        self._trials_since_candidate = 0
+        # Depth -> the trait conditions to check at this depth, and the search steps charged for the
+        # check.
         self._due = self._due_traits()
         self._due_costs = [sum(1 + len(trait.slots) // 8 for trait in due) for due in self._due]
-        # Depth -> pairs of an option of its slot and the demands of that option.
+        # Depth -> (option, demands of this option) pairs of the slot at this depth.
         self._choices = [
             [(option, contention.demands[slot][option]) for option in options[slot]]
             for slot in self._order
@@ -105,7 +113,7 @@ class _Search:
         steps.used += len(options) + sum(map(len, options)) // 8
 
     def _due_traits(self) -> list[list[CollectiveTrait]]:
-        """Return, for each depth, the conditions whose last slot is bound there."""
+        """Return, for each depth, the trait conditions whose last slot is bound at this depth."""
         depth_of = {slot: depth for depth, slot in enumerate(self._order)}
         due: list[list[CollectiveTrait]] = [[] for _ in self._order]
         for trait in self._traits:
@@ -113,12 +121,12 @@ class _Search:
         return due
 
     def bindings(self) -> Bindings:
-        """Yield all bindings; the module's docstring explains how."""
+        """Yield all bindings. The docstring of the module explains the algorithm."""
         steps, binding = self._steps, self._binding
         counts = [len(options) for options in self._options]
         if math.prod(counts) > CHECK_AFTER and not self._may_bind_from(0):
             return
-        check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)  # 0 in tests: always check
+        check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)  # tests set 0: always check
         last, cost = len(binding) - 1, CANDIDATE_COST * len(binding)
         levels = [self._bind(depth) for depth in range(len(binding))]
         depth = 0
@@ -131,19 +139,21 @@ class _Search:
                     break
                 if depth == last:
                     steps.used += cost
-                    self._fruitless = 0
+                    self._trials_since_candidate = 0
                     yield tuple(binding)
-                elif self._fruitless <= check_after or self._may_bind_from(depth + 1):
+                elif self._trials_since_candidate <= check_after or self._may_bind_from(depth + 1):
                     depth += 1
                     break
                 elif steps.used > steps.pause_at:
                     yield None
 
     def _bind(self, depth: int) -> Iterator[bool]:
-        """Bind the slot at this depth to one permitted option after the other, and repeat that.
+        """Bind the slot at this depth to each permitted option in turn.
 
-        PERF: long searches spend their time in this loop, so the common conditions are not calls,
-        and trials are counted in a local variable until something else may read the counters.
+        Yields True for each permitted option and False after the last one, and then starts again.
+
+        PERF: this is the hot loop of long searches. The common conditions are inlined, and trials
+        are counted in a local variable that is added to the counters before each yield.
         """
         slot, last, steps = self._order[depth], depth == len(self._order) - 1, self._steps
         binding, isolated, free = self._binding, self._isolated, self._free
@@ -154,8 +164,11 @@ class _Search:
             for option, demands in choices:
                 tried += 1
                 if (
+                    # group_policy=isolate: another suffixed group uses this provider
                     (is_isolated and option in isolated)
+                    # the other bound slots do not leave enough free capacity
                     or (demands and not _fits(free, demands))
+                    # before microversion 1.29: another provider of this tree is in use
                     or (roots and self._has_sibling(option))
                 ):
                     continue
@@ -163,9 +176,9 @@ class _Search:
                 if due and not self._are_satisfied(depth):
                     continue
                 steps.used += tried * cost
-                self._fruitless += tried
+                self._trials_since_candidate += tried
                 tried = 0
-                if last:  # no further slot competes
+                if last:  # no slot remains that the reservation could affect
                     yield True
                     continue
                 if is_isolated:
@@ -178,7 +191,7 @@ class _Search:
                 if demands or roots:
                     self._release(option, demands)
             steps.used += tried * cost
-            self._fruitless += tried
+            self._trials_since_candidate += tried
             tried = 0
             yield False
 
@@ -195,12 +208,12 @@ class _Search:
             self._bound_in_tree[self._contention.roots[option]].pop()
 
     def _has_sibling(self, option: int) -> bool:
-        """Whether another provider of the option's tree is bound."""
+        """Whether a slot is bound to another provider of the same tree."""
         bound = self._bound_in_tree.get(self._contention.roots[option])
         return bound is not None and bound[:1] not in ([], [option])
 
     def _are_satisfied(self, depth: int) -> bool:
-        """Whether the conditions to check at this depth are satisfied."""
+        """Whether the binding satisfies the trait conditions to check at this depth."""
         self._steps.used += self._due_costs[depth]
         for trait in self._due[depth]:
             if not trait.is_satisfied(self._binding):
@@ -208,7 +221,10 @@ class _Search:
         return True
 
     def _may_bind_from(self, depth: int) -> bool:
-        """Whether the slots from a depth on could be bound, as far as necessary conditions show."""
+        """Return False if necessary conditions prove that the remaining slots cannot be bound.
+
+        :param depth: the depth of the first remaining slot
+        """
         remaining = self._remaining_options(depth)
         return (
             remaining is not None
@@ -219,7 +235,11 @@ class _Search:
         )
 
     def _remaining_options(self, depth: int) -> dict[int, list[int]] | None:
-        """Return the options that the slots from a depth on still have; None if one has none."""
+        """Return the options of each remaining slot that the bound slots still permit.
+
+        :param depth: the depth of the first remaining slot
+        :returns: slot -> its permitted options; None if a slot has no permitted option
+        """
         remaining: dict[int, list[int]] = {}
         shared: dict[tuple[int, int, bool], list[int]] = {}
         for slot in self._order[depth:]:

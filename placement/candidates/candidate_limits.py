@@ -1,6 +1,7 @@
-"""Which candidates are returned: duplicates, max_allocation_candidates, limit, and old clients.
+"""Removes duplicates, applies max_allocation_candidates and limit, and filters for old clients.
 
-Pure functions over lazy streams: a candidate that is not requested is not searched.
+The functions have no side effects other than those documented, and they are lazy: they request a
+candidate from the search only when the response needs one more.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,12 +15,15 @@ from placement.candidates.randomize import shuffled
 def without_duplicates(
     bindings: Iterable[model.Binding | None], sharing_ids: set[int], seen: set[model.Binding]
 ) -> Iterator[model.Binding | None]:
-    """Drop bindings that another anchor has yielded before; keep pauses.
+    """Yield the bindings of an anchor that no other anchor has yielded before.
 
-    Only bindings that use nothing but sharing providers exist for several anchors.
+    An anchor is a provider tree with the sharing providers available to it. A binding is the list
+    of providers that a candidate uses. Several anchors can yield the same binding only if it uses
+    nothing but sharing providers.
 
-    :param sharing_ids: the ids of all sharing providers of the anchor, at least
-    :param seen: the bindings of other anchors to sharing providers; the new ones are added
+    :param bindings: the bindings of the anchor. None is a pause of the search, and is yielded too
+    :param sharing_ids: the ids of sharing providers, including all those of the anchor
+    :param seen: the bindings that use only sharing providers, of all anchors; updated in place
     """
     for binding in bindings:
         if binding is not None and sharing_ids.issuperset(binding):
@@ -38,10 +42,10 @@ def select(
 ) -> list[model.Candidate]:
     """Return the candidates of the response.
 
-    :param cap: the maximum number of candidates that are generated
-    :param keep: whether a generated candidate is returned; None to keep all
-    :param limit: the maximum number of candidates that are returned
-    :param rng: shuffles the result
+    :param cap: the maximum number of candidates to generate
+    :param keep: returns whether to keep a generated candidate; None to keep all candidates
+    :param limit: the maximum number of candidates to return
+    :param rng: shuffles the returned candidates; None to keep their order
     """
     generated = itertools.islice(candidates, cap)
     kept = filter(keep, generated) if keep else generated
@@ -51,9 +55,11 @@ def select(
 def uses_one_provider_per_tree(
     candidate: model.Candidate, providers: Mapping[int, model.Provider]
 ) -> bool:
-    """Whether clients before microversion 1.29 can use the candidate.
+    """Whether the candidate uses at most one provider of each tree.
 
-    :param providers: the providers of the candidate, by id
+    Before microversion 1.29, Placement returns only such candidates.
+
+    :param providers: provider id -> provider, including all providers of the candidate
     """
     roots = [providers[id_].root_id for id_ in set(candidate.binding)]
     return len(roots) == len(set(roots))

@@ -1,9 +1,12 @@
-"""The required traits of the unsuffixed group.
+"""Checks `required` of the unsuffixed group.
 
-The providers that serve the unsuffixed group must have the required traits together; each of them
-need not have all. So an incomplete binding that lacks a trait may still get it from a later slot.
-The solver checks such a condition when the last slot that could contribute is bound. (Conditions
-that stay violated, like capacity, are checked at each step: see `group_policy`.)
+The traits are a collective condition: the providers that serve the unsuffixed group must have all
+required traits together, but no single provider needs to have all of them. While slots are still
+unbound, a missing trait does not violate the condition, because a provider for a later slot may
+have the trait. `backtracking` therefore checks the condition when the last slot is bound that could
+satisfy it. (Capacity is different: once exceeded, it stays exceeded. See `group_policy`.)
+
+`model` defines the terms slot, binding, option and any-set.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +15,24 @@ from dataclasses import dataclass
 from placement.candidates import model
 from placement.candidates.search_steps import Steps
 
-# The id of the provider that each slot is bound to. Valid only for slots that are bound.
+# Slot -> the id of the provider that it is bound to. The value is valid only for bound slots.
 PartialBinding = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTrait:
-    """One any-set of traits: at least one of the slots is bound to one of the providers."""
+    """The condition that at least one of `slots` is bound to one of `providers`.
 
-    # The slots that an eligible provider with such a trait could serve.
+    There is one such condition for each any-set of required traits.
+    """
+
+    # The slots that could be bound to one of `providers`.
     slots: frozenset[int]
-    # The eligible providers that have such a trait.
+    # The ids of the eligible providers that have a trait of the any-set.
     providers: frozenset[int]
 
     def is_satisfied(self, binding: PartialBinding) -> bool:
-        """Whether the condition is true. All its slots must be bound."""
+        """Whether the binding satisfies the condition. All slots of the condition must be bound."""
         for slot in self.slots:
             if binding[slot] in self.providers:
                 return True
@@ -40,9 +46,9 @@ def conditions(
 ) -> list[CollectiveTrait]:
     """Return one condition for each any-set of traits that the unsuffixed group requires.
 
-    A condition without slots cannot be satisfied.
+    If a condition has no slots, the anchor has no candidate.
 
-    :param eligible: the eligible providers of each slot
+    :param eligible: slot -> its eligible providers
     """
     ids = {
         number: frozenset(provider.id for provider in eligible[number])
@@ -66,9 +72,10 @@ def may_be_satisfied(
     options: Mapping[int, Sequence[int]],
     steps: Steps,
 ) -> bool:
-    """Whether each condition is satisfied, or could be once the remaining slots are bound.
+    """Return False if a condition cannot be satisfied, however the remaining slots are bound.
 
-    :param options: the options of the slots that are not bound yet
+    :param options: remaining slot -> its options
+    :param steps: updated with the search steps of this check
     """
     for trait in traits:
         steps.used += 1 + len(trait.slots) // 8
@@ -83,7 +90,7 @@ def _may_be_satisfied(
     options: Mapping[int, Sequence[int]],
     steps: Steps,
 ) -> bool:
-    # Slots with the same options share one list.
+    # Slots with the same options have the same list object, which is checked only once.
     checked: set[int] = set()
     for slot in trait.slots:
         if slot not in options:

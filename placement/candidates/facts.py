@@ -1,6 +1,7 @@
-"""Reading names and providers: rows to the data of `model`.
+"""Reads names and providers from the database, and returns them as the types of `model`.
 
-Each function executes one statement of `statements`, or none if there is nothing to read.
+Each function executes at most one statement of `statements`. `bind` executes a second statement if
+a requested UUID is not stored exactly as the client wrote it (see `placement.db.names`).
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ from placement.db import names as db_names
 
 
 class _IdSets:
-    """Sets of ids from JSON text; equal text, which is common, returns the same set."""
+    """Parses JSON arrays of ids. Equal texts, which are common, are parsed only once."""
 
     def __init__(self) -> None:
         self._sets: dict[str | None, frozenset[int]] = {None: frozenset()}
@@ -28,7 +29,7 @@ class _IdSets:
 
 
 def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
-    """Return the providers of rows of `statements.provider_facts`."""
+    """Return the providers from rows of `statements.provider_facts`."""
     id_sets = _IdSets()
     make, loads = model.ProviderInventory._make, orjson.loads
     return [
@@ -48,10 +49,10 @@ def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
 def trees(
     conn: sa.Connection, root_ids: Collection[int], read: Collection[model.Provider] = ()
 ) -> list[model.Provider]:
-    """Return all providers of the trees of these roots.
+    """Return all providers of the trees with these roots.
 
-    :param read: providers of these trees that were read already. They are not read again: a sharing
-        provider of many trees has more allocations than all these trees have providers
+    :param read: the providers of these trees that were read before. They are returned but not read
+        again. PERF: a sharing provider often has many allocations, and reading it sums all of them
     """
     if not root_ids:
         return []
@@ -60,18 +61,20 @@ def trees(
 
 
 def bind(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
-    """Return a query with ids, and the id of the sharing trait if any provider has it.
+    """Return the query with ids in place of names, and the id of the sharing trait.
 
-    :raises exception.UnknownTraits: and
-    :raises exception.UnknownResourceClasses: for names that do not exist
+    :returns: the query, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the
+        trait
+    :raises exception.UnknownTraits: if a trait does not exist
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
     statement, requested = statements.ids_of_names(query)
     for kind, name, id_ in conn.execute(statement, requested):
-        if id_ is not None:  # a provider without a root
+        if id_ is not None:  # the root id is NULL if an old release created the provider
             found[kind][name] = id_
-    # Names of classes and traits must be spelled as they are stored. For UUIDs, the database
-    # decides which texts are equal.
+    # The names of resource classes and traits must match exactly. UUIDs are compared by the
+    # database: with some collations, a requested UUID equals a stored UUID in another spelling.
     kinds = [kind for kind in (statements.AGGREGATE, statements.TREE) if kind in requested]
     lookups = [
         db_names.Lookup(*statements.NAMED[kind], requested[kind], found[kind]) for kind in kinds
@@ -89,7 +92,7 @@ def bind(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int]
 def names(
     conn: sa.Connection, class_ids: Collection[int], trait_ids: Collection[int]
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names of resource classes and of traits, by id."""
+    """Return the names of resource classes and of traits, each as a mapping from id to name."""
     found: dict[str, dict[int, str]] = {statements.CLASS: {}, statements.TRAIT: {}}
     if class_ids or trait_ids:
         for kind, name, id_ in conn.execute(*statements.names_of_ids(class_ids, trait_ids)):

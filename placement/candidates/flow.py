@@ -1,20 +1,24 @@
-"""A maximum flow in whole units: whether demands can be distributed over bins.
+"""Checks whether demands can be distributed over bins with limited capacity (maximum flow).
 
-A slot takes its whole amount from one provider, but a flow may split it. So a feasible flow is
-necessary for a candidate and not sufficient. If every demand is for one unit (isolated groups,
-single devices), it is exact.
+A demand is an integer amount and the bins that it may be taken from. `group_policy` uses the slots
+of a query (see `model`) as demands, and their eligible providers as bins.
+
+The check lets a demand take parts of its amount from several bins, but a slot takes its whole
+amount from one provider. So the demands of every candidate can be distributed, but a distribution
+does not prove that a candidate exists. The check is exact if each demand is for one unit, as with
+isolated groups or single devices.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from placement.candidates.search_steps import Steps
 
-# (amount, bins): an amount that may be taken from any of these bins, in parts.
+# (amount, bins): parts of the amount may be taken from each of these bins.
 Demand = tuple[int, Collection[int]]
 
-# Visits of bins that count as one search step.
+# This many visits of bins count as one search step.
 _VISITS_PER_STEP = 4
-# The flow is abandoned after this many visits for each bin of each demand.
+# The computation stops after this many visits for each (demand, bin) pair.
 _MAX_VISITS = 16
 
 
@@ -22,8 +26,9 @@ def feasible(demands: Sequence[Demand], capacity: Callable[[int], int], steps: S
     """Whether all demands can be satisfied together.
 
     :param capacity: returns the capacity of a bin
-    :param steps: the work is added here
-    :returns: False only if they cannot; True also if the computation takes too long
+    :param steps: updated with the search steps of this check
+    :returns: False if the demands cannot be satisfied together. True if they can, or if the
+        computation was stopped because it takes too long
     """
     flow = _Flow(demands, capacity)
     max_visits = _MAX_VISITS * sum(len(bins) for _, bins in demands)
@@ -33,7 +38,7 @@ def feasible(demands: Sequence[Demand], capacity: Callable[[int], int], steps: S
 
 
 class _Free(dict[int, int]):
-    """Bin -> free capacity. The capacity of a bin is computed when it is first needed."""
+    """Bin -> free capacity, which is computed when the bin is first used."""
 
     def __init__(self, capacity: Callable[[int], int]) -> None:
         self._capacity = capacity
@@ -44,7 +49,7 @@ class _Free(dict[int, int]):
 
 
 class _Flow:
-    """The amount that each demand takes from each bin so far."""
+    """The amounts that the demands take from the bins so far."""
 
     def __init__(self, demands: Sequence[Demand], capacity: Callable[[int], int]) -> None:
         self._demands = demands
@@ -56,7 +61,11 @@ class _Flow:
         self.visits = len(demands)
 
     def satisfy(self, number: int, max_visits: int) -> bool:
-        """Satisfy one demand, if necessary by moving other demands to bins with free capacity."""
+        """Take the amount of a demand from its bins; return False if this is not possible.
+
+        If its bins have too little free capacity, other demands are moved to other bins. If that
+        takes more than `max_visits` visits, the method stops and returns True.
+        """
         amount, bins = self._demands[number]
         for bin_ in bins:
             if amount <= 0:
@@ -75,11 +84,16 @@ class _Flow:
         return True
 
     def _augment(self, number: int, amount: int) -> int:
-        """Search breadth first for a path of moves that ends at a bin with free capacity.
+        """Search breadth-first for a chain of moves that gives a demand more capacity.
 
-        :returns: the additional amount for demand `number`, at most `amount`; 0 if no path exists
+        In such a chain, the demand takes from a bin, another demand moves from that bin to a second
+        bin, and so on, until the last bin has free capacity.
+
+        :param number: the demand
+        :param amount: the amount that the demand still needs
+        :returns: the amount that was moved, at most `amount`; 0 if no chain exists
         """
-        # Bin -> the demand that would take from it, and the bin that this demand would leave.
+        # Bin -> the demand that would move to it, and the bin that this demand would move from.
         path_to: dict[int, tuple[int, int | None]] = {}
         queue: list[tuple[int, int | None]] = [(number, None)]
         queued = {number}
@@ -98,7 +112,7 @@ class _Flow:
         return 0
 
     def _shift(self, free: int, amount: int, path_to: Mapping[int, tuple[int, int | None]]) -> int:
-        """Move as much as possible along the path that ends at the bin `free`."""
+        """Execute the chain of moves that ends at the bin `free`; return the amount moved."""
         path = []
         moved, bin_ = min(amount, self._free[free]), free
         while True:
@@ -114,7 +128,7 @@ class _Flow:
         return moved
 
     def _move(self, amount: int, demand: int, bin_: int, left: int | None) -> None:
-        """Move an amount of a demand to a bin, from the bin `left` unless that is None."""
+        """Take an amount of a demand from a bin, instead of from the bin `left` if there is one."""
         taken = self._taken[demand]
         taken[bin_] = taken.get(bin_, 0) + amount
         self._takers.setdefault(bin_, set()).add(demand)

@@ -1,13 +1,17 @@
-"""What the slots of a query must not use twice: providers (group_policy=isolate) and capacity.
+"""Prepares the checks of group_policy=isolate and of capacity that several slots use.
 
-With group_policy=isolate, different suffixed groups use different providers. With either policy,
-the amounts that several slots take from one inventory count together. Clients before microversion
-1.29 also need candidates with at most one provider of each tree.
+* With group_policy=isolate, different suffixed groups must use different providers.
+* If several slots take from one inventory, the sum of their amounts must not exceed its free
+  capacity. This is independent of group_policy.
+* Before microversion 1.29, a candidate must use at most one provider of each tree.
 
-These conditions are monotone: once a binding violates one, so does every extension of it.
-`backtracking` checks them for each option that it tries. This module prepares the data for that,
-and has conditions that are necessary for the slots that are not bound yet. Without these, ten
-isolated groups on nine free devices would be tried in millions of ways before the search fails.
+If an incomplete binding violates one of these conditions, binding more slots cannot repair it. So
+`backtracking` checks the conditions for each option that it tries. This module computes the data
+for these checks. It also checks necessary conditions for all unbound slots together: without them,
+the search for ten isolated groups on nine free devices would try millions of bindings before it
+ends without a candidate.
+
+`model` defines the terms slot, option and binding.
 """
 
 from collections import Counter
@@ -19,55 +23,58 @@ from placement import capacity
 from placement.candidates import flow, model
 from placement.candidates.search_steps import Steps
 
-# Provider id and resource class id.
+# (provider id, resource class id)
 InventoryKey = tuple[int, int]
-# The amounts that a slot would take from contended inventories.
+# (inventory, amount) pairs: the amounts that a slot would take from contended inventories.
 Demands = tuple[tuple[InventoryKey, int], ...]
 # Inventory -> free capacity.
 FreeCapacity = Mapping[InventoryKey, int]
-# Slot -> the providers that it may still be bound to. Slots with the same options share a list.
+# Slot -> its remaining options. Slots with the same options have the same list object.
 RemainingOptions = Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """The inventories and providers of an anchor for which several slots compete.
+    """The inventories and providers of an anchor that more than one slot could use.
 
-    An inventory is contended if more than one slot may take from it.
+    An inventory is *contended* if at least two slots could take from it.
     """
 
-    # Slot -> provider -> the amounts that the slot would take from its contended inventories.
+    # Slot -> provider id -> the amounts that the slot would take from contended inventories of this
+    # provider.
     demands: tuple[Mapping[int, Demands], ...]
-    # Slot -> its (class, amount) pairs, of the classes with a contended inventory.
+    # Slot -> its (class id, amount) pairs, limited to classes with a contended inventory.
     amounts: tuple[tuple[tuple[int, int], ...], ...]
-    # The free capacity of each contended inventory.
+    # Contended inventory -> its free capacity.
     free: FreeCapacity
-    # The slots that must be bound to different providers.
+    # group_policy=isolate: the slots that must be bound to different providers.
     isolated: frozenset[int]
-    # How many pairs `amounts` has.
+    # The total number of pairs in `amounts`.
     size: int
-    # Provider -> root; empty if several providers of one tree may be bound.
+    # Provider id -> root id, if at most one provider of each tree may be used; otherwise empty.
     roots: Mapping[int, int]
 
     @property
     def is_empty(self) -> bool:
-        """Whether every slot may be bound to each of its options, whatever the others are."""
+        """Whether each slot can be bound to each of its options, independently of other slots."""
         return not (self.free or self.isolated or self.roots)
 
     def may_bind(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
-        """Whether all these slots could be bound together, as far as necessary conditions show.
+        """Return False if necessary conditions prove that these slots cannot be bound together.
 
-        A slot with as many options as there are slots is not checked: the other slots leave at
-        least one of its options unused, whatever they are bound to.
+        A slot that has at least as many options as there are slots is not checked: the other slots
+        cannot use all of its options.
 
-        :param free: the free capacity that bound slots leave
+        :param options: the slots to check, with their options
+        :param free: the free capacity minus the reservations of the bound slots
+        :param steps: updated with the search steps of this check
         """
         steps.used += (len(options) + self.size) // 8 + 1
         few = {slot: ids for slot, ids in options.items() if len(ids) < len(options)}
         return self._may_isolate(few, steps) and self._may_supply(few, free, steps)
 
     def _may_isolate(self, options: RemainingOptions, steps: Steps) -> bool:
-        """Whether there are enough different providers for the isolated slots."""
+        """Return False if there are too few different providers for the isolated slots."""
         counts: Counter[int] = Counter()
         different = {}
         for slot, providers in options.items():
@@ -80,7 +87,7 @@ class Contention:
         return len(demands) < 2 or flow.feasible(demands, lambda _: 1, steps)
 
     def _may_supply(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
-        """Whether there is enough free capacity for the sums of the amounts of each class."""
+        """Return False if, for any class, the free capacity is too small for all of the slots."""
         requested: dict[int, Counter[int]] = {}
         different = {id(providers): providers for providers in options.values()}
         for slot, providers in options.items():
@@ -95,7 +102,8 @@ class Contention:
 
 
 def _capacity(free: FreeCapacity, class_id: int, provider_id: int) -> int:
-    # Only one slot may take from an inventory that is not contended, and its amount fits.
+    # An inventory that is not contended is used by at most one slot, and this slot's amount fits:
+    # otherwise the provider would not be eligible. So the capacity needs no limit here.
     return free.get((provider_id, class_id), capacity.MAX_INT + 1)
 
 
@@ -106,11 +114,11 @@ def contention_of(
     eligible: Sequence[Sequence[model.Provider]],
     one_per_tree: bool,
 ) -> Contention:
-    """Return what the slots compete for.
+    """Return the contended inventories of an anchor and the conditions between its slots.
 
-    :param kinds: slot -> a number, equal for slots with the same amounts and conditions
+    :param kinds: slot -> a number that is equal for slots with the same amounts and conditions
     :param eligible: slot -> its eligible providers
-    :param one_per_tree: whether at most one provider of each tree may be bound
+    :param one_per_tree: whether a candidate may use at most one provider of each tree
     """
     isolated = frozenset(
         number for number, slot in enumerate(slots) if slot.suffixed and query.isolate
@@ -145,7 +153,7 @@ def _contended(
     isolated: frozenset[int],
     eligible: Sequence[Sequence[model.Provider]],
 ) -> set[InventoryKey]:
-    """Return the inventories that more than one slot may take from."""
+    """Return the inventories that at least two slots could take from."""
     requests = Counter(class_id for slot in slots for class_id, _ in slot.amounts)
     if len(requests) == requests.total():
         return set()
@@ -160,7 +168,7 @@ def _contended(
             if requests[class_id] == 1 or (repeated and number in isolated):
                 continue
             keys = [(provider.id, class_id) for provider in eligible[number]]
-            if number in isolated:  # at most one of all isolated slots is bound to a provider
+            if number in isolated:  # a provider is used by at most one isolated slot
                 isolated_takers.update(keys)
             elif repeated:
                 contended.update(keys)
@@ -174,7 +182,7 @@ def _contended(
 def _demands(
     slot: model.Slot, eligible: Iterable[model.Provider], contended: set[InventoryKey]
 ) -> dict[int, Demands]:
-    """Return the demands of a slot on each of its eligible providers."""
+    """Return, for each eligible provider, the demands of the slot on contended inventories."""
     if not contended:
         return dict.fromkeys((provider.id for provider in eligible), ())
     return {
@@ -188,6 +196,9 @@ def _demands(
 
 
 def free_capacity(provider: model.Provider, class_id: int) -> int:
-    """Return the amount of a class that one consumer may allocate from a provider in total."""
+    """Return the largest amount of a class that a consumer can allocate from a provider.
+
+    :returns: the free capacity, but not more than max_unit
+    """
     inventory = provider.inventories[class_id]
     return min(int(inventory.capacity) - inventory.used, inventory.max_unit)

@@ -1,11 +1,23 @@
 """The data of a search: the query, the providers of a page, and the candidates.
 
-Plain data, without behaviour beyond derived values. A `Query` has names, as the client wrote
-them, or ids, once `request.bind` has replaced the names; all other modules use ids.
+Terms of this package:
 
-PERF: types that are created for each row or each candidate are named tuples. A frozen dataclass
-with slots takes three times as long to create (CPython 3.11, 2026-11). Everything else is a frozen
-dataclass.
+* An *anchor* is a provider tree together with the sharing providers available to it. The root
+  provider of the tree is the anchor root.
+* A *slot* is a part of the query that exactly one provider serves: a suffixed group, or one
+  resource class of the unsuffixed group.
+* An *eligible provider* of a slot could serve the slot if the query had no other slot.
+* The *options* of a slot are the ids of the providers that the search tries for it.
+* A *binding* assigns one provider to each slot. An allocation candidate is a binding that
+  satisfies the whole query.
+* An *any-set* is a set of traits or aggregates of which at least one is required.
+
+A `Query` is created with names and UUIDs from the query string. `request.bind` replaces them with
+database ids, and all other modules use ids.
+
+PERF: types with one instance for each row or candidate are named tuples, because creating a frozen
+dataclass with slots takes three times as long (CPython 3.11, 2026-11). All other types are frozen
+dataclasses.
 """
 
 from collections.abc import Mapping
@@ -16,24 +28,25 @@ from placement.capacity import capacity_of
 
 Key = TypeVar('Key', str, int)
 
-# The root id that stands for an in_tree provider that does not exist.
+# Used in place of the root id if the provider named by in_tree does not exist.
 NO_SUCH_ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Generic[Key]):
-    """One request group. Several providers may serve the unsuffixed group together."""
+    """One request group. The unsuffixed group may be served by several providers together."""
 
     suffix: str
-    # Pairs (resource class, requested amount in units of the class).
+    # (resource class, requested amount) pairs. Amounts are in units of the resource class.
     amounts: tuple[tuple[Key, int], ...] = ()
-    # Any-sets of traits: at least one trait of each set is required.
+    # At least one trait of each set is required.
     required: tuple[frozenset[Key], ...] = ()
     forbidden: frozenset[Key] = frozenset()
-    # Any-sets of aggregates: membership in at least one aggregate of each set is required.
+    # Membership in at least one aggregate of each set is required.
     member_of: tuple[frozenset[Key], ...] = ()
     forbidden_aggregates: frozenset[Key] = frozenset()
-    # The uuid of a provider; in a bound query the id of its root, or NO_SUCH_ROOT.
+    # The UUID of a provider. `request.bind` replaces it with the id of the provider's root, or with
+    # NO_SUCH_ROOT.
     in_tree: Key | None = None
 
 
@@ -46,10 +59,10 @@ class Query(Generic[Key]):
     isolate: bool = False
     root_required: frozenset[Key] = frozenset()
     root_forbidden: frozenset[Key] = frozenset()
-    # The set of suffixes of each same_subtree parameter.
+    # For each same_subtree parameter, the set of its suffixes.
     same_subtrees: tuple[frozenset[str], ...] = ()
     limit: int | None = None
-    # Whether a candidate may use several providers of one tree (microversion 1.29).
+    # Whether a candidate may use several providers of one tree. True from microversion 1.29 on.
     nested: bool = True
 
     @property
@@ -59,7 +72,7 @@ class Query(Generic[Key]):
 
     @property
     def traits(self) -> frozenset[Key]:
-        """All required and forbidden traits."""
+        """The required and forbidden traits of root_required and of all groups."""
         traits = self.root_required | self.root_forbidden
         for group in self.groups:
             traits = traits.union(group.forbidden, *group.required)
@@ -67,7 +80,7 @@ class Query(Generic[Key]):
 
     @property
     def aggregates(self) -> frozenset[Key]:
-        """All aggregates of member_of, required and forbidden."""
+        """The required and forbidden aggregates of all groups."""
         aggregates: frozenset[Key] = frozenset()
         for group in self.groups:
             aggregates = aggregates.union(group.forbidden_aggregates, *group.member_of)
@@ -75,17 +88,21 @@ class Query(Generic[Key]):
 
     @property
     def collective_traits(self) -> tuple[frozenset[Key], ...]:
-        """The any-sets of traits that the providers of the unsuffixed group satisfy together."""
+        """The any-sets of required traits of the unsuffixed group.
+
+        The providers that serve the unsuffixed group must have these traits together, so no single
+        provider needs all of them.
+        """
         return next((group.required for group in self.groups if not group.suffix), ())
 
     @property
     def in_trees(self) -> frozenset[Key]:
-        """The values of all in_tree parameters."""
+        """The values of in_tree of all groups."""
         return frozenset(group.in_tree for group in self.groups if group.in_tree is not None)
 
 
 class ProviderInventory(NamedTuple):
-    """The inventory of one class of a provider, and its usage, in units of the class."""
+    """A provider's inventory and usage of one resource class, in units of that class."""
 
     class_id: int
     total: int
@@ -98,12 +115,12 @@ class ProviderInventory(NamedTuple):
 
     @property
     def capacity(self) -> float:
-        """The exact capacity in units of the resource class."""
+        """The capacity in units of the resource class, not rounded."""
         return capacity_of(self.total, self.reserved, self.allocation_ratio)
 
 
 class Provider(NamedTuple):
-    """A resource provider as it is stored."""
+    """A resource provider with its stored traits, aggregates and inventories."""
 
     id: int
     uuid: str
@@ -116,13 +133,14 @@ class Provider(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """An anchor root, its tree, and the sharing providers of the tree's aggregates."""
+    """A provider tree, its root, and the sharing providers that are available to it."""
 
     root: Provider
     tree: tuple[Provider, ...]
-    # Sharing providers of other trees that have an aggregate in common with this tree.
+    # The sharing providers of other trees that are in an aggregate of a provider of this tree.
     sharing_providers: tuple[Provider, ...] = ()
-    # All providers of the sharing providers' trees. Read only for queries with same_subtree.
+    # All providers of the trees in which a sharing provider has a parent. Empty unless the query
+    # has same_subtree.
     sharing_trees: tuple[Provider, ...] = ()
 
     @property
@@ -132,9 +150,9 @@ class Anchor(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """The part of a query that exactly one provider serves.
+    """A part of the query that exactly one provider serves.
 
-    A suffixed group is one slot; each resource class of the unsuffixed group is one slot.
+    A suffixed group is one slot. The unsuffixed group has one slot for each resource class.
     """
 
     group: Group[int]
@@ -147,7 +165,7 @@ class Slot(NamedTuple):
 
     @property
     def conditions(self) -> tuple[object, ...]:
-        """The conditions on a provider other than its resources, for comparison with `==`."""
+        """The conditions of the slot other than its amounts, for comparison with `==`."""
         group = self.group
         return (
             self.suffixed,
@@ -160,25 +178,24 @@ class Slot(NamedTuple):
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A value that is equal for slots with the same amounts and conditions."""
+        """The amounts and conditions. Slots of the same kind have the same eligible providers."""
         return self.amounts, self.conditions
 
 
-# The id of the provider that serves each slot, in the order of the slots. Two candidates of one
-# anchor are equal if and only if their bindings are equal: the binding determines the mappings and
-# the amounts of each provider.
+# For each slot, in the order of `slots_of`, the id of the provider that serves it. The binding
+# determines the mappings of a candidate and the amounts that it allocates from each provider.
 Binding = tuple[int, ...]
 
 
 class Candidate(NamedTuple):
-    """One allocation candidate and the anchor root that it belongs to."""
+    """An allocation candidate: its binding, and the id of the anchor root."""
 
     root_id: int
     binding: Binding
 
 
 def slots_of(query: Query[int]) -> tuple[Slot, ...]:
-    """Return the slots of a query, in the order of its groups and their amounts."""
+    """Return the slots of a query in the order of its groups and of their resource classes."""
     slots = []
     for group in query.groups:
         if group.suffix:

@@ -1,7 +1,9 @@
-"""[placement] allocation_candidates_generation_strategy: depth-first or breadth-first.
+"""Implements [placement] allocation_candidates_generation_strategy: depth-first or breadth-first.
 
-Pure functions over lazy streams, one stream of candidates for each anchor: a candidate that is not
-requested is not searched. A stream that yields None has used up its turn and pauses.
+An *anchor* is a provider tree with the sharing providers available to it. The functions merge one
+stream of candidates for each anchor into one stream. They are lazy: they request a candidate only
+when the caller does. A stream yields None in place of a candidate when its search has used up its
+turn.
 """
 
 from collections import deque
@@ -15,7 +17,10 @@ BREADTH_FIRST = 'breadth-first'
 
 
 def depth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
-    """Exhaust one anchor before the next. Anchors that pause continue after all others."""
+    """Yield all candidates of one anchor before those of the next.
+
+    If a stream yields None, its remaining candidates follow after those of all other anchors.
+    """
     waiting: deque[Iterator[T | None]] = deque()
     for stream in _then_waiting(streams, waiting):
         for item in stream:
@@ -26,7 +31,7 @@ def depth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
 
 
 def breadth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
-    """Take one candidate of each anchor in turn, and repeat this until all are exhausted."""
+    """Yield one candidate of each anchor in turn, until all streams are exhausted."""
     waiting: deque[Iterator[T | None]] = deque()
     for stream in _then_waiting(streams, waiting):
         for item in stream:
@@ -39,7 +44,10 @@ def breadth_first(streams: Iterable[Iterator[T | None]]) -> Iterator[T]:
 def _then_waiting(
     streams: Iterable[Iterator[T | None]], waiting: deque[Iterator[T | None]]
 ) -> Iterator[Iterator[T | None]]:
-    """Yield all streams, and then the waiting ones as long as there are any."""
+    """Yield all streams, and then the waiting streams until no stream is waiting.
+
+    :param waiting: updated by the caller during the iteration
+    """
     yield from streams
     while waiting:
         yield waiting.popleft()

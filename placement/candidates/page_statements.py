@@ -1,7 +1,8 @@
-"""The statements of lenient and strict pages: which conditions of `prefilter` they have.
+"""Builds the statements of lenient and strict pages from the conditions of `prefilter`.
 
-A lenient page reads every tree whose root satisfies root_required and in_tree. A strict page also
-skips trees that cannot serve the query. `paging` decides which of the two it reads.
+A page is a set of provider trees that is read by one statement. The statement of a *lenient* page
+has only cheap conditions, such as root_required and in_tree. The statement of a *strict* page also
+skips trees that cannot serve the query. `paging` decides which statement to execute.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,23 +17,24 @@ from placement.candidates.sharing import SharingAggregates
 
 @dataclass(frozen=True, slots=True)
 class PagedQuery:
-    """What is the same for all pages of a query."""
+    """A query with the data that is the same for all of its pages."""
 
     query: model.Query[int]
     slots: tuple[model.Slot, ...]
-    # Whether any provider has the sharing trait.
+    # Whether any provider has the trait MISC_SHARES_VIA_AGGREGATE.
     has_sharing: bool
-    # Root of a suffixed in_tree -> aggregates of the sharing providers of its tree.
+    # Root id of a tree named by the in_tree of a suffixed group -> the aggregates of the sharing
+    # providers of this tree.
     in_tree_aggregates: Mapping[int, Collection[int]]
 
     @property
     def with_aggregates(self) -> bool:
-        """Whether the search uses the aggregates of providers."""
+        """Whether the search needs the aggregates of providers."""
         return self.has_sharing or bool(self.query.aggregates)
 
 
 def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter.Clause]:
-    """Return the conditions of every page."""
+    """Return the conditions on the root that lenient and strict pages have in common."""
     return [
         *prefilter.root_conditions(paged.query, root),
         *prefilter.in_tree_conditions(paged.query, paged.in_tree_aggregates, root),
@@ -42,8 +44,8 @@ def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter
 def lenient_page(paged: PagedQuery) -> sa.Select[Any]:
     """Return the statement of lenient pages.
 
-    In deployments without sharing providers it includes conditions that are cheap: traits and
-    aggregates.
+    In deployments without sharing providers, it also has the conditions on traits and aggregates of
+    providers, which are cheap to evaluate.
     """
     root = prefilter.ROOT_ID
     conditions = root_conditions(paged, root)
@@ -58,8 +60,9 @@ def strict_page(
 ) -> sa.Select[Any]:
     """Return the statement of strict pages.
 
-    :param slots: one slot of each kind, those with the fewest eligible providers first
-    :param sharing: the aggregates of all sharing providers; None if there are none
+    :param slots: one slot of each kind (see `model`); the slots that the fewest trees can serve are
+        first
+    :param sharing: the aggregates of all sharing providers; None if no sharing provider exists
     """
     not_shared = [slot for slot in slots if not (sharing and sharing.slots.get(slot))]
     if not_shared and not paged.query.collective_traits:
@@ -72,7 +75,7 @@ def strict_page(
             paged.with_aggregates,
         )
     root = prefilter.ROOT_ID
-    # Traits first: they cost less than sums of allocations.
+    # Trait conditions are first, because they cost less than sums of allocations.
     conditions = prefilter.collective_trait_conditions(paged.query, sharing, root)
     if not not_shared:
         conditions.append(prefilter.any_slot_condition(slots, root))

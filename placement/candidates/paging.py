@@ -1,17 +1,20 @@
-"""The cursor over anchors: pages of trees, their sizes, and lenient and strict pages.
+"""Reads provider trees page by page; decides the size of each page and how it is filtered.
 
-A `Cursor` belongs to one request, and only this module keeps a connection between statements. The
-cursor yields pages, and the search reports in `Page.progress` what it did with each of them. All
-decisions about pages are made here:
+An *anchor* is a provider tree together with the sharing providers available to it. Each request has
+its own `Cursor`, which yields pages of anchors. The search counts the candidates and search steps
+of a page in `Page.progress`, and the cursor uses these counts to choose the next page:
 
-* The first pages are *lenient*: the database does not check which trees can serve the query,
-  because such checks take longer than reading trees that can.
+* The first pages are *lenient*: the database evaluates only cheap conditions, because the other
+  conditions cost more than they save if most trees can serve the query.
 * If fewer than half of the trees of a page have a candidate, all further pages are *strict*: the
-  database skips trees that cannot serve the query. See `prefilter`.
-* Strict pages do not cover candidates that use only sharing providers: they would be the same for
-  thousands of trees. One extra page of a few representative trees covers these candidates.
-* The size of the next page follows from the number of candidates that are missing, and from the
-  search steps that the trees of the last page took.
+  database skips trees that cannot serve the query (see `prefilter`).
+* Strict pages skip trees whose candidates all use only sharing providers, because thousands of such
+  trees would yield the same candidates. Instead, one extra page contains a few trees that together
+  yield all of these candidates.
+* The size of the next page is computed from the number of candidates still needed and from the
+  search steps spent on the last page.
+
+This is the only module that keeps a database connection from one statement to the next.
 """
 
 from collections import defaultdict
@@ -34,29 +37,30 @@ from placement.candidates import (
 from placement.candidates.page_statements import PagedQuery
 from placement.candidates.randomize import shuffled
 
-# Trees of the first page. It shows whether most trees can serve the query.
+# Number of trees on the first page. The first page shows whether most trees can serve the query.
 FIRST_PAGE = 16
 LARGEST_PAGE = 2048
-# If all candidates are requested, each page is larger than the one before by this factor.
+# If all candidates are requested, each page is at most this many times as large as the last page.
 GROWTH = 8
-# Search steps between two pages. During this time the request occupies a connection and its view of
-# the database.
+# Search steps to spend on a page before the next page is read. During the search, the request
+# occupies a database connection and keeps a snapshot of the database open.
 PAGE_STEPS = 100_000
-# Strict pages check slots that few anchors can serve first. The maximum number of anchors that are
-# examined for that, and of checks of a provider for a slot.
+# Strict pages check the slots that the fewest anchors can serve first. To find these slots, at most
+# `_SAMPLE` anchors are examined, with at most `_SAMPLE_CHECKS` checks of one provider against one
+# slot.
 _SAMPLE = 64
 _SAMPLE_CHECKS = 50_000
 
 
 @dataclass(slots=True)
 class Progress:
-    """What the search reports about a page; it updates this until it requests the next page."""
+    """Counts of one page, which the search updates until it requests the next page."""
 
-    # Search steps until the next page should be read; negative if the search took more.
+    # The search steps left for this page. Negative if the search spent more.
     steps_left: int = 0
-    # Candidates that were found.
+    # The number of candidates found.
     candidates: int = 0
-    # Anchors with at least one candidate.
+    # The number of anchors with at least one candidate.
     fitting_anchors: int = 0
 
 
@@ -71,27 +75,28 @@ class Page:
 def next_size(
     size: int, trees: int, progress: Progress, steps_left: int, missing: int | None
 ) -> int:
-    """Return the number of trees of the next page.
+    """Return the number of trees to request for the next page.
 
-    :param size: the requested number of trees of the last page
-    :param trees: the number of trees that the last page had
-    :param progress: what the search found in the last page
-    :param steps_left: what is left of PAGE_STEPS
-    :param missing: the number of candidates that are missing; None if all are requested
+    :param size: the number of trees that was requested for the last page
+    :param trees: the number of trees on the last page
+    :param progress: the counts of the last page
+    :param steps_left: the search steps of PAGE_STEPS that were not spent on the last page
+    :param missing: the number of candidates still needed; None if all candidates are requested
     """
-    # As many trees as can be searched in PAGE_STEPS, if they are like those of the last page.
+    # The number of trees that can be searched in PAGE_STEPS, if each tree takes as many steps as a
+    # tree of the last page took on average.
     largest = min(LARGEST_PAGE, PAGE_STEPS * trees // max(PAGE_STEPS - steps_left, 1))
     if missing is None:
         return max(FIRST_PAGE, min(size * GROWTH, largest))
     per_tree = 1.0
     if progress.fitting_anchors:
         per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
-    # A tenth more than necessary often avoids a further page.
+    # Requesting 10 % more trees than necessary often avoids reading another page.
     return max(FIRST_PAGE, min(int(missing / per_tree * 1.1 + 1), largest))
 
 
 class Cursor:
-    """The pages of one query."""
+    """Reads the pages of one request."""
 
     def __init__(
         self,
@@ -101,26 +106,27 @@ class Cursor:
         target: int | None,
         rng: random.Random | None = None,
     ) -> None:
-        """Create a cursor before the first page.
+        """Create a cursor that has not read a page yet.
 
-        :param sharing_id: the id of the sharing trait; None if no provider has it
+        :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has
+            the trait
         :param target: the number of candidates to find; None for all
-        :param rng: draws the first tree and shuffles the anchors of each page; without it, trees
-            are read in the order of their ids
+        :param rng: selects the first tree and shuffles the anchors of each page. Without `rng`,
+            trees are read in the order of their root ids
         """
         self._reader = _Reader(conn, query, sharing_id)
         self._target = target
         self._rng = rng
-        # Candidates of all pages before the current one.
+        # The number of candidates found on all pages before the current one.
         self._candidates = 0
 
     @property
     def sharing_ids(self) -> set[int]:
-        """The ids of all sharing providers that were read so far."""
+        """The ids of all sharing providers read so far."""
         return self._reader.sharing_providers.ids
 
     def pages(self) -> Iterator[Page]:
-        """Yield all pages."""
+        """Yield the pages. Each page is read when the caller requests it."""
         reader, target = self._reader, self._target
         paged = reader.paged_query()
         statement, strict = page_statements.lenient_page(paged), False
@@ -149,7 +155,7 @@ class Cursor:
 
 
 class _Reader:
-    """Executes the statements of a cursor and builds anchors from their rows."""
+    """Executes the statements of a cursor and builds anchors from the returned rows."""
 
     def __init__(
         self, conn: sa.Connection, query: model.Query[int], sharing_id: int | None
@@ -158,11 +164,14 @@ class _Reader:
         self._conn = conn
         self._query = query
         self._sharing_id = sharing_id
-        # The roots of all trees that were read.
+        # The root ids of all trees that were read.
         self._read_roots: set[int] = set()
 
     def paged_query(self) -> PagedQuery:
-        """Return what is the same for all pages; reads the sharing providers of in_tree trees."""
+        """Return the data that is the same for all pages.
+
+        This method reads the sharing providers of the trees named by in_tree of suffixed groups.
+        """
         roots = {
             group.in_tree
             for group in self._query.groups
@@ -181,8 +190,9 @@ class _Reader:
         )
 
     def root_ranges(self, rng: random.Random | None) -> list[tuple[int, int]]:
-        """Return the ranges of root ids (after, upto) in the order in which they are read."""
-        # Drawn by position: if the start were drawn by id, trees after a gap would be more likely.
+        """Return the ranges of root ids to read, as (after, upto) pairs in reading order."""
+        # The start is selected by row position, not by id: with a random id, trees that follow a
+        # gap in the ids would be selected more often.
         if rng and (count := self._conn.execute(statements.root_count()).scalar_one()):
             drawn = statements.root_at(rng.randrange(count))
             start = self._conn.execute(drawn).scalar_one()
@@ -192,9 +202,9 @@ class _Reader:
     def read_page(
         self, statement: sa.Select[Any], ranges: list[tuple[int, int]], size: int
     ) -> tuple[model.Anchor, ...]:
-        """Return the next `size` anchors, or all that are left of the first range.
+        """Return the next `size` anchors of the first range, or fewer if it has no more.
 
-        :param ranges: the ranges that were not read yet; updated
+        :param ranges: the ranges of root ids that are still to be read; updated in place
         """
         after, upto = ranges[0]
         rows = self._conn.execute(statement, {'after': after, 'upto': upto, 'size': size})
@@ -207,7 +217,10 @@ class _Reader:
         return self._anchors(providers)
 
     def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
-        """Return the anchors of the trees of these providers that were not read before."""
+        """Group these providers into trees, and return an anchor for each tree not read before.
+
+        This method also reads the sharing providers that the new anchors need.
+        """
         trees: dict[int, list[model.Provider]] = defaultdict(list)
         for provider in providers:
             trees[provider.root_id].append(provider)
@@ -227,7 +240,10 @@ class _Reader:
         return tuple(anchors)
 
     def _read_sharing_providers(self, sharing_id: int, providers: Sequence[model.Provider]) -> None:
-        """Read the sharing providers of the providers' aggregates that were not read before."""
+        """Read all sharing providers of the aggregates of `providers`.
+
+        Aggregates whose sharing providers were read before are skipped.
+        """
         registry = self.sharing_providers
         registry.ids.update(p.id for p in providers if sharing_id in p.traits)
         if missing := registry.missing_aggregates(providers):
@@ -237,10 +253,11 @@ class _Reader:
     def read_for_strict_pages(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]
     ) -> tuple[sa.Select[Any], tuple[model.Anchor, ...]]:
-        """Return the statement of strict pages, and anchors for sharing providers.
+        """Prepare strict pages: build their statement, and read the extra page.
 
-        :param sample: anchors that show which slots few anchors can serve
-        :returns: the statement, and anchors of all candidates that use only sharing providers
+        :param sample: the anchors to examine in order to find the slots that few anchors can serve
+        :returns: the statement of strict pages, and the anchors of the extra page, which yield all
+            candidates that use only sharing providers
         """
         able: sharing.AbleProviders = {}
         aggregates = None
@@ -260,10 +277,10 @@ class _Reader:
     def _representatives(
         self, paged: PagedQuery, able: sharing.AbleProviders
     ) -> tuple[model.Anchor, ...]:
-        """Return anchors of all candidates that use only sharing providers.
+        """Return anchors that yield all candidates that use only sharing providers.
 
-        For each combination of sharing providers that share with one tree, they include such a
-        tree, unless it was read before.
+        Trees with the same sharing providers yield the same such candidates. So one tree is
+        returned for each distinct set of sharing providers, unless that tree was read before.
         """
         providers = {provider.id: provider for found in able.values() for provider in found}
         aggregates = sharing.aggregates_of(providers.values())
@@ -283,19 +300,22 @@ class _Reader:
 
 
 def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:
-    """Return the slots sorted by the number of these anchors that can serve them."""
+    """Return the slots; those that the fewest of these anchors can serve are first."""
 
     def key(slot: model.Slot) -> tuple[int, int]:
         count = sum(bool(provider_checks.eligible_providers(slot, anchor)) for anchor in anchors)
-        # Free capacity is usually exceeded by large amounts first: bytes before gigabytes before
-        # processors.
+        # On a tie, the slot with the largest amount is first: large amounts (for example MEMORY_MB)
+        # exceed the free capacity more often than small ones (for example VCPU).
         return count, -max((amount for _, amount in slot.amounts), default=0)
 
     return sorted(slots, key=key)
 
 
 def _limited(anchors: Sequence[model.Anchor], slots: int) -> Sequence[model.Anchor]:
-    """Return the first anchors, as many as `_SAMPLE_CHECKS` allows for this number of slots."""
+    """Return as many of the first anchors as `_SAMPLE` and `_SAMPLE_CHECKS` allow.
+
+    :param slots: the number of slots that are checked for each provider
+    """
     checks = 0
     for number, anchor in enumerate(anchors[:_SAMPLE]):
         checks += slots * (len(anchor.tree) + len(anchor.sharing_providers))

@@ -1,14 +1,16 @@
-"""The prefilter: conditions on a root that the database evaluates.
+"""Builds SQL conditions on a root provider that skip trees which cannot serve the query.
 
-They let a page skip trees that cannot serve the query. Each condition is necessary for a candidate
-of the root, and none is sufficient: the solver checks the trees that pass exactly.
+If a tree has a candidate, its root satisfies all of these conditions (the only exception is
+`any_slot_condition`). The reverse is not true: a root can satisfy the conditions although its tree
+has no candidate. So the solver checks each tree that the database returns.
 
 Each condition is a correlated scalar subquery with LIMIT 1. No database turns such a subquery into
-a join over all trees: the conditions are evaluated root by root, in the order in which they are
-written, until the page is full. `statements` builds pages from them; this module executes nothing.
+a join over all trees. Instead, the database evaluates the conditions root by root, in the order in
+which they are written, and stops when the page is full. `statements` builds the statements of pages
+from these conditions; this module executes no statement.
 
-The parameter `root` is the expression for the root's id: ROOT_ID, or ROOT_ID_OF_MEMBER in a page
-that selects members of trees.
+The parameter `root` of the functions is the SQL expression for the id of the root: ROOT_ID, or
+ROOT_ID_OF_MEMBER in a statement that selects tree members instead of roots.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,12 +25,14 @@ from placement.candidates.sharing import SharingAggregates
 from placement.db import clauses, portable_sql
 from placement.db.sqlalchemy import models
 
-# The highest number of conditions of one sort. More conditions for one root take longer than they
-# save, and databases limit the depth of expressions and the number of tables in one SELECT.
+# The maximum number of conditions that a function of this module returns for slots, groups or
+# amounts. More conditions would cost more time than they save, and databases limit the depth of
+# expressions and the number of tables in a SELECT.
 MAX_CONDITIONS = 16
 
-# The aliases of roots and of members of trees in pages, and of rows in subqueries. They are created
-# once: creating an alias takes longer than the rest of a statement.
+# Table aliases: ROOTS and MEMBERS (any provider of a tree) are used in the statements of pages, the
+# others in subqueries. PERF: an alias takes longer to create than the rest of a statement, so each
+# is created only once.
 ROOTS = models.resource_providers.alias('root')
 MEMBERS = models.resource_providers.alias('member')
 _PROVIDER = models.resource_providers.alias('tree_provider')
@@ -42,9 +46,9 @@ ROOT_ID_OF_MEMBER: RootId = MEMBERS.c.root_provider_id
 
 
 def in_order(conditions: Sequence[Clause]) -> Clause:
-    """Return the conjunction of conditions, evaluated in this order until the first is false.
+    """Return an AND of the conditions that the database evaluates in the given order.
 
-    PostgreSQL would sort the arms of an AND by its estimate of their costs.
+    This is a CASE expression, because PostgreSQL reorders the operands of AND by estimated cost.
     """
     if len(conditions) == 1:
         return conditions[0]
@@ -52,7 +56,7 @@ def in_order(conditions: Sequence[Clause]) -> Clause:
 
 
 def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
-    """Return the conditions on the root alone: root_required and forbidden aggregates."""
+    """Return the conditions of root_required and of the unsuffixed group's forbidden aggregates."""
     conditions = [clauses.has_any_trait(root, (trait,)) for trait in sorted(query.root_required)]
     if query.root_forbidden:
         conditions.append(~clauses.has_any_trait(root, query.root_forbidden))
@@ -69,9 +73,10 @@ def in_tree_conditions(
 ) -> list[Clause]:
     """Return the conditions of in_tree.
 
-    A suffixed in_tree also allows anchors that the sharing providers of the named tree serve.
+    The sharing providers of the tree named by the in_tree of a suffixed group can also serve other
+    trees. So the condition is also true for trees that are in an aggregate of these providers.
 
-    :param shared: root of a suffixed in_tree -> aggregates of the sharing providers of its tree
+    :param shared: root id of such a tree -> the aggregates of its sharing providers
     """
     conditions: list[Clause] = []
     for group in query.groups:
@@ -86,7 +91,11 @@ def in_tree_conditions(
 def collective_trait_conditions(
     query: model.Query[int], sharing: SharingAggregates | None, root: RootId
 ) -> list[Clause]:
-    """Return the conditions that providers of the anchor have the unsuffixed group's traits."""
+    """Return the conditions for the required traits of the unsuffixed group.
+
+    For each any-set of traits, a provider of the tree, or a sharing provider that is available to
+    the tree, must have one of the traits.
+    """
     conditions: list[Clause] = []
     for any_set in query.collective_traits:
         in_tree = _tree_providers(root).where(clauses.has_any_trait(_PROVIDER.c.id, any_set))
@@ -98,7 +107,10 @@ def collective_trait_conditions(
 def slot_conditions(
     slots: Sequence[model.Slot], sharing: SharingAggregates | None, root: RootId
 ) -> list[Clause]:
-    """Return the conditions that each slot has an eligible provider; cheap conditions first."""
+    """Return, for each slot, the condition that a provider can serve it; cheap conditions first.
+
+    A slot is a part of the query that exactly one provider serves (see `model`).
+    """
     aggregates = {
         slot: sharing.slots.get(slot, frozenset()) if sharing else frozenset()
         for slot in slots[:MAX_CONDITIONS]
@@ -110,10 +122,11 @@ def slot_conditions(
 
 
 def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
-    """Return the condition that the tree itself can serve at least one of the slots.
+    """Return the condition that a provider of the tree itself can serve at least one slot.
 
-    For queries of which sharing providers can serve every slot. Candidates that use only sharing
-    providers are searched once, and not for each tree: see `paging`.
+    This condition is for queries in which every slot can be served by sharing providers. It skips
+    trees whose candidates all use only sharing providers: `paging` reads an extra page for these
+    candidates.
     """
     if len(slots) > MAX_CONDITIONS:
         return sa.true()
@@ -121,9 +134,9 @@ def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
-    """Return the conditions that each slot has a provider with its traits and aggregates.
+    """Return the conditions that a provider of the tree has the traits and aggregates of each slot.
 
-    For deployments without sharing providers.
+    These conditions are only for deployments without sharing providers.
     """
     selective = {
         slot.conditions: slot
@@ -140,7 +153,7 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
 
 
 def can_serve(slot: model.Slot) -> Clause:
-    """Return the condition that a row of MEMBERS could serve the slot."""
+    """Return the condition that the provider in MEMBERS could serve the slot."""
     conditions = _provider_conditions(slot.group, MEMBERS, ROOT_ID_OF_MEMBER)
     inventory = _inventory_alias(0)
     for class_id, amount in _largest_amounts(slot):
@@ -158,7 +171,7 @@ def can_serve(slot: model.Slot) -> Clause:
 
 
 def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
-    """Select the providers of the root's tree that could serve the slot."""
+    """Return a SELECT of the providers of the root's tree that could serve the slot."""
     statement = _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
     for number, (class_id, amount) in enumerate(_largest_amounts(slot)):
         inventory = _inventory_alias(number)
@@ -172,28 +185,37 @@ def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
 
 
 def _largest_amounts(slot: model.Slot) -> list[tuple[int, int]]:
-    """Return the amounts of the slot that are most likely to exceed a free capacity."""
+    """Return the largest amounts of the slot, because they exceed a free capacity most often.
+
+    :returns: at most MAX_CONDITIONS (resource class id, amount) pairs
+    """
     return sorted(slot.amounts, key=lambda item: -item[1])[:MAX_CONDITIONS]
 
 
-# PERF: building the expression takes longer than most databases need to evaluate it for a hundred
-# trees, and most requests use the same few amounts.
+# PERF: building this expression takes longer than evaluating it for a hundred trees in most
+# databases. It is cached, because most requests use the same few amounts.
 @functools.lru_cache(maxsize=256)
 def _may_allocate(number: int, amount: int) -> Clause:
-    """Return the condition that the inventory of this alias has enough free capacity."""
+    """Return the condition that an inventory can serve the amount.
+
+    :param number: the number of the inventory alias
+    """
     return clauses.may_serve(_inventory_alias(number), amount)
 
 
 @functools.cache
 def _inventory_alias(number: int) -> sa.FromClause:
-    """Return an alias of inventories; a statement that joins several of them numbers them."""
+    """Return an alias of the table inventories. Each join in a statement uses another number."""
     return models.inventories.alias(f'inventory{number}')
 
 
 def _provider_conditions(
     group: model.Group[int], provider: sa.FromClause, root: RootId
 ) -> list[Clause]:
-    """Return the conditions of a group on one provider, other than its resources."""
+    """Return the conditions of a group on one provider, without its resources.
+
+    :param provider: the alias of the provider
+    """
     conditions: list[Clause] = []
     if group.suffix:
         conditions += [clauses.has_any_trait(provider.c.id, any_set) for any_set in group.required]
@@ -203,7 +225,7 @@ def _provider_conditions(
         conditions.append(~clauses.in_any_aggregate(provider.c.id, group.forbidden_aggregates))
     if group.member_of:
         is_member = _in_all(provider.c.id, group.member_of)
-        # For the unsuffixed group, the aggregates of the root count for its whole tree.
+        # For the unsuffixed group, the aggregates of the root apply to all providers of its tree.
         conditions.append(
             is_member if group.suffix else sa.or_(is_member, _in_all(root, group.member_of))
         )
@@ -215,7 +237,7 @@ def _in_all(provider_id: sa.ColumnElement[int], any_sets: Iterable[frozenset[int
 
 
 def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: RootId) -> Clause:
-    """Return a condition that is also true if the tree has a provider in one of the aggregates."""
+    """Return the condition OR "a provider of the tree is in one of these aggregates"."""
     if not aggregate_ids:
         return condition
     rows = (
@@ -227,7 +249,7 @@ def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: R
 
 
 def _tree_providers(root: RootId) -> sa.Select[Any]:
-    """Select the providers of the root's tree."""
+    """Return a SELECT of the providers of the root's tree. The caller adds conditions."""
     return (
         sa.select(sa.literal_column('1'))
         .select_from(_PROVIDER)

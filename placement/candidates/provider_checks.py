@@ -1,8 +1,13 @@
-"""Conditions on one provider: resources, required, member_of, in_tree and their forbidden forms.
+"""Checks whether one provider satisfies resources, required, member_of and in_tree of a group.
 
-Pure functions. One provider alone must satisfy a suffixed group, whatever the anchor is. For the
-unsuffixed group, the aggregates of the anchor root count for all providers of its tree, and the
-required traits are a condition on several providers together: see `collective_traits`.
+The functions have no side effects. A suffixed group must be satisfied by one provider alone. The
+unsuffixed group has two differences:
+
+* The aggregates of the root apply to all providers of its tree.
+* The providers that serve the group must have its required traits together, so this module does not
+  check these traits for a single provider (see `collective_traits`).
+
+`model` defines the terms anchor and slot.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +16,11 @@ from placement.candidates import model
 
 
 def can_allocate(provider: model.Provider, class_id: int, amount: int) -> bool:
-    """Whether the provider can serve an amount in addition to its usage.
+    """Whether the provider has enough free capacity for the amount, and its inventory permits it.
 
-    PERF: repeats the rules of `placement.capacity`. With calls of the three functions there, the
-    search of 1,000 trees of one provider takes 11 % longer (2026-11). A test compares the two.
+    PERF: this function duplicates the rules of `placement.capacity`. If it called the three
+    functions of that module, the search of 1,000 single-provider trees would take 11 % longer
+    (2026-11). A test checks that the results are the same.
     """
     inventory = provider.inventories.get(class_id)
     if inventory is None:
@@ -28,7 +34,7 @@ def can_allocate(provider: model.Provider, class_id: int, amount: int) -> bool:
 
 
 def satisfies_member_of(provider: model.Provider, group: model.Group[int]) -> bool:
-    """Whether the provider itself is in at least one aggregate of each set."""
+    """Whether the provider itself is in at least one aggregate of each set of member_of."""
     for any_set in group.member_of:
         if any_set.isdisjoint(provider.aggregates):
             return False
@@ -36,7 +42,7 @@ def satisfies_member_of(provider: model.Provider, group: model.Group[int]) -> bo
 
 
 def satisfies_required(traits: frozenset[int], group: model.Group[int]) -> bool:
-    """Whether a provider with these traits has at least one trait of each set."""
+    """Whether these traits include at least one trait of each set of required traits."""
     for any_set in group.required:
         if any_set.isdisjoint(traits):
             return False
@@ -67,10 +73,11 @@ def satisfies_suffixed_group(provider: model.Provider, slot: model.Slot) -> bool
 
 
 def may_serve_other_trees(provider: model.Provider, group: model.Group[int]) -> bool:
-    """Whether a sharing provider may serve the unsuffixed group for anchors of other trees.
+    """Whether a sharing provider may serve the unsuffixed group in a candidate of another tree.
 
-    The sharing provider itself must satisfy member_of: the aggregates of an anchor root count only
-    for the providers of its own tree. If the group has in_tree, no other tree is served.
+    The sharing provider itself must satisfy member_of, because the aggregates of a root apply only
+    to the providers of its own tree. If the group has in_tree, it may use only providers of the
+    anchor's own tree.
     """
     return (
         group.in_tree is None
@@ -80,7 +87,7 @@ def may_serve_other_trees(provider: model.Provider, group: model.Group[int]) -> 
 
 
 def can_serve_other_trees(provider: model.Provider, slot: model.Slot) -> bool:
-    """Whether a sharing provider can serve a slot for anchors of other trees."""
+    """Whether a sharing provider can serve the slot in a candidate of another tree."""
     if slot.suffixed:
         return satisfies_suffixed_group(provider, slot)
     ((class_id, amount),) = slot.amounts
@@ -103,10 +110,11 @@ def eligible_providers(slot: model.Slot, anchor: model.Anchor) -> list[model.Pro
 def eligible_for_classes(
     slots: Sequence[model.Slot], anchor: model.Anchor
 ) -> list[list[model.Provider]]:
-    """Return the providers of an anchor that could serve each class of the unsuffixed group.
+    """Return, for each resource class of the unsuffixed group, the providers that could serve it.
 
     :param slots: slots of the unsuffixed group
-    :returns: one list for each slot; an empty list if a slot has no eligible provider
+    :returns: one list of providers for each slot. If any slot has no eligible provider, an empty
+        list is returned instead
     """
     group = slots[0].group
     if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
@@ -130,7 +138,7 @@ def eligible_for_classes(
 
 
 def _filtered(group: model.Group[int], anchor: model.Anchor) -> list[model.Provider]:
-    """Return the providers of an anchor that satisfy the unsuffixed group except its resources."""
+    """Return the providers that satisfy all per-provider conditions except the resources."""
     return [
         *_filtered_tree(group, anchor),
         *(p for p in anchor.sharing_providers if may_serve_other_trees(p, group)),
@@ -150,10 +158,10 @@ def _filtered_tree(group: model.Group[int], anchor: model.Anchor) -> list[model.
 
 
 def can_serve_alone(provider: model.Provider, slots: Iterable[model.Slot]) -> bool:
-    """Whether a provider that is a whole tree can serve all classes of the unsuffixed group.
+    """Whether the only provider of a tree can serve all resource classes of the unsuffixed group.
 
-    PERF: gives the same result as `eligible_providers` for each slot in a fraction of the time. In
-    most deployments most trees are one provider.
+    PERF: this has the same result as calling `eligible_providers` for each slot, but takes a
+    fraction of the time. In most deployments, most trees have only one provider.
     """
     group = None
     for slot in slots:

@@ -1,9 +1,15 @@
-"""[placement] randomize_allocation_candidates.
+"""Implements [placement] randomize_allocation_candidates.
 
-If the option is set, a search has a random generator (`rng`) and uses it in four places: `paging`
-starts at a random root and shuffles the anchors of each page, the solver shuffles the options of
-each slot, `same_subtree` shuffles the tops of subtrees, and `candidate_limits` shuffles the result.
-Without the option `rng` is None, and equal requests on unchanged data return the same order.
+If the option is set, the search creates a random number generator (`rng`), which is used as
+follows:
+
+* `paging` starts at a random root provider, and shuffles the trees of each page.
+* `solver` shuffles the providers that it tries for each request group.
+* `same_subtree` shuffles the subtrees that it tries.
+* `candidate_limits` shuffles the candidates of the response.
+
+If the option is not set, `rng` is None. The candidates then have the same order in each response to
+the same request, unless the stored data changes.
 """
 
 from collections.abc import Sequence
@@ -14,5 +20,5 @@ T = TypeVar('T')
 
 
 def shuffled(items: Sequence[T], rng: random.Random | None) -> Sequence[T]:
-    """Return the items in random order; without `rng` the same sequence."""
+    """Return the items in random order, or unchanged if `rng` is None."""
     return rng.sample(items, len(items)) if rng else items

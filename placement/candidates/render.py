@@ -1,8 +1,13 @@
-"""From a search result to the body of the response.
+"""Builds the body of the response from the result of a search.
 
-A `Shape` describes, as data, what the response of a microversion contains; `render` compares no
-versions. PERF: equal parts of many candidates are one object that is created once. The JSON encoder
-does not mind, and creating them separately would take most of the time of a long response.
+`model` defines the terms slot and binding.
+
+A `Shape` lists the parts of the response that depend on the microversion. `render` uses only the
+`Shape` and does not compare microversions.
+
+PERF: if several candidates have an equal part, for example the same resources, the part is created
+only once and used in all of them. Creating equal parts separately would take most of the time of a
+long response.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,20 +25,23 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the response of a microversion contains."""
+    """The parts of the response that depend on the microversion."""
 
-    # Whether allocations are an object keyed by provider uuid, not a list.
+    # Whether `allocations` is an object with provider UUIDs as keys. Otherwise, it is a list.
     keyed: bool
+    # Whether an allocation request has `mappings`.
     mappings: bool
-    # The members of a provider summary: traits; all classes, not only the requested ones; root and
-    # parent.
+    # Whether a provider summary has `traits`.
     traits: bool
+    # Whether a provider summary has all resource classes of the provider. Otherwise, it has only
+    # the requested classes.
     all_classes: bool
+    # Whether a provider summary has `root_provider_uuid` and `parent_provider_uuid`.
     trees: bool
 
     @classmethod
     def of(cls, version: Version) -> 'Shape':
-        """Return the shape for a microversion."""
+        """Return the shape of the response in a microversion."""
         return cls(
             keyed=version >= microversion.ALLOCATIONS_BY_PROVIDER,
             mappings=version >= microversion.MAPPINGS,
@@ -45,11 +53,11 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The candidates of a response with everything that is needed to render them."""
+    """The candidates to return, and the data to render them."""
 
     slots: tuple[model.Slot, ...]
     candidates: Sequence[model.Candidate]
-    # At least the providers of all candidates.
+    # Provider id -> provider, including all providers of the candidates.
     providers: Mapping[int, model.Provider]
     summaries: Summaries
 
@@ -70,7 +78,7 @@ def _allocation_requests(result: SearchResult, shape: Shape) -> list[Json]:
     mappings = _mappings_function(result.slots, uuids) if shape.mappings else None
     requests = []
     for _, binding in result.candidates:
-        # Provider -> the slots that it serves, as bits.
+        # Provider id -> the slots that the provider serves, as a bit mask of slot numbers.
         served: dict[int, int] = {}
         for id_, bit in zip(binding, bits, strict=True):
             served[id_] = served.get(id_, 0) | bit
@@ -82,7 +90,10 @@ def _allocation_requests(result: SearchResult, shape: Shape) -> list[Json]:
 
 
 class _Resources(dict[int, Json]):
-    """Slots, as bits -> the resources of an allocation from a provider that serves them all."""
+    """Bit mask of slots -> the allocation from a provider that serves these slots.
+
+    If these slots request no resources, the allocation is empty.
+    """
 
     def __init__(self, result: SearchResult) -> None:
         self._slots = result.slots
@@ -102,7 +113,7 @@ class _Resources(dict[int, Json]):
 def _keyed_allocations(
     served: Mapping[int, int], uuids: Mapping[int, str], resources: Mapping[int, Json]
 ) -> Json:
-    # A provider that serves only groups without resources has no allocation.
+    # If a provider serves only groups without resources, it is not in `allocations`.
     return {
         uuids[id_]: allocation for id_, bits in served.items() if (allocation := resources[bits])
     }
@@ -120,7 +131,7 @@ def _listed_allocations(
 def _mappings_function(
     slots: Sequence[model.Slot], uuids: Mapping[int, str]
 ) -> Callable[[model.Binding], dict[str, list[str]]]:
-    """Return a function from a binding to the mappings of an allocation request."""
+    """Return a function that returns the `mappings` of an allocation request for a binding."""
     suffixed = [(n, slot.group.suffix) for n, slot in enumerate(slots) if slot.suffixed]
     unsuffixed = [number for number, slot in enumerate(slots) if not slot.suffixed]
     single = {id_: [uuid] for id_, uuid in uuids.items()}
@@ -152,7 +163,8 @@ def _provider_summaries(result: SearchResult, shape: Shape) -> Json:
         if shape.traits:
             summary['traits'] = trait_lists[provider.traits]
         if shape.trees:
-            # In a damaged database a parent may not exist, or may be in another tree.
+            # In a damaged database, the parent may not exist or may be in another tree. The value
+            # is then null.
             summary['parent_provider_uuid'] = uuids.get(provider.parent_id)
             summary['root_provider_uuid'] = uuids[provider.root_id]
         summaries[provider.uuid] = summary
@@ -160,8 +172,8 @@ def _provider_summaries(result: SearchResult, shape: Shape) -> Json:
 
 
 def _resources(inventories: Iterable[model.ProviderInventory], names: Mapping[int, str]) -> Json:
-    """Return capacity and usage by class name, of the classes in `names`."""
-    # PERF: reading the values by position takes half the time of attributes (2026-11).
+    """Return the capacity and usage of each inventory whose class is in `names`."""
+    # PERF: unpacking the values takes half the time of reading them by attribute (2026-11).
     return {
         names[class_id]: {'capacity': int(capacity_of(total, reserved, ratio)), 'used': used}
         for class_id, total, reserved, _, _, _, ratio, used in inventories
@@ -170,12 +182,12 @@ def _resources(inventories: Iterable[model.ProviderInventory], names: Mapping[in
 
 
 class _TraitLists(dict[frozenset[int], list[str]]):
-    """Sets of trait ids -> the trait names in the order of the alphabet."""
+    """Set of trait ids -> the sorted list of trait names."""
 
     def __init__(self, names: Mapping[int, str]) -> None:
         self._names = names
 
     def __missing__(self, ids: frozenset[int]) -> list[str]:
-        # In a damaged database a provider may have a trait that does not exist.
+        # In a damaged database, a provider may have a trait id that does not exist.
         self[ids] = sorted(self._names[id_] for id_ in ids if id_ in self._names)
         return self[ids]

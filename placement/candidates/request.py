@@ -1,8 +1,10 @@
-"""From the query string to a `Query`.
+"""Parses the query string of GET /allocation_candidates to a `Query`.
 
-`parse` makes all checks that need no database, in the order that decides which error is reported.
-`bind` replaces names by ids. No other module of the search except `render.Shape` compares
-microversions.
+`parse` does all checks that do not need the database. It raises an exception for the first error,
+so the order of the checks determines which error the client receives. `bind` replaces names with
+database ids.
+
+Of all modules of this package, only this one and `render` compare microversions.
 """
 
 from collections import defaultdict
@@ -18,7 +20,8 @@ _NUMBER = '([1-9][0-9]*)?'
 _TEXT = '([a-zA-Z0-9_-]{1,64})?'
 _NO_SUFFIX = '()'
 
-# The keys of request groups, as the patterns (kind)(suffix).
+# The variants of the pattern for the keys of request groups. Its groups are the kind of the key (for
+# example 'resources') and the suffix.
 _GROUP_KEYS: microversion.Variants[re.Pattern[str]] = microversion.Variants(
     {
         since: re.compile(f'({kinds}){suffix}')
@@ -32,6 +35,7 @@ _GROUP_KEYS: microversion.Variants[re.Pattern[str]] = microversion.Variants(
         )
     }
 )
+# Key -> the first microversion that supports it.
 _OTHER_KEYS = {
     'limit': microversion.CANDIDATES_LIMIT,
     'group_policy': microversion.GRANULAR_GROUPS,
@@ -39,18 +43,18 @@ _OTHER_KEYS = {
     'same_subtree': microversion.SAME_SUBTREE,
 }
 _LIMIT = re.compile('[1-9][0-9]*')
-# Only this many digits of a limit are read: no response has so many candidates, and int() refuses
-# very long texts.
+# Only the first 18 digits of a limit are used, because int() raises ValueError for very long texts.
+# No response has so many candidates that this makes a difference.
 _LIMIT_DIGITS = 18
 
 Pairs = Sequence[tuple[str, str]]
 
 
 def parse(pairs: Pairs, version: Version) -> model.Query[str]:
-    """Return the query of a query string, with names.
+    """Return the query, with the names and UUIDs of the query string.
 
-    :param pairs: the keys and values of the query string, in order
-    :raises exception.BadQuery: for the first error
+    :param pairs: the (key, value) pairs of the query string, in order
+    :raises exception.BadQuery: if the query string is invalid
     """
     values = defaultdict(list)
     for key, value in pairs:
@@ -102,7 +106,7 @@ def _limit(values: list[str]) -> int | None:
 def _policy(values: list[str]) -> str | None:
     if not values:
         return None
-    # If group_policy is repeated, the last value is checked and the first one is used.
+    # If group_policy is repeated, Placement validates the last value and uses the first value.
     if values[-1] not in ('none', 'isolate'):
         raise exception.BadQueryValue('group_policy', values[-1], "it must be 'none' or 'isolate'")
     return values[0]
@@ -137,7 +141,10 @@ def _same_subtree(value: str) -> frozenset[str]:
 
 
 def _effective(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
-    """Return the same_subtrees that exclude anything, each once; one group alone is a subtree."""
+    """Return the same_subtree parameters that have an effect, without duplicates.
+
+    A same_subtree with one suffix has no effect: a single group is always in one subtree.
+    """
     return tuple(dict.fromkeys(suffixes for suffixes in same_subtrees if len(suffixes) > 1))
 
 
@@ -146,7 +153,7 @@ def _effective(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str],
 
 @dataclass(slots=True)
 class _Draft:
-    """The values of one group in the query string."""
+    """The values of one request group while the query string is parsed."""
 
     suffix: str
     resources: dict[str, int] = field(default_factory=dict)
@@ -156,7 +163,7 @@ class _Draft:
 
 
 def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
-    """Return the groups in the order in which they first appear."""
+    """Return the request groups in the order in which they first appear in the query string."""
     pattern = _GROUP_KEYS.pick(version)
     drafts: dict[str, _Draft] = {}
     for key, value in pairs:
@@ -209,7 +216,10 @@ def _group(draft: _Draft, version: Version) -> model.Group[str]:
 def _check_resourceless(
     groups: Sequence[model.Group[str]], same_subtrees: Sequence[frozenset[str]], version: Version
 ) -> None:
-    """Check that groups without resources are allowed, and listed in same_subtree."""
+    """Check that groups without resources are allowed and are listed in same_subtree.
+
+    :raises exception.BadQuery: if they are not, or if same_subtree lists a suffix without a group
+    """
     resourceless = [group.suffix for group in groups if not group.amounts]
     if version < microversion.SAME_SUBTREE:
         if resourceless or not groups:
@@ -227,7 +237,7 @@ def _check_resourceless(
     if unlisted := [suffix for suffix in resourceless if suffix not in listed]:
         raise exception.BadQuery(
             'A request group without resources must be listed in same_subtree: '
-            f"'{unlisted[0]}' is not.",
+            f"'{unlisted[0]}' is not listed.",
             errors.QUERYPARAM_BAD_VALUE,
         )
     if unknown := listed.difference(group.suffix for group in groups):
@@ -251,24 +261,30 @@ def _check_traits(group: model.Group[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """The ids of the names of a query; names that do not exist are missing."""
+    """Mappings from the names and UUIDs of a query to database ids.
+
+    Names and UUIDs that do not exist are not in the mappings.
+    """
 
     classes: Mapping[str, int]
     traits: Mapping[str, int]
     aggregates: Mapping[str, int]
-    # Provider uuid -> the id of its root.
+    # Provider UUID -> the id of the root of its tree.
     roots: Mapping[str, int]
 
 
 def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
-    """Return the query with ids in place of names.
+    """Return the query with ids in place of names and UUIDs.
 
-    Classes and traits must exist. An aggregate that does not exist has no members, and a tree that
-    does not exist has no providers: neither is an error.
+    Resource classes and traits must exist. An aggregate or an in_tree provider that does not exist
+    is not an error: Placement treats it as an aggregate without members, or as a tree without
+    providers.
 
-    :raises exception.UnknownTraits: and
-    :raises exception.UnknownResourceClasses: for the first names that do not exist: root_required
-        first, then group by group
+    The traits of root_required are checked first, and then each group: first its resource classes,
+    then its traits.
+
+    :raises exception.UnknownTraits: if a trait does not exist
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
     root_required = _trait_ids(query.root_required, ids)
     root_forbidden = _trait_ids(query.root_forbidden, ids)
@@ -298,7 +314,11 @@ def _bind_group(group: model.Group[str], ids: Ids) -> model.Group[int]:
 
 
 def _different(any_sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
-    """Return the any-sets without duplicates: in the database, different names can have one id."""
+    """Return the any-sets without duplicates.
+
+    Two sets of UUIDs can become the same set of ids: aggregates that do not exist are left out, and
+    the database can treat different texts as the same UUID.
+    """
     return tuple(dict.fromkeys(any_sets))
 
 

@@ -1,12 +1,16 @@
-"""same_subtree: divides the search by the provider at the top of each subtree.
+"""Implements same_subtree: divides a search into parts, with one part for each possible subtree.
 
-Exactly one of the providers that serve the groups of a same_subtree is an ancestor of all others:
-the top. If the search chooses the top first, each slot keeps only the options in the subtree of
-that top, and no candidate is found twice.
+A *slot* is a part of the query that exactly one provider serves. The *options* of a slot are the
+ids of the providers that the search tries for it (see `model`).
 
-Providers are numbered in preorder, so that a subtree is a range of positions. All functions of
-the class `Division` work with positions; options of slots are lists of positions in ascending
-order, and slots with the same options share one list.
+One of the providers that serve the groups of a same_subtree must be an ancestor of all the others.
+It is called the *top* of the subtree. In each part of the search, the top is fixed, and the options
+of each slot of the same_subtree are reduced to the subtree below the top, including the top itself.
+A candidate has exactly one top, so no candidate is found in two parts.
+
+The providers of all trees, together called the *forest*, are numbered in preorder. So each subtree
+is a range of positions. The methods of `Division` represent options as ascending lists of
+positions. Slots with the same options have the same list object.
 """
 
 from bisect import bisect_left
@@ -19,30 +23,34 @@ from placement.candidates import model
 from placement.candidates.randomize import shuffled
 from placement.candidates.search_steps import Steps
 
-# The ids of the providers that each slot may be bound to.
+# Slot -> its options as provider ids.
 SlotOptions = list[Sequence[int]]
-# The same as positions in preorder.
+# Slot -> its options as positions in preorder.
 _Positions = list[Sequence[int]]
-# The slots of one same_subtree in ascending order.
+# The slots of one same_subtree parameter in ascending order.
 _Slots = tuple[int, ...]
-# Whether the slots of some same_subtrees could be bound together to the given options.
+# A function that takes the options of some slots, and returns False if necessary conditions prove
+# that these slots cannot be bound together.
 Viable = Callable[[Mapping[int, Sequence[int]]], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Providers of some trees in preorder."""
+    """The providers of several trees, numbered in preorder: each provider before its children."""
 
     # Position -> provider id.
     ids: Sequence[int]
     # Provider id -> position.
     position: Mapping[int, int]
-    # Position -> the position after the last provider of its subtree.
+    # Position of a provider -> the first position after its subtree.
     end: Sequence[int]
 
 
 def forest_of(providers: Iterable[model.Provider]) -> Forest:
-    """Number providers in preorder. A provider whose parent is not among them is a root."""
+    """Return the forest of these providers.
+
+    If the parent of a provider is not among these providers, the provider is treated as a root.
+    """
     parents = {provider.id: provider.parent_id for provider in providers}
     children: dict[int, list[int]] = {}
     roots = []
@@ -53,7 +61,7 @@ def forest_of(providers: Iterable[model.Provider]) -> Forest:
             roots.append(id_)
     position: dict[int, int] = {}
     _number(roots, children, position)
-    # In a damaged database a provider may be its own ancestor; no root is above it.
+    # In a damaged database, a provider may be its own ancestor. No root leads to such a provider.
     for id_ in parents.keys() - position.keys() if len(position) < len(parents) else ():
         _number([id_], children, position)
     ids = list(position)
@@ -69,7 +77,7 @@ def forest_of(providers: Iterable[model.Provider]) -> Forest:
 def _number(
     stack: list[int], children: Mapping[int, Sequence[int]], position: dict[int, int]
 ) -> None:
-    """Number the providers on the stack and all their descendants that have no number yet."""
+    """Number the providers on the stack and their descendants, unless they have a number."""
     while stack:
         id_ = stack.pop()
         if id_ not in position:
@@ -78,13 +86,16 @@ def _number(
 
 
 class Division:
-    """Divides a search into parts: one part for each choice of all tops.
+    """Divides a search into parts, in each of which the top of every same_subtree is fixed.
 
-    :param options: the options of each slot
-    :param kinds: slot -> a number, equal for slots that have the same options
-    :param same_subtrees: sets of slots
-    :param viable: a necessary condition for slots whose options were reduced to subtrees
-    :param rng: shuffles tops and options
+    :param options: slot -> its options
+    :param kinds: slot -> a number that is equal for slots with the same options
+    :param same_subtrees: for each same_subtree parameter, the set of its slots
+    :param forest: the providers of the anchor, including those of its `sharing_trees`
+    :param viable: called with options that are reduced to subtrees. If it returns False, these
+        options cannot yield a candidate and are skipped
+    :param steps: updated with the search steps of this division
+    :param rng: shuffles tops and options; None for a fixed order
     """
 
     def __init__(
@@ -102,7 +113,7 @@ class Division:
         self._same_subtrees = [tuple(sorted(slots)) for slots in same_subtrees]
         self._slots = sorted(frozenset().union(*same_subtrees))
         self._forest = forest
-        # A single same_subtree has too few tops for a check of each to pay off.
+        # With a single same_subtree, the checks would cost more than they save.
         self._viable = viable if len(same_subtrees) > 1 else None
         self._steps = steps
         self._rng = rng
@@ -110,13 +121,10 @@ class Division:
     def parts(self) -> Iterator[SlotOptions | None]:
         """Yield the options of each part of the search, or None to pause.
 
-        A top is left out as soon as the slots in its subtree cannot be bound together with those
-        in the subtrees of the tops that were chosen before.
-
-        The method chooses one top after another, depth first.
-
-        Level n of the stack chooses the top of same_subtree n; each level iterates over the
-        options that remain for each choice. The stack is as deep as there are same_subtrees.
+        The method fixes the top of one same_subtree after another, depth-first. Level n of the
+        stack iterates over the tops of same_subtree n, and yields the options that remain for each
+        top. A top is skipped if the options that remain for the slots of the same_subtrees up to
+        level n cannot yield a candidate.
         """
         positions = self._positions()
         found: dict[tuple[int, ...], Sequence[int]] = {}
@@ -126,7 +134,7 @@ class Division:
             if key not in found:
                 found[key] = yield from self._tops(positions, slots)
             tops.append((slots, found[key]))
-        # Same_subtrees with few tops first: they leave the fewest combinations.
+        # The same_subtrees with the fewest tops are first, so that few combinations are tried.
         tops.sort(key=lambda item: len(item[1]))
         stack = [self._choices(positions, tops[:1])]
         while stack:
@@ -142,7 +150,7 @@ class Division:
                 stack.pop()
 
     def _positions(self) -> _Positions:
-        """Return the options of all slots as positions."""
+        """Return the options of all slots as positions in the forest."""
         position = self._forest.position
         by_kind: dict[int, list[int]] = {}
         for kind, options in zip(self._kinds, self._all_options, strict=True):
@@ -152,7 +160,10 @@ class Division:
         return [by_kind[kind] for kind in self._kinds]
 
     def _tops(self, positions: _Positions, slots: _Slots) -> Generator[None, None, Sequence[int]]:
-        """Return the positions that could be the top of a same_subtree if it were the only one."""
+        """Return the positions of the possible tops of one same_subtree.
+
+        The other same_subtrees are not considered. Yields None to pause.
+        """
         different = {id(positions[slot]): positions[slot] for slot in slots}
         options = sorted(set().union(*different.values()))
         self._steps.used += (len(slots) + sum(map(len, different.values()))) // 8
@@ -170,9 +181,10 @@ class Division:
     def _choices(
         self, positions: _Positions, tops: Sequence[tuple[_Slots, Sequence[int]]]
     ) -> Iterator[_Positions | None]:
-        """Yield the options that remain for each top of the last same_subtree.
+        """Yield the options that remain for each top of the last same_subtree, or None to pause.
 
-        :param tops: the same_subtrees up to this one, with their tops
+        :param positions: the options that remain for the fixed tops of the other same_subtrees
+        :param tops: the same_subtrees up to the current one, each with its possible tops
         """
         same_subtrees = [slots for slots, _ in tops]
         for top in tops[-1][1]:
@@ -187,10 +199,10 @@ class Division:
     def _bound_to_top(
         self, remaining: _Positions, same_subtrees: Sequence[_Slots], top: int
     ) -> Iterator[_Positions]:
-        """Yield the options that remain for each slot that could be bound to the top.
+        """Yield the options that remain if the provider at the top serves a slot.
 
-        The parts do not overlap: in each of them another slot is the first that is bound to the
-        top.
+        At least one slot of the last same_subtree must be bound to the top. The method yields one
+        part for each slot that can be the first such slot, so that no two parts overlap.
         """
         for slot in same_subtrees[-1]:
             options = remaining[slot]
@@ -206,13 +218,16 @@ class Division:
             remaining[slot] = options[1:]
 
     def _may_bind(self, positions: _Positions, same_subtrees: Sequence[_Slots]) -> bool:
-        """Whether the slots of these same_subtrees could be bound together."""
+        """Return False if the slots of these same_subtrees cannot be bound together."""
         if self._viable is None:
             return True
         return self._viable(self._ids_of_slots(positions, {*itertools.chain(*same_subtrees)}))
 
     def _in_subtree(self, positions: _Positions, slots: _Slots, top: int) -> _Positions | None:
-        """Reduce the options of the slots to a subtree; return None if a slot keeps none."""
+        """Reduce the options of the slots to the subtree of a top.
+
+        :returns: the options of all slots; None if a slot has no option in the subtree
+        """
         end = self._forest.end[top]
         self._steps.used += len(slots) // 4 + 1
         for slot in slots:
@@ -235,13 +250,14 @@ class Division:
     def _ids_of_slots(
         self, positions: _Positions, slots: Collection[int]
     ) -> dict[int, Sequence[int]]:
-        """Return the options of some slots as provider ids."""
+        """Return the options of some slots as provider ids, for a call of `viable`."""
         self._steps.used += len(slots) // 8
         converted: dict[int, Sequence[int]] = {}
         for slot in slots:
             options = positions[slot]
             if id(options) not in converted:
-                # `viable` uses only the length of longer lists.
+                # Of a list with at least as many options as there are slots, `viable` uses only
+                # the length, so the positions are not converted to ids.
                 converted[id(options)] = (
                     self._ids(options) if len(options) < len(slots) else options
                 )
@@ -253,7 +269,10 @@ class Division:
         return [ids[position] for position in positions]
 
     def _options_of_part(self, positions: _Positions) -> SlotOptions:
-        """Return the options of all slots; those of slots without same_subtree are unchanged."""
+        """Return the options of all slots as provider ids.
+
+        Slots that are in no same_subtree keep all of their options.
+        """
         result = list(self._all_options)
         converted: dict[int, list[int]] = {}
         for slot in self._slots:

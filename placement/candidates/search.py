@@ -1,10 +1,14 @@
-"""A search as a whole: from the query to the candidates and summaries of the response.
+"""Runs a search: returns the candidates and provider summaries for a query.
 
-    request -> facts.bind -> paging -> solver -> ordering -> selection -> summaries -> render
+The data passes through these modules:
 
-Each tree is searched in turns. If a tree uses up its turn without a candidate, it is postponed: its
-search continues after all other trees had their first turn, when the database connection is closed.
-So a tree with a long search does not hide a tree with a short one.
+    request -> facts.bind -> paging -> solver -> ordering -> candidate_limits -> summaries -> render
+
+An *anchor* is a provider tree together with the sharing providers available to it. Each anchor is
+searched in turns of limited length. If an anchor yields no candidate in its turn, it is postponed:
+its search continues after all other anchors have had their first turn. By then, the database
+connection is closed. So an anchor that takes long to search does not delay the candidates of other
+anchors.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,39 +35,41 @@ from placement.db import engine
 
 LOG = logging.getLogger(__name__)
 
-# The search steps of the first turn of a tree, in addition to one for each slot and provider. Each
-# further turn of the tree is longer by the factor.
+# The search steps of the first turn of an anchor. One more step is added for each pair of a slot
+# and a provider of the tree.
 FIRST_TURN = 1_000
+# After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
-# Postponed trees stay in memory. When their slots have more options than this together, further
-# trees are not postponed: their search ends with their first turn.
+# Postponed anchors stay in memory. No further anchor is postponed if the postponed anchors together
+# would have more options than this. Instead, its search ends after its turn if the request has a
+# search limit; without a limit, its search continues immediately.
 MAX_POSTPONED_OPTIONS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The configuration options of a search."""
+    """The configuration options in [placement] that affect a search."""
 
-    # max_allocation_candidates: negative for no maximum; 0 means 1
+    # max_allocation_candidates. A negative value means no maximum, and 0 means 1.
     max_candidates: int = -1
     # allocation_candidates_generation_strategy
     strategy: str = ordering.DEPTH_FIRST
-    # max_candidate_search_steps: negative for no limit
+    # max_candidate_search_steps. A negative value means no limit.
     max_steps: int = -1
     # randomize_allocation_candidates
     randomize: bool = False
 
     @property
     def cap(self) -> int | None:
-        """The maximum number of candidates that are generated."""
+        """The maximum number of candidates to generate; None for no maximum."""
         return None if self.max_candidates < 0 else max(self.max_candidates, 1)
 
 
 def allocation_candidates(query: model.Query[str], options: Options) -> render.SearchResult:
     """Return the allocation candidates for a query.
 
-    :raises exception.UnknownResourceClasses: and
-    :raises exception.UnknownTraits: for names that do not exist
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
+    :raises exception.UnknownTraits: if a trait does not exist
     """
     with contextlib.ExitStack() as connection:
         return search_with(
@@ -83,14 +89,14 @@ def search_with(
     rng: random.Random | None = None,
     disconnect: Callable[[], None] = lambda: None,
 ) -> render.SearchResult:
-    """Return the allocation candidates for a query, with a given connection.
+    """Return the allocation candidates for a query. The statements use the given connection.
 
-    :param conn: a connection whose statements all read the same state of the database
-    :param limit: the search limit; without it, the limit of the options
-    :param rng: draws the trees that are searched first, and shuffles the result
-    :param disconnect: called when the connection is no longer needed, if the search continues
-    :raises exception.UnknownResourceClasses: and
-    :raises exception.UnknownTraits: for names that do not exist
+    :param conn: a connection on which all statements read the same snapshot of the database
+    :param limit: the search limit; None to use `options.max_steps`
+    :param rng: randomizes the order of the search and of the candidates; None for a fixed order
+    :param disconnect: called after the last statement if the search continues without `conn`
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
+    :raises exception.UnknownTraits: if a trait does not exist
     """
     bound, sharing_id = facts.bind(conn, query)
     cap = options.cap
@@ -98,7 +104,8 @@ def search_with(
     strategy = _strategy(options.strategy, cap, target, rng)
     tree_search = _TreeSearch(
         paging.Cursor(conn, bound, sharing_id, target, rng),
-        # With a cap, candidates that old clients cannot use count too: they are removed later.
+        # Candidates that use several providers of one tree are not returned before microversion
+        # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
         solver.PreparedQuery.of(bound, one_per_tree=not query.nested and cap is None),
         limit or SearchLimit(options.max_steps),
         in_turns=strategy == ordering.BREADTH_FIRST,
@@ -129,23 +136,23 @@ def search_with(
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:
     if target is None:
-        return ordering.DEPTH_FIRST  # all candidates are requested: it needs the least memory
+        return ordering.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
     if rng and cap is None:
-        return ordering.BREADTH_FIRST  # a random sample of many trees, not of the first ones
+        return ordering.BREADTH_FIRST  # otherwise, all candidates could be of a few trees
     return strategy
 
 
 class _Turns:
-    """The turns of one anchor."""
+    """The state of the turns of one anchor."""
 
     __slots__ = ('counted', 'length', 'productive', 'steps')
 
     def __init__(self, length: int, limit: SearchLimit) -> None:
         self.length = length
         self.steps = Steps(min(length, limit.left))
-        # The steps that were subtracted from the search limit.
+        # The number of steps that have been subtracted from the search limit.
         self.counted = 0
-        # Whether the current turn yielded a candidate.
+        # Whether the anchor has yielded a candidate in the current turn.
         self.productive = False
 
     def begin_next(self, limit: SearchLimit) -> None:
@@ -154,7 +161,7 @@ class _Turns:
 
 
 class _TreeSearch:
-    """The search of all trees, page by page, as far as candidates are requested."""
+    """Searches all trees page by page, until the caller stops requesting candidates."""
 
     def __init__(
         self,
@@ -166,25 +173,27 @@ class _TreeSearch:
     ) -> None:
         """Prepare a search.
 
-        :param in_turns: whether anchors may still have candidates after the last page is read
+        :param in_turns: whether the caller takes one candidate of each anchor in turn
+            (breadth-first), so that anchors may have more candidates after the last page is read
         """
         self.found = summaries.FoundProviders()
         self.prepared = prepared
-        # What the summaries need, if the search continues without a connection.
+        # The data of all provider summaries, read before the connection is closed. None if the
+        # search ended before.
         self.ahead: summaries.ReadAhead | None = None
         self._cursor = cursor
-        # The cursor adds to this set.
+        # The cursor adds ids to this set whenever it reads sharing providers.
         self._sharing_ids = cursor.sharing_ids
         self._limit = limit
         self._in_turns = in_turns
         self._rng = rng
-        # The report on the current page; the cursor reads it.
+        # The counts of the current page, which the cursor reads.
         self._progress = paging.Progress()
-        # The bindings that use only sharing providers, of all anchors so far.
+        # All bindings so far that use only sharing providers.
         self._seen: set[model.Binding] = set()
         self._postponed: dict[int, model.Anchor] = {}
         self._postponed_options = 0
-        # Whether the search of a tree ended because too many are postponed.
+        # Whether the search of a tree ended early because too many trees were postponed.
         self._trees_left_out = False
 
     def streams(
@@ -192,21 +201,24 @@ class _TreeSearch:
         read_ahead: Callable[[Iterable[model.Anchor]], summaries.ReadAhead],
         disconnect: Callable[[], None],
     ) -> Iterator[Iterator[model.Candidate | None]]:
-        """Yield one stream of candidates for each anchor. None in a stream is a pause.
+        """Yield one stream of candidates for each anchor.
 
-        :param read_ahead: called after the last page if the search continues
-        :param disconnect: called after that; no statement follows
+        A stream yields None in place of a candidate when the anchor is postponed.
+
+        :param read_ahead: called after the last page, if the search continues, to read the data
+            of the provider summaries
+        :param disconnect: called after `read_ahead`. The search executes no more statements then
         """
         for anchor in self._anchors():
             if self._limit.exceeded:
                 return
             if self._sharing_ids or not solver.is_single_provider(self.prepared, anchor):
                 yield self._stream(anchor)
-            # PERF: in most deployments most trees are one provider. A stream and the solver would
-            # take twice as long for these.
+            # PERF: in most deployments, most trees have only one provider. With `_stream` and the
+            # solver, their search would take twice as long.
             elif self._spend(1) and solver.can_serve_alone(self.prepared, anchor):
                 self._progress.candidates += 1
-                self._progress.fitting_anchors += self.found.add(anchor)  # a new anchor counts as 1
+                self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
                 binding = solver.binding_of_root(self.prepared, anchor)
                 yield iter((model.Candidate(anchor.root.id, binding),))
         if self._postponed or self._in_turns:
@@ -220,13 +232,14 @@ class _TreeSearch:
         self._progress = paging.Progress(steps_left=0)
 
     def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | None]:
-        """Yield the candidates of an anchor, and None when it is postponed."""
+        """Yield the candidates of an anchor, and None each time the anchor is postponed."""
         if self._progress.steps_left < 0 and self._postpone(anchor):
             yield None
         root_id = anchor.root.id
         turns = _Turns(FIRST_TURN + len(anchor.tree) * len(self.prepared.slots), self._limit)
-        # PERF: without turns, steps are counted once a turn: 1 ms less for 1,000 small trees
-        # (2026-11). With turns, the caller may never request the end of one.
+        # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
+        # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
+        # candidate, because the caller may stop before the end of a turn.
         for binding in self._bindings(anchor, turns.steps):
             if binding is None:
                 if not self._count(turns):
@@ -250,13 +263,19 @@ class _TreeSearch:
         self._count(turns)
 
     def _count(self, turns: _Turns) -> bool:
-        """Subtract the steps since the last call; return False if the limit is exceeded."""
+        """Subtract the steps since the last call.
+
+        :returns: False if the search limit is exceeded
+        """
         steps = turns.steps.used - turns.counted
         turns.counted = turns.steps.used
         return self._spend(steps)
 
     def _spend(self, steps: int) -> bool:
-        """Subtract steps from the page and the limit; return False if the limit is exceeded."""
+        """Subtract steps from those left for the page and for the request.
+
+        :returns: False if the search limit is exceeded
+        """
         self._progress.steps_left -= steps
         return self._limit.spend(steps)
 
@@ -267,7 +286,10 @@ class _TreeSearch:
         return bindings
 
     def _postpone(self, anchor: model.Anchor) -> bool:
-        """Postpone an anchor; return False if too many are postponed already."""
+        """Postpone an anchor.
+
+        :returns: False if too many anchors are postponed already
+        """
         if anchor.root.id in self._postponed:
             return True
         kinds = len(self.prepared.unsuffixed) + len(self.prepared.suffixed)
@@ -279,19 +301,19 @@ class _TreeSearch:
         return True
 
     def log_incomplete(self, count: int) -> None:
-        """Log a warning if candidates may be missing.
+        """Log a warning if the search ended early, so that candidates may be missing.
 
         :param count: the number of returned candidates
         """
         if self._limit.exceeded:
             LOG.warning(
-                'The search for allocation candidates ended at [placement] '
+                'The search for allocation candidates reached the limit [placement] '
                 'max_candidate_search_steps. Placement returns %d candidates; more may exist.',
                 count,
             )
         if self._trees_left_out:
             LOG.warning(
                 'The search for allocation candidates left out provider trees, because too many '
-                'trees need a long search. Placement returns %d candidates; more may exist.',
+                'trees take long to search. Placement returns %d candidates; more may exist.',
                 count,
             )

@@ -1,19 +1,20 @@
-"""The search limit: [placement] max_candidate_search_steps.
+"""Counts search steps, and implements the limit [placement] max_candidate_search_steps.
 
-The work of a search is counted in search steps, so that it can be bounded for each request and
-divided fairly among provider trees. One step is at most about a microsecond of work. The function
-that does the work adds its steps to a `Steps`, which belongs to the search of one anchor.
-A `SearchLimit` belongs to the whole request.
+A search step is a unit of work: one step takes at most about one microsecond. Counting steps makes
+it possible to limit the work of a request and to divide it evenly among provider trees.
+
+Each provider tree that is searched has its own `Steps`, and each function of the search adds its
+work to this object. Each request has one `SearchLimit` for all of its trees.
 """
 
 import math
 
 
 class Steps:
-    """The search steps of one anchor so far, and the number at which the solver pauses.
+    """The number of search steps used for one tree, and the number at which its search pauses.
 
-    The solver adds to `used`. When `used` exceeds `pause_at`, the solver yields None instead of a
-    candidate. It continues from there when the caller requests the next candidate.
+    The solver adds its work to `used`. When `used` exceeds `pause_at`, the solver yields None
+    instead of a candidate. The search continues when the caller requests the next candidate.
     """
 
     __slots__ = ('pause_at', 'used')
@@ -24,14 +25,14 @@ class Steps:
 
 
 class SearchLimit:
-    """The number of search steps that a request may still use in all its trees."""
+    """The number of search steps that the request may still use."""
 
     __slots__ = ('exceeded', 'left')
 
     def __init__(self, steps: int = -1) -> None:
-        """:param steps: negative for no limit"""
+        """:param steps: the maximum number of steps; a negative value means no limit"""
         self.left: float = math.inf if steps < 0 else steps
-        # If true, candidates may be missing from the response.
+        # Whether the request used more steps. If so, candidates may be missing from the response.
         self.exceeded = False
 
     @property
@@ -40,7 +41,7 @@ class SearchLimit:
         return self.left < math.inf
 
     def spend(self, steps: int) -> bool:
-        """Subtract steps; return False if that exceeds the limit."""
+        """Subtract steps from the steps left; return False if the limit is exceeded."""
         self.left -= steps
         if self.left < 0:
             self.exceeded = True

@@ -1,9 +1,11 @@
-"""Sharing providers: which of them serve which provider trees.
+"""Finds the sharing providers that are available to a provider tree.
 
-A provider with the trait MISC_SHARES_VIA_AGGREGATE shares its resources with all trees that have a
-provider in one of its aggregates. Sharing providers are read when a page has a tree in one of their
-aggregates for the first time, or all together. `SharingProviders` keeps them for the rest of the
-request. This module is pure; `paging` reads the rows.
+A sharing provider has the trait MISC_SHARES_VIA_AGGREGATE. It shares its resources with each tree
+that has a provider in one of its aggregates.
+
+`paging` reads the sharing providers of an aggregate when it reads the first tree in this aggregate.
+For strict pages, it reads all sharing providers in one statement. `SharingProviders` stores them
+until the end of the request. This module does not access the database.
 """
 
 from collections import defaultdict
@@ -12,23 +14,24 @@ from dataclasses import dataclass
 
 from placement.candidates import model, provider_checks
 
-# Slot -> the sharing providers that can serve it for anchors of other trees.
+# Slot -> the sharing providers that can serve it in a candidate of another tree. A slot is a part
+# of the query that exactly one provider serves (see `model`).
 AbleProviders = Mapping[model.Slot, Sequence[model.Provider]]
 
 
 @dataclass(frozen=True, slots=True)
 class SharingAggregates:
-    """The aggregates through which the sharing providers of all trees serve a query."""
+    """The aggregates of all sharing providers that can serve a part of a query."""
 
-    # Slot -> aggregates of the sharing providers that can serve it.
+    # Slot -> the aggregates of the sharing providers that can serve it.
     slots: Mapping[model.Slot, frozenset[int]]
-    # Any-set of traits of the unsuffixed group -> aggregates of the sharing providers with such a
-    # trait that can serve the group.
+    # Set of traits, at least one of which the unsuffixed group requires -> the aggregates of the
+    # sharing providers that have one of these traits and can serve a slot of this group.
     traits: Mapping[frozenset[int], frozenset[int]]
 
 
 def aggregates_of(providers: Iterable[model.Provider]) -> frozenset[int]:
-    """Return all aggregates of some providers."""
+    """Return the ids of all aggregates that at least one of the providers is in."""
     different = {provider.aggregates for provider in providers}
     return different.pop() if len(different) == 1 else frozenset().union(*different)
 
@@ -36,7 +39,7 @@ def aggregates_of(providers: Iterable[model.Provider]) -> frozenset[int]:
 def able_providers(
     sharing_providers: Collection[model.Provider], slots: Iterable[model.Slot]
 ) -> AbleProviders:
-    """Return which sharing providers can serve each slot for anchors of other trees."""
+    """Return, for each slot, the sharing providers that can serve it for other trees."""
     by_kind: dict[tuple[object, ...], list[model.Provider]] = {}
     able = {}
     for slot in slots:
@@ -66,33 +69,34 @@ def sharing_aggregates(able: AbleProviders, query: model.Query[int]) -> SharingA
 
 
 class SharingProviders:
-    """The sharing providers that a request has read, and the trees of those."""
+    """The sharing providers that were read for a request, and their provider trees."""
 
     def __init__(self) -> None:
-        # The ids of all sharing providers that were read, as such or as part of a tree.
+        # The ids of all sharing providers that were read. Some were read only as a part of a tree.
         self.ids: set[int] = set()
         self._by_aggregate: dict[int, list[model.Provider]] = {}
-        # Many trees are in the same aggregates.
+        # Set of aggregates -> the sharing providers in any of them. PERF: this is a cache, because
+        # many trees are in the same aggregates.
         self._by_aggregates: dict[frozenset[int], tuple[model.Provider, ...]] = {}
         self._trees: dict[int, list[model.Provider]] = {}
-        # Whether the sharing providers of all aggregates were added.
+        # Whether all existing sharing providers were added.
         self._complete = False
 
     def missing_aggregates(self, providers: Iterable[model.Provider]) -> frozenset[int]:
-        """Return the providers' aggregates whose sharing providers were not read yet."""
+        """Return the aggregates of `providers` whose sharing providers were not read yet."""
         if self._complete:
             return frozenset()
         return aggregates_of(providers) - self._by_aggregate.keys()
 
     def add_all(self, providers: Collection[model.Provider]) -> None:
-        """Add all sharing providers that exist."""
+        """Add all existing sharing providers. After that, no aggregate is missing."""
         self.add(providers, aggregates_of(providers))
         self._complete = True
 
     def add(self, providers: Iterable[model.Provider], aggregates: Iterable[int]) -> None:
         """Add all sharing providers of some aggregates.
 
-        :param aggregates: those without any sharing provider, too
+        :param aggregates: the aggregates, including those without a sharing provider
         """
         added: dict[int, list[model.Provider]] = {aggregate: [] for aggregate in aggregates}
         for provider in providers:
@@ -104,7 +108,10 @@ class SharingProviders:
         self._by_aggregates.clear()
 
     def of_tree(self, root_id: int, tree: Iterable[model.Provider]) -> tuple[model.Provider, ...]:
-        """Return the sharing providers of other trees that share with a tree, sorted by id."""
+        """Return the sharing providers that are available to a tree, sorted by id.
+
+        Sharing providers that are a part of the tree itself are not returned.
+        """
         if not self._by_aggregate:
             return ()
         aggregates = aggregates_of(tree)
@@ -119,7 +126,7 @@ class SharingProviders:
         return tuple(provider for provider in providers if provider.root_id != root_id)
 
     def missing_trees(self, anchors: Iterable[model.Anchor]) -> set[int]:
-        """Return the roots of nested sharing providers whose trees were not read yet."""
+        """Return the root ids of sharing providers that have a parent and whose tree is missing."""
         nested = {
             provider.root_id
             for anchor in anchors
@@ -129,15 +136,22 @@ class SharingProviders:
         return nested - self._trees.keys()
 
     def add_trees(self, providers: Iterable[model.Provider]) -> None:
-        """Add all providers of some trees of sharing providers."""
+        """Add trees of sharing providers.
+
+        :param providers: all providers of these trees
+        """
         trees = defaultdict(list)
         for provider in providers:
             trees[provider.root_id].append(provider)
         self._trees.update(trees)
 
     def with_trees(self, anchors: Iterable[model.Anchor]) -> list[model.Anchor]:
-        """Return the anchors with the trees of their nested sharing providers."""
-        # Anchors with the same sharing providers share one tuple.
+        """Return copies of the anchors, with `sharing_trees` set.
+
+        Only trees in which a sharing provider has a parent are stored. Other trees do not affect
+        same_subtree.
+        """
+        # Anchors with the same sharing providers use the same tuple object.
         by_roots: dict[tuple[int, ...], tuple[model.Provider, ...]] = {(): ()}
         result = []
         for anchor in anchors:

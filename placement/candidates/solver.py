@@ -1,16 +1,22 @@
-"""The candidates of one anchor: pure, lazy and exact, with counted work.
+"""Finds the candidates of one anchor.
 
-`solve` yields every way to bind the slots of a query to providers of an anchor. It does no more
-work than the caller's requests for candidates need. In the order of the work:
+An *anchor* is a provider tree together with the sharing providers available to it. A *slot* is a
+part of the query that exactly one provider serves. A *binding* assigns one provider to each slot.
+
+`solve` yields all bindings of an anchor that satisfy the query. It is lazy: it computes a binding
+only when the caller requests the next one. It has no side effects except that it counts its work.
+The stages are:
 
 1. `provider_checks` returns the eligible providers of each slot.
-2. If no slot depends on another one, each combination of eligible providers is a candidate.
-3. `group_policy` and `collective_traits` prepare the conditions that connect slots.
+2. If the slots are independent of each other, each combination of eligible providers is a
+   candidate, and the next stages are skipped.
+3. `group_policy` and `collective_traits` prepare the conditions that involve several slots.
 4. `same_subtree` divides the search into parts.
 5. `backtracking` searches each part.
 
-The work is counted in search steps (`search_steps.Steps`). When the steps exceed `pause_at`, the
-solver yields None and continues on the next request; it ends only when the search is complete.
+The solver adds its work to `search_steps.Steps`. When `steps.used` exceeds `steps.pause_at`, the
+solver yields None and continues at the next `next()` call. The generator ends only when the search
+is complete.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -33,38 +39,43 @@ from placement.candidates.randomize import shuffled
 from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.search_steps import Steps
 
-# Parts of the check of a provider for a slot that count as one search step; see `_weight`.
-_PARTS_PER_STEP = 4
+# This many elementary checks of one provider against one slot count as one search step; see
+# `_check_count`.
+_CHECKS_PER_STEP = 4
 
-# Slot -> its eligible providers. Slots of one kind share a list.
+# Slot -> its eligible providers. Slots of the same kind have the same list object.
 Eligible = Sequence[Sequence[model.Provider]]
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query with everything that does not depend on the anchor."""
+    """A query with the data that is the same for all anchors."""
 
     query: model.Query[int]
     slots: tuple[model.Slot, ...]
-    # Slot -> a number. Slots of one kind have the same eligible providers.
+    # Slot -> the number of its kind. Slots of the same kind have the same eligible providers.
     kinds: tuple[int, ...]
     # Whether a candidate may use at most one provider of each tree.
     one_per_tree: bool
-    # The slots of each same_subtree.
+    # For each same_subtree parameter, the set of its slots.
     subtrees: tuple[frozenset[int], ...]
-    # Slot -> the search steps for trying one option.
+    # Slot -> the search steps charged for each option that is tried.
     trial_costs: tuple[int, ...]
-    # The number of conditions on all slots together.
-    parts: int
+    # The total number of conditions of all slots, as a measure of the work to prepare a search.
+    condition_count: int
     # Whether the unsuffixed group has required traits.
     collective: bool
-    # Kind -> a slot of this kind: the classes of the unsuffixed group, and the suffixed groups.
+    # Kind -> one slot of this kind. `unsuffixed` has one slot for each resource class of the
+    # unsuffixed group, and `suffixed` has one for each distinct suffixed group.
     unsuffixed: Mapping[int, model.Slot]
     suffixed: Mapping[int, model.Slot]
 
     @classmethod
     def of(cls, query: model.Query[int], one_per_tree: bool = False) -> 'PreparedQuery':
-        """Prepare a query."""
+        """Return the query with the data that is computed from it.
+
+        :param one_per_tree: whether a candidate may use at most one provider of each tree
+        """
         slots = model.slots_of(query)
         numbers: dict[tuple[object, ...], int] = {}
         kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
@@ -79,7 +90,7 @@ class PreparedQuery:
                 for suffixes in query.same_subtrees
             ),
             trial_costs=tuple(1 + len(slot.amounts) // 4 for slot in slots),
-            parts=sum(1 + len(slot.amounts) for slot in slots),
+            condition_count=sum(1 + len(slot.amounts) for slot in slots),
             collective=bool(query.collective_traits),
             unsuffixed={kind: slot for kind, slot in examples.items() if not slot.suffixed},
             suffixed={kind: slot for kind, slot in examples.items() if slot.suffixed},
@@ -92,9 +103,10 @@ def solve(
     steps: Steps,
     rng: random.Random | None = None,
 ) -> Bindings:
-    """Yield the bindings of an anchor, and None whenever `steps` exceed their pause.
+    """Yield the bindings of an anchor, and None whenever `steps.used` exceeds `steps.pause_at`.
 
-    :param rng: shuffles the options of every slot
+    :param steps: updated with the search steps of this anchor
+    :param rng: shuffles the order in which providers are tried; None for a fixed order
     """
     if is_single_provider(prepared, anchor):
         steps.used += 1
@@ -106,30 +118,33 @@ def solve(
     if prepared.suffixed:
         eligible = yield from _eligible(prepared, anchor, steps)
     else:
-        steps.used += _count(anchor) * len(prepared.slots) // 2
+        steps.used += _provider_count(anchor) * len(prepared.slots) // 2
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
     traits: list[CollectiveTrait] = []
     if prepared.collective:
         traits = collective_traits.conditions(prepared.query, prepared.slots, eligible)
-        steps.used += len(traits) * _count(anchor) // 8
+        steps.used += len(traits) * _provider_count(anchor) // 8
         if not all(trait.slots for trait in traits):
             return
     if prepared.suffixed or traits or prepared.one_per_tree:
         options = _options(eligible, rng)
         yield from _search(prepared, anchor, eligible, options, traits, steps, rng)
-    else:  # each slot is another class, so no slot depends on another one
+    else:  # each slot requests a different class, so the slots are independent
         yield from _combinations(_separate_options(eligible, rng), steps)
 
 
 def is_single_provider(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
-    """Whether the anchor root is the only provider that a candidate could use."""
+    """Whether the query has no suffixed group, and the anchor has no provider except its root."""
     return not prepared.suffixed and len(anchor.tree) == 1 and not anchor.sharing_providers
 
 
 def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
-    """Whether the root of such an anchor is a candidate."""
+    """Whether the root provider alone satisfies the query.
+
+    Call this only for anchors for which `is_single_provider` is true.
+    """
     root = anchor.root
     return provider_checks.is_anchor(root, prepared.query) and provider_checks.can_serve_alone(
         root, prepared.slots
@@ -137,18 +152,21 @@ def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
 
 
 def binding_of_root(prepared: PreparedQuery, anchor: model.Anchor) -> model.Binding:
-    """Return the binding of all slots to the anchor root."""
+    """Return the binding that assigns the anchor root to all slots."""
     return (anchor.root.id,) * len(prepared.slots)
 
 
 def _eligible(
     prepared: PreparedQuery, anchor: model.Anchor, steps: Steps
 ) -> Generator[None, None, Eligible]:
-    """Return the eligible providers of each slot; an empty list if a slot has none.
+    """Return the eligible providers of each slot of a query with suffixed groups.
 
-    For queries with suffixed groups. Yields None to pause.
+    Yields None to pause.
+
+    :returns: slot -> its eligible providers. If any slot has no eligible provider, an empty list is
+        returned instead
     """
-    count = _count(anchor)
+    count = _provider_count(anchor)
     by_kind: dict[int, Sequence[model.Provider]] = {}
     if prepared.unsuffixed:
         steps.used += count * len(prepared.unsuffixed) // 2
@@ -157,7 +175,7 @@ def _eligible(
             return []
         by_kind.update(zip(prepared.unsuffixed, by_class, strict=True))
     for kind, slot in prepared.suffixed.items():
-        steps.used += count * _weight(slot) // _PARTS_PER_STEP + 1
+        steps.used += count * _check_count(slot) // _CHECKS_PER_STEP + 1
         providers = provider_checks.eligible_providers(slot, anchor)
         if not providers:
             return []
@@ -167,19 +185,22 @@ def _eligible(
     return [by_kind[kind] for kind in prepared.kinds]
 
 
-def _count(anchor: model.Anchor) -> int:
-    """Return the number of providers that could be eligible."""
+def _provider_count(anchor: model.Anchor) -> int:
+    """Return the number of providers of an anchor, including its sharing providers."""
     return len(anchor.tree) + len(anchor.sharing_providers)
 
 
-def _weight(slot: model.Slot) -> int:
-    """Return how many parts the check of a provider for a slot has."""
+def _check_count(slot: model.Slot) -> int:
+    """Return the approximate number of elementary checks of one provider against the slot."""
     group = slot.group
     return 2 + len(slot.amounts) + (len(group.required) + len(group.member_of)) // 16
 
 
 def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
-    """Return the ids of the eligible providers of each slot; one list for slots of one kind."""
+    """Return the ids of the eligible providers of each slot.
+
+    Without `rng`, slots of the same kind have the same list object, which saves time and memory.
+    """
     if rng:
         return _separate_options(eligible, rng)
     ids: dict[int, list[int]] = {}
@@ -190,14 +211,20 @@ def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
 
 
 def _separate_options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
-    """Return the ids of the eligible providers of each slot, in random order if there is `rng`."""
+    """Return the ids of the eligible providers of each slot, as a separate list for each slot.
+
+    :param rng: shuffles each list; None to keep the order
+    """
     if rng:
         eligible = [shuffled(providers, rng) for providers in eligible]
     return [[provider.id for provider in providers] for providers in eligible]
 
 
 def _combinations(options: SlotOptions, steps: Steps) -> Bindings:
-    """Yield all combinations of options, where each of them is a candidate."""
+    """Yield all combinations of options.
+
+    Call this only for independent slots, for which each combination is a candidate.
+    """
     cost = CANDIDATE_COST * len(options)
     for binding in itertools.product(*options):
         if steps.used > steps.pause_at:
@@ -215,8 +242,8 @@ def _search(
     steps: Steps,
     rng: random.Random | None,
 ) -> Bindings:
-    """Return the bindings for slots that depend on each other."""
-    steps.used += _count(anchor) * prepared.parts // 4
+    """Return the bindings of slots that depend on each other."""
+    steps.used += _provider_count(anchor) * prepared.condition_count // 4
     contention = group_policy.contention_of(
         prepared.query, prepared.slots, prepared.kinds, eligible, prepared.one_per_tree
     )
@@ -238,7 +265,7 @@ def _search_subtrees(
     steps: Steps,
     rng: random.Random | None,
 ) -> Bindings:
-    """Yield the bindings of one choice of subtrees after another."""
+    """Divide the search by subtrees (see `same_subtree`), and yield the bindings of each part."""
     providers = (*anchor.providers, *anchor.sharing_trees)
     steps.used += len(providers)
     division = same_subtree.Division(
@@ -264,7 +291,7 @@ def _bindings(
     traits: Sequence[CollectiveTrait],
     steps: Steps,
 ) -> Bindings:
-    """Return the bindings of the slots to these options."""
+    """Return the bindings that use only these options."""
     if contention.is_empty and not traits:
         return _combinations(options, steps)
     return backtracking.bindings(contention, options, traits, prepared.trial_costs, steps)

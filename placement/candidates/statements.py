@@ -1,9 +1,10 @@
-"""The statements of a search: names, pages of trees, and sharing providers.
+"""Builds the statements of a search: for names, pages of trees, and sharing providers.
 
-A page of trees is one statement, which finds the roots and reads their trees. It returns one row
-for each provider. The traits, aggregates and inventories of a provider are JSON arrays that the
-database builds, because rows cost more than bytes. `prefilter` has the conditions that select
-roots; `facts` and `paging` execute the statements.
+A page of trees is read by one statement, which selects the roots and returns one row for each
+provider of their trees. In this row, the traits, aggregates and inventories of the provider are
+JSON arrays that the database builds. This is faster than one row for each trait, aggregate and
+inventory. `prefilter` builds the conditions that select roots. `facts` and `paging` execute the
+statements.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,15 +27,15 @@ from placement.candidates.prefilter import (
 from placement.db import clauses, json_sql, portable_sql
 from placement.db.sqlalchemy import models
 
-# The kinds of rows of `ids_of_names` and `names_of_ids`.
+# The values of the column `kind` in the rows of `ids_of_names` and `names_of_ids`.
 CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
 
 _PROVIDERS = models.resource_providers
 _TRAITS = models.resource_provider_traits
 _AGGREGATES = models.resource_provider_aggregates
 
-# The aliases of provider facts. They are created once: creating an alias takes longer than the rest
-# of a statement.
+# The table aliases of `provider_facts`. PERF: an alias takes longer to create than the rest of a
+# statement, so each is created only once.
 _PROVIDER = _PROVIDERS.alias('provider')
 _INVENTORIES = models.inventories.alias('inventory')
 _TRAIT_LINK = _TRAITS.alias('trait_link')
@@ -44,7 +45,7 @@ _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 # Names ------------------------------------------------------------------------
 
 
-# Kind -> the column with the name, and the column with the id that replaces it.
+# Kind -> the column with the name or UUID, and the column with the id that replaces it.
 NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
     CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
     TRAIT: (models.traits.c.name, models.traits.c.id),
@@ -56,13 +57,15 @@ Parameters = dict[str, Any]
 
 
 def ids_of_names(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Return a statement for the ids of all names of a query, as rows (kind, name, id).
+    """Return a statement that returns the ids of all names of a query, as rows (kind, name, id).
 
-    It also returns the sharing trait (kind SHARING) if any provider has it. Like some others here,
-    the statement is the same for all requests except for its parameters: building it takes longer
-    than executing it.
+    If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the statement also returns a row of
+    kind SHARING for this trait.
 
-    :returns: the statement and its parameters: the sorted names of each kind that the query has
+    PERF: building the statement takes longer than executing it. So the statement is cached, and the
+    names are parameters.
+
+    :returns: the statement, and its parameters: kind -> the sorted names of this kind in the query
     """
     names = {
         CLASS: query.classes,
@@ -92,7 +95,10 @@ def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
 def names_of_ids(
     class_ids: Iterable[int], trait_ids: Iterable[int]
 ) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Return a statement for the names of classes and traits, as rows (kind, name, id)."""
+    """Return a statement that returns the names of classes and traits, as rows (kind, name, id).
+
+    :returns: the statement, and its parameters: kind -> the sorted ids
+    """
     return _NAMES_OF_IDS, {CLASS: sorted(class_ids), TRAIT: sorted(trait_ids)}
 
 
@@ -115,9 +121,10 @@ _NAMES_OF_IDS = sa.union_all(
 
 @functools.cache
 def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
-    """Return a select of the columns that `facts.providers_of` reads, without a FROM.
+    """Return a SELECT of the columns that `facts.providers_of` reads.
 
-    The caller joins `_PROVIDER`. Traits, aggregates and inventories are texts of JSON arrays.
+    The SELECT has no FROM clause: the caller adds `_PROVIDER` with a join. The columns for traits,
+    aggregates and inventories contain JSON arrays as text.
     """
     inventory = json_sql.JsonNumberArray(
         _INVENTORIES.c.resource_class_id,
@@ -153,12 +160,13 @@ def _ids_of_provider(link: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     )
 
 
-# Parameters of pages: the roots of a page have ids above `after`, up to `upto`.
+# The parameters of pages. A page has at most `size` roots, with after < id <= upto.
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
-# Old releases left providers without a root, and a damaged database has root ids of providers that
-# do not exist or have a parent. Their trees are not searched, and a page must not count them.
+# Some providers have no valid root: old releases stored NULL as root id, and in a damaged database,
+# the root may not exist or may have a parent. These providers are not searched, and a page must not
+# count them as trees.
 _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
@@ -168,14 +176,15 @@ _HAS_ROOT = clauses.has_rows(
     .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
     .correlate(MEMBERS)
 )
-# The highest id of an INTEGER column.
+# The largest id that an INTEGER column can store.
 MAX_ID = capacity.MAX_INT
 
 
 def page(conditions: Sequence[Clause], with_aggregates: bool) -> sa.Select[Any]:
-    """Return a statement for the trees of the next roots that satisfy the conditions.
+    """Return a statement that returns the trees of the next roots that satisfy the conditions.
 
-    Its parameters are `after`, `upto` and `size`; roots are in the order of their ids.
+    Roots are selected in the order of their ids. The parameters of the statement are `after`,
+    `upto` and `size`.
     """
     return _page(tuple(conditions), with_aggregates) if conditions else _plain_page(with_aggregates)
 
@@ -206,16 +215,20 @@ def page_by_members(
     tree_conditions: Sequence[Clause],
     with_aggregates: bool,
 ) -> sa.Select[Any]:
-    """Return the same as `page`, selected by the providers that could serve one slot.
+    """Return a statement like `page` for trees in which a provider could serve a given slot.
 
-    PERF: selecting members of trees, instead of searching the members of each root, saves one
-    look-up for each tree: a fifth to a third of the time of a page on which few trees fit.
+    The statement first selects these providers (the members of a tree), and then groups them by
+    their root.
 
-    :param conditions: conditions on ROOT_ID_OF_MEMBER. They are evaluated for each member, so they
-        must not concern its tree
-    :param tree_conditions: the conditions of the other slots. They are evaluated last, in this
-        order, and once for each tree, however many of its members could serve the slot. That is why
-        they are a HAVING
+    PERF: a statement that selects roots first has to look up the members of each root. Selecting
+    members first takes a fifth to a third less time if few trees can serve the slot.
+
+    :param slot: the slot (see `model`) that the selected providers could serve
+    :param conditions: conditions on the root, with ROOT_ID_OF_MEMBER as its id. They are evaluated
+        for each member, so they must be cheap: conditions on other members belong into
+        `tree_conditions`
+    :param tree_conditions: the conditions of the other slots. They are in a HAVING clause, so that
+        they are evaluated last, in this order, and only once for each tree
     """
     root = ROOT_ID_OF_MEMBER
     few = (
@@ -230,7 +243,10 @@ def page_by_members(
 
 
 def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Select[Any]:
-    """Return a statement for the trees of these roots, except for the excluded providers."""
+    """Return a statement that returns the providers of the trees with these roots.
+
+    :param excluded: the ids of providers that are not returned
+    """
     few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.id_list(root_ids)))
     statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
     if not excluded:
@@ -247,9 +263,11 @@ def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
 def sharing_providers(
     sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
 ) -> sa.Select[Any]:
-    """Return a statement for sharing providers: all, those in aggregates, or those of some trees.
+    """Return a statement that returns sharing providers.
 
-    :param sharing_id: the id of the sharing trait
+    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE
+    :param aggregate_ids: return only sharing providers in one of these aggregates; None for all
+    :param roots: return only sharing providers of the trees with these root ids; empty for all
     """
     statement = (
         provider_facts(with_aggregates=True)
@@ -271,20 +289,23 @@ def sharing_providers(
 
 
 def root_at(position: int) -> sa.Select[Any]:
-    """Return a statement for the id of the root at a position in the order of ids."""
+    """Return a statement that returns the root id at a position (from 0) in the order of ids."""
     roots = sa.select(ROOTS.c.id).where(*_IS_ROOT)
     return roots.order_by(ROOTS.c.id).offset(position).limit(1)
 
 
 def root_count() -> sa.Select[Any]:
-    """Return a statement for the number of trees."""
+    """Return a statement that returns the number of trees."""
     return sa.select(sa.func.count(ROOTS.c.id)).where(*_IS_ROOT)
 
 
 def aggregates_of_trees(
     aggregate_ids: Collection[int], conditions: Iterable[Clause]
 ) -> sa.Select[Any]:
-    """Return a statement for rows (root, aggregate): which trees have providers in which one."""
+    """Return a statement that returns which trees have a provider in which of these aggregates.
+
+    It returns rows (root id, aggregate id), only for roots that satisfy the conditions.
+    """
     link = _AGGREGATES
     return (
         _roots_of_members(link, conditions)
@@ -297,7 +318,11 @@ def aggregates_of_trees(
 def one_tree_per_aggregate(
     aggregate_ids: Collection[int], conditions: Iterable[Clause]
 ) -> sa.Select[Any]:
-    """Return a statement for rows (root,): one tree with a provider in each aggregate, or NULL."""
+    """Return a statement that returns, for each aggregate, one tree with a provider in it.
+
+    It returns one row (root id,) for each aggregate. The root satisfies the conditions. If no such
+    tree exists, the root id is NULL.
+    """
     link, aggregate = _AGGREGATES, models.placement_aggregates
     first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
     return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
@@ -306,7 +331,11 @@ def one_tree_per_aggregate(
 
 
 def _roots_of_members(link: sa.FromClause, conditions: Iterable[Clause]) -> sa.Select[Any]:
-    """Select the roots that satisfy the conditions, for the providers of rows of `link`."""
+    """Return a SELECT of the roots of the providers in the table `link`.
+
+    :param link: a table that links providers with aggregates
+    :param conditions: the conditions that a root must satisfy
+    """
     return (
         sa.select(ROOTS.c.id)
         .select_from(link)

@@ -1,8 +1,8 @@
-"""Which providers get a provider summary, and reading what their summaries show.
+"""Reads the data of the provider summaries.
 
-From microversion 1.29 on, these are all providers of every tree with a provider that a returned
-candidate takes resources from. Before, they are only the providers that candidates take resources
-from. `render` writes the summaries.
+Before microversion 1.29, the response has a summary for each provider from which a returned
+candidate allocates resources. From microversion 1.29 on, it has a summary for all providers of the
+trees of these providers. `render` builds the summaries from the data.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,13 +15,22 @@ from placement.candidates import facts, model
 
 @dataclass(slots=True)
 class FoundProviders:
-    """The anchors with candidates, and the providers that their candidates may use."""
+    """The anchors that have a candidate, and the providers that their candidates can use.
+
+    An anchor is a provider tree together with the sharing providers available to it.
+    """
+
+    # Root id -> anchor.
 
     anchors: dict[int, model.Anchor] = field(default_factory=dict)
+    # Provider id -> provider, for all providers of these anchors.
     providers: dict[int, model.Provider] = field(default_factory=dict)
 
     def add(self, anchor: model.Anchor) -> bool:
-        """Add an anchor that has a candidate; return False if it was added before."""
+        """Add an anchor that has a candidate.
+
+        :returns: False if the anchor was added before
+        """
         if anchor.root.id in self.anchors:
             return False
         self.anchors[anchor.root.id] = anchor
@@ -32,7 +41,7 @@ class FoundProviders:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """The providers with a summary, and the names of their classes and traits."""
+    """The providers that have a summary, and the names of their resource classes and traits."""
 
     providers: Sequence[model.Provider]
     class_names: Mapping[int, str]
@@ -41,16 +50,19 @@ class Summaries:
 
 @dataclass(frozen=True, slots=True)
 class ReadAhead:
-    """Everything that summaries of some anchors can show."""
+    """The data for the summaries of all candidates that the search may still find."""
 
-    # Root -> all providers of its tree.
+    # Root id -> all providers of its tree.
     trees: Mapping[int, Sequence[model.Provider]]
     class_names: Mapping[int, str]
     trait_names: Mapping[int, str]
 
 
 def read_ahead(conn: sa.Connection, anchors: Iterable[model.Anchor]) -> ReadAhead:
-    """Read everything that summaries of these anchors can show, before the connection is closed."""
+    """Read the data for the summaries of all candidates of these anchors.
+
+    The search calls this function before it closes the connection, if it continues without it.
+    """
     anchors = list(anchors)
     trees = {anchor.root.id: list(anchor.tree) for anchor in anchors}
     sharing = {
@@ -74,12 +86,14 @@ def read(
     candidates: Iterable[model.Candidate],
     whole_trees: bool,
 ) -> Summaries:
-    """Return the summaries for the returned candidates.
+    """Return the data of the summaries for the candidates of the response.
 
-    :param conn: not used if there is `ahead`
-    :param ahead: the result of `read_ahead` for the anchors of all candidates
+    :param conn: the connection; not used if `ahead` is not None
+    :param ahead: the result of `read_ahead`; None if the connection is still open
     :param found: the anchors and providers of all candidates
-    :param whole_trees: whether there is a summary for each provider of a tree
+    :param slots: the slots of the query; a slot is a part that exactly one provider serves
+    :param candidates: the candidates of the response
+    :param whole_trees: whether all providers of a tree have a summary (microversion 1.29)
     """
     ids = _ids_with_resources(slots, candidates)
     if whole_trees:
@@ -95,7 +109,7 @@ def read(
 def _ids_with_resources(
     slots: Sequence[model.Slot], candidates: Iterable[model.Candidate]
 ) -> Collection[int]:
-    """Return the ids of the providers that candidates take resources from, each once."""
+    """Return the ids of the providers from which a candidate allocates, without duplicates."""
     if all(slot.amounts for slot in slots):
         return dict.fromkeys(id_ for _, binding in candidates for id_ in binding)
     numbers = [number for number, slot in enumerate(slots) if slot.amounts]
@@ -105,14 +119,14 @@ def _ids_with_resources(
 def _trees(
     conn: sa.Connection, ahead: ReadAhead | None, found: FoundProviders, roots: set[int]
 ) -> list[model.Provider]:
-    """Return all providers of the trees of these roots."""
+    """Return all providers of the trees with these roots."""
     own_trees = [
         provider
         for root_id in roots
         if root_id in found.anchors
         for provider in found.anchors[root_id].tree
     ]
-    # The other trees are those of sharing providers.
+    # The other trees have no candidate, but candidates of `found` use their sharing providers.
     others = roots - found.anchors.keys()
     if ahead:
         return own_trees + [p for root_id in others for p in ahead.trees[root_id]]
@@ -123,7 +137,10 @@ def _trees(
 def _names(
     conn: sa.Connection, providers: Iterable[model.Provider]
 ) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names of all classes and traits of some providers, by id."""
+    """Return the names of all resource classes and of all traits of the providers.
+
+    :returns: resource class id -> name, and trait id -> name
+    """
     providers = list(providers)
     class_ids = {class_id for provider in providers for class_id in provider.inventories}
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
