@@ -1,7 +1,8 @@
 """Reads names and providers from the database, and returns them as the types of `model`.
 
-Each function executes at most one statement of `statements`. `bind` executes a second statement if
-a requested UUID is not stored exactly as the client wrote it (see `placement.db.names`).
+Each function executes at most one statement of `statements`. `with_ids` executes a second
+statement if a requested UUID is not stored exactly as the client wrote it (see
+`placement.db.names`).
 """
 
 from collections import defaultdict
@@ -60,7 +61,7 @@ def trees(
     return [*read, *providers_of(rows)]
 
 
-def bind(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
+def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
     """Return the query with ids in place of names, and the id of the sharing trait.
 
     :returns: the query, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the
@@ -86,7 +87,7 @@ def bind(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int]
         aggregates=by_uuid.get(statements.AGGREGATE, {}),
         roots=by_uuid.get(statements.TREE, {}),
     )
-    return request.bind(query, ids), next(iter(found[statements.SHARING].values()), None)
+    return request.with_ids(query, ids), next(iter(found[statements.SHARING].values()), None)
 
 
 def names(

@@ -12,8 +12,8 @@ Terms of this package:
   satisfies the whole query.
 * An *any-set* is a set of traits or aggregates of which at least one is required.
 
-A `Query` is created with names and UUIDs from the query string. `request.bind` replaces them with
-database ids, and all other modules use ids.
+A `Query` is created with names and UUIDs from the query string. `request.with_ids` replaces them
+with database ids, and all other modules use ids.
 
 PERF: types with one instance for each row or candidate are named tuples, because creating a frozen
 dataclass with slots takes three times as long (CPython 3.11, 2026-11). All other types are frozen
@@ -45,8 +45,8 @@ class Group(Generic[Key]):
     # Membership in at least one aggregate of each set is required.
     member_of: tuple[frozenset[Key], ...] = ()
     forbidden_aggregates: frozenset[Key] = frozenset()
-    # The UUID of a provider. `request.bind` replaces it with the id of the provider's root, or with
-    # NO_SUCH_ROOT.
+    # The UUID of a provider. `request.with_ids` replaces it with the id of the provider's root, or
+    # with NO_SUCH_ROOT.
     in_tree: Key | None = None
 
 

@@ -237,7 +237,10 @@ def _in_all(provider_id: sa.ColumnElement[int], any_sets: Iterable[frozenset[int
 
 
 def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: RootId) -> Clause:
-    """Return the condition OR "a provider of the tree is in one of these aggregates"."""
+    """Return a condition that is true if `condition` is true, or the tree is in an aggregate.
+
+    :param aggregate_ids: the aggregates. A tree is in an aggregate if one of its providers is
+    """
     if not aggregate_ids:
         return condition
     rows = (

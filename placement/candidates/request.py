@@ -1,8 +1,8 @@
 """Parses the query string of GET /allocation_candidates to a `Query`.
 
 `parse` does all checks that do not need the database. It raises an exception for the first error,
-so the order of the checks determines which error the client receives. `bind` replaces names with
-database ids.
+so the order of the checks determines which error the client receives. `with_ids` replaces names
+with database ids.
 
 Of all modules of this package, only this one and `render` compare microversions.
 """
@@ -273,7 +273,7 @@ class Ids:
     roots: Mapping[str, int]
 
 
-def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
+def with_ids(query: model.Query[str], ids: Ids) -> model.Query[int]:
     """Return the query with ids in place of names and UUIDs.
 
     Resource classes and traits must exist. An aggregate or an in_tree provider that does not exist
@@ -289,7 +289,7 @@ def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
     root_required = _trait_ids(query.root_required, ids)
     root_forbidden = _trait_ids(query.root_forbidden, ids)
     return model.Query(
-        groups=tuple(_bind_group(group, ids) for group in query.groups),
+        groups=tuple(_group_with_ids(group, ids) for group in query.groups),
         isolate=query.isolate,
         root_required=root_required,
         root_forbidden=root_forbidden,
@@ -299,7 +299,7 @@ def bind(query: model.Query[str], ids: Ids) -> model.Query[int]:
     )
 
 
-def _bind_group(group: model.Group[str], ids: Ids) -> model.Group[int]:
+def _group_with_ids(group: model.Group[str], ids: Ids) -> model.Group[int]:
     if unknown := [name for name, _ in group.amounts if name not in ids.classes]:
         raise exception.UnknownResourceClasses(unknown)
     return model.Group(

@@ -61,7 +61,7 @@ def forest_of(providers: Iterable[model.Provider]) -> Forest:
             roots.append(id_)
     position: dict[int, int] = {}
     _number(roots, children, position)
-    # In a damaged database, a provider may be its own ancestor. No root leads to such a provider.
+    # In a damaged database, a provider may be its own ancestor, so that it has no root.
     for id_ in parents.keys() - position.keys() if len(position) < len(parents) else ():
         _number([id_], children, position)
     ids = list(position)

@@ -2,7 +2,7 @@
 
 The data passes through these modules:
 
-    request -> facts.bind -> paging -> solver -> ordering -> candidate_limits -> summaries -> render
+    request -> facts -> paging -> solver -> ordering -> candidate_limits -> summaries -> render
 
 An *anchor* is a provider tree together with the sharing providers available to it. Each anchor is
 searched in turns of limited length. If an anchor yields no candidate in its turn, it is postponed:
@@ -40,9 +40,9 @@ LOG = logging.getLogger(__name__)
 FIRST_TURN = 1_000
 # After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
-# Postponed anchors stay in memory. No further anchor is postponed if the postponed anchors together
-# would have more options than this. Instead, its search ends after its turn if the request has a
-# search limit; without a limit, its search continues immediately.
+# The maximum total number of options of all postponed anchors, which stay in memory. An anchor that
+# would exceed this number is not postponed. If the request has a search limit, the search of this
+# anchor ends after its turn. Otherwise, the search continues immediately with its next turn.
 MAX_POSTPONED_OPTIONS = 400_000
 
 
@@ -98,15 +98,15 @@ def search_with(
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    bound, sharing_id = facts.bind(conn, query)
+    query_with_ids, sharing_id = facts.with_ids(conn, query)
     cap = options.cap
     target = min((n for n in (cap, query.limit) if n is not None), default=None)
     strategy = _strategy(options.strategy, cap, target, rng)
     tree_search = _TreeSearch(
-        paging.Cursor(conn, bound, sharing_id, target, rng),
+        paging.Cursor(conn, query_with_ids, sharing_id, target, rng),
         # Candidates that use several providers of one tree are not returned before microversion
         # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
-        solver.PreparedQuery.of(bound, one_per_tree=not query.nested and cap is None),
+        solver.PreparedQuery.of(query_with_ids, one_per_tree=not query.nested and cap is None),
         limit or SearchLimit(options.max_steps),
         in_turns=strategy == ordering.BREADTH_FIRST,
         rng=rng,
@@ -138,7 +138,7 @@ def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Ra
     if target is None:
         return ordering.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
     if rng and cap is None:
-        return ordering.BREADTH_FIRST  # otherwise, all candidates could be of a few trees
+        return ordering.BREADTH_FIRST  # depth-first, all candidates could be from a few trees
     return strategy
 
 

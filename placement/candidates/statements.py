@@ -225,7 +225,7 @@ def page_by_members(
 
     :param slot: the slot (see `model`) that the selected providers could serve
     :param conditions: conditions on the root, with ROOT_ID_OF_MEMBER as its id. They are evaluated
-        for each member, so they must be cheap: conditions on other members belong into
+        for each member, so they must be cheap: conditions on other members belong in
         `tree_conditions`
     :param tree_conditions: the conditions of the other slots. They are in a HAVING clause, so that
         they are evaluated last, in this order, and only once for each tree

@@ -210,7 +210,7 @@ class World:
     def parse(self, text: str, version: Version = NEWEST) -> model.Query[int]:
         """The query of a query string with short names."""
         pairs = parse.parse_qsl(self.query(text), keep_blank_values=True)
-        return request.bind(request.parse(pairs, version), self.ids)
+        return request.with_ids(request.parse(pairs, version), self.ids)
 
     def unbind(self, query: model.Query[int]) -> model.Query[str]:
         """The query with names for one with ids."""
