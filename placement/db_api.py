@@ -1,6 +1,6 @@
 """Public functions for access to the database, implemented in `db/engine.py`.
 
-Deployment tools, embedders and test fixtures import these names from here.
+Deployment tools, programs that embed the service, and test fixtures import this module.
 """
 
 from placement.db.engine import (

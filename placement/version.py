@@ -1,4 +1,4 @@
-"""The version of the installed distribution."""
+"""The version of the installed package."""
 
 import importlib.metadata
 
@@ -6,7 +6,7 @@ DISTRIBUTION = 'openstack-placement'
 
 
 def version_string() -> str:
-    """Return the version of the distribution, or `unknown` if it is not installed."""
+    """Return the version of the installed package, or `unknown` if it is not installed."""
     try:
         return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:

@@ -25,7 +25,7 @@ BATCH = 50
 # The exit status if a command fails.
 ERROR = 1
 
-# The exit statuses of online_data_migrations.
+# The exit statuses of the command online_data_migrations.
 DONE = 0
 MORE_TO_DO = 1
 FAILED = 2

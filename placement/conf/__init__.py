@@ -12,7 +12,7 @@ from placement.conf import api, base, database, libraries, paths, placement, wor
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register every option of the service and of its libraries on `conf`.
+    """Register all options of the service and its libraries on `conf`.
 
     Repeated calls for the same object have no effect. The first call must precede the parsing of
     the command line, because oslo.config does not allow new command-line options after parsing, and
@@ -32,7 +32,7 @@ def validate(conf: cfg.ConfigOpts) -> None:
     oslo.config validates a value when the service reads that value, possibly during a request. This
     function reads all values, so that an invalid value prevents the start of the service.
 
-    :raises ValueError: a value has the wrong type or is not one of the choices of its option
+    :raises ValueError: a value has the wrong type or is not among the choices of its option
     """
     for group in (api, placement, database, workarounds):
         dict(conf[group.GROUP.name])

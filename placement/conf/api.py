@@ -39,5 +39,6 @@ Related options: the options in `[keystone_authtoken]` apply only to
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[api]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
+    # Register a copy, because oslo.config stores the values of options in the group.
+    conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)

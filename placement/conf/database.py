@@ -154,5 +154,6 @@ run `placement-manage db sync` before you start the service.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement_database]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
+    # Register a copy, because oslo.config stores the values of options in the group.
+    conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS + SYNC_OPTS, group=GROUP)

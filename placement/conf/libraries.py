@@ -22,7 +22,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     `[keystone_authtoken]` is not registered here, because keystonemiddleware registers this group
     when the application is built.
     """
-    # Without further arguments, set_defaults only registers the options.
+    # Without other arguments, this set_defaults() only registers the options of oslo.policy.
     policy_opts.set_defaults(conf)
     conf.set_default('policy_file', base.POLICY_FILE, group='oslo_policy')
 

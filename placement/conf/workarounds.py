@@ -1,4 +1,4 @@
-"""Options that work around a defect or a limitation."""
+"""Options that work around defects or limitations."""
 
 import copy
 
@@ -28,5 +28,6 @@ PCI devices. The search is now always optimized for such trees.
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[workarounds]` on `conf`."""
-    conf.register_group(copy.deepcopy(GROUP))  # values that a user sets are stored in the group
+    # Register a copy, because oslo.config stores the values of options in the group.
+    conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS, group=GROUP)

@@ -50,7 +50,7 @@ def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
 
 def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     """Return whether min_unit, max_unit and step_size of the `inventory` row allow `amount`."""
-    if amount > MAX_INT:  # `max_unit` is an INTEGER column, and drivers cannot send larger numbers
+    if amount > MAX_INT:  # No max_unit is larger, and drivers cannot send such numbers.
         return sa.false()
     return sa.and_(
         inventory.c.min_unit <= amount,
@@ -110,7 +110,7 @@ def has_rows(rows: sa.Select[Any]) -> elements.ColumnElement[bool]:
 def fits(
     provider_id: sa.ColumnElement[int], class_id: int, amount: int
 ) -> elements.ColumnElement[bool]:
-    """Whether the provider has an inventory of the class that allows `amount`."""
+    """Return whether the provider has an inventory of the class that can serve `amount`."""
     return has_rows(
         sa.select(_INVENTORIES.c.id).where(
             _INVENTORIES.c.resource_provider_id == provider_id,
@@ -123,14 +123,14 @@ def fits(
 def has_any_trait(
     provider_id: sa.ColumnElement[int], trait_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
-    """Whether the provider has at least one of the traits."""
+    """Return whether the provider has at least one of the traits."""
     return _linked(_TRAIT_LINK, _TRAIT_LINK.c.trait_id, provider_id, trait_ids)
 
 
 def in_any_aggregate(
     provider_id: sa.ColumnElement[int], aggregate_ids: Collection[int]
 ) -> elements.ColumnElement[bool]:
-    """Whether the provider itself is in at least one of the aggregates."""
+    """Return whether the provider itself is in at least one of the aggregates."""
     return _linked(_AGGREGATE_LINK, _AGGREGATE_LINK.c.aggregate_id, provider_id, aggregate_ids)
 
 

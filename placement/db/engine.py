@@ -39,7 +39,7 @@ _SHARED_CONNECTION_LOCK = threading.RLock()
 class _Configurator:
     """Configures the database of this process once; after `reset()`, it can be configured again.
 
-    :ivar wsrep_sync_wait: `[placement_database] mysql_wsrep_sync_wait`
+    :ivar wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Configurator:
         self.wsrep_sync_wait: int | None = None
 
     def __call__(self, conf: cfg.ConfigOpts) -> None:
-        """Configure the database of this process from `[placement_database]` of `conf`."""
+        """Configure the database of this process with the options in `[placement_database]`."""
         if self._done:
             LOG.warning('The placement database is already configured; this call has no effect.')
             return
@@ -115,7 +115,7 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
         in a new transaction, so it must not have side effects outside of the database
     :param min_attempts: after a conflict with a concurrent transaction, make at least this many
         attempts, even past `retry.DEADLINE`
-    :returns: the result of `work` in the committed attempt
+    :returns: the value that `work` returned in the attempt that was committed
     :raises exception.ConcurrentChange: until the deadline, every attempt failed because a
         concurrent transaction had changed a row
     :raises exception.RepeatedKeyViolation: `retry.SAME_KEY_ATTEMPTS` consecutive attempts violated

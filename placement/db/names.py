@@ -52,7 +52,8 @@ def ids(
     """Return the ids of rows by requested name; names that do not exist are omitted.
 
     :param column: the column with the unique names; its table has the column `id`
-    :param stored: the ids of all rows whose name equals one of `names`, by stored name
+    :param stored: the ids, by stored name, of all rows whose names the database considers equal to
+        an element of `names`
     """
     return resolve(conn, [Lookup(column, column.table.c.id, names, stored)])[0]
 
@@ -117,7 +118,7 @@ def _matches(
     names: Collection[str],
 ) -> sa.Select[Any]:
     requested = _requested(conn, column, names)
-    # SQLite uses the collation of the left operand.
+    # The column must be the left operand, because SQLite uses the collation of the left operand.
     return sa.select(portable_sql.StoredText(requested.c.name), result).join_from(
         requested, column.table, column == requested.c.name
     )
@@ -133,7 +134,7 @@ def _requested(conn: sa.Connection, column: sa.Column[Any], names: Iterable[str]
     empty = sa.select(column.label('name')).where(sa.false())
     texts = sorted(names)
     if conn.dialect.name == 'mysql':
-        # MySQL and MariaDB have different syntaxes for VALUES.
+        # The syntax of VALUES differs between MySQL and MariaDB, so this statement uses SELECTs.
         return empty.union_all(*(sa.select(sa.literal(text, sa.String)) for text in texts)).cte()
     values = sa.values(sa.column('name', sa.String)).data([(text,) for text in texts])
     return empty.union_all(sa.select(values.cte().c.name)).cte()

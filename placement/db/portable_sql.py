@@ -29,7 +29,7 @@ class ExactFloat(functions.GenericFunction[float]):
 
 
 class WithoutIndex(functions.GenericFunction[int]):
-    """An integer column whose index SQLite does not use for a condition.
+    """An integer column in a condition for which SQLite must not use an index.
 
     Unless an operator runs ANALYZE, SQLite has no statistics. SQLite then estimates that a
     condition on this column selects as few rows as a condition on the provider tree, and may use
@@ -87,7 +87,8 @@ def _exact_float_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> st
 
 @compiles(WithoutIndex, 'sqlite')
 def _without_index_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
-    # https://www.sqlite.org/optoverview.html, "Disqualifying WHERE clause terms using unary +"
+    # See "Disqualifying WHERE clause terms using unary +" in
+    # https://www.sqlite.org/optoverview.html
     return f'+{compiler.process(element.clauses, **kw)}'
 
 

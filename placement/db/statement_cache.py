@@ -37,7 +37,7 @@ class _Entry:
 
 
 class StatementCache(MutableMapping[Any, Compiled]):
-    """Compiled statements by SQLAlchemy's cache key, for the execution option `compiled_cache`.
+    """A mapping of SQLAlchemy cache keys to compiled statements, for the option `compiled_cache`.
 
     A full cache evicts the least recently used statements. Statements that are too large for the
     cache are compiled again for each execution.

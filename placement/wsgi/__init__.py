@@ -132,7 +132,7 @@ def _profiled(application: Application, directory: str) -> Application:
         application,
         stream=None,
         profile_dir=directory,
-        filename_format=_profile_name,  # type: ignore[arg-type]  # werkzeug annotates text only
+        filename_format=_profile_name,  # type: ignore[arg-type]  # werkzeug declares only str
     )
 
 

@@ -70,7 +70,7 @@ class Driver:
     def send(self, request: Request, only_valid: bool) -> None:
         """Send a request and check the response.
 
-        :param only_valid: whether any status other than 200 OK is a defect
+        :param only_valid: whether to treat any status except 200 OK as a defect
         """
         response, seconds, errors = self._worker.send(request)
         self.sent += 1

@@ -55,7 +55,7 @@ class Plan:
 
 
 def main() -> int:
-    """Measure all points, write them to a file, and return the exit status."""
+    """Measure all worlds, write the results to a file, and return the exit status."""
     options = _parse()
     try:
         results = list(_run(options))

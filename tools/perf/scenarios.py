@@ -28,7 +28,7 @@ class Scenario:
 
 
 def _read(name: str, path: str, kind: str = 'flat') -> Scenario:
-    """Return the scenario of a GET request.
+    """Return a scenario that consists of a single GET request.
 
     :param path: a path in which `{host}`, `{name}` and `{consumer}` are replaced with the values of
         a different host in each repetition
@@ -234,7 +234,7 @@ def named(text: str) -> list[Scenario]:
 
 
 def read(name: str, path: str, kind: str) -> Scenario:
-    """Return the scenario of a GET request that is not in `SCENARIOS`."""
+    """Return a scenario for a GET request that is not in `SCENARIOS`."""
     return _read(name, path, kind)
 
 

@@ -1,8 +1,8 @@
 """Generate the worlds: reproducible test clouds on which requests are measured.
 
 flat    hosts with inventories of VCPU, MEMORY_MB and DISK_GB
-numa    hosts with DISK_GB and two child providers (NUMA nodes) with VCPU and MEMORY_MB; each node
-        has two child providers (network interfaces) with SRIOV_NET_VF
+numa    hosts with DISK_GB and two child providers (NUMA nodes), which have VCPU and MEMORY_MB;
+        each node has two child providers (network interfaces) with SRIOV_NET_VF
 pci     flat hosts with devices; each device is a child provider
 shared  hosts without DISK_GB; each sharing provider shares DISK_GB with 50 hosts
 

@@ -1,4 +1,4 @@
-"""Add consumer_types table."""
+"""Add the table consumer_types."""
 
 from alembic import op
 import sqlalchemy as sa

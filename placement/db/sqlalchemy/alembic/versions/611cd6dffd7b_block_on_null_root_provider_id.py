@@ -1,4 +1,4 @@
-"""Block on null root_provider_id."""
+"""Refuse to upgrade while a resource provider has no root provider."""
 
 from alembic import op
 import sqlalchemy as sa

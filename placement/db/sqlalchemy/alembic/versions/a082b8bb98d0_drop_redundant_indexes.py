@@ -1,4 +1,4 @@
-"""Drop redundant indexes for unique constraints."""
+"""Drop redundant indexes."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Initial."""
+"""Create the initial tables."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Block on null consumer."""
+"""Refuse to upgrade while an allocation has no consumer."""
 
 from alembic import op
 import sqlalchemy as sa
