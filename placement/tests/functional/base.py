@@ -1,4 +1,4 @@
-"""A test case with a service and a database of its own, used as a client uses the service."""
+"""A test case with its own service and database, which uses the service like a client."""
 
 import collections
 from collections.abc import Iterator
@@ -46,17 +46,17 @@ class TestCase(base.BaseTestCase):
         self.assertLess(response.status_code, 300, f'{method} {path}: {response.text}')
         return response.json() if response.content else None
 
-    # The names that older tests use.
+    # Aliases for older tests.
     ask = send
     sure = send_ok
 
     def make_provider(
         self, name: str, inventory: dict[str, int] | None = None, parent: str | None = None
     ) -> str:
-        """Create a provider and return its uuid.
+        """Create a provider and return its UUID.
 
         :param inventory: the total of each resource class
-        :param parent: the uuid of the parent provider
+        :param parent: the UUID of the parent provider
         """
         body: dict[str, Any] = {'name': name, 'uuid': str(uuid.uuid4())}
         if parent:
@@ -73,9 +73,9 @@ class TestCase(base.BaseTestCase):
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[collections.Counter[str]]:
-        """Count the statements of the service by verb, and as `all`.
+        """Count the statements of the service by verb. The key `all` has their total.
 
-        The numbers are complete when the context ends.
+        The numbers are complete at the end of the `with` block.
         """
         counts: collections.Counter[str] = collections.Counter()
         with statements.recorded(db_api.get_placement_engine()) as recorded:

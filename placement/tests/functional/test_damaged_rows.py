@@ -1,4 +1,4 @@
-"""Rows that refer to what is not there: no release leaves them, but no key forbids them."""
+"""Rows that refer to missing rows. No release writes such rows, but no key forbids them."""
 
 from typing import Any
 from unittest import mock
@@ -18,7 +18,7 @@ INSTANCE = str(uuid.UUID(int=1))
 
 
 class DamagedRowsTest(base.TestCase):
-    """What cannot be shown is left out, and everything else is shown."""
+    """Responses omit the rows whose references are missing, and contain all others."""
 
     def setUp(self):
         super().setUp()
@@ -49,7 +49,7 @@ class DamagedRowsTest(base.TestCase):
 
 
 def damage(statement: sa.Update | sa.Delete) -> None:
-    """Execute a statement whatever foreign keys say about it."""
+    """Execute a statement without the checks of foreign keys."""
 
     def work(conn: sa.Connection) -> None:
         if conn.dialect.name == 'mysql':
@@ -125,7 +125,7 @@ class DamagedTreesTest(base.TestCase):
         return {provider['name'] for provider in found}
 
     def check_reads(self) -> None:
-        """Check that no read fails, however many trees are read without a look at who fits."""
+        """Check that no read fails, for different sizes of the first page of trees."""
         paths = [
             f'/resource_providers/{own}{below}'
             for own in self.own.values()
@@ -137,7 +137,7 @@ class DamagedTreesTest(base.TestCase):
             for first_page in (1, paging.FIRST_PAGE):
                 with mock.patch.object(paging, 'FIRST_PAGE', first_page), self.subTest(path):
                     self.assertIn(self.ask('GET', path).status_code, (200, 404))
-        # What is intact is found.
+        # The intact provider is found.
         self.assertIn('intact', self.listed('?resources=VCPU:1,VGPU:1'))
         found = self.sure('GET', '/allocation_candidates?resources=VCPU:8')
         self.assertIn(self.own['intact'], found['provider_summaries'])
@@ -173,7 +173,7 @@ class DamagedTreesTest(base.TestCase):
         self.check_reads()
 
     def test_root_without_root(self):
-        """Its children are listed: they are of a tree, and only its root is not visible."""
+        """The children are listed, because they have a root. Only the root itself is not listed."""
         self.relate('root', root_provider_id=None)
         self.check_reads()
         self.assertEqual(set(self.own) - {'root'}, self.listed())

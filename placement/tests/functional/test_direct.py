@@ -1,4 +1,4 @@
-"""The API inside the process of the caller."""
+"""The API client that calls the application within its own process."""
 
 from keystoneauth1 import adapter
 import requests

@@ -1,4 +1,4 @@
-"""The fixtures for tests of other projects, used as those tests use them."""
+"""The fixtures for other projects, used in the same way as in the tests of these projects."""
 
 import logging
 import pathlib
@@ -75,7 +75,7 @@ class PlacementFixtureTest(base.BaseTestCase):
             self.assertRaises(requests.RequestException, self.get, fixture, '/')
 
     def test_several_services_on_one_database(self):
-        """The functional tests of Nova restart the service in this way."""
+        """The functional tests of Nova restart the service by starting another fixture."""
         conf_fixture = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
         first = self.useFixture(placement.PlacementFixture(conf_fixture=conf_fixture))
         for name in ('a', 'b'):

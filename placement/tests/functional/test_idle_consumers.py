@@ -1,4 +1,4 @@
-"""Consumers without allocations: this release deletes them, other releases leave some."""
+"""Consumers without allocations: this release deletes them, but other releases keep some."""
 
 import uuid
 
@@ -25,7 +25,7 @@ class IdleConsumersTest(base.TestCase):
         return self.sure('GET', f'/usages?project_id=project{query}')['usages']
 
     def delete_allocations(self, *consumers):
-        """Delete the allocations of consumers, and keep the rows of the consumers."""
+        """Delete the allocations of consumers, but not the consumers."""
         allocations = models.allocations
 
         def work(conn: sa.Connection) -> None:
@@ -53,7 +53,7 @@ class IdleConsumersTest(base.TestCase):
 
 class NoConsumerTypesTest(base.TestCase):
     def test_the_type_of_all_consumers_is_unknown(self):
-        """Before microversion 1.38 no client sends types, so that the table may be empty."""
+        """The table may be empty, because clients send types only since microversion 1.38."""
         host = self.make_provider('host', {'VCPU': 8})
         body = claim({host: {'VCPU': 2}})
         del body['consumer_type']

@@ -1,8 +1,8 @@
-"""No request makes the service fail.
+"""No request causes an unexpected failure of the service.
 
-The tests change valid requests in every place that a client controls: the body at any depth, the
-path, the query and the headers. No response may be a 5xx, and each error has to be a well-formed
-error document. The random changes are seeded, so a failing request fails again.
+The tests change each part of valid requests that a client controls: the body at any depth, the
+path, the query and the headers. No response may have a 5xx status, and each error must be a
+well-formed error document. The random changes have a fixed seed, so failures are reproducible.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ READS = ('/', '/resource_providers', PROVIDER, '/nowhere', '/traits', '/usages')
 
 
 class InvalidRequestsTest(base.BaseTestCase):
-    """Each test has a service with a host, its child, and a consumer with allocations of both."""
+    """Each test has a host, a child provider, and a consumer with allocations against both."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -54,7 +54,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         self.random = random.Random(f'{SEED} {self.id()}')
         service = self.useFixture(placement_fixture.PlacementFixture(use_intercept=False))
         self.application = deploy.loadapp(service.conf_fixture.conf)
-        self.documents: dict[str, Any] = {}  # the responses to GET since the last write
+        self.documents: dict[str, Any] = {}  # path -> response to GET since the last write
         for request in self.initial_requests():
             response = self.send(request)
             self.assertLess(response.status, 300, response)
@@ -87,7 +87,7 @@ class InvalidRequestsTest(base.BaseTestCase):
     # Sending requests and checking responses
 
     def send(self, request: Request) -> Response:
-        """Send a request, and require that the response has no defect."""
+        """Send a request, and require that the response is well-formed and has no 5xx status."""
         try:
             response = wsgi_client.send(self.application, request)
         except Exception as exc:
@@ -114,7 +114,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         return self.document(f'/allocations/{uuid}').get('consumer_generation')
 
     def document(self, path: str) -> Any:
-        """Return the document at a path; it is requested again only after a write."""
+        """Return the document at a path. The document is cached until the next write."""
         if path not in self.documents:
             self.documents[path] = self.get(path).json()
         return self.documents[path]
@@ -130,7 +130,7 @@ class InvalidRequestsTest(base.BaseTestCase):
             self.assertEqual(200, self.get(path, query).status, path)
 
     def objects(self) -> Iterator[tuple[Write, Place]]:
-        """Generate the places of all JSON objects in the bodies of all writes."""
+        """Generate the location of each JSON object in the body of each write."""
         for write in WRITES:
             body = write.body(self)
             for place in places(body):
@@ -220,7 +220,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         self.send(Request('GET', path, query='&'.join(parts), version=version))
 
     def quoted(self, text: str) -> str:
-        """Percent-encode the bytes that need it, and one percent of the other bytes."""
+        """Percent-encode the bytes that require it, and one percent of the other bytes."""
         safe = b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:,!'
         return ''.join(
             chr(byte) if byte in safe and self.random.random() > 0.01 else f'%{byte:02X}'
@@ -267,7 +267,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         self.assertReadable()
 
     def test_generated_requests(self) -> None:
-        """Sends 600 requests of the generator from which tools.hostile sends 20,000."""
+        """The test sends 600 generated requests; tools.hostile sends 20,000 of the same kind."""
         for request in generated.cloud():
             self.send(request)
         generator = generated.Generator(self.random, self)
@@ -288,7 +288,7 @@ def encoded(document: Any) -> bytes:
 
 
 def shortened(request: Request) -> str:
-    """Describe a request in a message of bounded length."""
+    """Return a description of a request, of limited length, for messages."""
     return (
         f'{request.method} {request.path[:200]!r}?{request.query[:200]!r} {request.version} '
         f'{request.body[:500]!r} {request.environ!r:.500}'

@@ -1,4 +1,4 @@
-"""The service below a URL prefix, as behind most web servers."""
+"""The service at a URL prefix, as in most deployments."""
 
 from oslotest import base
 import requests
@@ -10,7 +10,7 @@ HOST = '5e0c9a6f-0000-4000-8000-000000000001'
 
 
 class MountPrefixTest(base.BaseTestCase):
-    """`PlacementFixture` serves below `/placement`."""
+    """`PlacementFixture` mounts the service at `/placement`."""
 
     def setUp(self) -> None:
         super().setUp()

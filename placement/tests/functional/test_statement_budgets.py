@@ -14,9 +14,9 @@ class StatementBudgetsTest(base.TestCase):
     """Each test sends the same request for different amounts of data."""
 
     def assertConstant(self, budget: int, send: Callable[[int], Any]) -> None:
-        """Require that `send(size)` has the same number of statements for every size.
+        """Require that `send(size)` executes the same number of statements for every size.
 
-        :param budget: the largest number of statements
+        :param budget: the maximum number of statements
         """
         send(1)  # creates the project, user and consumer type, and compiles the statements
         costs = []
@@ -85,7 +85,7 @@ class StatementBudgetsTest(base.TestCase):
         self.assertConstant(12, send)
 
     def test_post_allocations_of_existing_and_new_projects(self):
-        """One statement compares all names, because the database defines which names are equal."""
+        """One statement compares all names, because only the database can compare names."""
         providers = self.providers(1)
         self.put_claim(providers, str(uuid.uuid4()), None)
 

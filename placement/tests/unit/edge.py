@@ -1,4 +1,4 @@
-"""WSGI environments as a server passes them, and the responses of an application."""
+"""Create WSGI environments like a server, and call applications with them."""
 
 import io
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class Response(NamedTuple):
 
     @property
     def error(self) -> dict[str, Any]:
-        """Return the only error of an error document."""
+        """Return the error in an error document, which contains exactly one."""
         (error,) = self.json['errors']
         return error
 
@@ -41,7 +41,10 @@ def configuration() -> cfg.ConfigOpts:
 
 
 def environ(method: str = 'GET', path: str = '/', body: bytes = b'', **more: Any) -> Environ:
-    """Return the environment of a request; header names have the WSGI form (`HTTP_ACCEPT`)."""
+    """Return the environment of a request.
+
+    :param more: other keys, for example the header `HTTP_ACCEPT`
+    """
     basic: Environ = {
         'REQUEST_METHOD': method,
         'SCRIPT_NAME': '',
@@ -76,6 +79,6 @@ def call(application: Application, wsgi_environ: Environ) -> Response:
 
 
 def ok(wsgi_environ: Environ, start_response: StartResponse) -> list[bytes]:
-    """Respond with 200 OK to every request; a WSGI application."""
+    """A WSGI application that returns 200 OK for every request."""
     start_response('200 OK', [('Content-Length', '2')])
     return [b'ok']

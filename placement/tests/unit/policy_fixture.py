@@ -11,7 +11,10 @@ from placement import policies, policy
 
 
 class PolicyFixture(fixtures.Fixture):
-    """A new enforcer with the default rules and an optional policy file below the state path."""
+    """Creates an enforcer with the default rules.
+
+    A policy file below the state path can override the rules.
+    """
 
     def __init__(self, conf_fixture: config_fixture.Config):
         super().__init__()
@@ -23,7 +26,7 @@ class PolicyFixture(fixtures.Fixture):
         self.conf_fixture.config(
             group='oslo_policy', policy_file=f'{state_path}/etc/placement/policy.yaml'
         )
-        # The clean-up restores the enforcer of an outer fixture.
+        # The cleanup restores the enforcer that existed before this fixture.
         self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', None))
         policy.init(
             self.conf_fixture.conf,
@@ -33,9 +36,9 @@ class PolicyFixture(fixtures.Fixture):
 
     @staticmethod
     def set_rules(rules: Mapping[str, str], overwrite: bool = True) -> None:
-        """Enforce other rules.
+        """Enforce the given rules.
 
         :param rules: name of each rule -> check string
-        :param overwrite: remove the current rules; otherwise they remain in addition
+        :param overwrite: remove the current rules first; otherwise, add the given rules to them
         """
         policy.set_rules(oslo_policy.Rules.from_dict(dict(rules)), overwrite=overwrite)

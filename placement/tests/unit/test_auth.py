@@ -9,7 +9,7 @@ from placement.tests.unit import edge
 
 
 class NoAuthTest(base.BaseTestCase):
-    """The token is the identity, and the context has it."""
+    """The token is the identity, and the request context contains this identity."""
 
     def setUp(self):
         super().setUp()
@@ -76,7 +76,7 @@ class NoAuthTest(base.BaseTestCase):
 
 
 class ContextTest(base.BaseTestCase):
-    """The layer, after a filter that lets unauthenticated requests through."""
+    """The middleware if an earlier middleware accepted an unauthenticated request."""
 
     application = auth.ContextMiddleware(edge.ok, cfg.ConfigOpts())
 

@@ -12,7 +12,7 @@ LIMIT = 10
 
 
 class Source(io.BytesIO):
-    """A body that is read in small parts, as with chunked transfer encoding."""
+    """A body that arrives in small parts, as with chunked transfer encoding."""
 
     def read(self, size=-1):
         return super().read(3 if size < 0 else min(size, 3))
@@ -64,7 +64,7 @@ class BodyLimitTest(base.BaseTestCase):
 
 
 class PlaceTest(base.BaseTestCase):
-    """The limit is between the request log and authentication."""
+    """The limit applies after the request log and before authentication."""
 
     def setUp(self):
         super().setUp()

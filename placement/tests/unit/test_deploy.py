@@ -1,4 +1,4 @@
-"""The layers of the application and their order."""
+"""The layers of the WSGI application and their order."""
 
 from oslotest import base
 
@@ -8,7 +8,7 @@ from placement.tests.unit import edge
 
 
 def names(application):
-    """Return the names of the layers, the outermost first."""
+    """Return the class names of the layers, from the outermost to the innermost."""
     layers = []
     while application is not None:
         layers.append(type(application).__name__)
@@ -51,7 +51,7 @@ class LayersTest(base.BaseTestCase):
         self.assertEqual(['HTTPProxyToWSGI', 'RequestLog'], names(deploy._build(self.conf))[:2])
 
     def test_proxy_headers_follow_the_given_configuration(self):
-        # In the process-wide configuration every option is absent or has its default.
+        # In the process-wide configuration, each option is unregistered or has its default value.
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         received = {}
 

@@ -1,6 +1,6 @@
-"""The sentences of exceptions have the fragments that clients match.
+"""The messages of exceptions contain the fragments that clients match.
 
-Some clients read only the last line of a sentence.
+Some clients read only the last line of a message.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from placement import exception
 
 
 class Case(NamedTuple):
-    """An exception and the fragment of its sentence that a client matches."""
+    """An exception and the fragment of its message that a client matches."""
 
     error: exception.PlacementException
     fragment: str

@@ -1,4 +1,4 @@
-"""The grammar of query values."""
+"""The grammar of the values of query parameters."""
 
 from oslotest import base
 

@@ -1,4 +1,4 @@
-"""Routing, and the checks of the headers of a body."""
+"""Routing, and the checks of Content-Length and Content-Type."""
 
 import ddt
 from oslotest import base
@@ -116,7 +116,7 @@ class DeclarationsTest(base.BaseTestCase):
                 self.assertTrue(application.undecorated.__doc__)
 
     def test_a_path_of_a_later_microversion_does_not_exist(self):
-        """The error does not reveal that a later microversion has the path."""
+        """The response does not reveal that the path exists in a later microversion."""
         application = handler.PlacementHandler()
         paths = ('/nowhere', '/traits', '/usages', '/allocation_candidates')
         errors = [

@@ -9,8 +9,8 @@ from placement import exception, handler, microversion, negotiation
 from placement.microversion import Version
 from placement.tests.unit import edge
 
-# Increase this when version_handler is used once more. It is a reminder of the other changes that
-# a new microversion requires (see the contributor documentation).
+# Increase this number if you add a use of version_handler. The test is a reminder of the other
+# changes that a new microversion requires (see the contributor documentation).
 TOTAL_VERSIONED_METHODS = 20
 
 

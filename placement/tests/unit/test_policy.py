@@ -47,7 +47,7 @@ class PolicyTestCase(base.BaseTestCase):
         return config
 
     def allowed(self, target_project: str = PROJECT, **identity: Any) -> set[str]:
-        """Return the rules of routes that allow the caller their action."""
+        """Return the rules of API operations that the caller may perform."""
         caller = context.RequestContext(**{'user_id': 'user', 'project_id': PROJECT, **identity})
         target = {'project_id': target_project, 'user_id': 'user'}
         return {rule for rule in ROUTES if policy.authorize(caller, rule, target, do_raise=False)}

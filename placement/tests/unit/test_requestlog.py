@@ -1,4 +1,4 @@
-"""Request ids, the line in the log, and 500 for unexpected exceptions."""
+"""Request IDs, the request log, and status 500 for unexpected exceptions."""
 
 import logging
 
@@ -128,7 +128,7 @@ class FaultWrapTest(base.BaseTestCase):
         self.assertIn('secret SQL', self.log.output)
 
     def test_exc_info_is_for_a_response_that_has_started(self):
-        """PEP 3333 defines it for a second call. uWSGI sends no body after a call with it."""
+        """If a call of start_response passes exc_info, uWSGI does not send the body."""
         calls = []
 
         def start_response(status, headers, *args):

@@ -20,7 +20,7 @@ MEDIAN_FUNCTION_LINES = 8
 
 
 def modules() -> Iterator[pathlib.Path]:
-    """The modules of the service, without tests and migrations."""
+    """Return the modules of the service, without tests and migrations."""
     for path in sorted(PACKAGE.rglob('*.py')):
         if not {'tests', 'versions'} & set(path.relative_to(PACKAGE).parts):
             yield path
@@ -33,7 +33,7 @@ def functions(path: pathlib.Path) -> Iterator[ast.FunctionDef]:
 
 
 def lines(function: ast.FunctionDef) -> int:
-    """The lines of a function without its docstring."""
+    """Return the number of lines of a function, without its docstring."""
     count = function.end_lineno - function.lineno + 1
     if ast.get_docstring(function) is None:
         return count

@@ -1,4 +1,4 @@
-"""The version of the distribution, installed or not."""
+"""The version of the distribution, if it is installed and if it is not."""
 
 import importlib.metadata
 from unittest import mock

@@ -1,6 +1,6 @@
-"""Worked examples: a world, a query, and all its candidates.
+"""Worked examples: a world of providers, a query, and all candidates of the query.
 
-Three tests use each case: through the pure solver, through rows in a database, and over HTTP.
+Three tests use each case: with the solver alone, with rows in a database, and over HTTP.
 `worlds` explains the notation.
 """
 
@@ -25,7 +25,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Case:
-    """A row with its world."""
+    """A query with its world and its name."""
 
     name: str
     world: worlds.World
@@ -41,7 +41,7 @@ _CASES: list[Case] = []
 
 
 def _example(name: str, drawing: str, *rows: Row) -> None:
-    """Add the rows of one world."""
+    """Add one case for each row of a world."""
     world = worlds.World.of(drawing)
     _CASES.extend(Case(f'{name}.{number}', world, row) for number, row in enumerate(rows, 1))
 
@@ -376,7 +376,7 @@ _example(
         query='resources=V:1&required_N=NUMA&required_O=HW&same_subtree=_N,_O&group_policy=none',
         candidates="CN{V:1} (''=CN _N=N0 _O=CN); CN{V:1} (''=CN _N=N1 _O=CN)",
     ),
-    # Each kind of condition also works alone.
+    # Each kind of condition applies even if it is the only condition of the group.
     Row(
         query='resources=V:1&required_N=!FOO,!HW&same_subtree=_N&in_tree_N=CN',
         candidates=(
@@ -434,7 +434,7 @@ _example(
         minor=28,
     ),
     Row(query='resources1=V:1&resources2=VF:1&group_policy=none', candidates='', minor=28),
-    # One class in the unsuffixed and in a suffixed group: each has its own amount.
+    # If the unsuffixed and a suffixed group request the same class, each gets its own amount.
     Row(
         query='resources=VF:1&resources2=VF:1',
         candidates=(
@@ -477,7 +477,7 @@ _example(
         query='resources1=V:1&in_tree1=CN1&resources2=D:5&group_policy=none',
         candidates='CN1{V:1} SS{D:5}',
     ),
-    # If only sharing providers serve a group, they serve it for every anchor.
+    # A group that only sharing providers can serve has the same providers for every anchor.
     Row(
         query='resources=D:10&resources1=V:1',
         candidates="CN1{V:1} SS{D:10} (''=SS 1=CN1); CN2{V:1} SS{D:10} (''=SS 1=CN2)",

@@ -1,7 +1,7 @@
-"""The definition of candidates as a program, without regard for time.
+"""A simple, slow solver that defines which candidates are correct.
 
-It forms every combination of providers and checks all conditions at the end, one by one, as the
-documentation states them. It shares only the types of `model` with the solver.
+The solver forms every combination of providers, and then checks the conditions one by one, as the
+documentation states them. It shares only the types of `model` with the real solver.
 """
 
 from collections import Counter

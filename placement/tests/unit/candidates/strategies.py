@@ -1,11 +1,11 @@
-"""Random small worlds and queries, for hypothesis."""
+"""Hypothesis strategies that generate small worlds and queries."""
 
 from hypothesis import strategies as st
 
 from placement.candidates import model
 from placement.tests.unit.candidates import worlds
 
-# Few names, so that providers and queries often have the same ones.
+# There are few names, so that queries often request what providers have.
 _CLASSES = ('VCPU', 'DISK_GB', 'SRIOV_NET_VF')
 _TRAITS = ('T1', 'T2', 'AVX')
 _AGGREGATES = ('A', 'B')
@@ -26,7 +26,7 @@ _inventories = st.fixed_dictionaries(
 
 @st.composite
 def clouds(draw: st.DrawFn) -> worlds.World:
-    """A cloud of up to seven providers."""
+    """Generate a world of up to seven providers."""
     hosts: list[worlds.Host] = []
     for number in range(draw(st.integers(1, 7))):
         parents = [None, *(host.name for host in hosts)]
@@ -49,7 +49,7 @@ def clouds(draw: st.DrawFn) -> worlds.World:
 
 @st.composite
 def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
-    """A query with names that exist in the world."""
+    """Generate a query whose names exist in the world."""
     ids = world.ids
     traits = st.sampled_from([ids.traits[worlds.trait(name)] for name in (*_TRAITS, 'SHARE')])
     aggregates = st.sampled_from(sorted(ids.aggregates.values()) or [99])
@@ -95,14 +95,14 @@ def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
 
 @st.composite
 def searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
-    """A world and a query for it."""
+    """Generate a world and a query for this world."""
     world = draw(clouds())
     return world, draw(queries(world))
 
 
 @st.composite
 def sharing_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
-    """Trees with few inventories, sharing providers, and a query for several classes."""
+    """Generate trees with few inventories, sharing providers, and a query for several classes."""
     inventories = st.builds(worlds.inventory, st.integers(2, 4), st.integers(0, 3))
     aggregates = st.sets(st.sampled_from(_AGGREGATES), min_size=1)
 
@@ -122,7 +122,7 @@ def sharing_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
     world = worlds.World(tuple(draw(st.permutations(hosts))))
     classes = draw(st.lists(st.sampled_from(_CLASSES), unique=True, min_size=2))
     amounts = tuple((world.ids.classes[name], draw(st.integers(1, 2))) for name in classes)
-    suffixed = draw(st.integers(0, 1))  # how many of them are in a suffixed group
+    suffixed = draw(st.integers(0, 1))  # how many classes a suffixed group requests
     groups = [model.Group(suffix='', amounts=amounts[suffixed:])]
     groups += [model.Group(suffix='_1', amounts=(item,)) for item in amounts[:suffixed]]
     return world, model.Query(groups=tuple(groups))
@@ -130,7 +130,7 @@ def sharing_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
 
 @st.composite
 def contended_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
-    """A small tree, and groups that all request the same class of it."""
+    """Generate a small tree, and a query whose groups all request the same class."""
     hosts = [
         worlds.Host(
             name=f'P{number}',

@@ -1,4 +1,4 @@
-"""Which candidates are returned."""
+"""Which of the candidates a response contains."""
 
 import random
 
@@ -32,5 +32,5 @@ class SelectionTest(base.BaseTestCase):
         first = list(candidate_limits.without_duplicates([(1, 7), (7, 7), (7, 8)], sharing, seen))
         second = list(candidate_limits.without_duplicates([(1, 7), (7, 7), (8, 7)], sharing, seen))
         self.assertEqual([(1, 7), (7, 7), (7, 8)], first)
-        # Only bindings to sharing providers alone are duplicates.
+        # A binding is a duplicate only if all its providers are sharing providers.
         self.assertEqual([(1, 7), (8, 7)], second)

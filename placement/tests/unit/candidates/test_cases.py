@@ -1,4 +1,4 @@
-"""The worked examples through the pure modules of the search."""
+"""The worked examples, tested with the solver alone."""
 
 from oslotest import base
 

@@ -14,7 +14,7 @@ class OrderingTest(base.BaseTestCase):
         self.requested: list[str] = []
 
     def streams(self, *texts: str) -> Iterator[Iterator[str]]:
-        """Streams of letters that record which letters are requested."""
+        """Generate streams of letters. The streams record which letters a caller requests."""
 
         def stream(text: str) -> Iterator[str]:
             for letter in text:

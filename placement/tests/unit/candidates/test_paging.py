@@ -17,7 +17,7 @@ class NextSizeTest(base.BaseTestCase):
         self.assertEqual(paging.LARGEST_PAGE, size)
 
     def test_missing_candidates(self):
-        """One candidate per tree: a tenth more trees than missing candidates."""
+        """With one candidate per tree, the page has a tenth more trees than missing candidates."""
         progress = Progress(candidates=16, fitting_anchors=16)
         self.assertEqual(111, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
 
@@ -26,7 +26,7 @@ class NextSizeTest(base.BaseTestCase):
         self.assertEqual(28, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
 
     def test_no_candidates(self):
-        """Without any candidate in the last page, one candidate per tree is assumed."""
+        """If the last page had no candidates, the next page assumes one candidate per tree."""
         self.assertEqual(111, paging.next_size(16, 16, Progress(), PAGE_STEPS, missing=100))
 
     def test_no_page_is_smaller_than_the_first(self):
@@ -36,6 +36,6 @@ class NextSizeTest(base.BaseTestCase):
         )
 
     def test_long_searches(self):
-        """The search of a page takes about PAGE_STEPS, if its trees are like the last ones."""
+        """The next page has as many trees as a search of PAGE_STEPS can process."""
         self.assertEqual(200, paging.next_size(100, 100, Progress(), PAGE_STEPS // 2, None))
         self.assertEqual(50, paging.next_size(100, 100, Progress(), -PAGE_STEPS, None))

@@ -17,7 +17,7 @@ A, B, C = (WORLD.ids.aggregates[worlds.uuid_of(name)] for name in 'ABC')
 
 
 class SharingProvidersTest(base.BaseTestCase):
-    """The registry of the sharing providers that a request has read."""
+    """The registry of the sharing providers that were read for a request."""
 
     def test_aggregates_are_missing_until_they_are_added(self):
         registry = sharing.SharingProviders()
@@ -65,7 +65,7 @@ class SharingProvidersTest(base.BaseTestCase):
 
 
 class SharingAggregatesTest(base.BaseTestCase):
-    """The aggregates through which sharing providers serve a query."""
+    """The aggregates of the sharing providers that can serve a query."""
 
     def test_aggregates_of_able_providers(self):
         query = WORLD.parse('resources=D:1,IPV4_ADDRESS:1&required=T1')

@@ -1,4 +1,4 @@
-"""The solver against the definition, and properties of the candidates of any world."""
+"""Compare the solver with the definition (`naive`), and check properties of all candidates."""
 
 from collections import Counter
 import dataclasses
@@ -23,7 +23,7 @@ from placement.candidates import (
 from placement.candidates.search_steps import SearchLimit, Steps
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
-# The same examples in each run: a failure is caused by a change and not by chance.
+# Each run has the same examples, so that only a change of the code can cause a failure.
 THOROUGH = hypothesis.settings(
     max_examples=200,
     deadline=None,
@@ -51,7 +51,7 @@ def _by_definition(world: worlds.World, query: model.Query[int]) -> list[tuple[i
 
 
 class DefinitionTest(base.BaseTestCase):
-    """The lazy solver returns the same candidates as the definition."""
+    """The solver returns the same candidates as the definition."""
 
     @THOROUGH
     @hypothesis.given(strategies.searches())
@@ -68,7 +68,7 @@ class DefinitionTest(base.BaseTestCase):
     @THOROUGH
     @hypothesis.given(strategies.searches())
     def test_same_with_checks_at_every_step(self, example):
-        """Necessary conditions exclude no candidate."""
+        """The checks during the search do not exclude any valid candidate."""
         world, query = example
         with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
             found = _all(world, query)
@@ -126,7 +126,7 @@ def _wide(children: int, groups: int, policy: str = 'isolate', each: str = 'VGPU
 
 
 class StepsTest(base.BaseTestCase):
-    """The search steps of typical searches."""
+    """The number of search steps of typical searches."""
 
     def _steps(self, world: worlds.World, query: model.Query[int], take: int) -> tuple[int, int]:
         prepared = solver.PreparedQuery.of(query)
@@ -176,7 +176,7 @@ class StepsTest(base.BaseTestCase):
         self.assertLess(steps, 1000)
 
     def test_siblings_are_no_subtree(self):
-        """None of two siblings is an ancestor of the other: no pair of groups can be served."""
+        """Neither of two siblings is an ancestor of the other, so siblings cannot serve a pair."""
         pairs = ((0, 1), (2, 3), (4, 5), (6, 7))
         world, query = _wide(60, 8)
         paired = dataclasses.replace(
@@ -187,7 +187,7 @@ class StepsTest(base.BaseTestCase):
         self.assertLess(steps, 5000)
 
     def test_few_subtrees_for_many_pairs(self):
-        """Each pair of groups has a subtree, but there are fewer subtrees than pairs."""
+        """Each pair of groups needs its own subtree. Eight subtrees are too few for nine pairs."""
         nodes = (line for n in range(8) for line in (f'  N{n}[V:1]', f'    G{n}[VGPU:1]'))
         world = worlds.World.of('\n'.join(['R', *nodes]))
         for pairs, most in ((9, 2000), (8, 1500)):
@@ -213,7 +213,7 @@ class StepsTest(base.BaseTestCase):
         self.assertLess(steps, 10**6)
 
     def test_a_pause_loses_nothing(self):
-        """The solver continues where it paused, however short the turns are."""
+        """After each pause, the solver continues where it paused, even after every step."""
         world, query = _wide(4, 4)
         steps = Steps(pause_at=0)
         found, pauses = [], 0
@@ -240,7 +240,7 @@ class StepsTest(base.BaseTestCase):
 
 
 class FlowTest(base.BaseTestCase):
-    """Whether demands can be distributed over bins."""
+    """The check whether demands can be distributed over bins."""
 
     CAPACITIES: ClassVar = {1: 1, 2: 1, 3: 2}
 
@@ -268,10 +268,10 @@ class FlowTest(base.BaseTestCase):
 
 
 class _Mutants(base.BaseTestCase):
-    """Deliberate mistakes: the comparison with the definition must detect every one."""
+    """Inserts mistakes into the solver. The comparison with the definition must detect them."""
 
     def _assert_caught(self, target: object, name: str, mistake: object) -> None:
-        """Expect a difference in a worked example, or in a random world."""
+        """Require that a mistake causes a difference in a worked example or in a random world."""
 
         @hypothesis.settings(THOROUGH, max_examples=1000, phases=[hypothesis.Phase.generate])
         @hypothesis.given(self.examples)
@@ -375,7 +375,7 @@ class MutantsTest(_Mutants):
 
 
 class ContentionMutantsTest(_Mutants):
-    """Deliberate mistakes in the sums that several groups take from one provider."""
+    """Deliberate mistakes in the sums of what several groups request from one provider."""
 
     examples = strategies.contended_searches()
 
@@ -410,7 +410,7 @@ class ContentionMutantsTest(_Mutants):
 
 
 class CapacityTest(base.BaseTestCase):
-    """`can_allocate` repeats the rules of `capacity` for the sake of speed."""
+    """`can_allocate` has a faster implementation of the rules in `capacity`."""
 
     @THOROUGH
     @hypothesis.given(strategies.clouds(), st.integers(1, 6))

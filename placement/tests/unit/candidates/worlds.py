@@ -1,4 +1,4 @@
-"""Small deployments from drawings, for tests of candidates.
+"""Create small worlds of providers from drawings, for tests of candidates.
 
 A drawing has one provider per line; children are indented below their parent::
 
@@ -74,12 +74,12 @@ def trait(short: str) -> str:
 
 
 def inventory(total: int, used: int = 0) -> dict[str, Any]:
-    """An inventory with default values, and its usage."""
+    """Return an inventory with default values, and its usage."""
     return {**_DEFAULTS, 'total': total, 'used': used}
 
 
 def uuid_of(name: str) -> str:
-    """The uuid of a provider or aggregate."""
+    """Return the UUID of a provider or aggregate."""
     return str(uuid.uuid5(NAMESPACE, name))
 
 
@@ -131,12 +131,12 @@ class World:
 
     @functools.cached_property
     def names(self) -> dict[str, str]:
-        """The name of every provider by uuid."""
+        """Return the name of each provider, by UUID."""
         return {host.uuid: host.name for host in self.hosts}
 
     @functools.cached_property
     def ids(self) -> request.Ids:
-        """Ids for all names. The ids of providers and aggregates begin with 1."""
+        """Return an ID for each name. The IDs of providers and aggregates begin with 1."""
         number = {host.name: n for n, host in enumerate(self.hosts, 1)}
         root: dict[str, str] = {}
         for host in self.hosts:
@@ -152,7 +152,7 @@ class World:
 
     @functools.cached_property
     def providers(self) -> tuple[model.Provider, ...]:
-        """The providers as `facts` reads them."""
+        """Return the providers in the form in which `facts` reads them."""
         ids, number = self.ids, {host.name: n for n, host in enumerate(self.hosts, 1)}
         return tuple(
             model.Provider(
@@ -176,7 +176,7 @@ class World:
 
     @functools.cached_property
     def anchors(self) -> tuple[model.Anchor, ...]:
-        """All anchors, in the order of the drawing."""
+        """Return all anchors, in the order of the drawing."""
         anchors = []
         for root in self.providers:
             if root.parent_id is not None:
@@ -196,9 +196,9 @@ class World:
         return tuple(anchors)
 
     def query(self, text: str) -> str:
-        """The query string for one with short names.
+        """Return the query string for a query string with short names.
 
-        Names of aggregates and providers become uuids, whether they exist or not.
+        Names of aggregates and providers are replaced with UUIDs, even if they do not exist.
         """
         items = []
         for item in text.split('&'):
@@ -208,12 +208,12 @@ class World:
         return parse.urlencode(items)
 
     def parse(self, text: str, version: Version = NEWEST) -> model.Query[int]:
-        """The query of a query string with short names."""
+        """Parse a query string with short names."""
         pairs = parse.parse_qsl(self.query(text), keep_blank_values=True)
         return request.with_ids(request.parse(pairs, version), self.ids)
 
     def unbind(self, query: model.Query[int]) -> model.Query[str]:
-        """The query with names for one with ids."""
+        """Return a query with names instead of IDs."""
         ids = self.ids
         classes = {id_: name for name, id_ in ids.classes.items()}
         traits = {id_: name for name, id_ in ids.traits.items()}
@@ -246,9 +246,9 @@ class World:
     def solve(
         self, query: model.Query[int], steps: float = math.inf, solve: Any = solver.solve
     ) -> list[model.Candidate]:
-        """All candidates, from the pure modules alone.
+        """Return all candidates that the solver finds in this world.
 
-        :param steps: the search of each tree ends after these search steps
+        :param steps: the number of search steps after which the search of each tree ends
         """
         prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
         sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
@@ -264,7 +264,7 @@ class World:
     def with_names(
         self, query: model.Query[int], candidates: Iterable[model.Candidate]
     ) -> Candidates:
-        """Candidates in the form of `expected`, with mappings."""
+        """Return candidates in the form of `expected`, with mappings."""
         class_names = {id_: SHORT_CLASSES.get(n, n) for n, id_ in self.ids.classes.items()}
         slots = model.slots_of(query)
         found: Candidates = Counter()
@@ -283,7 +283,7 @@ class World:
         return found
 
     def from_body(self, body: Mapping[str, Any]) -> Candidates:
-        """The candidates of a response in the form of `expected`."""
+        """Return the candidates of a response in the form of `expected`."""
         found: Candidates = Counter()
         for element in body['allocation_requests']:
             allocations = element['allocations']
@@ -340,9 +340,9 @@ _LONG_FORMS = {
 
 
 def expected(text: str) -> Candidates:
-    """Candidates from text, separated by semicolons: `CN{V:2} K{VGPU:1} (''=CN 1=K)`.
+    """Parse candidates that are separated by semicolons: `CN{V:2} K{VGPU:1} (''=CN 1=K)`.
 
-    Either all candidates have mappings or none has.
+    Either all candidates have mappings, or no candidate has mappings.
     """
     found: Candidates = Counter()
     for element in filter(None, (part.strip() for part in text.split(';'))):
@@ -371,7 +371,7 @@ def _mapping(text: str) -> tuple[str, frozenset[str]]:
 
 
 def without_mappings(found: Candidates) -> Candidates:
-    """The same candidates without mappings, with their number."""
+    """Return the candidates without mappings. Equal candidates are counted."""
     bare: Candidates = Counter()
     for (amounts, _), count in found.items():
         bare[amounts, None] += count

@@ -1,4 +1,4 @@
-"""Decisions about claims: generations, amounts, and what a reshape leaves."""
+"""Decisions about claims: generations, amounts, and the inventories after a reshape."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def ground(
 def refusal(
     amounts: list[int], current: InventoryUsage | None, released: int = 0
 ) -> exception.InvalidAllocation | None:
-    """Return the error of `check_amounts`, None if the amounts are granted."""
+    """Return the error that `check_amounts` raises, or None if it grants the amounts."""
     try:
         judge.check_amounts(
             [demand(amount) for amount in amounts],
@@ -138,7 +138,7 @@ class ConsumerGenerationTest(base.BaseTestCase):
     consumers = {'c': Consumer(1, 'c', 3, 1, 1, None)}
 
     def check(self, uuid: str, generation: int | None, checks_generation: bool = True) -> bool:
-        """Return whether the generation is accepted; both functions must agree."""
+        """Return whether both functions accept the generation, and require that they agree."""
         claims = [Claim(uuid, 'p', 'u', None, generation, checks_generation, {})]
         stale = judge.has_stale_consumer(claims, self.consumers)
         try:
@@ -182,7 +182,7 @@ class ProvidersTest(base.BaseTestCase):
 
 
 class ReshapeTest(base.BaseTestCase):
-    """The inventory of one provider moves to another one, which is not changed otherwise."""
+    """The requests move the inventory of one provider to another provider."""
 
     current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
 

@@ -11,7 +11,7 @@ from placement.objects import online_data_migrations
 
 
 class StubMigration:
-    """A migration of a number of rows; it finds the stuck rows and does not migrate them."""
+    """A migration of `rows` rows, and of `stuck` rows that it counts but cannot migrate."""
 
     def __init__(self, name: str, rows: int, stuck: int = 0):
         self.__name__ = name
@@ -43,7 +43,7 @@ class MigrateDataTest(base.BaseTestCase):
         return manage.migrate_data(cfg.ConfigOpts(), migrations, max_count)
 
     def rows(self) -> list[list[str]]:
-        """The rows of the printed table."""
+        """Return the rows of the printed table."""
         lines = [line for line in self.output.getvalue().splitlines() if line.startswith('|')]
         table = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines]
         self.assertEqual(['Migration', 'Total Found', 'Completed'], table[0])

@@ -1,4 +1,4 @@
-"""The settings of connections that can be tested without a server."""
+"""The connection settings that can be tested without a database server."""
 
 from oslotest import base
 import sqlalchemy as sa

@@ -26,7 +26,7 @@ def lock_timeout() -> Exception:
 
 
 class Clock:
-    """A clock that only `sleep()` and the work of a test advance."""
+    """A clock that advances only if a test calls `sleep()` or changes `now`."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -64,7 +64,13 @@ class WriteTest(base.BaseTestCase):
     def failing(
         self, *errors: Callable[[], Exception] | type[Exception], lasting: float = 0.0
     ) -> Callable[[sa.Connection], str]:
-        """Work that inserts a row and then raises: each error once, and then always the last."""
+        """Return a function that inserts a row and then raises the next error.
+
+        After the last error, each call raises the last error again. If the error is None, the call
+        succeeds.
+
+        :param lasting: the duration of each call, in seconds
+        """
 
         def work(conn: sa.Connection) -> str:
             conn.execute(sa.insert(TABLE).values(n=self.attempts))
@@ -110,7 +116,7 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual((1, []), (self.attempts, self.rows()))
 
     def test_repeated_violation_of_one_key(self):
-        """The transaction is not retried until the deadline."""
+        """Placement stops retrying the transaction before the deadline."""
         for error in (
             lambda: db_exc.DBDuplicateEntry(['uuid']),
             lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
@@ -121,7 +127,7 @@ class WriteTest(base.BaseTestCase):
             self.assertEqual([], self.rows())
 
     def test_alternating_violations_of_two_keys(self):
-        """Concurrent transactions create and delete rows, so each attempt fails at another key."""
+        """Concurrent transactions create and delete rows, so each attempt violates another key."""
         errors = [
             lambda: db_exc.DBDuplicateEntry(['uuid']),
             lambda: db_exc.DBReferenceError('t', 'c', 'k', 'kt'),
@@ -137,7 +143,7 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual([], self.rows())
 
     def test_minimum_of_attempts_after_the_deadline(self):
-        """In case of conflicts, the minimum applies even after the deadline."""
+        """After the deadline, conflicts are retried until the minimum number of attempts."""
         for error in (lambda: exception.ConcurrentChange('a row'), db_exc.DBDeadlock):
             self.attempts = 0
             work = self.failing(error, lasting=10)
@@ -228,7 +234,7 @@ class WriteTest(base.BaseTestCase):
         self.assertRaises(KeyError, read, KeyError())
 
     def test_facade(self):
-        """`db_api` exports the documented names, which are those of `db.engine`."""
+        """`db_api` exports the documented names, and `db.engine` defines them."""
         for name in db_api.__all__:
             if name != 'placement_context_manager':  # replaced in setUp
                 self.assertIs(getattr(db_engine, name), getattr(db_api, name), name)

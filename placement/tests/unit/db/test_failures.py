@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from placement.db import failures
 
-# transient, conflict, unavailable, bad value
+# Each verdict: whether the error is transient, a conflict, unavailable, a bad value.
 CONFLICT = (True, True, True, False)
 LOCK_TIMEOUT = (True, False, True, False)
 LOST = (True, False, True, False)
@@ -33,7 +33,7 @@ def verdict(exc: Exception) -> tuple[bool, bool, bool, bool]:
 
 
 def wrapped(orig: Exception, lost: bool = False) -> sa.exc.DBAPIError:
-    """An error of a driver as SQLAlchemy raises it."""
+    """Return the error that SQLAlchemy raises for an error of a driver."""
     for base_class in type(orig).__mro__:
         kind = getattr(sa.exc, base_class.__name__, None)
         if kind is not None and issubclass(kind, sa.exc.DBAPIError):
@@ -64,7 +64,7 @@ class MysqlTest(base.BaseTestCase):
                     self.assertEqual(expected, verdict(wrapped(kind(number, 'text'))))
 
     def test_unwrapped_error(self):
-        """SQLAlchemy does not wrap errors that are raised while a connection is set up."""
+        """SQLAlchemy does not wrap errors that occur while it sets up a connection."""
         self.assertEqual(UNAVAILABLE, verdict(pymysql.err.OperationalError(1040, 'Too many')))
 
     def test_wrapped_twice(self):
@@ -72,7 +72,7 @@ class MysqlTest(base.BaseTestCase):
         self.assertEqual(CONFLICT, verdict(db_exc.DBDeadlock(inner)))
 
     def test_lock_timeout(self):
-        """oslo.db raises DBDeadlock, but a lock timeout takes seconds in each attempt."""
+        """oslo.db raises DBDeadlock for a lock timeout too, but a timeout takes several seconds."""
         inner = wrapped(pymysql.err.OperationalError(1205, 'Lock wait timeout exceeded'))
         self.assertEqual(LOCK_TIMEOUT, verdict(db_exc.DBDeadlock(inner)))
 
@@ -84,7 +84,7 @@ class MysqlTest(base.BaseTestCase):
             self.assertEqual(LOST, verdict(db_exc.DBConnectionError(inner)))
 
     def test_node_that_has_lost_its_cluster(self):
-        """The client retries, not the service; if COMMIT fails, its outcome is unknown."""
+        """The client must retry, not the service. If COMMIT fails, its outcome is unknown."""
         inner = wrapped(pymysql.err.OperationalError(1047, 'WSREP has not yet prepared node'))
         error = db_exc.DBConnectionError(inner)
         self.assertEqual(UNAVAILABLE, verdict(error))

@@ -1,4 +1,4 @@
-"""The results that the unique key proves, without a statement."""
+"""The results that follow from the unique key, without a database statement."""
 
 from unittest import mock
 
@@ -14,7 +14,7 @@ TABLE = sa.Table(
 
 
 class ProofTest(base.BaseTestCase):
-    """The connection is a mock without attributes: a statement raises AttributeError."""
+    """The connection is a mock without attributes, so executing a statement fails."""
 
     def ids(self, requested: list[str], stored: dict[str, int]) -> dict[str, int]:
         conn = mock.Mock(spec=[])

@@ -1,4 +1,4 @@
-"""The cache of compiled statements stays within its limit of memory."""
+"""The cache of compiled statements does not exceed its memory limit."""
 
 import gc
 
@@ -12,7 +12,7 @@ TABLE = sa.table('number', sa.column('n'))
 
 
 def compiled(conditions: int) -> sa.Compiled:
-    """A compiled statement whose text grows with the number of conditions."""
+    """Return a compiled statement whose length grows with the number of conditions."""
     return sa.select(TABLE).where(*(TABLE.c.n != n for n in range(conditions))).compile()
 
 
@@ -23,7 +23,7 @@ SIZE = statement_cache.estimated_bytes(SMALL)
 class StatementCacheTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
-        # A garbage collection in the test process takes long.
+        # A real garbage collection in the test process would take too long.
         self.collect = self.useFixture(fixtures.MockPatchObject(gc, 'collect')).mock
 
     def test_a_statement_is_found_by_its_key(self):
@@ -78,7 +78,7 @@ class StatementCacheTest(base.BaseTestCase):
         self.assertEqual((0, 0), (len(cache), cache.bytes))
 
     def test_values_of_an_in_count(self):
-        """A key refers to the values that an IN had when its statement was compiled."""
+        """A cache key refers to the values of the IN condition with which it was compiled."""
         few, many = (
             statement_cache.estimated_bytes(
                 sa.select(TABLE).where(TABLE.c.n.in_(range(1000, 1000 + count))).compile()

@@ -163,7 +163,7 @@ class LinksTest(base.BaseTestCase):
         self.assertIsNone(above['parent_provider_uuid'])
 
     def test_lists_show_the_same_below_any_mount_point(self):
-        """Clients can decide the mount point, so it must not decide what is cached."""
+        """Clients can set the mount point in a header, so a cached template must not contain it."""
         found = provider_search.ListedProvider(P1, 'a "%s"', 3, None, P2)
         resource_provider._list_renderer(microversion.MAX_VERSION, '')
         cached = resource_provider._template.cache_info().currsize

@@ -10,7 +10,7 @@ from placement.tests.unit import edge
 
 
 class Context:
-    """A request context that allows everything, and keeps the target of the last policy check."""
+    """A request context that allows everything and stores the target of the last check."""
 
     target = None
 

@@ -77,7 +77,7 @@ class Case(NamedTuple):
 
 @ddt.ddt
 class StatusesTest(base.BaseTestCase):
-    """The table from exceptions to statuses."""
+    """The status of each exception."""
 
     @ddt.data(
         Case(exception.ResourceProviderNotFound('u'), 404),

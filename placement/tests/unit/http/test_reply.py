@@ -1,4 +1,4 @@
-"""Writing responses: JSON, caching headers and URLs."""
+"""JSON documents, caching headers and URLs in responses."""
 
 import datetime
 

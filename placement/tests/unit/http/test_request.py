@@ -1,4 +1,4 @@
-"""Reading requests: bodies, query strings, Content-Type and Accept."""
+"""Bodies, query strings, Content-Type and Accept in requests."""
 
 import ddt
 from oslotest import base

@@ -1,4 +1,4 @@
-"""The schemas are valid, and accept and reject these documents."""
+"""All schemas are valid, and they accept or reject sample documents."""
 
 from collections.abc import Iterator
 import importlib
@@ -40,7 +40,7 @@ def all_schemas() -> Iterator[dict[str, Any]]:
 
 
 def patterns(schema: Any) -> Iterator[str]:
-    """Return the patterns at any depth of a schema."""
+    """Return all patterns in a schema, at any depth."""
     if isinstance(schema, dict):
         if isinstance(schema.get('pattern'), str):
             yield schema['pattern']
