@@ -20,8 +20,8 @@ _NUMBER = '([1-9][0-9]*)?'
 _TEXT = '([a-zA-Z0-9_-]{1,64})?'
 _NO_SUFFIX = '()'
 
-# The variants of the pattern for the keys of request groups. Its groups are the kind of the key (for
-# example 'resources') and the suffix.
+# The variants of the pattern for the keys of request groups. Its groups are the kind of the key,
+# for example 'resources', and the suffix.
 _GROUP_KEYS: microversion.Variants[re.Pattern[str]] = microversion.Variants(
     {
         since: re.compile(f'({kinds}){suffix}')
