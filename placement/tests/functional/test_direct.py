@@ -1,6 +1,6 @@
 """The API client that calls the application within its own process."""
 
-from keystoneauth1 import adapter
+from keystoneauth1 import adapter, exceptions
 import requests
 
 from placement import direct
@@ -47,9 +47,17 @@ class DirectTest(base.TestCase):
 
     def test_reshaping_with_the_default_policy(self):
         self.service.conf_fixture.config(group='oslo_policy', enforce_new_defaults=True)
+        provider = self.make_provider('host', {'VCPU': 8})
+        inventories = {
+            provider: {
+                'resource_provider_generation': 1,
+                'inventories': {'VCPU': {'total': 4}},
+            }
+        }
         with direct.PlacementDirect(self.conf, latest_microversion=True) as client:
-            response = client.post('/reshaper', json={'inventories': {}, 'allocations': {}})
-        self.assertNotEqual(403, response.status_code)
+            body = {'inventories': inventories, 'allocations': {}}
+            response = client.post('/reshaper', json=body)
+        self.assertEqual(204, response.status_code, response.text)
 
     def test_authentication_is_disabled(self):
         self.service.conf_fixture.config(group='api', auth_strategy='keystone')
@@ -61,7 +69,8 @@ class DirectTest(base.TestCase):
         with direct.PlacementDirect(self.conf) as client:
             url = client.get_endpoint()
         self.assertRaises(requests.RequestException, requests.get, url)
-        self.assertRaises(Exception, client.get, '/')
+        error = self.assertRaises(exceptions.UnknownConnectionError, client.get, '/')
+        self.assertIn('No connection adapters were found', str(error))
 
     def test_two_clients_at_the_same_time(self):
         with (

@@ -19,11 +19,13 @@ FUNCTION_LINES = 50
 MEDIAN_FUNCTION_LINES = 8
 
 
-def modules() -> Iterator[pathlib.Path]:
+def modules() -> list[pathlib.Path]:
     """Return the modules of the service, without tests and migrations."""
-    for path in sorted(PACKAGE.rglob('*.py')):
-        if not {'tests', 'versions'} & set(path.relative_to(PACKAGE).parts):
-            yield path
+    return [
+        path
+        for path in sorted(PACKAGE.rglob('*.py'))
+        if not {'tests', 'versions'} & set(path.relative_to(PACKAGE).parts)
+    ]
 
 
 def functions(path: pathlib.Path) -> Iterator[ast.FunctionDef]:
@@ -50,6 +52,10 @@ class ImportsTest(base.BaseTestCase):
 
 
 class SizeTest(base.BaseTestCase):
+    def test_modules_and_functions_are_read(self):
+        self.assertIn(PACKAGE / 'objects' / 'inventory.py', modules())
+        self.assertIn('loadapp', [function.name for function in functions(PACKAGE / 'deploy.py')])
+
     def test_no_module_is_too_long(self):
         for path in modules():
             with self.subTest(str(path.relative_to(PACKAGE))):

@@ -66,12 +66,16 @@ class StartTest(base.TestCase):
         with self.engine.begin() as conn:
             conn.execute(sa.text('DELETE FROM alembic_version'))
         self.start()
+        self.assertIsNone(migration.version())
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
 
     def test_a_revision_of_a_newer_release_is_accepted(self):
         migration.upgrade('head')
         with self.engine.begin() as conn:
             conn.execute(sa.text("UPDATE alembic_version SET version_num = 'deadbeef0000'"))
         self.start()
+        self.assertEqual('deadbeef0000', migration.version())
+        self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
 
     def test_sync_on_startup_migrates(self):
         migration.upgrade(CHAIN[0])

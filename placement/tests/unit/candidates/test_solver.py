@@ -74,22 +74,35 @@ class DefinitionTest(base.BaseTestCase):
             found = _all(world, query)
         self.assertEqual(sorted(_all(world, query)), sorted(found))
 
-    @THOROUGH
-    @hypothesis.given(strategies.searches())
-    def test_candidates_can_be_claimed(self, example):
-        world, query = example
-        slots = model.slots_of(query)
-        for candidate in world.solve(query):
-            for host in world.providers:
-                for class_id, inventory in host.inventories.items():
-                    amount = sum(
-                        dict(slot.amounts).get(class_id, 0)
-                        for slot, id_ in zip(slots, candidate.binding, strict=True)
-                        if id_ == host.id
-                    )
-                    if amount:
-                        self.assertLessEqual(inventory.used + amount, inventory.capacity)
-                        self.assertLessEqual(amount, inventory.max_unit)
+    def test_candidates_can_be_claimed(self):
+        checked = 0
+
+        @THOROUGH
+        @hypothesis.given(strategies.searches() | strategies.contended_searches())
+        def check(example):
+            nonlocal checked
+            world, query = example
+            for candidate in world.solve(query):
+                checked += self._check_claim(world, model.slots_of(query), candidate.binding)
+
+        check()
+        self.assertGreater(checked, 50)
+
+    def _check_claim(self, world, slots, binding) -> int:
+        """Require that a candidate fits; return the number of its amounts."""
+        checked = 0
+        for host in world.providers:
+            for class_id, inventory in host.inventories.items():
+                amount = sum(
+                    dict(slot.amounts).get(class_id, 0)
+                    for slot, id_ in zip(slots, binding, strict=True)
+                    if id_ == host.id
+                )
+                if amount:
+                    checked += 1
+                    self.assertLessEqual(inventory.used + amount, inventory.capacity)
+                    self.assertLessEqual(amount, inventory.max_unit)
+        return checked
 
     @THOROUGH
     @hypothesis.given(strategies.searches())
