@@ -46,10 +46,6 @@ class TestCase(base.BaseTestCase):
         self.assertLess(response.status_code, 300, f'{method} {path}: {response.text}')
         return response.json() if response.content else None
 
-    # Aliases for older tests.
-    ask = send
-    sure = send_ok
-
     def make_provider(
         self, name: str, inventory: dict[str, int] | None = None, parent: str | None = None
     ) -> str:

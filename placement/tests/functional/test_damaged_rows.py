@@ -1,4 +1,7 @@
-"""Rows that refer to missing rows. No release writes such rows, but no key forbids them."""
+"""Rows that refer to rows that do not exist.
+
+No release leaves such rows, but the schema has no foreign key that prevents all of them.
+"""
 
 from typing import Any
 from unittest import mock
@@ -13,37 +16,38 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional import base
 from placement.tests.functional.base import claim
 
-GONE = 99_999
+MISSING_ID = 99_999
 INSTANCE = str(uuid.UUID(int=1))
 
 
 class DamagedRowsTest(base.TestCase):
-    """Responses omit the rows whose references are missing, and contain all others."""
+    """Responses omit the damaged rows and have all other rows."""
 
     def setUp(self):
         super().setUp()
         self.host = self.make_provider('host', {'VCPU': 8, 'MEMORY_MB': 1024})
         body = claim({self.host: {'VCPU': 1, 'MEMORY_MB': 64}})
-        self.sure('PUT', f'/allocations/{INSTANCE}', body)
+        self.send_ok('PUT', f'/allocations/{INSTANCE}', body)
 
     def damage(self, table: sa.Table, column: str, old: object, new: object) -> None:
         rows = sa.update(table).where(table.c[column] == old).values({column: new})
         db_api.write(lambda conn: conn.execute(rows))
 
-    def read(self, what: str):
-        return self.sure('GET', f'/resource_providers/{self.host}/{what}')
+    def read(self, path: str):
+        """Return the document at a path below the provider."""
+        return self.send_ok('GET', f'/resource_providers/{self.host}/{path}')
 
-    def test_allocations_of_a_class_that_is_gone(self):
-        self.damage(models.allocations, 'resource_class_id', 0, GONE)
-        held = self.read('allocations')['allocations']
-        self.assertEqual({'MEMORY_MB': 64}, held[INSTANCE]['resources'])
+    def test_allocations_of_a_missing_class_are_omitted(self):
+        self.damage(models.allocations, 'resource_class_id', 0, MISSING_ID)
+        allocations = self.read('allocations')['allocations']
+        self.assertEqual({'MEMORY_MB': 64}, allocations[INSTANCE]['resources'])
 
-    def test_allocations_of_a_consumer_that_is_gone(self):
+    def test_allocations_of_a_missing_consumer_are_omitted(self):
         self.damage(models.allocations, 'consumer_id', INSTANCE, str(uuid.UUID(int=2)))
         self.assertEqual({}, self.read('allocations')['allocations'])
 
-    def test_inventory_of_a_class_that_is_gone(self):
-        self.damage(models.inventories, 'resource_class_id', 0, GONE)
+    def test_inventory_of_a_missing_class_is_omitted(self):
+        self.damage(models.inventories, 'resource_class_id', 0, MISSING_ID)
         self.assertEqual(['MEMORY_MB'], [*self.read('inventories')['inventories']])
         self.assertEqual({'MEMORY_MB': 64}, self.read('usages')['usages'])
 
@@ -66,7 +70,7 @@ def damage(statement: sa.Update | sa.Delete) -> None:
 
 
 class DamagedTreesTest(base.TestCase):
-    """Every read works if the parent or the root of a provider does not exist.
+    """No read fails if the parent, the root or a trait of a provider does not exist.
 
     ::
 
@@ -92,8 +96,8 @@ class DamagedTreesTest(base.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.sure('PUT', '/traits/CUSTOM_POOL')
-        self.own: dict[str, str] = {}
+        self.send_ok('PUT', '/traits/CUSTOM_POOL')
+        self.uuids: dict[str, str] = {}
         self.add('root', {'VCPU': 8})
         self.add('top', {'VGPU': 4}, 'root')
         self.add('leaf', {'VGPU': 4}, 'top')
@@ -109,90 +113,94 @@ class DamagedTreesTest(base.TestCase):
             self.put(name, 'aggregates', generation, {'aggregates': [aggregate]})
 
     def add(self, name: str, inventory: dict[str, int], parent: str | None = None) -> None:
-        self.own[name] = self.make_provider(name, inventory, parent and self.own[parent])
+        self.uuids[name] = self.make_provider(name, inventory, parent and self.uuids[parent])
 
     def put(self, name: str, kind: str, generation: int, body: dict[str, Any]) -> None:
         body = {'resource_provider_generation': generation, **body}
-        self.sure('PUT', f'/resource_providers/{self.own[name]}/{kind}', body)
+        self.send_ok('PUT', f'/resource_providers/{self.uuids[name]}/{kind}', body)
 
     def relate(self, name: str, **ids: int | None) -> None:
         """Set `root_provider_id` or `parent_provider_id` of a provider."""
         table = models.resource_providers
-        damage(sa.update(table).where(table.c.uuid == self.own[name]).values(ids))
+        damage(sa.update(table).where(table.c.uuid == self.uuids[name]).values(ids))
 
     def listed(self, query: str = '') -> set[str]:
-        found = self.sure('GET', f'/resource_providers{query}')['resource_providers']
-        return {provider['name'] for provider in found}
+        """Return the names of the providers in the response to GET /resource_providers."""
+        providers = self.send_ok('GET', f'/resource_providers{query}')['resource_providers']
+        return {provider['name'] for provider in providers}
 
     def check_reads(self) -> None:
-        """Check that no read fails, for different sizes of the first page of trees."""
+        """Require that no read fails, and that the intact provider is listed and is a candidate.
+
+        Each path is read with two sizes of the first page of candidates. If a first page of one
+        tree has no candidate, all further pages are strict.
+        """
         paths = [
-            f'/resource_providers/{own}{below}'
-            for own in self.own.values()
-            for below in ('', '/inventories', '/usages', '/traits', '/aggregates', '/allocations')
+            f'/resource_providers/{uuid_}{suffix}'
+            for uuid_ in self.uuids.values()
+            for suffix in ('', '/inventories', '/usages', '/traits', '/aggregates', '/allocations')
         ]
-        paths += [f'/resource_providers?in_tree={own}' for own in self.own.values()]
-        paths += [f'/allocation_candidates?{query.format(**self.own)}' for query in self.queries]
+        paths += [f'/resource_providers?in_tree={uuid_}' for uuid_ in self.uuids.values()]
+        paths += [f'/allocation_candidates?{query.format(**self.uuids)}' for query in self.queries]
         for path in paths:
             for first_page in (1, paging.FIRST_PAGE):
                 with mock.patch.object(paging, 'FIRST_PAGE', first_page), self.subTest(path):
-                    self.assertIn(self.ask('GET', path).status_code, (200, 404))
-        # The intact provider is found.
+                    self.assertIn(self.send('GET', path).status_code, (200, 404))
         self.assertIn('intact', self.listed('?resources=VCPU:1,VGPU:1'))
-        found = self.sure('GET', '/allocation_candidates?resources=VCPU:8')
-        self.assertIn(self.own['intact'], found['provider_summaries'])
+        body = self.send_ok('GET', '/allocation_candidates?resources=VCPU:8')
+        self.assertIn(self.uuids['intact'], body['provider_summaries'])
 
-    def test_parent_does_not_exist(self):
-        self.relate('top', parent_provider_id=GONE)
+    def test_a_missing_parent_is_shown_as_none(self):
+        self.relate('top', parent_provider_id=MISSING_ID)
         self.check_reads()
-        self.assertEqual(set(self.own), self.listed())
-        found = self.sure('GET', '/allocation_candidates?resources=VGPU:3')
-        self.assertIsNone(found['provider_summaries'][self.own['top']]['parent_provider_uuid'])
+        self.assertEqual(set(self.uuids), self.listed())
+        body = self.send_ok('GET', '/allocation_candidates?resources=VGPU:3')
+        self.assertIsNone(body['provider_summaries'][self.uuids['top']]['parent_provider_uuid'])
 
-    def test_root_does_not_exist(self):
+    def test_providers_with_a_missing_root_are_omitted(self):
         for name in ('top', 'leaf', 'twin'):
-            self.relate(name, root_provider_id=GONE)
+            self.relate(name, root_provider_id=MISSING_ID)
         self.check_reads()
-        shown = {'root', 'pool', 'disk', 'intact'}
-        self.assertEqual(shown, self.listed())
+        self.assertEqual({'root', 'pool', 'disk', 'intact'}, self.listed())
         self.assertEqual({'intact'}, self.listed('?resources=VGPU:1'))
-        self.assertEqual(404, self.ask('GET', f'/resource_providers/{self.own["top"]}').status_code)
-        found = self.sure('GET', '/allocation_candidates?resources=VGPU:1')
-        self.assertEqual({self.own['intact']}, set(found['provider_summaries']))
+        response = self.send('GET', f'/resource_providers/{self.uuids["top"]}')
+        self.assertEqual(404, response.status_code)
+        body = self.send_ok('GET', '/allocation_candidates?resources=VGPU:1')
+        self.assertEqual({self.uuids['intact']}, set(body['provider_summaries']))
 
-    def test_root_of_a_sharing_provider_does_not_exist(self):
+    def test_sharing_providers_with_a_missing_root_are_not_used(self):
         for name in ('pool', 'disk'):
-            self.relate(name, root_provider_id=GONE)
+            self.relate(name, root_provider_id=MISSING_ID)
         self.check_reads()
-        found = self.sure('GET', '/allocation_candidates?resources=VCPU:1,DISK_GB:1')
-        self.assertEqual([], found['allocation_requests'])
+        body = self.send_ok('GET', '/allocation_candidates?resources=VCPU:1,DISK_GB:1')
+        self.assertEqual([], body['allocation_requests'])
 
-    def test_sharing_provider_without_root(self):
+    def test_sharing_providers_without_a_root(self):
         for name in ('pool', 'disk'):
             self.relate(name, root_provider_id=None)
         self.check_reads()
 
-    def test_root_without_root(self):
-        """The children are listed, because they have a root. Only the root itself is not listed."""
+    def test_a_root_provider_without_a_root_is_omitted(self):
+        """Its descendants are listed, because their root exists."""
         self.relate('root', root_provider_id=None)
         self.check_reads()
-        self.assertEqual(set(self.own) - {'root'}, self.listed())
+        self.assertEqual(set(self.uuids) - {'root'}, self.listed())
 
-    def test_root_in_another_tree(self):
+    def test_the_root_of_a_root_provider_is_in_another_tree(self):
         other = sa.select(models.resource_providers.c.id).where(
-            models.resource_providers.c.uuid == self.own['intact']
+            models.resource_providers.c.uuid == self.uuids['intact']
         )
         with db_api.reader() as conn:
             other_id = conn.scalar(other)
         self.relate('root', root_provider_id=other_id)
         self.check_reads()
 
-    def test_trait_does_not_exist(self):
+    def test_a_missing_trait_is_omitted(self):
         damage(sa.delete(models.traits).where(models.traits.c.name == 'CUSTOM_POOL'))
         self.queries = tuple(query for query in self.queries if 'CUSTOM_POOL' not in query)
         self.check_reads()
-        found = self.sure('GET', '/allocation_candidates?resources=DISK_GB:1')
+        body = self.send_ok('GET', '/allocation_candidates?resources=DISK_GB:1')
         self.assertEqual(
             [os_traits.MISC_SHARES_VIA_AGGREGATE],
-            found['provider_summaries'][self.own['pool']]['traits'],
+            body['provider_summaries'][self.uuids['pool']]['traits'],
         )

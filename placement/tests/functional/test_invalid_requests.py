@@ -75,13 +75,15 @@ class InvalidRequestsTest(base.BaseTestCase):
             '/resource_providers',
             {'name': 'child', 'uuid': CHILD, 'parent_provider_uuid': HOST},
         )
-        for path, generation, field, value in (
-            (f'{PROVIDER}/inventories', 0, 'inventories', dict.fromkeys(HOST_CLASSES, inventory)),
-            (f'{child}/inventories', 0, 'inventories', {'VGPU': inventory}),
-            (f'{PROVIDER}/traits', 1, 'traits', ['CUSTOM_T']),
-            (f'{PROVIDER}/aggregates', 2, 'aggregates', [AGGREGATE]),
-        ):
-            yield write('PUT', path, {'resource_provider_generation': generation, field: value})
+
+        def replace(path: str, generation: int, **member: Any) -> Request:
+            return write('PUT', path, {'resource_provider_generation': generation, **member})
+
+        by_class = dict.fromkeys(HOST_CLASSES, inventory)
+        yield replace(f'{PROVIDER}/inventories', 0, inventories=by_class)
+        yield replace(f'{child}/inventories', 0, inventories={'VGPU': inventory})
+        yield replace(f'{PROVIDER}/traits', 1, traits=['CUSTOM_T'])
+        yield replace(f'{PROVIDER}/aggregates', 2, aggregates=[AGGREGATE])
         yield write('PUT', f'/allocations/{CONSUMER}', valid_writes.claim(self, CONSUMER))
 
     # Sending requests and checking responses

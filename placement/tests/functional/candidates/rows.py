@@ -45,12 +45,9 @@ def fill(conn: sa.Connection, world: worlds.World) -> None:
 def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
     rows: dict[str, list[dict[str, object]]] = {table.name: [] for table in _TABLES}
     ids = world.ids
-    for table, names, column in (
-        ('resource_classes', ids.classes, 'name'),
-        ('traits', ids.traits, 'name'),
-        ('placement_aggregates', ids.aggregates, 'uuid'),
-    ):
-        rows[table] = [{'id': id_, column: name} for name, id_ in names.items()]
+    rows['resource_classes'] = [{'id': id_, 'name': name} for name, id_ in ids.classes.items()]
+    rows['traits'] = [{'id': id_, 'name': name} for name, id_ in ids.traits.items()]
+    rows['placement_aggregates'] = [{'id': id_, 'uuid': u} for u, id_ in ids.aggregates.items()]
     for provider in world.providers:
         provider_key = {'resource_provider_id': provider.id}
         rows['resource_providers'].append(

@@ -20,7 +20,7 @@ class CandidatesTest(base.TestCase):
     def build(self, world: worlds.World) -> None:
         for name in {*worlds.EXISTING_TRAITS, *(t for host in world.hosts for t in host.traits)}:
             if name != 'SHARE':
-                self.sure('PUT', f'/traits/{worlds.trait(name)}')
+                self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
         for host in world.hosts:
             self._build_host(host)
 
@@ -28,7 +28,7 @@ class CandidatesTest(base.TestCase):
         body = {'name': host.name, 'uuid': host.uuid}
         if host.parent:
             body['parent_provider_uuid'] = worlds.uuid_of(host.parent)
-        self.sure('POST', '/resource_providers', body)
+        self.send_ok('POST', '/resource_providers', body)
         path, generation = f'/resource_providers/{host.uuid}', itertools.count()
         if host.inventories:
             inventories = {
@@ -45,14 +45,14 @@ class CandidatesTest(base.TestCase):
         used = {name: values['used'] for name, values in host.inventories.items() if values['used']}
         if used:
             consumer = worlds.uuid_of(f'consumer of {host.name}')
-            self.sure('PUT', f'/allocations/{consumer}', base.claim({host.uuid: used}))
+            self.send_ok('PUT', f'/allocations/{consumer}', base.claim({host.uuid: used}))
 
     def _put(self, path: str, generation: Any, **body: Any) -> None:
-        self.sure('PUT', path, {'resource_provider_generation': next(generation), **body})
+        self.send_ok('PUT', path, {'resource_provider_generation': next(generation), **body})
 
     def candidates(self, world: worlds.World, query: str, version: Version = worlds.NEWEST) -> Any:
         path = f'/allocation_candidates?{world.query(query)}'
-        return self.sure('GET', path, version=str(version))
+        return self.send_ok('GET', path, version=str(version))
 
 
 class WorkedExamplesTest(CandidatesTest):
@@ -104,16 +104,16 @@ class ManyTest(CandidatesTest):
         self.traits = [f'CUSTOM_TRAIT_{n}' for n in range(self.MANY)]
         self.aggregates = [worlds.uuid_of(f'many {n}') for n in range(self.MANY)]
         for name in self.classes:
-            self.sure('PUT', f'/resource_classes/{name}')
+            self.send_ok('PUT', f'/resource_classes/{name}')
         for name in self.traits:
-            self.sure('PUT', f'/traits/{name}')
+            self.send_ok('PUT', f'/traits/{name}')
         self.uuid = self.make_provider('able', {'VCPU': 1, **dict.fromkeys(self.classes, 10)})
         path, generation = f'/resource_providers/{self.uuid}', itertools.count(1)
         self._put(f'{path}/traits', generation, traits=self.traits)
         self._put(f'{path}/aggregates', generation, aggregates=self.aggregates)
 
     def check(self, *items: str) -> None:
-        body = self.sure('GET', '/allocation_candidates?' + '&'.join(items))
+        body = self.send_ok('GET', '/allocation_candidates?' + '&'.join(items))
         found = [list(one['allocations']) for one in body['allocation_requests']]
         self.assertEqual([[self.uuid]], found)
 
@@ -264,21 +264,21 @@ class ShapesTest(CandidatesTest):
 
     def test_headers(self):
         for minor, present in ((14, False), (15, True)):
-            response = self.ask(
+            response = self.send(
                 'GET', '/allocation_candidates?resources=VCPU:1', version=f'1.{minor}'
             )
             self.assertEqual(present, 'last-modified' in response.headers)
             self.assertEqual(present, response.headers.get('cache-control') == 'no-cache')
 
     def test_first_microversion(self):
-        response = self.ask('GET', '/allocation_candidates?resources=VCPU:1', version='1.9')
+        response = self.send('GET', '/allocation_candidates?resources=VCPU:1', version='1.9')
         self.assertEqual(404, response.status_code)
 
     def test_candidates_can_be_claimed(self):
         body = self.candidates(self.world, 'resources=V:8,D:1')
         claim = base.claim({})
         claim['allocations'] = body['allocation_requests'][0]['allocations']
-        self.sure('PUT', f'/allocations/{worlds.uuid_of("consumer")}', claim)
+        self.send_ok('PUT', f'/allocations/{worlds.uuid_of("consumer")}', claim)
         self.assertEqual([], self.candidates(self.world, 'resources=V:1')['allocation_requests'])
 
 
@@ -423,7 +423,7 @@ class RefusalsTest(CandidatesTest):
     def test_refusals(self):
         for refusal in REFUSALS:
             path = f'/allocation_candidates?{refusal.query}'
-            response = self.ask('GET', path, version=f'1.{refusal.minor}')
+            response = self.send('GET', path, version=f'1.{refusal.minor}')
             self.assertEqual(400, response.status_code, refusal)
             error = response.json()['errors'][0]
             expected = refusal.code if refusal.minor >= 23 else None
@@ -448,7 +448,7 @@ class RefusalsTest(CandidatesTest):
             ('resources=VCPU:' + '9' * 40, 10),
             ('resources=VCPU:1&limit=' + '9' * 40, 16),
         ):
-            response = self.ask('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
+            response = self.send('GET', f'/allocation_candidates?{query}', version=f'1.{minor}')
             self.assertEqual(200, response.status_code, response.text)
 
 
@@ -517,10 +517,10 @@ class OptionsTest(CandidatesTest):
             '/allocation_candidates?resources1=SRIOV_NET_VF:1&resources2=SRIOV_NET_VF:1'
             '&group_policy=none'
         )
-        whole = self.sure('GET', path, version='1.28')
+        whole = self.send_ok('GET', path, version='1.28')
         self.assertEqual(9, len(whole['allocation_requests']))
         self.option(max_allocation_candidates=9)
-        capped = self.sure('GET', path, version='1.28')
+        capped = self.send_ok('GET', path, version='1.28')
         self.assertEqual(3, len(capped['allocation_requests']))
         self.assertEqual(3, len(capped['provider_summaries']))
 

@@ -83,9 +83,14 @@ class IncompleteConsumersTest(RepairTest):
             models.consumers, {'uuid': 'existing', 'project_id': 77, 'user_id': 78, 'generation': 9}
         )
 
-    def consumers(self) -> list[tuple]:
+    def consumers(self) -> dict[str, dict[str, int]]:
+        """Return the project, the user and the generation of each consumer."""
         table = models.consumers
-        return self.rows(table.c.uuid, table.c.project_id, table.c.user_id, table.c.generation)
+        rows = self.rows(table.c.uuid, table.c.project_id, table.c.user_id, table.c.generation)
+        return {
+            uuid: {'project_id': project_id, 'user_id': user_id, 'generation': generation}
+            for uuid, project_id, user_id, generation in rows
+        }
 
     def test_each_call_repairs_one_batch(self):
         outcomes = [
@@ -93,10 +98,10 @@ class IncompleteConsumersTest(RepairTest):
         ]
 
         self.assertEqual([(2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
-        self.assertEqual(
-            [('a', 1, 1, 0), ('b', 1, 1, 0), ('c', 1, 1, 0), ('existing', 77, 78, 9)],
-            self.consumers(),
-        )
+        created = {'project_id': 1, 'user_id': 1, 'generation': 0}
+        existing = {'project_id': 77, 'user_id': 78, 'generation': 9}
+        expected = {'a': created, 'b': created, 'c': created, 'existing': existing}
+        self.assertEqual(expected, self.consumers())
 
     def test_project_and_user_come_from_the_options(self):
         self.config.set_override('incomplete_consumer_project_id', 'P', group='placement')
