@@ -1,5 +1,8 @@
 """The layers of the WSGI application and their order."""
 
+from unittest import mock
+
+from oslo_config import cfg
 from oslotest import base
 
 from placement import deploy
@@ -49,6 +52,35 @@ class LayersTest(base.BaseTestCase):
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         self.assertEqual(['HTTPProxyToWSGI', 'RequestLog'], names(deploy._build(self.conf))[:2])
+
+    def test_the_profiler_is_the_outermost_layer(self):
+        for enabled, expected in (
+            (True, ['Profiler', 'RequestLog']),
+            (False, ['RequestLog', 'BodyLimit']),
+        ):
+            initializer = self.install_profiler(enabled)
+            self.assertEqual(expected, names(deploy._build(self.conf))[:2])
+            self.assertEqual(int(enabled), initializer.init_from_conf.call_count)
+
+    def install_profiler(self, enabled: bool) -> mock.Mock:
+        """Replace osprofiler, which is an optional requirement; return its initializer."""
+
+        class Profiler:
+            def __init__(self, application):
+                self.application = application
+
+        initializer = mock.Mock()
+        for name, value in (
+            ('profiler', mock.Mock(WsgiMiddleware=Profiler)),
+            ('profiler_initializer', initializer),
+        ):
+            patch = mock.patch.object(deploy, name, value, create=True)
+            patch.start()
+            self.addCleanup(patch.stop)
+        if 'profiler' not in self.conf:
+            self.conf.register_opt(cfg.BoolOpt('enabled'), 'profiler')
+        self.conf.set_override('enabled', enabled, 'profiler')
+        return initializer
 
     def test_proxy_headers_follow_the_given_configuration(self):
         # In the process-wide configuration, each option is unregistered or has its default value.

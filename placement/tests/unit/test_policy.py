@@ -3,6 +3,7 @@
 import os
 import pathlib
 from typing import Any
+from unittest import mock
 
 import fixtures
 from oslo_config import cfg
@@ -170,6 +171,33 @@ class EnforcerTest(PolicyTestCase):
 
         os.utime(self.policy_file, (stat.st_atime, stat.st_mtime + 5))
         self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
+
+    def test_the_tools_of_oslo_policy_parse_the_default_files_of_the_service(self):
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config.set_default('connection', 'sqlite://', 'placement_database')
+        self.policy_file.write_text('"placement:traits:list": "role:reader"\n')
+        file = self.directory / 'placement.conf'
+        file.write_text(f'[oslo_policy]\npolicy_file = {self.policy_file}\n')
+        with (
+            mock.patch.object(cfg, 'CONF', config),
+            mock.patch.object(cfg, 'find_config_files', return_value=[str(file)]) as find,
+        ):
+            policy.get_enforcer()
+
+        self.assertEqual('placement', find.call_args.args[0])
+        self.assertIn('placement:traits:list', self.allowed(roles=['reader']))
+
+    def test_configuration_files_of_the_command_line_are_not_replaced(self):
+        file = self.directory / 'other.conf'
+        file.write_text('')
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config.set_default('connection', 'sqlite://', 'placement_database')
+        config(['--config-file', str(file)])
+        with mock.patch.object(cfg, 'CONF', config):
+            policy.get_enforcer()
+        self.assertEqual([str(file)], config.config_file)
 
     def test_given_rules_replace_the_defaults(self):
         policy.init(self.configure(), rules=[oslo_policy.RuleDefault('placement:traits:list', '@')])

@@ -105,3 +105,10 @@ class UpgradeCheckTest(base.TestCase):
 
         self.assertEqual(255, done.returncode)
         self.assertRegex(done.stdout, r'^Error: .* connection in group \[placement_database\]')
+
+    def test_without_the_named_configuration_file(self):
+        done = self.run_command('--config-file', '/nonexistent/placement.conf', 'upgrade', 'check')
+
+        self.assertEqual(255, done.returncode)
+        self.assertRegex(done.stdout, '^Error: .*/nonexistent/placement.conf')
+        self.assertEqual(1, len(done.stdout.splitlines()), done.stdout)

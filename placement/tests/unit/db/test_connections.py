@@ -1,8 +1,11 @@
 """The connection settings that can be tested without a database server."""
 
+from unittest import mock
+
 from oslotest import base
 import sqlalchemy as sa
 
+from placement import exception
 from placement.db import connections
 
 
@@ -49,3 +52,50 @@ class SkipRollbackAfterCommitTest(base.BaseTestCase):
         with self.engine.connect() as conn:
             self.read(conn)
         self.assertEqual(1, self.rollbacks)
+
+
+class SetUpMysqlTest(base.BaseTestCase):
+    """The statements for a new connection to a MySQL or MariaDB server."""
+
+    def statements(self, make_causal: bool = True, **variables: str) -> list[str]:
+        """Return the statements for a server whose SHOW VARIABLES returns `variables`."""
+        connection = mock.Mock()
+        cursor = connection.cursor.return_value
+        cursor.fetchall.return_value = list(variables.items())
+        connections._set_up_mysql(make_causal, connection, None)
+        cursor.close.assert_called_once_with()
+        return [call.args[0] for call in cursor.execute.call_args_list]
+
+    def test_reads_of_a_cluster_node_are_causal(self):
+        self.assertIn('SET SESSION wsrep_sync_wait = 1', self.statements(wsrep_on='ON'))
+
+    def test_a_configured_wsrep_sync_wait_is_not_changed(self):
+        for statement in self.statements(make_causal=False, wsrep_on='ON'):
+            self.assertNotIn('wsrep_sync_wait', statement)
+
+    def test_reads_of_a_single_server_need_no_wait(self):
+        for variables in ({}, {'wsrep_on': 'OFF'}):
+            for statement in self.statements(**variables):
+                self.assertNotIn('wsrep_sync_wait', statement)
+
+    def test_a_binary_log_of_statements_is_rejected(self):
+        error = self.assertRaises(
+            exception.UnsuitableDatabase, self.statements, log_bin='ON', binlog_format='STATEMENT'
+        )
+        self.assertIn('Set binlog_format to ROW or MIXED', str(error))
+
+    def test_binlog_format_without_a_binary_log_is_accepted(self):
+        statements = self.statements(log_bin='OFF', binlog_format='STATEMENT')
+        self.assertIn('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', statements)
+
+
+class SetUpPostgresqlTest(base.BaseTestCase):
+    def test_the_encoding_of_psycopg2_is_set(self):
+        connection = mock.Mock(spec=['cursor', 'commit', 'set_client_encoding'])
+        connections._set_up_postgresql(connection, None)
+        connection.set_client_encoding.assert_called_once_with('UTF8')
+
+    def test_psycopg_3_detects_the_encoding(self):
+        connection = mock.Mock(spec=['cursor', 'commit'])
+        connections._set_up_postgresql(connection, None)
+        connection.commit.assert_called_once_with()

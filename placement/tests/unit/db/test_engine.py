@@ -208,6 +208,22 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual('done', db_engine.write(self.failing(None)))
         self.assertEqual((3, [2]), (self.attempts, self.rows()))
 
+    def test_a_connection_that_fails_to_roll_back_is_closed(self):
+        self.fail_commits(db_exc.DBDeadlock())
+        connections = []
+
+        def work(conn: sa.Connection) -> None:
+            conn.execute(sa.select(1))
+            connections.append(conn.connection.dbapi_connection)
+            if len(connections) == 1:
+                failure = sqlite3.OperationalError('disk I/O error')
+                conn.connection.rollback = mock.Mock(side_effect=failure)
+
+        db_engine.write(work)
+        first, second = connections
+        self.assertIsNot(first, second)
+        self.assertRaises(sqlite3.ProgrammingError, first.cursor)  # it is closed
+
     def test_value_out_of_range(self):
         def work(conn: sa.Connection) -> None:
             conn.execute(sa.insert(TABLE).values(n=2**70))
@@ -232,6 +248,18 @@ class WriteTest(base.BaseTestCase):
         self.assertRaises(exception.DatabaseUnavailable, read, db_exc.DBConnectionError())
         self.assertRaises(exception.TraitNotFound, read, exception.TraitNotFound('T'))
         self.assertRaises(KeyError, read, KeyError())
+
+    def test_only_the_first_configuration_has_an_effect(self):
+        configurator = db_engine._Configurator()
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config.set_override('connection', 'sqlite://', 'placement_database')
+        config([], default_config_files=[], default_config_dirs=[])
+        with mock.patch.object(db_engine, 'placement_context_manager') as manager:
+            configurator(config)
+            with self.assertLogs(db_engine.LOG, 'WARNING'):
+                configurator(config)
+        self.assertEqual(1, manager.configure.call_count)
 
     def test_facade(self):
         """`db_api` exports the documented names, and `db.engine` defines them."""

@@ -22,6 +22,9 @@ class SubtreeTest(base.BaseTestCase):
     def test_subtree_of_the_root_is_the_whole_tree(self):
         self.assertEqual(set(PARENTS), tree.subtree(1, PARENTS))
 
+    def test_a_provider_may_be_its_own_ancestor_in_a_damaged_database(self):
+        self.assertEqual({1, 2}, tree.subtree(1, {1: 2, 2: 1, 3: None}))
+
     @given(st.lists(st.integers(0, 100), max_size=30))
     def test_subtree_has_the_providers_with_this_ancestor(self, choices):
         parents: dict[int, int | None] = {0: None}

@@ -138,3 +138,45 @@ class ProfilerTest(base.BaseTestCase):
         self.assertEqual(3, len(names))
         self.assertTrue(any(name.startswith('GET.resource_providers.a.') for name in names))
         self.assertTrue(any(name.startswith('GET.root.') for name in names))
+
+
+class InitApplicationTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.config = cfg.ConfigOpts()
+        conf.register_opts(self.config)
+        self.config.set_default('connection', 'sqlite://', 'placement_database')
+        self.config([], default_config_files=[], default_config_dirs=[])
+        self.useFixture(fixtures.EnvironmentVariable(wsgi.PROFILER_DIR))
+
+    def init(self) -> Any:
+        """Return the application, without effects on the logging and the garbage collector."""
+        with (
+            mock.patch.object(wsgi, '_read_configuration', return_value=self.config),
+            mock.patch.object(wsgi, '_set_up_logging'),
+            mock.patch.object(wsgi.engine, 'configure'),
+            mock.patch.object(wsgi.deploy, 'loadapp', return_value=hello),
+            mock.patch.object(wsgi, 'tune_garbage_collector'),
+        ):
+            return wsgi.init_application()
+
+    def test_no_profiles_by_default(self):
+        self.assertIs(hello, self.init())
+
+    def test_the_environment_variable_selects_the_directory_of_profiles(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'profiles')
+        self.useFixture(fixtures.EnvironmentVariable(wsgi.PROFILER_DIR, str(folder)))
+        response = webob.Request.blank('/').get_response(self.init())
+        self.assertEqual(b'hello', response.body)
+        self.assertEqual(1, len(list(folder.iterdir())))
+
+    def test_log_options(self):
+        """Logs the values of the options, but not the password of the database."""
+        secret = 'postgresql://user:secret@host/placement'
+        self.config.set_override('connection', secret, 'placement_database')
+        for log_options in (True, False):
+            self.config.set_override('log_options', log_options)
+            log = self.useFixture(fixtures.FakeLogger('placement.wsgi', logging.DEBUG))
+            self.init()
+            self.assertEqual(log_options, 'auth_strategy' in log.output)
+            self.assertNotIn('secret', log.output)
