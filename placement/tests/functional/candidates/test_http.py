@@ -262,6 +262,16 @@ class ShapesTest(CandidatesTest):
             self.candidates(self.world, 'resources=V:9'),
         )
 
+    def test_no_provider_can_serve_an_amount_that_its_columns_cannot_store(self):
+        for amount in (2**31, 10**40):
+            # A first page without a candidate makes all further pages strict.
+            for first_page in (1, paging.FIRST_PAGE):
+                with mock.patch.object(paging, 'FIRST_PAGE', first_page):
+                    body = self.candidates(self.world, f'resources=V:{amount}')
+                self.assertEqual([], body['allocation_requests'])
+            path = f'/resource_providers?resources=VCPU:{amount}'
+            self.assertEqual([], self.send_ok('GET', path)['resource_providers'])
+
     def test_headers(self):
         for minor, present in ((14, False), (15, True)):
             response = self.send(

@@ -245,7 +245,13 @@ class WriteTest(base.BaseTestCase):
             with db_engine.reader():
                 raise error
 
+        too_many_parameters = sa.exc.OperationalError(
+            'SELECT', {}, sqlite3.OperationalError('too many SQL variables')
+        )
+
         self.assertRaises(exception.DatabaseUnavailable, read, db_exc.DBConnectionError())
+        self.assertRaises(exception.RequestTooLarge, read, too_many_parameters)
+        self.assertRaises(exception.UnstorableValue, read, db_exc.DBDataError())
         self.assertRaises(exception.TraitNotFound, read, exception.TraitNotFound('T'))
         self.assertRaises(KeyError, read, KeyError())
 
