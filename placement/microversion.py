@@ -89,7 +89,8 @@ class Version(NamedTuple):
     def before(self) -> 'Version':
         """Return the previous version.
 
-        Use it as `max_version` of a handler that the feature of this version replaces.
+        If this version introduces a new implementation of a handler, the previous version is the
+        `max_version` of the old implementation.
         """
         return Version(self.major, self.minor - 1)
 

@@ -14,7 +14,8 @@ of a page in `Page.progress`, and the cursor uses these counts to choose the nex
 * The size of the next page is computed from the number of candidates still needed and from the
   search steps spent on the last page.
 
-This is the only module that keeps a database connection from one statement to the next.
+This is the only module whose objects store a database connection. Other modules of the package
+receive the connection as an argument.
 """
 
 from collections import defaultdict
@@ -45,9 +46,9 @@ GROWTH = 8
 # Search steps to spend on a page before the next page is read. During the search, the request
 # occupies a database connection and keeps a snapshot of the database open.
 PAGE_STEPS = 100_000
-# Strict pages check the slots that the fewest anchors can serve first. To find these slots, at most
-# `_SAMPLE` anchors are examined, with at most `_SAMPLE_CHECKS` checks of one provider against one
-# slot.
+# Strict pages first check the slots that the fewest anchors can serve. To find these slots, at most
+# `_SAMPLE` anchors are examined, and at most `_SAMPLE_CHECKS` checks are made in total. One check
+# compares one provider with one slot.
 _SAMPLE = 64
 _SAMPLE_CHECKS = 50_000
 
@@ -80,7 +81,7 @@ def next_size(
     :param size: the number of trees that was requested for the last page
     :param trees: the number of trees on the last page
     :param progress: the counts of the last page
-    :param steps_left: the search steps of PAGE_STEPS that were not spent on the last page
+    :param steps_left: PAGE_STEPS minus the search steps that were spent on the last page
     :param missing: the number of candidates still needed; None if all candidates are requested
     """
     # The number of trees that can be searched in PAGE_STEPS, if each tree takes as many steps as a
@@ -170,7 +171,8 @@ class _Reader:
     def paged_query(self) -> PagedQuery:
         """Return the data that is the same for all pages.
 
-        This method reads the sharing providers of the trees named by in_tree of suffixed groups.
+        This method also reads the sharing providers that belong to the trees which the in_tree
+        parameters of suffixed groups select.
         """
         roots = {
             group.in_tree
@@ -300,7 +302,7 @@ class _Reader:
 
 
 def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:
-    """Return the slots; those that the fewest of these anchors can serve are first."""
+    """Return the slots, sorted by the number of anchors that can serve them, lowest first."""
 
     def key(slot: model.Slot) -> tuple[int, int]:
         count = sum(bool(provider_checks.eligible_providers(slot, anchor)) for anchor in anchors)

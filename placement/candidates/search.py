@@ -6,9 +6,9 @@ The data passes through these modules:
 
 An *anchor* is a provider tree together with the sharing providers available to it. Each anchor is
 searched in turns of limited length. If an anchor yields no candidate in its turn, it is postponed:
-its search continues after all other anchors have had their first turn. By then, the database
-connection is closed. So an anchor that takes long to search does not delay the candidates of other
-anchors.
+its search continues after all other anchors have had their first turn. So an anchor that takes long
+to search does not delay the candidates of other anchors. The database connection is closed before
+the searches of postponed anchors continue.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,8 @@ LOG = logging.getLogger(__name__)
 FIRST_TURN = 1_000
 # After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
-# The maximum total number of options of all postponed anchors, which stay in memory. An anchor that
+# The maximum total number of pairs of a kind of slot and an eligible provider that the postponed
+# anchors keep in memory. An anchor that
 # would exceed this number is not postponed. If the request has a search limit, the search of this
 # anchor ends after its turn. Otherwise, the search continues immediately with its next turn.
 MAX_POSTPONED_OPTIONS = 400_000
@@ -138,7 +139,7 @@ def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Ra
     if target is None:
         return ordering.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
     if rng and cap is None:
-        return ordering.BREADTH_FIRST  # depth-first, all candidates could be from a few trees
+        return ordering.BREADTH_FIRST  # all candidates could be from a few trees
     return strategy
 
 
@@ -173,13 +174,13 @@ class _TreeSearch:
     ) -> None:
         """Prepare a search.
 
-        :param in_turns: whether the caller takes one candidate of each anchor in turn
-            (breadth-first), so that anchors may have more candidates after the last page is read
+        :param in_turns: whether the caller takes one candidate from each anchor in turn
+            (breadth-first). In this case, anchors can have more candidates after the last page
         """
         self.found = summaries.FoundProviders()
         self.prepared = prepared
         # The data of all provider summaries, read before the connection is closed. None if the
-        # search ended before.
+        # search ended before this data was needed.
         self.ahead: summaries.ReadAhead | None = None
         self._cursor = cursor
         # The cursor adds ids to this set whenever it reads sharing providers.
@@ -187,7 +188,7 @@ class _TreeSearch:
         self._limit = limit
         self._in_turns = in_turns
         self._rng = rng
-        # The counts of the current page, which the cursor reads.
+        # The counts of the current page. The cursor uses them to choose the next page.
         self._progress = paging.Progress()
         # All bindings so far that use only sharing providers.
         self._seen: set[model.Binding] = set()
@@ -263,7 +264,7 @@ class _TreeSearch:
         self._count(turns)
 
     def _count(self, turns: _Turns) -> bool:
-        """Subtract the steps since the last call.
+        """Subtract the steps since the last call from the steps left for the page and the request.
 
         :returns: False if the search limit is exceeded
         """
@@ -301,7 +302,7 @@ class _TreeSearch:
         return True
 
     def log_incomplete(self, count: int) -> None:
-        """Log a warning if the search ended early, so that candidates may be missing.
+        """Log a warning if the search ended early, because candidates may then be missing.
 
         :param count: the number of returned candidates
         """

@@ -53,13 +53,14 @@ class PreparedQuery:
 
     query: model.Query[int]
     slots: tuple[model.Slot, ...]
-    # Slot -> the number of its kind. Slots of the same kind have the same eligible providers.
+    # Slot -> an integer that identifies its kind. Slots of one kind have the same amounts and
+    # conditions, and so the same eligible providers.
     kinds: tuple[int, ...]
     # Whether a candidate may use at most one provider of each tree.
     one_per_tree: bool
     # For each same_subtree parameter, the set of its slots.
     subtrees: tuple[frozenset[int], ...]
-    # Slot -> the search steps charged for each option that is tried.
+    # Slot -> the search steps that are counted each time the search tries an eligible provider.
     trial_costs: tuple[int, ...]
     # The total number of conditions of all slots, as a measure of the work to prepare a search.
     condition_count: int

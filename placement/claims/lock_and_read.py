@@ -105,7 +105,10 @@ def read_class_ids(
 
 
 def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
-    """Check that the requested classes for which no provider has inventory exist at all."""
+    """Check that classes exist of which no requested provider has inventory.
+
+    :raises exception.UnknownResourceClasses: for all class names that do not exist
+    """
     resource_class.ids(conn, class_names)
 
 
@@ -160,7 +163,8 @@ def _allocations_of_deleted_consumers(
     requested |= {claim.consumer_uuid: claim.consumer_uuid for claim in claims}
     spellings = {row.consumer_id for row in allocations}
     if not spellings <= requested.keys():
-        # Some consumer UUIDs are stored in another spelling, so the database has to compare them.
+        # Some stored UUIDs equal requested UUIDs only under the collation of the column (for
+        # example, their letter case differs), so the database has to match them.
         equal = names.equal_texts(conn, models.allocations.c.consumer_id, requested)
         requested = {spelling: requested[name] for spelling, name in equal.items()}
     return [row for row in allocations if requested.get(row.consumer_id) in deleted]
@@ -169,12 +173,13 @@ def _allocations_of_deleted_consumers(
 def _check_still_absent(
     conn: sa.Connection, claims: Iterable[Claim], consumers: Mapping[str, Consumer]
 ) -> None:
-    """Check that no consumer was created in the meantime for a claim without allocations.
+    """Check that the missing consumers of claims without allocations still do not exist.
 
-    A consumer that does not exist has no row to lock. If its claim has allocations, the consumer
-    is inserted, and the unique key detects a concurrent insert. For a claim without allocations,
-    nothing is inserted. After this check, the provider locks prevent other transactions from
-    changing the usage.
+    A concurrent transaction can have created one of them after `lock_consumers`. A consumer that
+    does not exist has no row to lock. If its claim has allocations, the consumer is inserted, and
+    the unique key detects a concurrent insert. For a claim without allocations, nothing is
+    inserted. After this check, the provider locks prevent other transactions from changing the
+    usage.
 
     :raises exception.ConcurrentChange: a concurrent transaction created such a consumer
     """

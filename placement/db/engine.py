@@ -179,8 +179,8 @@ def _serialized_if_shared(engine: sa.Engine) -> Iterator[None]:
 def _connect(engine: sa.Engine) -> sa.Connection:
     """Return a connection from the pool.
 
-    Whatever the reason, a failed attempt to connect is not repeated: the database server is down or
-    starting, the server has too many clients, or the pool is exhausted.
+    A failed attempt to connect is never repeated, whether the database server is down or starting,
+    the server has too many clients, or the pool is exhausted.
     """
     try:
         return engine.connect()

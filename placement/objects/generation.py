@@ -7,8 +7,9 @@ An increment updates a row only if the generation has not changed since this tra
 Otherwise, a concurrent transaction committed first, and this transaction is rolled back and
 retried. On a single database server, row locks prevent such changes. The nodes of a Galera cluster
 do not share row locks. Instead, the cluster compares the rows that concurrent transactions change,
-and rejects one of two conflicting transactions at COMMIT (certification). A transaction that
-depends on a row without incrementing its generation therefore updates its `updated_at` (`touch`).
+and rejects one of two conflicting transactions at COMMIT (certification). Therefore, if a
+transaction depends on a row but does not increment the generation of the row, the transaction
+updates the `updated_at` column of the row (see `touch`).
 """
 
 from collections.abc import Collection, Mapping
