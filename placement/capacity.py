@@ -1,7 +1,7 @@
 """The capacity of an inventory, and the rules for allocated amounts.
 
-The functions use neither the database nor HTTP. The module `db.clauses` contains the same rules as
-SQL expressions.
+The functions use neither the database nor HTTP. `db.clauses` has the same rules as SQL expressions,
+and `candidates.provider_checks.can_allocate` has a faster copy, which a test compares with these.
 """
 
 from dataclasses import dataclass

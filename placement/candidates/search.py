@@ -41,9 +41,9 @@ FIRST_TURN = 1_000
 # After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
 # The maximum total number of pairs of a kind of slot and an eligible provider that the postponed
-# anchors keep in memory. An anchor that
-# would exceed this number is not postponed. If the request has a search limit, the search of this
-# anchor ends after its turn. Otherwise, the search continues immediately with its next turn.
+# anchors keep in memory. An anchor that would exceed this number is not postponed. If the request
+# has a search limit, the search of this anchor ends after its turn. Otherwise, the search continues
+# immediately with its next turn.
 MAX_POSTPONED_OPTIONS = 400_000
 
 

@@ -10,7 +10,8 @@ The modules, in the order of the data flow:
 * `statements`: the SQL statements of this package
 * `owner`, `consumer`: the rows of projects, users, consumer types and consumers
 * `lock_and_read`: lock rows in the lock order of this service, and read stored data into a `Ground`
-* `judge`: accept or reject claims by their generations and amounts, and plan a reshape
+* `judge`: accept or reject claims by their generations and amounts
+* `reshape_plan`: plan the inventory changes of a reshape, and accept or reject them
 * `settle`: write the changes that `judge` accepted
 * `replace`, `reshape`, `delete`: the public functions, each of which executes one transaction
 """

@@ -6,11 +6,14 @@ another process inserts one of these rows first, the INSERT violates a unique ke
 transaction is retried.
 """
 
+from collections.abc import Iterator
+import contextlib
+
 import os_resource_classes
 import os_traits
 import sqlalchemy as sa
 
-from placement.db import engine, startup
+from placement.db import engine
 from placement.db.sqlalchemy import models
 
 # The synchronizations that this process has completed. A process that loads several WSGI
@@ -58,5 +61,25 @@ def _insert_missing_resource_classes(conn: sa.Connection) -> None:
         if name not in present
     ]
     if missing:
-        with startup.explicit_zero(conn):
+        with _explicit_zero(conn):
             conn.execute(sa.insert(models.resource_classes), missing)
+
+
+@contextlib.contextmanager
+def _explicit_zero(conn: sa.Connection) -> Iterator[None]:
+    """Allow inserts of rows whose auto-increment key is 0.
+
+    By default, MySQL replaces the key 0 with the next free number. This function restores the SQL
+    mode afterwards, because the connection returns to the pool.
+    """
+    if conn.dialect.name != 'mysql':
+        yield
+        return
+    mode = conn.exec_driver_sql('SELECT @@SESSION.sql_mode').scalar_one()
+    conn.exec_driver_sql(
+        'SET SESSION sql_mode = %s', (f'{mode},NO_AUTO_VALUE_ON_ZERO'.lstrip(','),)
+    )
+    yield
+    # After a failure, the mode is not restored, because the connection may be lost. The mode
+    # affects only inserts with key 0, and no other statement of this service inserts such rows.
+    conn.exec_driver_sql('SET SESSION sql_mode = %s', (mode,))

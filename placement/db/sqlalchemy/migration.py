@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement import exception
 from placement.db import engine as db_engine
-from placement.db import startup
+from placement.db import migration_lock
 from placement.db.sqlalchemy import models
 
 LOG = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def stamp(version: str) -> None:
     :raises alembic.util.CommandError: the revision does not exist
     """
     configuration = _configuration()
-    with startup.exclusive_transaction(db_engine.get_placement_engine()) as conn:
+    with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
         command.stamp(configuration, version)
 
@@ -115,11 +115,11 @@ def _configuration() -> config.Config:
 
 def _on_cluster() -> bool:
     with db_engine.get_placement_engine().connect() as conn:
-        return startup.is_cluster(conn)
+        return migration_lock.is_cluster(conn)
 
 
 def _upgrade(configuration: config.Config, revision: str) -> None:
-    with startup.exclusive_transaction(db_engine.get_placement_engine()) as conn:
+    with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
         command.upgrade(configuration, revision)
 

@@ -9,7 +9,7 @@ import fixtures
 import os_resource_classes
 import os_traits
 
-from placement.db import startup
+from placement.db import migration_lock
 from placement.db.sqlalchemy import migration, models
 from placement.tests.functional.db import base
 
@@ -36,7 +36,7 @@ class ExclusiveTransactionTest(base.TestCase):
         locked, release = threading.Event(), threading.Event()
 
         def keep_lock() -> None:
-            with startup.exclusive_transaction(self.engine):
+            with migration_lock.exclusive_transaction(self.engine):
                 locked.set()
                 release.wait(30)
 

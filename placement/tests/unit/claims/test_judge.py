@@ -1,48 +1,14 @@
-"""Decisions about claims: generations, amounts, and the inventories after a reshape."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Decisions about claims: generations, providers, and amounts."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 from oslotest import base
 
 from placement import exception
-from placement.capacity import Inventory, InventoryKey, InventoryUsage
+from placement.capacity import InventoryUsage
 from placement.claims import judge
-from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
-from placement.objects.provider_locks import Locked
-
-PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
-OTHER = Locked(id=2, uuid='o', generation=7, root_id=2, parent_id=None)
-VCPU = (PROVIDER.id, 'VCPU')
-CLASS_IDS = {'VCPU': 0, 'MEMORY_MB': 1}
-
-
-def usage(used: int = 0, total: int = 10, **fields: Any) -> InventoryUsage:
-    return InventoryUsage(CLASS_IDS['VCPU'], Inventory(total, **fields), used)
-
-
-def demand(amount: int, provider: Locked = PROVIDER) -> Demand:
-    return Demand('c', provider.id, provider.uuid, 'VCPU', amount)
-
-
-def ground(
-    demands: list[Demand] | None = None,
-    released: Mapping[InventoryKey, int] | None = None,
-    missing: tuple[str, ...] = (),
-) -> Ground:
-    return Ground(
-        claims=(),
-        consumers={},
-        owners=Owners({}, {}, {}),
-        allocations=(),
-        providers={provider.uuid: provider for provider in (PROVIDER, OTHER)},
-        missing_providers=frozenset(missing),
-        demands=demands or [],
-        released=released or {},
-        provider_ids_of_deleted_consumers=frozenset(),
-    )
+from placement.claims.model import Claim, Consumer
+from placement.tests.unit.claims.facts import VCPU, demand, ground, usage
 
 
 def refusal(
@@ -169,57 +135,3 @@ class ProvidersTest(base.BaseTestCase):
             exception.UnknownResourceProviders, judge.check_providers, ground(missing=('b', 'a'))
         )
         self.assertEqual(['a', 'b'], error.uuids)
-
-    def test_reshaped_providers_are_checked_in_the_order_of_the_body(self):
-        providers = {'p': PROVIDER}
-        stale, missing = {'p': Replacement(4, {})}, {'x': Replacement(0, {})}
-        judge.check_reshaped_providers({'p': Replacement(5, {})}, providers)
-        for body, error in (
-            (stale | missing, exception.ResourceProviderGenerationConflict),
-            (missing | stale, exception.UnknownResourceProviders),
-        ):
-            self.assertRaises(error, judge.check_reshaped_providers, body, providers)
-
-
-class ReshapeTest(base.BaseTestCase):
-    """The requests move the inventory of one provider to another provider."""
-
-    current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
-
-    def plan(self, replacements):
-        return judge.plan_reshape(replacements, ground(), self.current, CLASS_IDS)
-
-    def test_plans_and_increments(self):
-        change = self.plan({'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})})
-        self.assertEqual(('VCPU',), change.plans[PROVIDER.id].remove)
-        self.assertEqual({'VCPU': Inventory(8)}, change.plans[OTHER.id].add)
-        self.assertEqual(('MEMORY_MB',), change.plans[OTHER.id].remove)
-        self.assertEqual({PROVIDER.id: 1, OTHER.id: 2}, change.increments)
-        self.assertEqual({(OTHER.id, 'VCPU'): usage(total=8)}, change.after)
-        self.assertEqual(self.current.keys() | change.after.keys(), change.current_and_new.keys())
-
-    def test_providers_without_replacement_keep_their_inventories(self):
-        change = self.plan({'o': Replacement(7, {})})
-        self.assertEqual({VCPU: usage(4)}, change.after)
-
-    def test_new_inventory_takes_precedence_and_keeps_the_usage(self):
-        change = self.plan({'p': Replacement(5, {'VCPU': Inventory(16)})})
-        self.assertEqual(usage(4, total=16), change.after[VCPU])
-        self.assertEqual(usage(4, total=16), change.current_and_new[VCPU])
-
-    def test_removed_inventory_must_have_no_allocations_left(self):
-        plans = self.plan({'p': Replacement(5, {})}).plans
-        released = ground(released={VCPU: 4})
-        judge.check_removed_inventories(plans, released, self.current)
-        for case in (
-            ground(released={VCPU: 3}),
-            ground([demand(1)], released={VCPU: 4}),
-        ):
-            error = self.assertRaises(
-                exception.InventoryInUse,
-                judge.check_removed_inventories,
-                plans,
-                case,
-                self.current,
-            )
-            self.assertEqual((['VCPU'], 'p'), (error.resource_classes, error.provider_uuid))

@@ -1,4 +1,4 @@
-"""Database operations for the start of a process: an exclusive lock and inserts with key 0."""
+"""The lock with which only one process at a time migrates the schema."""
 
 from collections.abc import Iterator
 import contextlib
@@ -76,23 +76,3 @@ def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
         if not conn.invalidated:
             conn.scalar(sa.select(sa.func.release_lock(name)))
             conn.commit()
-
-
-@contextlib.contextmanager
-def explicit_zero(conn: sa.Connection) -> Iterator[None]:
-    """Allow inserts of rows whose auto-increment key is 0.
-
-    By default, MySQL replaces the key 0 with the next free number. This function restores the SQL
-    mode afterwards, because the connection returns to the pool.
-    """
-    if conn.dialect.name != 'mysql':
-        yield
-        return
-    mode = conn.exec_driver_sql('SELECT @@SESSION.sql_mode').scalar_one()
-    conn.exec_driver_sql(
-        'SET SESSION sql_mode = %s', (f'{mode},NO_AUTO_VALUE_ON_ZERO'.lstrip(','),)
-    )
-    yield
-    # After a failure, the mode is not restored, because the connection may be lost. The mode
-    # affects only inserts with key 0, and no other statement of this service inserts such rows.
-    conn.exec_driver_sql('SET SESSION sql_mode = %s', (mode,))
