@@ -10,13 +10,14 @@
 | `sharing` | finds the sharing providers that are available to a tree |
 | `solver` | finds the candidates of one tree |
 | `provider_checks` | checks `resources`, `required`, `member_of` and `in_tree` for one provider |
-| `group_policy`, `flow` | check isolation, and capacity that several groups use |
+| `group_policy` | group_policy=isolate |
+| `contention`, `flow` | capacity that several groups use |
 | `collective_traits` | checks `required` of the unsuffixed group |
 | `same_subtree` | checks `same_subtree` |
 | `backtracking` | assigns providers to request groups, depth-first |
 | `ordering`, `randomize` | order the candidates: depth-first, breadth-first or random |
 | `candidate_limits` | removes duplicates; applies max_allocation_candidates and `limit` |
-| `search_steps` | counts search steps; applies max_candidate_search_steps |
+| `search_step_limit` | counts search steps; applies max_candidate_search_steps |
 | `summaries`, `render` | read the provider summaries; build the body of the response |
 
 `model` defines the data types, and the terms of this package: anchor, slot, option, binding.

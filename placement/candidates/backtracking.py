@@ -29,8 +29,8 @@ the options 1 and 2.
 
 If the search has tried many options since the last candidate, it checks necessary conditions for
 the unbound slots before it moves to the next depth (`_may_bind_from`). The search is not recursive:
-Python's recursion limit would limit the number of groups, and each pause would have to pass through
-all levels.
+Python's recursion limit would limit the number of groups, and each None that the search yields to
+pause would have to pass through all recursion levels.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,9 +38,9 @@ import math
 
 from placement.candidates import collective_traits, model
 from placement.candidates.collective_traits import CollectiveTrait
-from placement.candidates.group_policy import Contention, Demands, FreeCapacity
+from placement.candidates.contention import Contention, Demands, FreeCapacity
 from placement.candidates.same_subtree import SlotOptions
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # After (this number + the total number of options) trials without a candidate, the search checks
 # necessary conditions before it moves to the next depth.
@@ -52,7 +52,7 @@ CANDIDATE_COST = 4
 # The placeholder in a binding for a slot that is not bound yet.
 _UNBOUND = -1
 
-# An iterator over bindings. It yields None to pause; see `search_steps.Steps`.
+# An iterator over bindings. It yields None to pause; see `search_step_limit.Steps`.
 Bindings = Iterator[model.Binding | None]
 
 
@@ -66,9 +66,9 @@ def bindings(
     """Return an iterator over all bindings that satisfy the conditions.
 
     :param contention: the conditions of isolation and capacity, checked for each option
-    :param traits: the required traits of the unsuffixed group. Each condition is checked when the
-        last of its slots is bound
-    :param trial_costs: slot -> the search steps charged for each option that is tried
+    :param traits: the any-sets of required traits of the unsuffixed group. Each any-set is checked
+        as soon as all slots that may contribute its traits are bound
+    :param trial_costs: slot -> the search steps that are counted for each option that is tried
     """
     return _Search(contention, options, traits, trial_costs, steps).bindings()
 
@@ -235,7 +235,7 @@ class _Search:
         )
 
     def _remaining_options(self, depth: int) -> dict[int, list[int]] | None:
-        """Return the options of each remaining slot that the bound slots still permit.
+        """Return, for each remaining slot, the options that the bound slots still permit.
 
         :param depth: the depth of the first remaining slot
         :returns: slot -> its permitted options; None if a slot has no permitted option

@@ -4,7 +4,7 @@ The traits are a collective condition: the providers that serve the unsuffixed g
 required traits together, but no single provider needs to have all of them. While slots are still
 unbound, a missing trait does not violate the condition, because a provider for a later slot may
 have the trait. `backtracking` therefore checks the condition when the last slot is bound that could
-satisfy it. (Capacity is different: once exceeded, it stays exceeded. See `group_policy`.)
+satisfy it. (Capacity is different: once exceeded, it stays exceeded. See `contention`.)
 
 `model` defines the terms slot, binding, option and any-set.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.candidates import model
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # Slot -> the id of the provider that it is bound to. The value is valid only for bound slots.
 PartialBinding = Sequence[int]

@@ -1,6 +1,6 @@
 """Checks whether demands can be distributed over bins with limited capacity (maximum flow).
 
-A demand is an integer amount and the bins that it may be taken from. `group_policy` uses the slots
+A demand is an integer amount and the bins that it may be taken from. `contention` uses the slots
 of a query (see `model`) as demands, and their eligible providers as bins.
 
 The check lets a demand take parts of its amount from several bins, but a slot takes its whole
@@ -11,7 +11,7 @@ isolated groups or single devices.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # (amount, bins): parts of the amount may be taken from each of these bins.
 Demand = tuple[int, Collection[int]]

@@ -1,4 +1,4 @@
-"""Builds SQL conditions on a root provider that skip trees which cannot serve the query.
+"""Builds SQL conditions on root providers, which exclude trees that cannot serve the query.
 
 If a tree has a candidate, its root satisfies all of these conditions (the only exception is
 `any_slot_condition`). The reverse is not true: a root can satisfy the conditions although its tree
@@ -6,8 +6,8 @@ has no candidate. So the solver checks each tree that the database returns.
 
 Each condition is a correlated scalar subquery with LIMIT 1. No database turns such a subquery into
 a join over all trees. Instead, the database evaluates the conditions root by root, in the order in
-which they are written, and stops when the page is full. `statements` builds the statements of pages
-from these conditions; this module executes no statement.
+which they are written, and stops when the page is full. `page_statements` combines the conditions
+into the SELECT statements that read one page of trees; this module executes no statement.
 
 The parameter `root` of the functions is the SQL expression for the id of the root: ROOT_ID, or
 ROOT_ID_OF_MEMBER in a statement that selects tree members instead of roots.
@@ -22,7 +22,7 @@ from sqlalchemy.sql import elements
 
 from placement.candidates import model
 from placement.candidates.sharing import SharingAggregates
-from placement.db import clauses, portable_sql
+from placement.db import capacity_sql, portable_sql, provider_conditions
 from placement.db.sqlalchemy import models
 
 # The maximum number of conditions that a function of this module returns for slots, groups or
@@ -57,11 +57,13 @@ def in_order(conditions: Sequence[Clause]) -> Clause:
 
 def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
     """Return the conditions of root_required and of the unsuffixed group's forbidden aggregates."""
-    conditions = [clauses.has_any_trait(root, (trait,)) for trait in sorted(query.root_required)]
+    conditions = [
+        provider_conditions.has_any_trait(root, (trait,)) for trait in sorted(query.root_required)
+    ]
     if query.root_forbidden:
-        conditions.append(~clauses.has_any_trait(root, query.root_forbidden))
+        conditions.append(~provider_conditions.has_any_trait(root, query.root_forbidden))
     conditions += [
-        ~clauses.in_any_aggregate(root, group.forbidden_aggregates)
+        ~provider_conditions.in_any_aggregate(root, group.forbidden_aggregates)
         for group in query.groups
         if not group.suffix and group.forbidden_aggregates
     ]
@@ -73,8 +75,9 @@ def in_tree_conditions(
 ) -> list[Clause]:
     """Return the conditions of in_tree.
 
-    The sharing providers of the tree named by the in_tree of a suffixed group can also serve other
-    trees. So the condition is also true for trees that are in an aggregate of these providers.
+    If a suffixed group has in_tree, a sharing provider in this tree can also serve the group in
+    candidates of other trees. So the condition is also true for trees that are in an aggregate of
+    such a provider.
 
     :param shared: root id of such a tree -> the aggregates of its sharing providers
     """
@@ -93,14 +96,18 @@ def collective_trait_conditions(
 ) -> list[Clause]:
     """Return the conditions for the required traits of the unsuffixed group.
 
-    For each any-set of traits, a provider of the tree, or a sharing provider that is available to
-    the tree, must have one of the traits.
+    For each any-set (a set of traits of which at least one is required), a provider of the tree, or
+    a sharing provider that is available to the tree, must have one of the traits.
     """
     conditions: list[Clause] = []
     for any_set in query.collective_traits:
-        in_tree = _tree_providers(root).where(clauses.has_any_trait(_PROVIDER.c.id, any_set))
+        in_tree = _tree_providers(root).where(
+            provider_conditions.has_any_trait(_PROVIDER.c.id, any_set)
+        )
         aggregates = sharing.traits.get(any_set, ()) if sharing else ()
-        conditions.append(_or_in_aggregates(clauses.has_rows(in_tree), aggregates, root))
+        conditions.append(
+            _or_in_aggregates(provider_conditions.has_rows(in_tree), aggregates, root)
+        )
     return conditions
 
 
@@ -116,7 +123,9 @@ def slot_conditions(
         for slot in slots[:MAX_CONDITIONS]
     }
     return [
-        _or_in_aggregates(clauses.has_rows(_able_providers(slot, root)), aggregates[slot], root)
+        _or_in_aggregates(
+            provider_conditions.has_rows(_able_providers(slot, root)), aggregates[slot], root
+        )
         for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
     ]
 
@@ -130,11 +139,11 @@ def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
     """
     if len(slots) > MAX_CONDITIONS:
         return sa.true()
-    return sa.or_(*(clauses.has_rows(_able_providers(slot, root)) for slot in slots))
+    return sa.or_(*(provider_conditions.has_rows(_able_providers(slot, root)) for slot in slots))
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
-    """Return the conditions that a provider of the tree has the traits and aggregates of each slot.
+    """Return one condition for each slot: a provider of the tree has its traits and aggregates.
 
     These conditions are only for deployments without sharing providers.
     """
@@ -144,7 +153,7 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
         if slot.group.member_of or (slot.suffixed and slot.group.required)
     }
     conditions = [
-        clauses.has_rows(
+        provider_conditions.has_rows(
             _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
         )
         for slot in selective.values()
@@ -166,7 +175,7 @@ def can_serve(slot: model.Slot) -> Clause:
             )
             .correlate(MEMBERS)
         )
-        conditions.append(clauses.has_rows(rows))
+        conditions.append(provider_conditions.has_rows(rows))
     return sa.and_(sa.true(), *conditions)
 
 
@@ -185,7 +194,9 @@ def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
 
 
 def _largest_amounts(slot: model.Slot) -> list[tuple[int, int]]:
-    """Return the largest amounts of the slot, because they exceed a free capacity most often.
+    """Return the largest requested amounts of the slot.
+
+    They exceed the free capacity of a provider most often, so they exclude the most trees.
 
     :returns: at most MAX_CONDITIONS (resource class id, amount) pairs
     """
@@ -200,7 +211,7 @@ def _may_allocate(number: int, amount: int) -> Clause:
 
     :param number: the number of the inventory alias
     """
-    return clauses.may_serve(_inventory_alias(number), amount)
+    return capacity_sql.may_serve(_inventory_alias(number), amount)
 
 
 @functools.cache
@@ -212,17 +223,21 @@ def _inventory_alias(number: int) -> sa.FromClause:
 def _provider_conditions(
     group: model.Group[int], provider: sa.FromClause, root: RootId
 ) -> list[Clause]:
-    """Return the conditions of a group on one provider, without its resources.
+    """Return the conditions of a group on one provider, except for the requested amounts.
 
     :param provider: the alias of the provider
     """
     conditions: list[Clause] = []
     if group.suffix:
-        conditions += [clauses.has_any_trait(provider.c.id, any_set) for any_set in group.required]
+        conditions += [
+            provider_conditions.has_any_trait(provider.c.id, any_set) for any_set in group.required
+        ]
     if group.forbidden:
-        conditions.append(~clauses.has_any_trait(provider.c.id, group.forbidden))
+        conditions.append(~provider_conditions.has_any_trait(provider.c.id, group.forbidden))
     if group.forbidden_aggregates:
-        conditions.append(~clauses.in_any_aggregate(provider.c.id, group.forbidden_aggregates))
+        conditions.append(
+            ~provider_conditions.in_any_aggregate(provider.c.id, group.forbidden_aggregates)
+        )
     if group.member_of:
         is_member = _in_all(provider.c.id, group.member_of)
         # For the unsuffixed group, the aggregates of the root apply to all providers of its tree.
@@ -233,7 +248,9 @@ def _provider_conditions(
 
 
 def _in_all(provider_id: sa.ColumnElement[int], any_sets: Iterable[frozenset[int]]) -> Clause:
-    return sa.and_(*(clauses.in_any_aggregate(provider_id, any_set) for any_set in any_sets))
+    return sa.and_(
+        *(provider_conditions.in_any_aggregate(provider_id, any_set) for any_set in any_sets)
+    )
 
 
 def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: RootId) -> Clause:
@@ -246,9 +263,9 @@ def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: R
     rows = (
         _tree_providers(root)
         .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == _PROVIDER.c.id)
-        .where(_AGGREGATE_LINK.c.aggregate_id.in_(clauses.id_list(aggregate_ids)))
+        .where(_AGGREGATE_LINK.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
     )
-    return sa.or_(condition, clauses.has_rows(rows))
+    return sa.or_(condition, provider_conditions.has_rows(rows))
 
 
 def _tree_providers(root: RootId) -> sa.Select[Any]:

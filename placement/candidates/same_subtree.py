@@ -21,7 +21,7 @@ import random
 
 from placement.candidates import model
 from placement.candidates.randomize import shuffled
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # Slot -> its options as provider ids.
 SlotOptions = list[Sequence[int]]

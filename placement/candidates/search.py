@@ -30,7 +30,7 @@ from placement.candidates import (
     solver,
     summaries,
 )
-from placement.candidates.search_steps import SearchLimit, Steps
+from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db import engine
 
 LOG = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ A sharing provider has the trait MISC_SHARES_VIA_AGGREGATE. It shares its resour
 that has a provider in one of its aggregates.
 
 `paging` reads the sharing providers of an aggregate when it reads the first tree in this aggregate.
-For strict pages, it reads all sharing providers in one statement. `SharingProviders` stores them
-until the end of the request. This module does not access the database.
+For strict pages (see `paging`), it reads all sharing providers in one statement. `SharingProviders`
+stores them until the end of the request. This module does not access the database.
 """
 
 from collections import defaultdict
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from placement.candidates import model, provider_checks
 
-# Slot -> the sharing providers that can serve it in a candidate of another tree. A slot is a part
-# of the query that exactly one provider serves (see `model`).
+# Slot -> the sharing providers that can serve it in candidates of trees other than their own. A
+# slot is a part of the query that exactly one provider serves (see `model`).
 AbleProviders = Mapping[model.Slot, Sequence[model.Provider]]
 
 
@@ -25,8 +25,9 @@ class SharingAggregates:
 
     # Slot -> the aggregates of the sharing providers that can serve it.
     slots: Mapping[model.Slot, frozenset[int]]
-    # Set of traits, at least one of which the unsuffixed group requires -> the aggregates of the
-    # sharing providers that have one of these traits and can serve a slot of this group.
+    # Any-set of required traits of the unsuffixed group (at least one of the traits is required) ->
+    # the aggregates of the sharing providers that have one of these traits and can serve a slot of
+    # this group.
     traits: Mapping[frozenset[int], frozenset[int]]
 
 
@@ -72,7 +73,8 @@ class SharingProviders:
     """The sharing providers that were read for a request, and their provider trees."""
 
     def __init__(self) -> None:
-        # The ids of all sharing providers that were read. Some were read only as a part of a tree.
+        # The ids of all sharing providers that were read. This includes sharing providers that were
+        # read only as members of a tree; `_by_aggregate` does not contain those.
         self.ids: set[int] = set()
         self._by_aggregate: dict[int, list[model.Provider]] = {}
         # Set of aggregates -> the sharing providers in any of them. PERF: this is a cache, because
@@ -83,7 +85,7 @@ class SharingProviders:
         self._complete = False
 
     def missing_aggregates(self, providers: Iterable[model.Provider]) -> frozenset[int]:
-        """Return the aggregates of `providers` whose sharing providers were not read yet."""
+        """Return those aggregates of `providers` for which no sharing providers were read yet."""
         if self._complete:
             return frozenset()
         return aggregates_of(providers) - self._by_aggregate.keys()
@@ -148,8 +150,8 @@ class SharingProviders:
     def with_trees(self, anchors: Iterable[model.Anchor]) -> list[model.Anchor]:
         """Return copies of the anchors, with `sharing_trees` set.
 
-        Only trees in which a sharing provider has a parent are stored. Other trees do not affect
-        same_subtree.
+        `sharing_trees` contains only trees in which a sharing provider is not the root. The other
+        trees do not affect same_subtree.
         """
         # Anchors with the same sharing providers use the same tuple object.
         by_roots: dict[tuple[int, ...], tuple[model.Provider, ...]] = {(): ()}

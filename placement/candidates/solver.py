@@ -10,13 +10,14 @@ The stages are:
 1. `provider_checks` returns the eligible providers of each slot.
 2. If the slots are independent of each other, each combination of eligible providers is a
    candidate, and the next stages are skipped.
-3. `group_policy` and `collective_traits` prepare the conditions that involve several slots.
+3. `contention`, `group_policy` and `collective_traits` prepare the conditions that involve several
+   slots.
 4. `same_subtree` divides the search into parts.
 5. `backtracking` searches each part.
 
-The solver adds its work to `search_steps.Steps`. When `steps.used` exceeds `steps.pause_at`, the
-solver yields None and continues at the next `next()` call. The generator ends only when the search
-is complete.
+The solver adds its work to `search_step_limit.Steps`. When `steps.used` exceeds `steps.pause_at`,
+the solver yields None and continues at the next `next()` call. The generator ends only when the
+search is complete.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -27,17 +28,16 @@ import random
 from placement.candidates import (
     backtracking,
     collective_traits,
-    group_policy,
     model,
     provider_checks,
     same_subtree,
 )
 from placement.candidates.backtracking import CANDIDATE_COST, Bindings
 from placement.candidates.collective_traits import CollectiveTrait
-from placement.candidates.group_policy import Contention
+from placement.candidates.contention import Contention, contention_of
 from placement.candidates.randomize import shuffled
 from placement.candidates.same_subtree import SlotOptions
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # This many elementary checks of one provider against one slot count as one search step; see
 # `_check_count`.
@@ -245,7 +245,7 @@ def _search(
 ) -> Bindings:
     """Return the bindings of slots that depend on each other."""
     steps.used += _provider_count(anchor) * prepared.condition_count // 4
-    contention = group_policy.contention_of(
+    contention = contention_of(
         prepared.query, prepared.slots, prepared.kinds, eligible, prepared.one_per_tree
     )
     if not prepared.subtrees:

@@ -24,7 +24,7 @@ from placement.candidates.prefilter import (
     can_serve,
     in_order,
 )
-from placement.db import clauses, json_sql, portable_sql
+from placement.db import capacity_sql, json_sql, portable_sql, provider_conditions
 from placement.db.sqlalchemy import models
 
 # The values of the column `kind` in the rows of `ids_of_names` and `names_of_ids`.
@@ -134,7 +134,7 @@ def provider_facts(with_aggregates: bool) -> sa.Select[Any]:
         _INVENTORIES.c.max_unit,
         _INVENTORIES.c.step_size,
         json_sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
-        clauses.used(_INVENTORIES),
+        capacity_sql.used(_INVENTORIES),
     )
     return sa.select(
         _PROVIDER.c.id,
@@ -171,7 +171,7 @@ _IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
-_HAS_ROOT = clauses.has_rows(
+_HAS_ROOT = provider_conditions.has_rows(
     sa.select(sa.literal_column('1'))
     .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
     .correlate(MEMBERS)
@@ -247,11 +247,13 @@ def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Selec
 
     :param excluded: the ids of providers that are not returned
     """
-    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, ROOTS.c.id.in_(clauses.id_list(root_ids)))
+    few = sa.select(ROOTS.c.id).where(
+        *_IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
+    )
     statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
     if not excluded:
         return statement
-    return statement.where(_PROVIDER.c.id.not_in(clauses.id_list(excluded)))
+    return statement.where(_PROVIDER.c.id.not_in(provider_conditions.id_list(excluded)))
 
 
 def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
@@ -276,13 +278,15 @@ def sharing_providers(
         .where(_TRAITS.c.trait_id == sharing_id, *_IS_ROOT)
     )
     if roots:
-        statement = statement.where(_PROVIDER.c.root_provider_id.in_(clauses.id_list(roots)))
+        statement = statement.where(
+            _PROVIDER.c.root_provider_id.in_(provider_conditions.id_list(roots))
+        )
     if aggregate_ids is not None:
         link = _AGGREGATE_LINK
         statement = statement.where(
             sa.exists().where(
                 link.c.resource_provider_id == _PROVIDER.c.id,
-                link.c.aggregate_id.in_(clauses.id_list(aggregate_ids)),
+                link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)),
             )
         )
     return statement
@@ -310,7 +314,7 @@ def aggregates_of_trees(
     return (
         _roots_of_members(link, conditions)
         .add_columns(link.c.aggregate_id)
-        .where(link.c.aggregate_id.in_(clauses.id_list(aggregate_ids)))
+        .where(link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
         .distinct()
     )
 
@@ -326,7 +330,7 @@ def one_tree_per_aggregate(
     link, aggregate = _AGGREGATES, models.placement_aggregates
     first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
     return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
-        aggregate.c.id.in_(clauses.id_list(aggregate_ids))
+        aggregate.c.id.in_(provider_conditions.id_list(aggregate_ids))
     )
 
 

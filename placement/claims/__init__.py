@@ -11,7 +11,7 @@ The modules, in the order of the data flow:
 * `owner`, `consumer`: the rows of projects, users, consumer types and consumers
 * `lock_and_read`: lock rows in the lock order of this service, and read stored data into a `Ground`
 * `judge`: accept or reject claims by their generations and amounts
-* `reshape_plan`: plan the inventory changes of a reshape, and accept or reject them
+* `reshape_judge`: plan the inventory changes of a reshape, and accept or reject them
 * `settle`: write the changes that `judge` accepted
 * `replace`, `reshape`, `delete`: the public functions, each of which executes one transaction
 """

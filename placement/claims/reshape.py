@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from placement.claims import judge, reshape_plan
+from placement.claims import judge, reshape_judge
 from placement.claims.lock_and_read import (
     lock_consumers,
     prepare_ground,
@@ -41,16 +41,16 @@ def reshape_inventories(
         if judge.has_stale_consumer(claims, consumers):
             # Report an error of a reshaped provider in preference to a stale consumer generation.
             providers = provider_locks.lock(conn, list(replacements))
-            reshape_plan.check_providers(replacements, providers)
+            reshape_judge.check_providers(replacements, providers)
         judge.check_consumers(claims, consumers)
         ground = prepare_ground(conn, claims, consumers, replacements)
-        reshape_plan.check_providers(replacements, ground.providers)
+        reshape_judge.check_providers(replacements, ground.providers)
         judge.check_providers(ground)
         class_ids = read_class_ids(conn, replacements, claims)
         current = read_all_inventories(conn, ground)
-        change = reshape_plan.plan_reshape(replacements, ground, current, class_ids)
+        change = reshape_judge.plan_reshape(replacements, ground, current, class_ids)
         judge.check_amounts(ground.demands, change.current_and_new, ground.released)
-        reshape_plan.check_removed_inventories(change.plans, ground, current)
+        reshape_judge.check_removed_inventories(change.plans, ground, current)
         settle_reshape(conn, ground, change)
 
     engine.write(work, max(1, min_attempts))

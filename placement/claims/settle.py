@@ -73,9 +73,9 @@ def _increment_providers(
 ) -> None:
     """Increment the generations of the providers that the claims change.
 
-    These are the providers in the claims, and the previous providers of deleted consumers. If a
-    consumer drops one provider but keeps allocations from others, the generation of the dropped
-    provider is not incremented.
+    These are the providers of the new allocations, and the providers of the old allocations of each
+    consumer that the request deletes. If a consumer drops one provider but keeps allocations from
+    others, the generation of the dropped provider is not incremented.
 
     :param increments: additional increments, keyed by provider id
     """

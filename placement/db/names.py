@@ -1,4 +1,4 @@
-"""Look up rows by name or UUID as the collation of the database compares them.
+"""Look up rows by name or UUID; the collation of the database decides which texts are equal.
 
 Clients refer to rows by unique strings: names and UUIDs. The collation of the column determines
 whether two strings are equal, and the collation differs between database systems, releases and
@@ -59,7 +59,9 @@ def ids(
 
 
 def resolve(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """Return the ids of each look-up by requested name; names that do not exist are omitted.
+    """Return, for each look-up, the row ids keyed by requested name.
+
+    Names that do not exist are omitted.
 
     This function executes one statement, or no statement if the unique key proves all results.
     """
@@ -68,7 +70,8 @@ def resolve(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, in
     if unproven:
         compared = _compare(conn, [lookups[n] for n in unproven])
         for n, matches in zip(unproven, compared, strict=True):
-            # A row that was created after the look-up is not locked, so its name counts as missing.
+            # The statement can also return rows that were created after the look-up. The look-up
+            # did not lock these rows, so their names count as missing.
             returned = set(lookups[n].stored.values())
             resolved[n] = {name: id_ for name, id_ in matches.items() if id_ in returned}
     return [ids_ or {} for ids_ in resolved]
@@ -87,7 +90,7 @@ def _proven(lookup: Lookup) -> dict[str, int] | None:
 
 
 def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """Return the ids of each look-up by requested name; the database compares the names."""
+    """Return, for each look-up, the row ids keyed by requested name."""
     selects = [
         _matches(conn, lookup.column, lookup.id, lookup.names).add_columns(
             sa.literal_column(str(number))
@@ -103,7 +106,7 @@ def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, i
 def equal_texts(
     conn: sa.Connection, column: sa.Column[Any], names: Collection[str]
 ) -> dict[str, str]:
-    """Return the requested name that equals each stored text of a column.
+    """Return a map from each stored text that equals a requested name to this name.
 
     Several rows of the column may have the same text.
     """
@@ -157,7 +160,7 @@ def require_distinct(ids_by_name: Mapping[str, Any]) -> None:
 
 
 def require_different(conn: sa.Connection, column: sa.Column[Any], names: Collection[str]) -> None:
-    """Check that all names differ in the collation of the column.
+    """Check that no two names are equal in the collation of the column.
 
     :raises exception.AmbiguousKeys: several names are equal; the error contains one of these names
     """

@@ -22,8 +22,8 @@ T = TypeVar('T')
 # A transaction that fails later than this many seconds after its first attempt is not retried.
 DEADLINE = 30.0
 # A transaction is not retried after this number of consecutive attempts that violated the same key.
-# A retry helps if a concurrent transaction inserted the row: the next attempt reads that row. If a
-# third transaction deletes the row in the meantime, the next attempt may violate the key again.
+# A retry helps if a concurrent transaction inserted the row: the next attempt reads that row. Other
+# transactions can insert and delete the row repeatedly, so that several attempts violate the key.
 SAME_KEY_ATTEMPTS = 10
 # The pause after a failed attempt is random. The upper limit of the pause starts at `_FIRST_PAUSE`
 # seconds and doubles with each attempt.
@@ -44,8 +44,8 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
         concurrent transaction had changed a row
     :raises exception.RepeatedKeyViolation: `SAME_KEY_ATTEMPTS` consecutive attempts violated the
         same unique or foreign key constraint
-    :raises exception.DatabaseUnavailable: the deadline has expired after an attempt failed with any
-        other transient error
+    :raises exception.DatabaseUnavailable: the deadline has expired, and the last attempt failed
+        with another transient error
     """
     deadline = time.monotonic() + DEADLINE
     violations = _KeyViolations()

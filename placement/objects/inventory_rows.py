@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.db import clauses
+from placement.db import capacity_sql
 from placement.db.sqlalchemy import models
 from placement.objects.inventory_plan import Plan
 
@@ -32,7 +32,7 @@ _WITH_USAGE = (
         _CLASSES.c.name,
         _INVENTORIES.c.resource_class_id,
         *COLUMNS,
-        clauses.used(_INVENTORIES).label('used'),
+        capacity_sql.used(_INVENTORIES).label('used'),
     )
     .select_from(_INVENTORIES)
     .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)

@@ -14,7 +14,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement import exception
-from placement.db import clauses, engine, json_sql, names
+from placement.db import engine, json_sql, names, provider_conditions
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -215,13 +215,14 @@ def _traits(
         _require_matches(conn, in_tree)
         raise exception.UnknownTraits(unknown)
     required = [
-        clauses.has_any_trait(_ID, [ids[name] for name in any_of]) for any_of in filters.required
+        provider_conditions.has_any_trait(_ID, [ids[name] for name in any_of])
+        for any_of in filters.required
     ]
     if unknown := filters.forbidden - ids.keys():
         _require_matches(conn, in_tree, required)
         raise exception.UnknownTraits(unknown)
     forbidden = [ids[name] for name in filters.forbidden]
-    return required, [~clauses.has_any_trait(_ID, forbidden)] if forbidden else []
+    return required, [~provider_conditions.has_any_trait(_ID, forbidden)] if forbidden else []
 
 
 def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], list[Clause]]:
@@ -233,9 +234,9 @@ def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], li
     existing = [[ids[uuid] for uuid in any_of if uuid in ids] for any_of in filters.member_of]
     if not all(existing):
         raise _NoMatchError
-    required = [clauses.in_any_aggregate(_ID, any_of) for any_of in existing]
+    required = [provider_conditions.in_any_aggregate(_ID, any_of) for any_of in existing]
     forbidden = [ids[uuid] for uuid in filters.forbidden_aggregates if uuid in ids]
-    return required, [~clauses.in_any_aggregate(_ID, forbidden)] if forbidden else []
+    return required, [~provider_conditions.in_any_aggregate(_ID, forbidden)] if forbidden else []
 
 
 def _amounts(
@@ -251,7 +252,7 @@ def _amounts(
     except exception.UnknownResourceClasses:
         _require_matches(conn, *earlier)
         raise
-    return [clauses.fits(_ID, ids[name], amount) for name, amount in amounts.items()]
+    return [provider_conditions.fits(_ID, ids[name], amount) for name, amount in amounts.items()]
 
 
 def _ids(conn: sa.Connection, column: sa.Column[Any], sets: Collection[AnyOf]) -> dict[str, int]:
@@ -269,6 +270,10 @@ def _require_matches(conn: sa.Connection, *filters: Sequence[Clause]) -> None:
     :param filters: the conditions of each filter; a filter without conditions matches all providers
     :raises _NoMatchError: a filter matches no provider
     """
-    matched = [clauses.has_rows(sa.select(_ID).where(*filter_)) for filter_ in filters if filter_]
+    matched = [
+        provider_conditions.has_rows(sa.select(_ID).where(*filter_))
+        for filter_ in filters
+        if filter_
+    ]
     if matched and not all(conn.execute(sa.select(*matched)).one()):
         raise _NoMatchError

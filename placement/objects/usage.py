@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db import clauses, engine
+from placement.db import capacity_sql, engine
 from placement.db.sqlalchemy import models
 from placement.objects import provider_rows
 
@@ -23,7 +23,7 @@ _CONSUMERS = models.consumers
 _TYPES = models.consumer_types
 
 _OF_PROVIDER = (
-    provider_rows.with_generation(_CLASSES.c.name, clauses.used(_INVENTORIES))
+    provider_rows.with_generation(_CLASSES.c.name, capacity_sql.used(_INVENTORIES))
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
 )

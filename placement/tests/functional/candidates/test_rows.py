@@ -10,7 +10,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement.candidates import model, ordering, paging, render, search
-from placement.candidates.search_steps import SearchLimit, Steps
+from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db.sqlalchemy import models
 from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.unit.candidates import cases, strategies, worlds

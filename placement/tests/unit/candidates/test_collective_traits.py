@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from oslotest import base
 
 from placement.candidates import collective_traits
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 
 # Slots 0 and 1 may contribute the trait, and providers 10 and 11 have it.
 TRAIT = collective_traits.CollectiveTrait(slots=frozenset((0, 1)), providers=frozenset((10, 11)))

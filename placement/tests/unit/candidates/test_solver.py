@@ -13,6 +13,7 @@ from placement import capacity
 from placement.candidates import (
     backtracking,
     collective_traits,
+    contention,
     flow,
     group_policy,
     model,
@@ -20,7 +21,7 @@ from placement.candidates import (
     same_subtree,
     solver,
 )
-from placement.candidates.search_steps import SearchLimit, Steps
+from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
@@ -394,25 +395,20 @@ class ContentionMutantsTest(_Mutants):
 
     def test_usage_is_ignored(self):
         self._assert_caught(
-            group_policy,
+            contention,
             'free_capacity',
             lambda p, c: min(int(p.inventories[c].capacity), p.inventories[c].max_unit),
         )
 
     def test_max_unit_of_the_sum_is_ignored(self):
         self._assert_caught(
-            group_policy,
+            contention,
             'free_capacity',
             lambda p, c: int(p.inventories[c].capacity) - p.inventories[c].used,
         )
 
     def test_isolation_is_ignored(self):
-        right = group_policy.contention_of
-
-        def wrong(*args):
-            return dataclasses.replace(right(*args), isolated=frozenset())
-
-        self._assert_caught(group_policy, 'contention_of', wrong)
+        self._assert_caught(group_policy, 'isolated_slots', lambda query, slots: frozenset())
 
     def test_flow_moves_no_demand(self):
         with mock.patch.object(backtracking, 'CHECK_AFTER', 0):

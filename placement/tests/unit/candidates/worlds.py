@@ -29,7 +29,7 @@ import os_traits
 
 from placement import capacity
 from placement.candidates import candidate_limits, model, request, solver
-from placement.candidates.search_steps import Steps
+from placement.candidates.search_step_limit import Steps
 from placement.microversion import Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}

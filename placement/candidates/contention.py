@@ -1,0 +1,191 @@
+"""Prepares the checks of capacity and of providers that several slots use.
+
+* If several slots take from one inventory, the sum of their amounts must not exceed its free
+  capacity. This applies with each group_policy.
+* With group_policy=isolate, different suffixed groups must use different providers; see
+  `group_policy`.
+* Before microversion 1.29, a candidate must use at most one provider of each tree.
+
+If an incomplete binding violates one of these conditions, binding more slots cannot repair it. So
+`backtracking` checks the conditions for each option that it tries. This module computes the data
+for these checks. It also checks necessary conditions for all unbound slots together: without them,
+the search for ten isolated groups on nine free devices would try millions of bindings before it
+ends without a candidate.
+
+`model` defines the terms slot, option and binding.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+import functools
+
+from placement import capacity
+from placement.candidates import flow, group_policy, model
+from placement.candidates.group_policy import RemainingOptions
+from placement.candidates.search_step_limit import Steps
+
+# (provider id, resource class id)
+InventoryKey = tuple[int, int]
+# (inventory, amount) pairs: the amounts that a slot would take from contended inventories.
+Demands = tuple[tuple[InventoryKey, int], ...]
+# Inventory -> free capacity.
+FreeCapacity = Mapping[InventoryKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """The inventories and providers of an anchor that more than one slot could use.
+
+    An inventory is *contended* if at least two slots could take from it.
+    """
+
+    # Slot -> provider id -> the amounts that the slot would take from contended inventories of this
+    # provider.
+    demands: tuple[Mapping[int, Demands], ...]
+    # Slot -> its (class id, amount) pairs, limited to classes with a contended inventory.
+    amounts: tuple[tuple[tuple[int, int], ...], ...]
+    # Contended inventory -> its free capacity.
+    free: FreeCapacity
+    # group_policy=isolate: the slots that must be bound to different providers.
+    isolated: frozenset[int]
+    # The total number of pairs in `amounts`.
+    size: int
+    # Provider id -> root id, if at most one provider of each tree may be used; otherwise empty.
+    roots: Mapping[int, int]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether each slot can be bound to each of its options, independently of other slots."""
+        return not (self.free or self.isolated or self.roots)
+
+    def may_bind(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
+        """Return False if necessary conditions prove that these slots cannot be bound together.
+
+        A slot that has at least as many options as there are slots is not checked: the other slots
+        cannot use all of its options.
+
+        :param options: the slots to check, with their options
+        :param free: the free capacity minus the reservations of the bound slots
+        :param steps: updated with the search steps of this check
+        """
+        steps.used += (len(options) + self.size) // 8 + 1
+        few = {slot: ids for slot, ids in options.items() if len(ids) < len(options)}
+        return group_policy.may_isolate(self.isolated, few, steps) and self._may_supply(
+            few, free, steps
+        )
+
+    def _may_supply(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
+        """Return False if, for any class, the free capacity is too small for all of the slots."""
+        requested: dict[int, Counter[int]] = {}
+        different = {id(providers): providers for providers in options.values()}
+        for slot, providers in options.items():
+            for class_id, amount in self.amounts[slot]:
+                requested.setdefault(class_id, Counter())[id(providers)] += amount
+        for class_id, sums in requested.items():
+            demands = [(amount, different[key]) for key, amount in sums.items()]
+            capacity_of_provider = functools.partial(_capacity, free, class_id)
+            if not flow.feasible(demands, capacity_of_provider, steps):
+                return False
+        return True
+
+
+def _capacity(free: FreeCapacity, class_id: int, provider_id: int) -> int:
+    # An inventory that is not contended is used by at most one slot, and this slot's amount fits:
+    # otherwise the provider would not be eligible. So the capacity needs no limit here.
+    return free.get((provider_id, class_id), capacity.MAX_INT + 1)
+
+
+def contention_of(
+    query: model.Query[int],
+    slots: Sequence[model.Slot],
+    kinds: Sequence[int],
+    eligible: Sequence[Sequence[model.Provider]],
+    one_per_tree: bool,
+) -> Contention:
+    """Return the contended inventories of an anchor and the conditions between its slots.
+
+    :param kinds: slot -> a number that is equal for slots with the same amounts and conditions
+    :param eligible: slot -> its eligible providers
+    :param one_per_tree: whether a candidate may use at most one provider of each tree
+    """
+    isolated = group_policy.isolated_slots(query, slots)
+    contended = _contended(slots, kinds, isolated, eligible)
+    classes = {class_id for _, class_id in contended}
+    different = (
+        {id(found): found for found in eligible}.values() if contended or one_per_tree else ()
+    )
+    providers = {provider.id: provider for found in different for provider in found}
+    demands: dict[int, dict[int, Demands]] = {}
+    for number, kind in enumerate(kinds):
+        if kind not in demands:
+            demands[kind] = _demands(slots[number], eligible[number], contended)
+    amounts = tuple(
+        tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in classes)
+        for slot in slots
+    )
+    return Contention(
+        demands=tuple(demands[kind] for kind in kinds),
+        amounts=amounts,
+        free={key: free_capacity(providers[key[0]], key[1]) for key in contended},
+        isolated=isolated,
+        size=sum(map(len, amounts)),
+        roots={id_: p.root_id for id_, p in providers.items()} if one_per_tree else {},
+    )
+
+
+def _contended(
+    slots: Sequence[model.Slot],
+    kinds: Sequence[int],
+    isolated: frozenset[int],
+    eligible: Sequence[Sequence[model.Provider]],
+) -> set[InventoryKey]:
+    """Return the inventories that at least two slots could take from."""
+    requests = Counter(class_id for slot in slots for class_id, _ in slot.amounts)
+    if len(requests) == requests.total():
+        return set()
+    takers: Counter[InventoryKey] = Counter()
+    isolated_takers: set[InventoryKey] = set()
+    contended: set[InventoryKey] = set()
+    seen: set[int] = set()
+    for number, slot in enumerate(slots):
+        repeated = kinds[number] in seen
+        seen.add(kinds[number])
+        for class_id, _ in slot.amounts:
+            if requests[class_id] == 1 or (repeated and number in isolated):
+                continue
+            keys = [(provider.id, class_id) for provider in eligible[number]]
+            if number in isolated:  # a provider is used by at most one isolated slot
+                isolated_takers.update(keys)
+            elif repeated:
+                contended.update(keys)
+            else:
+                takers.update(keys)
+    takers.update(isolated_takers)
+    contended.update(key for key, count in takers.items() if count > 1)
+    return contended
+
+
+def _demands(
+    slot: model.Slot, eligible: Iterable[model.Provider], contended: set[InventoryKey]
+) -> dict[int, Demands]:
+    """Return, for each eligible provider, the demands of the slot on contended inventories."""
+    if not contended:
+        return dict.fromkeys((provider.id for provider in eligible), ())
+    return {
+        provider.id: tuple(
+            ((provider.id, class_id), amount)
+            for class_id, amount in slot.amounts
+            if (provider.id, class_id) in contended
+        )
+        for provider in eligible
+    }
+
+
+def free_capacity(provider: model.Provider, class_id: int) -> int:
+    """Return the largest amount of a class that a consumer can allocate from a provider.
+
+    :returns: the free capacity, but not more than max_unit
+    """
+    inventory = provider.inventories[class_id]
+    return min(int(inventory.capacity) - inventory.used, inventory.max_unit)
