@@ -46,9 +46,10 @@ GROWTH = 8
 # Search steps to spend on a page before the next page is read. During the search, the request
 # occupies a database connection and keeps a snapshot of the database open.
 PAGE_STEPS = 100_000
-# Strict pages first check the slots that the fewest anchors can serve. To find these slots, at most
-# `_SAMPLE` anchors are examined, and at most `_SAMPLE_CHECKS` checks are made in total. One check
-# compares one provider with one slot.
+# A slot is a part of the query that exactly one provider serves. The statement of strict pages
+# first checks the slots that the fewest anchors can serve. To find these slots, at most `_SAMPLE`
+# anchors are examined, and at most `_SAMPLE_CHECKS` checks are made in total. One check compares
+# one provider with one slot.
 _SAMPLE = 64
 _SAMPLE_CHECKS = 50_000
 
@@ -171,8 +172,8 @@ class _Reader:
     def paged_query(self) -> PagedQuery:
         """Return the data that is the same for all pages.
 
-        This method also reads the sharing providers that belong to the trees which the in_tree
-        parameters of suffixed groups select.
+        If suffixed groups have in_tree parameters, this method also reads the sharing providers in
+        the trees that these parameters name.
         """
         roots = {
             group.in_tree
@@ -281,8 +282,9 @@ class _Reader:
     ) -> tuple[model.Anchor, ...]:
         """Return anchors that yield all candidates that use only sharing providers.
 
-        Trees with the same sharing providers yield the same such candidates. So one tree is
-        returned for each distinct set of sharing providers, unless that tree was read before.
+        If several trees have the same sharing providers, their candidates that use only sharing
+        providers are the same. So one tree is returned for each distinct set of sharing providers,
+        unless that tree was read before.
         """
         providers = {provider.id: provider for found in able.values() for provider in found}
         aggregates = sharing.aggregates_of(providers.values())

@@ -40,10 +40,10 @@ LOG = logging.getLogger(__name__)
 FIRST_TURN = 1_000
 # After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
-# The maximum total number of pairs of a kind of slot and an eligible provider that the postponed
-# anchors keep in memory. An anchor that would exceed this number is not postponed. If the request
-# has a search limit, the search of this anchor ends after its turn. Otherwise, the search continues
-# immediately with its next turn.
+# Postponed anchors keep the eligible providers of each kind of slot in memory. This is the maximum
+# number of (kind of slot, provider) pairs, summed over all postponed anchors. An anchor that would
+# exceed this number is not postponed. If the request has a search limit, the search of this anchor
+# ends after its turn. Otherwise, the search continues immediately with its next turn.
 MAX_POSTPONED_OPTIONS = 400_000
 
 
@@ -139,7 +139,7 @@ def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Ra
     if target is None:
         return ordering.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
     if rng and cap is None:
-        return ordering.BREADTH_FIRST  # all candidates could be from a few trees
+        return ordering.BREADTH_FIRST  # depth-first could take all from a few trees
     return strategy
 
 
@@ -175,7 +175,8 @@ class _TreeSearch:
         """Prepare a search.
 
         :param in_turns: whether the caller takes one candidate from each anchor in turn
-            (breadth-first). In this case, anchors can have more candidates after the last page
+            (breadth-first). In this case, the searches of some anchors may be unfinished when the
+            last page has been read
         """
         self.found = summaries.FoundProviders()
         self.prepared = prepared

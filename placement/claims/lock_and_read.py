@@ -105,7 +105,7 @@ def read_class_ids(
 
 
 def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
-    """Check that classes exist of which no requested provider has inventory.
+    """Check that resource classes exist; no requested provider has an inventory of them.
 
     :raises exception.UnknownResourceClasses: for all class names that do not exist
     """
@@ -173,13 +173,13 @@ def _allocations_of_deleted_consumers(
 def _check_still_absent(
     conn: sa.Connection, claims: Iterable[Claim], consumers: Mapping[str, Consumer]
 ) -> None:
-    """Check that the missing consumers of claims without allocations still do not exist.
+    """Check that a consumer that `lock_consumers` did not find still does not exist.
 
-    A concurrent transaction can have created one of them after `lock_consumers`. A consumer that
-    does not exist has no row to lock. If its claim has allocations, the consumer is inserted, and
-    the unique key detects a concurrent insert. For a claim without allocations, nothing is
-    inserted. After this check, the provider locks prevent other transactions from changing the
-    usage.
+    This check concerns only the consumers of claims without allocations. A concurrent transaction
+    can have created one of them after `lock_consumers`. A consumer that does not exist has no row
+    to lock. If its claim has allocations, the consumer is inserted, and the unique key detects a
+    concurrent insert. For a claim without allocations, nothing is inserted. After this check, the
+    provider locks prevent other transactions from changing the usage.
 
     :raises exception.ConcurrentChange: a concurrent transaction created such a consumer
     """

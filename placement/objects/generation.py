@@ -5,11 +5,11 @@ If the generation in a request is stale, the request fails with 409 Conflict. Th
 
 An increment updates a row only if the generation has not changed since this transaction read it.
 Otherwise, a concurrent transaction committed first, and this transaction is rolled back and
-retried. On a single database server, row locks prevent such changes. The nodes of a Galera cluster
-do not share row locks. Instead, the cluster compares the rows that concurrent transactions change,
-and rejects one of two conflicting transactions at COMMIT (certification). Therefore, if a
-transaction depends on a row but does not increment the generation of the row, the transaction
-updates the `updated_at` column of the row (see `touch`).
+retried. On a single database server, row locks prevent a concurrent change of the generation. The
+nodes of a Galera cluster do not share row locks. Instead, the cluster compares the rows that
+concurrent transactions change, and rejects one of two conflicting transactions at COMMIT
+(certification). Therefore, if a transaction depends on a row but does not increment the generation
+of the row, the transaction updates the `updated_at` column of the row (see `touch`).
 """
 
 from collections.abc import Collection, Mapping
