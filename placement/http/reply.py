@@ -50,17 +50,13 @@ def json_reply(
     last_modified: datetime | None = None,
     status: int = HTTPStatus.OK,
     location: str | None = None,
-    cached: bool = True,
 ) -> webob.Response:
     """Return a response with a JSON document.
 
     :param last_modified: when the objects in the document were last changed; by default, now
     :param location: path of the created object, relative to the mount point
-    :param cached: if false, omit the headers Last-Modified and Cache-Control
     """
-    headers = [('Content-Type', JSON)]
-    if cached:
-        headers += _caching_headers(req, last_modified)
+    headers = [('Content-Type', JSON), *_caching_headers(req, last_modified)]
     if location is not None:
         headers.append(('Location', absolute_url(req.environ, location)))
     return webob.Response(body=_dumped(document), status=STATUS_LINES[status], headerlist=headers)

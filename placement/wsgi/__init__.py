@@ -59,8 +59,8 @@ def tune_garbage_collector() -> None:
     """Make the garbage collector run less often in a process that serves requests.
 
     PERF: a large response creates many objects. With the default thresholds, the garbage collector
-    meanwhile traverses all objects of the process several times, which took as long as the request
-    itself. This function also excludes the existing objects from garbage collection.
+    traverses all objects of the process several times during such a request, which took as long as
+    the rest of the request. This function also excludes the existing objects from collection.
     """
     gc.collect()
     gc.freeze()

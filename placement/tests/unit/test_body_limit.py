@@ -20,7 +20,7 @@ class Source(io.BytesIO):
 
 @wsgi_wrapper.PlacementWsgify
 def echo(req):
-    return reply.json_reply(req, len(request.read_body(req.environ)), cached=False)
+    return reply.json_reply(req, len(request.read_body(req.environ)))
 
 
 class BodyLimitTest(base.BaseTestCase):
