@@ -29,7 +29,8 @@ class NoAuthMiddleware:
     """Uses the token as the identity: `user` or `user:project`.
 
     The user `admin` has the admin role; other users have no role. If the request contains the
-    X-Roles header, the user has the roles in this header instead.
+    X-Roles header, the user has the roles in this header instead. In the same way, X-Project-Id
+    replaces the project of the token.
     """
 
     def __init__(self, application: Application) -> None:
@@ -51,7 +52,7 @@ class NoAuthMiddleware:
             environ.pop('HTTP_X_PROJECT_ID', None)
             environ.pop('HTTP_X_TENANT_ID', None)
             environ.pop('HTTP_X_TENANT', None)
-        else:
+        elif not environ.get('HTTP_X_PROJECT_ID'):
             environ['HTTP_X_PROJECT_ID'] = project_id or user_id
         return self.application(environ, start_response)
 

@@ -63,12 +63,26 @@ class NoAuthTest(base.BaseTestCase):
         self.send(HTTP_X_AUTH_TOKEN='admin', HTTP_X_ROLES='reader, member')
         self.assert_identity('admin', 'admin', ['reader', 'member'])
 
-    def test_system_scope(self):
-        self.send(
-            HTTP_X_AUTH_TOKEN='me:mine', HTTP_OPENSTACK_SYSTEM_SCOPE='all', HTTP_X_TENANT_ID='x'
-        )
-        self.assert_identity('me', None, [])
-        self.assertEqual('all', self.context.system_scope)
+    def test_the_project_header_replaces_the_project_of_the_token(self):
+        for token in ('me', 'me:', 'me:mine'):
+            self.send(HTTP_X_AUTH_TOKEN=token, HTTP_X_PROJECT_ID='theirs')
+            self.assert_identity('me', 'theirs', [])
+
+    def test_an_empty_project_header_has_no_effect(self):
+        self.send(HTTP_X_AUTH_TOKEN='me:mine', HTTP_X_PROJECT_ID='')
+        self.assert_identity('me', 'mine', [])
+
+    def test_a_system_scope_excludes_a_project(self):
+        for project in ('HTTP_X_PROJECT_ID', 'HTTP_X_TENANT_ID', 'HTTP_X_TENANT'):
+            self.send(
+                HTTP_X_AUTH_TOKEN='me:mine', HTTP_OPENSTACK_SYSTEM_SCOPE='all', **{project: 'x'}
+            )
+            self.assert_identity('me', None, [])
+            self.assertEqual('all', self.context.system_scope)
+
+    def test_an_empty_system_scope_has_no_effect(self):
+        self.send(HTTP_X_AUTH_TOKEN='me:mine', HTTP_OPENSTACK_SYSTEM_SCOPE='')
+        self.assert_identity('me', 'mine', [])
 
     def test_the_context_has_the_configuration(self):
         self.send(HTTP_X_AUTH_TOKEN='admin')
