@@ -7,7 +7,7 @@ class RouteNotFound(NotFound):
     """In the microversion of the request, no route matches the path."""
 
     def __init__(self) -> None:
-        super().__init__('The resource could not be found.')
+        super().__init__('The path does not exist.')
 
 
 class MethodNotAllowed(PlacementException):

@@ -44,6 +44,15 @@ STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
 
 Headers = Iterable[tuple[str, str]]
 
+# Status -> the text before the sentence in the `detail` of an error document. It ends with a blank
+# line, at which clients divide the detail. For all other statuses, the detail is the sentence.
+_EXPLANATIONS: dict[int, str] = {
+    status: f'{kind.explanation}\n\n '
+    for status, kind in webob.exc.status_map.items()
+    if 400 <= status < 500
+    and status not in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_ACCEPTABLE)
+}
+
 # The number of seconds after which a client may retry the request.
 _RETRY_AFTER = ('Retry-After', '1')
 
@@ -129,41 +138,44 @@ def unauthorized(environ: Environ) -> webob.Response:
 def error_response(
     environ: Environ,
     status: int,
-    detail: str,
+    sentence: str,
     code: str = errors.UNDEFINED_CODE,
     headers: Headers = (),
     more: Mapping[str, Any] | None = None,
 ) -> webob.Response:
     """Return an error response in the media type that the Accept header of the request prefers.
 
-    :param detail: the message for the client
+    In JSON, the detail is the sentence after the general explanation of the status.
+
+    :param sentence: the message for the client
     :param code: the error code, which documents contain since microversion 1.23
     :param more: additional members of the JSON document
     """
+    detail = _EXPLANATIONS.get(status, '') + sentence
     error: dict[str, Any] = {'status': status, 'title': PHRASES[status], 'detail': detail}
     if environ.get(microversion.ENVIRON_KEY, ()) >= microversion.ERROR_CODES:
         error['code'] = code
     if ENVIRON_REQUEST_ID in environ:
         error['request_id'] = environ[ENVIRON_REQUEST_ID]
     error.update(more or {})
-    return failure(environ, status, detail, {'errors': [error]}, headers)
+    return failure(environ, status, sentence, {'errors': [error]}, headers)
 
 
 def failure(
     environ: Environ,
     status: int,
-    detail: str,
+    sentence: str,
     document: Mapping[str, Any],
     headers: Headers = (),
 ) -> webob.Response:
-    """Return a response that contains `document` as JSON, or `detail` as HTML or plain text."""
+    """Return a response that contains `document` as JSON, or `sentence` as HTML or plain text."""
     media_type = _error_media_type(environ)
     if environ.get('REQUEST_METHOD') == 'HEAD':
         body = b''
     elif media_type == JSON:
         body = orjson.dumps(document)
     else:
-        body = _page(media_type, STATUS_LINES[status], detail).encode()
+        body = _page(media_type, STATUS_LINES[status], sentence).encode()
     charset = '' if media_type == JSON else '; charset=UTF-8'
     return webob.Response(
         body=body,
@@ -172,12 +184,12 @@ def failure(
     )
 
 
-def _page(media_type: str, heading: str, detail: str) -> str:
+def _page(media_type: str, heading: str, sentence: str) -> str:
     if media_type != 'text/html':
-        return f'{heading}\n\n{detail}\n'
+        return f'{heading}\n\n{sentence}\n'
     return (
         f'<html>\n <head><title>{heading}</title></head>\n'
-        f' <body>\n  <h1>{heading}</h1>\n  <p>{html.escape(detail)}</p>\n </body>\n'
+        f' <body>\n  <h1>{heading}</h1>\n  <p>{html.escape(sentence)}</p>\n </body>\n'
         '</html>\n'
     )
 

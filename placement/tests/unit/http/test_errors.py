@@ -13,6 +13,13 @@ from placement.microversion import Version
 from placement.tests.unit import edge
 
 LATEST = microversion.MAX_VERSION
+MALFORMED = (
+    'The server could not comply with the request since it is either malformed or otherwise '
+    'incorrect.'
+)
+CONFLICT = 'There was a conflict when trying to complete your request.'
+# Statuses whose detail is only a sentence.
+UNEXPLAINED = (405, 406, 500, 503)
 
 
 class ErrorTest(base.BaseTestCase):
@@ -26,7 +33,7 @@ class ErrorTest(base.BaseTestCase):
             {
                 'status': 409,
                 'title': 'Conflict',
-                'detail': 'No <b>.',
+                'detail': f'{CONFLICT}\n\n No <b>.',
                 'code': 'placement.inventory.inuse',
                 'request_id': 'req-1',
             },
@@ -49,6 +56,12 @@ class ErrorTest(base.BaseTestCase):
         ):
             response = self.error(HTTP_ACCEPT=accept)
             self.assertEqual(expected, response.headers['content-type'], accept)
+
+    def test_html_and_text_have_no_explanation(self):
+        for accept in ('text/html', 'text/plain'):
+            body = self.error(HTTP_ACCEPT=accept).body.decode()
+            self.assertIn('409 Conflict', body)
+            self.assertNotIn(CONFLICT, body)
 
     def test_html_is_escaped(self):
         self.assertIn(b'No &lt;b&gt;.', self.error(HTTP_ACCEPT='text/html').body)
@@ -97,8 +110,50 @@ class StatusesTest(base.BaseTestCase):
         response = provoke(case.error)
         self.assertEqual(case.status, response.status)
         self.assertEqual(case.code, response.error['code'])
-        self.assertEqual(str(case.error), response.error['detail'])
         self.assertEqual('1' if case.status == 503 else None, response.headers.get('retry-after'))
+
+    @ddt.data(
+        (exception.BadQuery('No.'), f'{MALFORMED}\n\n No.'),
+        (
+            exception.PolicyNotAuthorized('rule'),
+            'Access was denied to this resource.\n\n Policy does not allow rule to be performed.',
+        ),
+        (
+            exception.TraitNotFound('T'),
+            'The resource could not be found.\n\n No such trait T.',
+        ),
+        (
+            exception.TraitInUse('T'),
+            f'{CONFLICT}\n\n The trait T is in use by a resource provider.',
+        ),
+        (
+            request.BodyTooLarge(1),
+            'The body of your request was too large for this server.\n\n '
+            'The request body is larger than 1 bytes.',
+        ),
+        (
+            request.UnsupportedMediaType(None, 'a/b'),
+            f'{MALFORMED}\n\n The media type None is not supported, use a/b',
+        ),
+        (exception.MethodNotAllowed('GET'), 'The method GET is not allowed for this resource.'),
+        (request.NotAcceptable(['a/b']), 'Only a/b is provided'),
+        (
+            exception.DatabaseUnavailable(),
+            'The database is unavailable at the moment. Please try again.',
+        ),
+    )
+    @ddt.unpack
+    def test_detail(self, error, detail):
+        self.assertEqual(detail, provoke(error).error['detail'])
+
+    @ddt.data(*errors.STATUSES.values())
+    def test_clients_divide_the_detail_at_the_blank_line(self, status):
+        sentence = 'Only <b>this</b> is about the request.'
+        response = errors.error_response(edge.at(LATEST), status, sentence)
+        detail = edge.call(response, edge.at(LATEST)).error['detail']
+        self.assertEqual(sentence, detail.split('\n\n')[-1].strip())
+        self.assertEqual(sentence, detail.splitlines()[-1].strip())
+        self.assertEqual(1 if status in UNEXPLAINED else 2, len(detail.split('\n\n')))
 
     def test_every_exception_for_clients_has_a_status(self):
         internal = (exception.UnsuitableDatabase, exception.PlacementException)
@@ -113,7 +168,11 @@ class StatusesTest(base.BaseTestCase):
     def test_exceptions_of_webob(self):
         response = provoke(webob.exc.HTTPGone('It is deleted.'))
         self.assertEqual(410, response.status)
-        self.assertEqual('It is deleted.', response.error['detail'])
+        self.assertEqual(
+            'This resource is no longer available. No forwarding address is given.\n\n '
+            'It is deleted.',
+            response.error['detail'],
+        )
         self.assertEqual('application/json', response.headers['content-type'])
         response = provoke(webob.exc.HTTPMethodNotAllowed(headers={'Allow': 'GET'}))
         self.assertEqual('GET', response.headers['allow'])
