@@ -146,8 +146,8 @@ class InventoryInUse(Conflict):
         self.provider_uuid = provider_uuid
         self.code = code
         super().__init__(
-            f"Inventory for '{', '.join(self.resource_classes)}' on resource provider "
-            f"'{provider_uuid}' in use."
+            f"update conflict: Inventory for '{', '.join(self.resource_classes)}' on resource "
+            f"provider '{provider_uuid}' in use."
         )
 
 

@@ -49,7 +49,7 @@ class FragmentsTest(base.BaseTestCase):
         ),
         Case(
             exception.InventoryInUse(['B', 'A'], 'u'),
-            "Inventory for 'A, B' on resource provider 'u' in use.",
+            "update conflict: Inventory for 'A, B' on resource provider 'u' in use.",
         ),
         Case(exception.AllocationsNotFound('u'), "No allocations for consumer 'u'"),
         Case(exception.UnknownTraits(['B', 'A']), 'No such trait'),
