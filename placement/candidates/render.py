@@ -182,12 +182,15 @@ def _resources(inventories: Iterable[model.ProviderInventory], names: Mapping[in
 
 
 class _TraitLists(dict[frozenset[int], list[str]]):
-    """Set of trait ids -> the sorted list of trait names."""
+    """Set of trait ids -> the list of trait names, in the order of the ids.
+
+    So a trait that was created first, which is usually a standard trait, is first in the list.
+    """
 
     def __init__(self, names: Mapping[int, str]) -> None:
         self._names = names
 
     def __missing__(self, ids: frozenset[int]) -> list[str]:
         # In a damaged database, a provider may have a trait id that does not exist.
-        self[ids] = sorted(self._names[id_] for id_ in ids if id_ in self._names)
+        self[ids] = [self._names[id_] for id_ in sorted(ids) if id_ in self._names]
         return self[ids]
