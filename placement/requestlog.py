@@ -10,16 +10,13 @@ from oslo_context import context
 
 from placement import microversion
 from placement.http import Application, Environ, StartResponse
+from placement.http.log_text import quoted
 from placement.http.request import ENVIRON_REQUEST_ID, JSON
 
 LOG = logging.getLogger(__name__)
 
 _HEADER = 'x-openstack-request-id'
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
-
-# The characters to percent-encode: all except visible ASCII, and the double quote, which would end
-# a field of the log line.
-_UNPRINTABLE = re.compile(r'[^!#-~]+')
 
 
 class RequestLog:
@@ -49,8 +46,8 @@ class RequestLog:
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug(
                 'Starting request: %s "%s %s"',
-                _quoted(environ.get('REMOTE_ADDR', '-')),
-                _quoted(environ['REQUEST_METHOD']),
+                quoted(environ.get('REMOTE_ADDR', '-')),
+                quoted(environ['REQUEST_METHOD']),
                 _uri(environ),
             )
 
@@ -66,8 +63,8 @@ def _write_line(environ: Environ, status: str, headers: list[tuple[str, str]]) -
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
     LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s',
-        _quoted(environ.get('REMOTE_ADDR', '-')),
-        _quoted(environ['REQUEST_METHOD']),
+        quoted(environ.get('REMOTE_ADDR', '-')),
+        quoted(environ['REQUEST_METHOD']),
         _uri(environ),
         status.split(' ', 1)[0],
         length,
@@ -77,19 +74,7 @@ def _write_line(environ: Environ, status: str, headers: list[tuple[str, str]]) -
 
 def _uri(environ: Environ) -> str:
     """Return the percent-encoded mount prefix, path and query string of a request."""
-    # PEP 3333: the environment contains bytes decoded as latin-1.
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
-    return quote(path, encoding='latin-1') + (f'?{_quoted(query)}' if query else '')
-
-
-def _quoted(text: str) -> str:
-    """Percent-encode the characters of a client's text that could end a field of the log line.
-
-    Text that is already percent-encoded is not encoded again.
-    """
-    return _UNPRINTABLE.sub(_percent_encoded, text)
-
-
-def _percent_encoded(match: re.Match[str]) -> str:
-    return quote(match[0], encoding='latin-1', errors='replace')
+    # PEP 3333: the environment contains bytes decoded as latin-1.
+    return quote(path, encoding='latin-1') + (f'?{quoted(query)}' if query else '')

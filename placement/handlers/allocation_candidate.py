@@ -1,13 +1,17 @@
 """The handler of GET /allocation_candidates."""
 
+import logging
+
 from oslo_config import cfg
 import webob
 
 from placement import microversion, wsgi_wrapper
 from placement.candidates import render, search
 from placement.candidates import request as candidates_request
-from placement.http import reply, request
+from placement.http import log_text, reply, request
 from placement.policies import allocation_candidate as policies
+
+LOG = logging.getLogger(__name__)
 
 
 @wsgi_wrapper.PlacementWsgify
@@ -19,7 +23,15 @@ def list_allocation_candidates(req: webob.Request) -> webob.Response:
     context.can(policies.LIST)
     query = candidates_request.parse(request.query_items(req.environ), version)
     result = search.allocation_candidates(query, _options(context.config))
+    if not result.candidates:
+        _log_empty_result(req)
     return reply.json_reply(req, render.render(result, render.Shape.of(version)))
+
+
+def _log_empty_result(req: webob.Request) -> None:
+    if LOG.isEnabledFor(logging.INFO):
+        query = log_text.quoted(req.environ.get('QUERY_STRING', ''))
+        LOG.info('No allocation candidates: %s microversion: %s', query, request.version(req))
 
 
 def _options(conf: cfg.ConfigOpts) -> search.Options:

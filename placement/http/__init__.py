@@ -1,7 +1,7 @@
 """The HTTP layer: read requests (`request`), write responses (`reply`), report errors (`errors`).
 
-The package contains neither SQL nor domain logic. Within the package, `reply` imports only
-`request`, and `errors` imports both of them.
+`log_text` encodes text of clients for the log. The package contains neither SQL nor domain logic.
+Within the package, `reply` imports only `request`, and `errors` imports both of them.
 """
 
 from collections.abc import Callable, Iterable

@@ -81,6 +81,7 @@ class RequestLogTest(base.BaseTestCase):
             ('a=1\r\nforged', 'a=1%0D%0Aforged'),
             ('a=\x00\x7f\x85\x9b', 'a=%00%7F%85%9B'),
             ('a="b c"', 'a=%22b%20c%22'),
+            ("a='b'", 'a=%27b%27'),
             ('a=\xc3\xbc', 'a=%C3%BC'),
         ):
             self.send(
@@ -96,7 +97,7 @@ class RequestLogTest(base.BaseTestCase):
                 self.assertIn(f'/?{written}"', line)
 
     def test_encoded_queries_are_not_changed(self):
-        query = "name=a%20b%C3%BC%1b&resources=VCPU:1,M:2&in=%2F/;x=(~'!*)@$[]|\\^`{}<>#"
+        query = 'name=a%20b%C3%BC%1b&resources=VCPU:1,M:2&in=%2F/;x=(~!*)@$[]|\\^`{}<>#'
         self.send(QUERY_STRING=query)
         first, last = self.log.output.splitlines()
         self.assertIn(f'/?{query}"', first)

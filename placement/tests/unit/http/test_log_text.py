@@ -1,0 +1,36 @@
+"""Text of clients in log lines."""
+
+import shlex
+
+from hypothesis import given
+from hypothesis import strategies as st
+from oslotest import base
+
+from placement.http import log_text, request
+from placement.tests.properties import REPEATABLE
+
+# The characters that a WSGI server can put into the environment.
+LATIN_1 = st.text(st.characters(max_codepoint=255))
+
+
+class QuotedTest(base.BaseTestCase):
+    @REPEATABLE
+    @given(LATIN_1)
+    def test_the_text_is_safe(self, text):
+        quoted = log_text.quoted(text)
+        self.assertTrue(quoted.isascii() and quoted.isprintable(), quoted)
+        self.assertNotIn(' ', quoted)
+        self.assertEqual([quoted], shlex.split(f"'{quoted}'"))
+        self.assertEqual(quoted, log_text.quoted(quoted))
+
+    @REPEATABLE
+    @given(LATIN_1)
+    def test_a_query_has_the_same_parameters(self, text):
+        self.assertEqual(_items(text), _items(log_text.quoted(text)))
+
+
+def _items(query):
+    try:
+        return request.query_items({'QUERY_STRING': query})
+    except request.InvalidQuery as error:
+        return str(error)
