@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 import logging
 import re
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -30,6 +31,8 @@ class RequestLog:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
+        # The log line contains the time from here until the response starts.
+        arrival = time.perf_counter() if LOG.isEnabledFor(logging.INFO) else None
         request_id = context.generate_request_id()
         environ[ENVIRON_REQUEST_ID] = request_id
         # The global ID links the logs of several services. It never replaces the request ID.
@@ -52,23 +55,26 @@ class RequestLog:
             )
 
         def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
-            if LOG.isEnabledFor(logging.INFO):
-                _write_line(environ, status, headers)
+            if arrival is not None:
+                _write_line(environ, status, headers, time.perf_counter() - arrival)
             return start_response(status, [*headers, (_HEADER, request_id)], *args)
 
         return self.application(environ, start)
 
 
-def _write_line(environ: Environ, status: str, headers: list[tuple[str, str]]) -> None:
+def _write_line(
+    environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float
+) -> None:
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
     LOG.info(
-        '%s "%s %s" status: %s len: %s microversion: %s',
+        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
         quoted(environ.get('REMOTE_ADDR', '-')),
         quoted(environ['REQUEST_METHOD']),
         _uri(environ),
         status.split(' ', 1)[0],
         length,
         environ.get(microversion.ENVIRON_KEY, '-'),
+        seconds,
     )
 
 

@@ -1,6 +1,7 @@
 """Request IDs, the request log, and status 500 for unexpected exceptions."""
 
 import logging
+from unittest import mock
 
 import fixtures
 from oslo_context import context
@@ -27,6 +28,11 @@ class RequestLogTest(base.BaseTestCase):
 
     def send(self, **more):
         return edge.call(self.application, edge.environ(**more))
+
+    def clock(self, *seconds):
+        """Replace the clock by one that returns these values, and fails after the last one."""
+        clock = mock.Mock(perf_counter=mock.Mock(side_effect=seconds))
+        self.useFixture(fixtures.MonkeyPatch('placement.requestlog.time', clock))
 
     def test_request_id(self):
         ids = {self.send().headers['x-openstack-request-id'] for _ in range(3)}
@@ -62,6 +68,7 @@ class RequestLogTest(base.BaseTestCase):
         self.assertEqual('text/html', self.received['HTTP_ACCEPT'])
 
     def test_line(self):
+        self.clock(100.25, 101.5)
         self.send(
             path='/a b\n',
             SCRIPT_NAME='/mount',
@@ -72,8 +79,25 @@ class RequestLogTest(base.BaseTestCase):
         first, last = self.log.output.splitlines()
         self.assertEqual('Starting request: 192.0.2.1 "GET /mount/a%20b%0A?x=%0a"', first)
         self.assertEqual(
-            '192.0.2.1 "GET /mount/a%20b%0A?x=%0a" status: 200 len: 2 microversion: 1.7', last
+            '192.0.2.1 "GET /mount/a%20b%0A?x=%0a" status: 200 len: 2 microversion: 1.7 '
+            'time: 1.250000',
+            last,
         )
+
+    def test_the_time_ends_when_the_response_starts(self):
+        def slow_body(environ, start_response):
+            start_response('200 OK', [])
+            self.assertRegex(self.log.output, r' time: 0\.000125\n$')
+            return [b'']
+
+        self.clock(7.0, 7.000125)
+        edge.call(requestlog.RequestLog(slow_body), edge.environ())
+
+    def test_without_the_line_no_time_is_measured(self):
+        self.clock()
+        logging.getLogger('placement.requestlog').setLevel(logging.WARNING)
+        self.assertEqual(200, self.send().status)
+        self.assertEqual('', self.log.output)
 
     def test_unprintable_text_is_percent_encoded(self):
         for text, written in (
