@@ -1,9 +1,8 @@
 """The command `placement-manage`, which migrates the database schema and data."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import functools
-import logging as std_logging
 import sys
 from typing import Any
 
@@ -11,8 +10,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 import prettytable
 
-from placement import conf, version
-from placement.cmd import messages
+from placement import messages
+from placement.cmd import program
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import migration
 from placement.objects import online_data_migrations
@@ -31,86 +30,61 @@ MORE_TO_DO = 1
 FAILED = 2
 INVALID_COUNT = 127
 
-Action = Callable[[cfg.ConfigOpts], int]
+Action = program.Action
 
 
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
-    config = cfg.ConfigOpts()
-    conf.register_opts(config)
-    config.register_cli_opt(
-        cfg.SubCommandOpt('category', title='Command', help='The object to manage', handler=_add_db)
+    return program.main(
+        program.Program(
+            name='placement-manage',
+            description='Manage the database of Placement.',
+            exit_statuses='  0  the command succeeded\n'
+            '  1  the command failed, and printed the reason\n'
+            '  2  the command line is not valid\n'
+            '  online_data_migrations has other exit statuses; see its help\n',
+            destination='category',
+            add_commands=_add_commands,
+            failed=ERROR,
+        )
     )
-    try:
-        config(sys.argv[1:], project='placement', version=version.version_string())
-    except cfg.RequiredOptError as error:
-        # The help output does not require the option `[placement_database] connection`.
-        if not getattr(config.category, 'help_only', False):
-            return _report(messages.missing_option(error, config))
-    except cfg.Error as error:
-        return _report(messages.sentence(error))
-    return messages.run(lambda: _execute(config), config, _report)
 
 
-def _execute(config: cfg.ConfigOpts) -> int:
-    action: Action = config.category.action
-    if not config.category.help_only:
-        # Log to standard error, so that standard output contains only the result of the action.
-        config.set_default('use_stderr', True)
-        logging.setup(config, 'placement')
-        std_logging.captureWarnings(True)
-        db_engine.configure(config)
-    return action(config)
+def _add_commands(commands: Any) -> None:
+    db = commands.add_parser('db', description='Migrate the schema and the data of the database.')
+    actions = program.subcommands(db, required=False)
+    _add_action(actions, 'sync', _sync, 'Upgrade the schema to the newest revision.')
+    _add_action(actions, 'version', _version, 'Print the revision of the schema.')
 
-
-def _report(message: str) -> int:
-    print(f'Error: {message}', file=sys.stderr)
-    return ERROR
-
-
-def _add_db(categories: Any) -> None:
-    db = categories.add_parser(
-        'db',
-        help='manage the database',
-        description='Migrate the schema and the data of the database.',
+    stamp = _add_action(
+        actions, 'stamp', _stamp, 'Set the revision of the schema without a migration.'
     )
-    db.set_defaults(action=functools.partial(_help, db), help_only=True)
-    actions = db.add_subparsers(title='actions', metavar='ACTION')
+    stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
 
-    sync = actions.add_parser(
-        'sync', help='upgrade the schema', description='Upgrade the schema to the newest version.'
-    )
-    sync.set_defaults(action=_sync, help_only=False)
-
-    show = actions.add_parser(
-        'version', help='show the version', description='Show the version of the schema.'
-    )
-    show.set_defaults(action=_version, help_only=False)
-
-    stamp = actions.add_parser(
-        'stamp',
-        help='set the version without a migration',
-        description='Set the version of the schema without running a migration.',
-    )
-    stamp.add_argument('revision', help='a version of the schema, or `head` for the newest one')
-    stamp.set_defaults(action=_stamp, help_only=False)
-
-    migrate = actions.add_parser(
+    migrate = _add_action(
+        actions,
         'online_data_migrations',
-        help='migrate data',
-        description='Migrate data of older releases. The service can run at the same time.',
-        epilog='Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
-        'again; 2 a migration failed; 127 the number of rows is invalid.',
+        _online_data_migrations,
+        'Migrate data of older releases while the service runs.',
+    )
+    migrate.epilog = (
+        'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
+        'again; 2 a migration failed; 127 the number of rows is invalid.'
     )
     migrate.add_argument(
         '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
     )
-    migrate.set_defaults(action=_online_data_migrations, help_only=False)
 
 
-def _help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
-    parser.print_help()
-    return 0
+def _add_action(actions: Any, name: str, action: Action, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
+    parser.set_defaults(action=functools.partial(_on_database, action), help_only=False)
+    return parser
+
+
+def _on_database(action: Action, config: cfg.ConfigOpts) -> int:
+    db_engine.configure(config)
+    return action(config)
 
 
 def _sync(_config: cfg.ConfigOpts) -> int:
@@ -187,8 +161,11 @@ def _run_batch(
         try:
             outcome = migrate(config, max_count - migrated)
         except Exception as error:
-            LOG.exception('Error attempting to run %s', name)
-            print(f'Error attempting to run {name}: {messages.sentence(error)}')
+            reason = messages.sentence(error)
+            LOG.error(  # noqa: TRY400 - only --debug logs the traceback
+                'Error attempting to run %s: %s', name, reason, exc_info=config.debug
+            )
+            print(f'Error attempting to run {name}: {reason}')
             totals[name] = before
             failed = True
             continue

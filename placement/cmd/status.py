@@ -1,13 +1,14 @@
 """The command `placement-status`, which checks whether an upgrade is possible."""
 
+import argparse
 import sys
+from typing import Any
 
 from oslo_config import cfg
 from oslo_upgradecheck import common_checks, upgradecheck
 import sqlalchemy as sa
 
-from placement import conf
-from placement.cmd import messages
+from placement.cmd import program
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
@@ -69,29 +70,43 @@ def _scalar(query: sa.Select[int]) -> int:
 
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
-    config = cfg.ConfigOpts()
-    conf.register_opts(config)
-    upgradecheck.register_cli_options(config, Checks(config))
-    try:
-        config(sys.argv[1:], project='placement')
-    except cfg.RequiredOptError as error:
-        return _report(messages.missing_option(error, config))
-    except cfg.Error as error:
-        return _report(messages.sentence(error))
+    return program.main(
+        program.Program(
+            name='placement-status',
+            description='Check whether an upgrade is possible. The command changes nothing.',
+            exit_statuses='  0    all checks succeeded\n'
+            '  1    at least one check printed a warning, and none failed\n'
+            '  2    at least one check failed, or the command line is not valid\n'
+            '  255  a check could not run, or the configuration is not valid\n',
+            destination='command',
+            add_commands=_add_commands,
+            failed=ERROR,
+        )
+    )
+
+
+def _add_commands(commands: Any) -> None:
+    upgrade = commands.add_parser('upgrade', description='Commands for an upgrade.')
+    _add_json_option(upgrade, default=False)
+    text = 'Check the stored data and the policy file before an upgrade.'
+    subcommands = program.subcommands(upgrade, required=True)
+    check = subcommands.add_parser('check', help=text, description=text)
+    # The option is accepted before and after `check`.
+    _add_json_option(check, default=argparse.SUPPRESS)
+    check.set_defaults(action=_upgrade_check, help_only=False)
+
+
+def _add_json_option(parser: argparse.ArgumentParser, default: bool | str) -> None:
+    parser.add_argument(
+        '--json', action='store_true', default=default, help='print JSON instead of a table'
+    )
+
+
+def _upgrade_check(config: cfg.ConfigOpts) -> int:
+    db_engine.configure(config)
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
-    return messages.run(lambda: _execute(config), config, _report)
-
-
-def _execute(config: cfg.ConfigOpts) -> int:
-    db_engine.configure(config)
-    status: int = config.command.action_fn()
-    return status
-
-
-def _report(message: str) -> int:
-    print(f'Error: {message}')
-    return ERROR
+    return int(Checks(config).check())
 
 
 if __name__ == '__main__':

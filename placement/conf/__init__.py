@@ -8,7 +8,16 @@ the help texts of the options.
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from placement.conf import api, base, database, libraries, paths, placement, workarounds
+from placement.conf import (
+    api,
+    base,
+    database,
+    database_url,
+    libraries,
+    paths,
+    placement,
+    workarounds,
+)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -32,7 +41,22 @@ def validate(conf: cfg.ConfigOpts) -> None:
     oslo.config validates a value when the service reads that value, possibly during a request. This
     function reads all values, so that an invalid value prevents the start of the service.
 
-    :raises ValueError: a value has the wrong type or is not among the choices of its option
+    :raises ValueError: a value has the wrong type or is not among the choices of its option, or a
+        URL is malformed
     """
     for group in (api, placement, database, workarounds):
-        dict(conf[group.GROUP.name])
+        for name in conf[group.GROUP.name]:
+            _validate_option(conf, group.GROUP.name, name)
+    for name in ('connection', 'slave_connection'):
+        if url := conf.placement_database[name]:
+            database_url.validate(url, name)
+
+
+def _validate_option(conf: cfg.ConfigOpts, group: str, name: str) -> None:
+    try:
+        conf[group][name]
+    except cfg.ConfigSourceValueError as error:
+        # The message of oslo.config contains the representation of an internal object.
+        raise cfg.ConfigFileValueError(
+            f'[{group}] {name} is not valid: {error.__context__ or error}'
+        ) from error

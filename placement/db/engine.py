@@ -40,11 +40,13 @@ class _Configurator:
     """Configures the database of this process once; after `reset()`, it can be configured again.
 
     :ivar wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`
+    :ivar urls: the URLs of the database and of its replica, with passwords
     """
 
     def __init__(self) -> None:
         self._done = False
         self.wsrep_sync_wait: int | None = None
+        self.urls: tuple[str, ...] = ()
 
     def __call__(self, conf: cfg.ConfigOpts) -> None:
         """Configure the database of this process with the options in `[placement_database]`."""
@@ -54,6 +56,7 @@ class _Configurator:
         self._done = True
         options = dict(conf.placement_database)
         options.pop('sync_on_startup')
+        self.urls = tuple(filter(None, (options['connection'], options['slave_connection'])))
         self.wsrep_sync_wait = options['mysql_wsrep_sync_wait']
         # By default, oslo.db yields to other green threads whenever a connection returns to the
         # pool. This service does not use green threads, and on a busy machine the yield takes

@@ -49,6 +49,9 @@ _MYSQL_UNAVAILABLE = frozenset({
     1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
 })  # fmt: skip
+_MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
+_MYSQL_NO_DATABASE = 1049
+_MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
 
 _MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
@@ -67,6 +70,15 @@ _STATE_KEY_VIOLATION = frozenset({'23503', '23505'})
 _STATE_LOCK_TIMEOUT = '55P03'
 _STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006', '25P03', '25P04')
 _STATE_BAD_VALUE = '22'
+_STATE_ACCESS_DENIED = ('28', '42501')
+_STATE_NO_DATABASE = '3D000'
+_STATE_OLD_SCHEMA = ('42P01', '42703')
+# At the start of a connection, psycopg reports errors of the server without a SQLSTATE.
+_MESSAGES_ACCESS_DENIED = ('authentication failed', 'no pg_hba.conf entry', 'no password supplied')
+_UNKNOWN_ROLE = re.compile(r'role ".*" (does not exist|is not permitted to log in)')
+_UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
+_SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
+_SQLITE_CANNOT_OPEN = 'unable to open database file'
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
 
@@ -75,7 +87,7 @@ _SQLITE_UNAVAILABLE = (
     'database table is locked',
     'disk is full',
     'disk i/o error',
-    'unable to open database file',
+    _SQLITE_CANNOT_OPEN,
     'readonly database',
 )
 
@@ -173,6 +185,45 @@ def is_too_large(exc: Exception) -> bool:
         return True
     message = str(_driver_error(exc)).lower()
     return any(text in message for text in _MESSAGES_TOO_LARGE)
+
+
+def is_access_denied(exc: Exception) -> bool:
+    """Whether the server rejects the user or the password, or the user lacks a privilege."""
+    if _mysql_number(exc) in _MYSQL_ACCESS_DENIED:
+        return True
+    if (_sql_state(exc) or '').startswith(_STATE_ACCESS_DENIED):
+        return True
+    message = str(_driver_error(exc))
+    return any(text in message for text in _MESSAGES_ACCESS_DENIED) or bool(
+        _UNKNOWN_ROLE.search(message)
+    )
+
+
+def is_unknown_database(exc: Exception) -> bool:
+    """Whether the server has no database of the configured name."""
+    if _mysql_number(exc) == _MYSQL_NO_DATABASE or _sql_state(exc) == _STATE_NO_DATABASE:
+        return True
+    return bool(_UNKNOWN_DATABASE.search(str(_driver_error(exc))))
+
+
+def is_old_schema(exc: Exception) -> bool:
+    """Whether a table or a column does not exist."""
+    if _mysql_number(exc) in _MYSQL_OLD_SCHEMA or _sql_state(exc) in _STATE_OLD_SCHEMA:
+        return True
+    return any(text in str(_driver_error(exc)).lower() for text in _SQLITE_OLD_SCHEMA)
+
+
+def is_file_inaccessible(exc: Exception) -> bool:
+    """Whether SQLite cannot open or create the file of the database."""
+    return _SQLITE_CANNOT_OPEN in str(_driver_error(exc)).lower()
+
+
+def reason(exc: Exception) -> str:
+    """Return the message of the driver or of the server in one line, without the statement."""
+    error = _driver_error(exc) or exc
+    # The first argument of MySQL drivers is the number of the error.
+    text = error.args[1] if _mysql_number(exc) is not None and len(error.args) > 1 else error
+    return ' '.join(str(text).split())
 
 
 def summary(exc: Exception) -> str:

@@ -8,7 +8,7 @@ import logging
 import pathlib
 import time
 
-from alembic import command, config, script
+from alembic import command, config, script, util
 import sqlalchemy as sa
 
 from placement import exception
@@ -35,11 +35,19 @@ def upgrade(revision: str = 'head') -> None:
     :param revision: the id of a revision, or `head` for the newest one
     :raises RuntimeError: a migration refuses to run because of the stored data; the message names
         the remedy
+    :raises exception.UnsuitableDatabase: this release does not know the revision of the database
     """
     configuration = _configuration()
     target = script.ScriptDirectory.from_config(configuration).as_revision_number(revision)
-    if version() == target:
+    current = version()
+    if current == target:
         return
+    if current is not None and current not in _revisions():
+        raise exception.UnsuitableDatabase(
+            f'The schema of the database is at revision {current}, which this release does not '
+            'know, so it cannot upgrade the schema. Use the release that upgraded the database, or '
+            'a newer one.'
+        )
     if _on_cluster():
         _upgrade_on_cluster(configuration, str(target))
     else:
@@ -86,9 +94,17 @@ def require_current() -> None:
 def stamp(version: str) -> None:
     """Store a revision in the database without running a migration.
 
-    :raises alembic.util.CommandError: the revision does not exist
+    :raises alembic.util.CommandError: the revision does not exist; the message names the existing
+        ones
     """
     configuration = _configuration()
+    try:
+        script.ScriptDirectory.from_config(configuration).get_revisions(version)
+    except util.CommandError as error:
+        raise util.CommandError(
+            f'This release has no schema revision {version}. Use head, or one of '
+            f'{", ".join(_revisions())}.'
+        ) from error
     with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
         command.stamp(configuration, version)

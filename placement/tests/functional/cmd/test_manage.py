@@ -64,7 +64,7 @@ class UsageTest(ManageTestCase):
     def test_without_a_database(self):
         done = self.run_command('db', 'version', connection=False)
 
-        self.assertFailed(done, 'connection', 'placement_database', 'configuration files: none')
+        self.assertFailed(done, '[placement_database] connection', 'configuration files: none')
 
     def test_missing_configuration_file(self):
         done = self.run_command('--config-file', '/nonexistent/file', 'db', 'version')

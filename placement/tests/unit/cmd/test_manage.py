@@ -6,6 +6,7 @@ import fixtures
 from oslo_config import cfg
 from oslotest import base
 
+from placement import conf
 from placement.cmd import manage
 from placement.objects import online_data_migrations
 
@@ -40,7 +41,9 @@ class MigrateDataTest(base.BaseTestCase):
     def migrate(
         self, *migrations: online_data_migrations.DataMigration, max_count: int | None = None
     ) -> int:
-        return manage.migrate_data(cfg.ConfigOpts(), migrations, max_count)
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        return manage.migrate_data(config, migrations, max_count)
 
     def rows(self) -> list[list[str]]:
         """Return the rows of the printed table."""

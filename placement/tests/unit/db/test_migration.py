@@ -26,7 +26,7 @@ class UpgradeOnClusterTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.clock = Clock()
-        self.version = 'first'
+        self.version = migration._revisions()[-1]
         self.attempts = 0
         for name, value in (
             ('time', self.clock),

@@ -1,0 +1,179 @@
+"""Messages of errors for operators: one line that names the remedy and contains no secret.
+
+The service uses them when it does not start, and the commands use them when they fail.
+"""
+
+from collections.abc import Callable
+import re
+from typing import Any
+
+from alembic.util import CommandError
+from oslo_config import cfg
+from oslo_db import exception as db_exc
+import sqlalchemy as sa
+
+from placement import exception
+from placement.conf import database_url, sources
+from placement.db import engine, failures
+
+# The extra of the distribution that installs a library.
+_EXTRAS = {
+    'memcache': 'memcached',
+    'prometheus_client': 'metrics',
+    'psycopg': 'postgresql',
+    'pymysql': 'mysql',
+    'waitress': 'serve',
+    'werkzeug': 'profiler',
+}
+# The libraries that read `[keystone_authtoken]`. Their exceptions do not name this group.
+_AUTHENTICATION_LIBRARIES = ('keystoneauth1.', 'keystonemiddleware.')
+_CHECK_CONNECTION = 'correct [placement_database] connection'
+
+
+def sentence(error: BaseException) -> str:
+    """Return the message of an error in one line, with the remedy and without secrets.
+
+    The message contains no SQL statement and no parameter. It contains the URL of the database
+    only without the password.
+    """
+    text = ' '.join(_describe(error).split())
+    for url in engine.configure.urls:
+        for secret in database_url.secrets(url):
+            text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
+    return text
+
+
+def _describe(error: BaseException) -> str:
+    for kinds, describe in _DESCRIPTIONS:
+        if isinstance(error, kinds):
+            return describe(error)
+    if type(error).__module__.startswith(_AUTHENTICATION_LIBRARIES):
+        return f'The options in [keystone_authtoken] are not valid: {error}.'
+    return f'{type(error).__name__}: {error}'
+
+
+def _own(error: exception.PlacementException) -> str:
+    cause = error.__cause__
+    if isinstance(error, exception.DatabaseUnavailable) and isinstance(cause, Exception):
+        return _database(cause)
+    return str(error)
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _missing_option(error: cfg.RequiredOptError) -> str:
+    group = error.group.name if isinstance(error.group, cfg.OptGroup) else error.group
+    files = ', '.join(getattr(error, 'files', ())) or 'none'
+    return (
+        f'[{group or "DEFAULT"}] {error.opt_name} has no value. Set it in placement.conf '
+        f'(configuration files: {files}).'
+    )
+
+
+def _missing_files(error: cfg.ConfigFilesNotFoundError) -> str:
+    return (
+        f'The configuration file {", ".join(error.config_files)} does not exist. Create it, or '
+        f'correct {sources.CONFIG_DIR} or --config-file.'
+    )
+
+
+def _unreadable_files(error: cfg.ConfigFilesPermissionDeniedError) -> str:
+    return (
+        f'The configuration file {", ".join(error.config_files)} is not readable. Allow this '
+        'user to read it.'
+    )
+
+
+def _missing_directory(error: cfg.ConfigDirNotFoundError) -> str:
+    return (
+        f'The configuration directory {error.config_dir} does not exist. Create it, or correct '
+        '--config-dir.'
+    )
+
+
+def _malformed_file(error: cfg.ConfigFileParseError) -> str:
+    cause = error.__context__
+    if isinstance(cause, cfg.ParseError):
+        # The message of oslo.config contains the line, which can contain a password.
+        return (
+            f'The configuration file {error.config_file} is malformed in line {cause.lineno}: '
+            f'{cause.msg}. Correct this line.'
+        )
+    return f'The configuration file {error.config_file} is malformed. Correct it.'
+
+
+def _unknown_driver(error: sa.exc.NoSuchModuleError) -> str:
+    name = str(error).rpartition(':')[2].replace('.', '+')
+    return (
+        f'[placement_database] connection names the unknown database driver {name}. Use '
+        'mysql+pymysql, postgresql+psycopg, or sqlite.'
+    )
+
+
+def _missing_library(error: ImportError) -> str:
+    name = (error.name or '').partition('.')[0]
+    if not name:
+        return f'A Python library cannot be imported: {error}.'
+    extra = _EXTRAS.get(name)
+    package = f"'openstack-placement[{extra}]'" if extra else name
+    return f'The Python library {name} is not installed or is damaged. Run `pip install {package}`.'
+
+
+def _invalid_url(_error: sa.exc.ArgumentError) -> str:
+    # The message of SQLAlchemy can contain the URL with the password.
+    return 'A URL in [placement_database] is not a valid database URL. Correct the URL.'
+
+
+def _operating_system(error: OSError) -> str:
+    if error.filename is None:
+        return str(error)
+    return f'The file {error.filename} cannot be used: {error.strerror}.'
+
+
+def _database(error: Exception) -> str:
+    url = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
+    database = f'The database {url}' if url else 'The database'
+    reason = failures.reason(error).rstrip('.')
+    if failures.is_access_denied(error):
+        return (
+            f'{database} denies access: {reason}. Grant the privileges to the user, or '
+            f'{_CHECK_CONNECTION}.'
+        )
+    if failures.is_unknown_database(error):
+        return f'{database} does not exist: {reason}. Create it, or {_CHECK_CONNECTION}.'
+    if failures.is_file_inaccessible(error):
+        return (
+            f'{database} cannot be opened: {reason}. Create its directory and allow this user to '
+            f'write to it, or {_CHECK_CONNECTION}.'
+        )
+    if failures.is_old_schema(error):
+        return (
+            f'{database} lacks a table or a column: {reason}. Run `placement-manage db sync`, or '
+            f'{_CHECK_CONNECTION}.'
+        )
+    if failures.is_unavailable(error) or isinstance(error, sa.exc.OperationalError):
+        return (
+            f'{database} is not reachable: {reason}. Start the database server, or '
+            f'{_CHECK_CONNECTION}.'
+        )
+    return f'{database} failed: {reason}.'
+
+
+# The first entry whose classes include the class of an error describes the error.
+_Kinds = type[BaseException] | tuple[type[BaseException], ...]
+_DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str]], ...] = (
+    (exception.PlacementException, _own),
+    (cfg.RequiredOptError, _missing_option),
+    (cfg.ConfigFilesNotFoundError, _missing_files),
+    (cfg.ConfigFilesPermissionDeniedError, _unreadable_files),
+    (cfg.ConfigDirNotFoundError, _missing_directory),
+    (cfg.ConfigFileParseError, _malformed_file),
+    (sa.exc.NoSuchModuleError, _unknown_driver),
+    (sa.exc.ArgumentError, _invalid_url),
+    (ImportError, _missing_library),
+    ((db_exc.DBError, sa.exc.SQLAlchemyError), _database),
+    (OSError, _operating_system),
+    ((cfg.Error, CommandError, RuntimeError, ValueError), _text),
+)
