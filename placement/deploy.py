@@ -6,8 +6,10 @@ from oslo_middleware import cors, http_proxy_to_wsgi
 from placement import (
     auth,
     body_limit,
+    endpoints,
     fault_wrap,
     handler,
+    health,
     negotiation,
     policy,
     requestlog,
@@ -67,9 +69,15 @@ def _build(conf: cfg.ConfigOpts) -> Application:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
     application = requestlog.RequestLog(application)
+    application = endpoints.Endpoints(application, _endpoints(application, conf))
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
     if profiler is not None and conf.profiler.enabled:
         profiler_initializer.init_from_conf(conf, {}, 'placement', 'placement', '')
         application = profiler.WsgiMiddleware(application)
     return application
+
+
+def _endpoints(api: Application, conf: cfg.ConfigOpts) -> dict[str, Application]:
+    """Return the applications outside of the API, by path."""
+    return {'/healthcheck': fault_wrap.FaultWrapper(health.application(api, conf))}

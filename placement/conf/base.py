@@ -2,12 +2,16 @@
 
 from oslo_config import cfg
 from oslo_middleware import cors, sizelimit
+from oslo_middleware.healthcheck import opts as healthcheck_opts
 from oslo_policy import opts as policy_opts
 
 POLICY_FILE = 'policy.yaml'
 
 # In bytes. The default of oslo.middleware, 114688, is too small to reshape many providers.
 BODY_LIMIT = 1024 * 1024
+
+# The backends of `/healthcheck`, by the names of their entry points.
+HEALTH_BACKENDS = ['placement_database']
 
 CORS_DEFAULTS = {
     'allow_headers': [
@@ -56,3 +60,4 @@ def set_lib_defaults() -> None:
     policy_opts.set_defaults(cfg.ConfigOpts(), POLICY_FILE)
     cors.set_defaults(**CORS_DEFAULTS)
     cfg.set_defaults(sizelimit.OPTS, max_request_body_size=BODY_LIMIT)
+    cfg.set_defaults(healthcheck_opts.HEALTHCHECK_OPTS, backends=HEALTH_BACKENDS)

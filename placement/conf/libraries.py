@@ -6,6 +6,7 @@ its own defaults.
 
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi, sizelimit
+from oslo_middleware.healthcheck import opts as healthcheck_opts
 from oslo_policy import opts as policy_opts
 
 from placement.conf import base
@@ -33,6 +34,10 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     conf.register_opts(http_proxy_to_wsgi.OPTS, group='oslo_middleware')
     conf.register_opts(sizelimit.OPTS, group='oslo_middleware')
     conf.set_default('max_request_body_size', base.BODY_LIMIT, group='oslo_middleware')
+
+    conf.register_opts(healthcheck_opts.HEALTHCHECK_OPTS, group='healthcheck')
+    conf.register_opts(healthcheck_opts.DISABLE_BY_FILE_OPTS, group='healthcheck')
+    conf.set_default('backends', base.HEALTH_BACKENDS, group='healthcheck')
 
     if profiler_opts is not None:
         profiler_opts.set_defaults(conf)

@@ -200,7 +200,7 @@ def _error_media_type(environ: Environ) -> str:
         # this media type.
         return 'text/html'
     accept = environ.get('HTTP_ACCEPT')
-    if not accept or accept == JSON:
+    if not accept or accept in (JSON, '*/*'):
         return JSON
     admitted = acceptable(accept, ('text/html', JSON))
     return admitted[0] if admitted else 'text/plain'

@@ -27,6 +27,7 @@ class LayersTest(base.BaseTestCase):
     def test_layers_without_options(self):
         self.assertEqual(
             [
+                'Endpoints',
                 'RequestLog',
                 'BodyLimit',
                 'NoAuthMiddleware',
@@ -40,23 +41,25 @@ class LayersTest(base.BaseTestCase):
 
     def test_keystone(self):
         self.conf.set_override('auth_strategy', 'keystone', 'api')
-        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[2])
+        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[3])
 
     def test_cors_comes_before_authentication(self):
         self.conf.set_override('allowed_origin', ['http://here'], 'cors')
         self.assertEqual(
-            ['RequestLog', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
-            names(deploy._build(self.conf))[:4],
+            ['Endpoints', 'RequestLog', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
+            names(deploy._build(self.conf))[:5],
         )
 
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
-        self.assertEqual(['HTTPProxyToWSGI', 'RequestLog'], names(deploy._build(self.conf))[:2])
+        self.assertEqual(
+            ['HTTPProxyToWSGI', 'Endpoints', 'RequestLog'], names(deploy._build(self.conf))[:3]
+        )
 
     def test_the_profiler_is_the_outermost_layer(self):
         for enabled, expected in (
-            (True, ['Profiler', 'RequestLog']),
-            (False, ['RequestLog', 'BodyLimit']),
+            (True, ['Profiler', 'Endpoints']),
+            (False, ['Endpoints', 'RequestLog']),
         ):
             initializer = self.install_profiler(enabled)
             self.assertEqual(expected, names(deploy._build(self.conf))[:2])

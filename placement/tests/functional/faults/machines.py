@@ -94,6 +94,25 @@ class DatabaseServer:
             # The other processes of the server end when they notice the end of their parent.
             (self._folder / 'data' / 'postmaster.pid').unlink(missing_ok=True)
 
+    def hang(self) -> None:
+        """Stop the processes of the server; it keeps its connections but does not respond."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a server continue that hangs."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            return
+        pid = self._process.pid
+        # PostgreSQL has a process for each connection.
+        children = Path(f'/proc/{pid}/task/{pid}/children').read_text().split()
+        for process in (pid, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
     def create_database(self, name: str) -> str:
         """Create an empty database and return its URL."""
         return servers.create_database(sa.make_url(self._admin), name)
@@ -101,6 +120,7 @@ class DatabaseServer:
     def remove(self) -> None:
         """Stop the server and delete its data."""
         if self._process is not None and self._process.poll() is None:
+            self.resume()
             self._tool.stop(self._process, self._engine)
         shutil.rmtree(self._folder, ignore_errors=True)
 

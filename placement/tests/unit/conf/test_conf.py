@@ -6,6 +6,7 @@ from unittest import mock
 import fixtures
 from oslo_config import cfg
 from oslo_middleware import cors, sizelimit
+from oslo_middleware.healthcheck import opts as healthcheck_opts
 from oslotest import base
 
 from placement import conf
@@ -177,11 +178,14 @@ class SampleTest(base.BaseTestCase):
 
     def test_the_sample_has_the_defaults_for_libraries(self):
         self.addCleanup(cors.set_defaults, **{o.name: o.default for o in cors.OPTS[1:]})
+        self.addCleanup(cfg.set_defaults, healthcheck_opts.HEALTHCHECK_OPTS, backends=[])
         (limit,) = sizelimit.OPTS
         self.addCleanup(setattr, limit, 'default', limit.default)
         conf_base.set_lib_defaults()
 
         self.assertEqual(1024 * 1024, limit.default)
+        backends = {option.name: option.default for option in healthcheck_opts.HEALTHCHECK_OPTS}
+        self.assertEqual(['placement_database'], backends['backends'])
         defaults = {option.name: option.default for option in cors.OPTS}
         self.assertEqual(['GET', 'PUT', 'POST', 'DELETE', 'PATCH'], defaults['allow_methods'])
 

@@ -1,0 +1,150 @@
+"""The application behind `/healthcheck`, for load balancers and monitoring.
+
+oslo.middleware provides the application. `[healthcheck] backends` lists what it checks. Placement
+provides one of these backends, `placement_database`, which is the default.
+"""
+
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from importlib import metadata
+import logging
+import threading
+import time
+from typing import Any
+
+from oslo_config import cfg
+from oslo_middleware import healthcheck
+from oslo_middleware.healthcheck import pluginbase
+
+from placement.db import failures, health
+from placement.http import Application, Environ, StartResponse, errors
+
+LOG = logging.getLogger(__name__)
+
+# For this number of seconds, further requests receive the result of the last check.
+KEEP_SECONDS = 1.0
+
+
+def application(api: Application, conf: cfg.ConfigOpts) -> Application:
+    """Return the application that responds to health checks.
+
+    :param api: the application for the requests that `[healthcheck] allowed_source_ranges` or
+        `ignore_proxied_requests` excludes
+    """
+    installed = metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
+    missing = sorted(set(conf.healthcheck.backends) - installed)
+    if missing:
+        # oslo.middleware would ignore these backends, and report that all is well.
+        LOG.error(
+            'Every health check will fail, because these backends of [healthcheck] backends are '
+            'not installed: %s',
+            ', '.join(missing),
+        )
+        return _unhealthy
+    checks: Application = healthcheck.Healthcheck(api, conf)
+    return checks
+
+
+def _unhealthy(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    response: Iterable[bytes] = errors.error_response(
+        environ, HTTPStatus.SERVICE_UNAVAILABLE, 'A configured health check is not installed.'
+    )(environ, start_response)
+    return response
+
+
+class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
+    """The backend `placement_database`: passes if the database executes a statement in time."""
+
+    def __init__(self, oslo_conf: cfg.ConfigOpts, conf: dict[str, Any]) -> None:
+        super().__init__(oslo_conf, conf)
+        self._check = SharedCheck(health.check, health.SECONDS, KEEP_SECONDS)
+        self._lock = threading.Lock()
+        self._available = True
+
+    def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
+        """Return the result of the current check, or of the last one if it is recent."""
+        del server_port
+        error = self._check.error()
+        summary = None if error is None else failures.summary(error)
+        self._log_change(summary)
+        if summary is None:
+            return pluginbase.HealthcheckResult(available=True, reason='OK')
+        return pluginbase.HealthcheckResult(
+            available=False, reason='DATABASE UNAVAILABLE', details=summary
+        )
+
+    def _log_change(self, summary: str | None) -> None:
+        """Log the first failure, and the first success after a failure."""
+        available = summary is None
+        with self._lock:
+            changed = available != self._available
+            self._available = available
+        if changed and available:
+            LOG.info('The health check of the database passes again.')
+        elif changed:
+            LOG.warning('The health check of the database fails: %s', summary)
+
+
+class _Run:
+    """One execution of a check in a thread of its own."""
+
+    __slots__ = ('_check', '_done', 'ended', 'error', 'started')
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._done = threading.Event()
+        self.started = time.monotonic()
+        self.ended: float | None = None
+        self.error: Exception | None = None
+        # A daemon thread does not delay the end of the process.
+        threading.Thread(target=self._execute, name='healthcheck', daemon=True).start()
+
+    def _execute(self) -> None:
+        try:
+            self._check()
+        except Exception as exc:
+            self.error = exc
+        self.ended = time.monotonic()
+        self._done.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the check, and return whether it has ended."""
+        return self._done.wait(max(0.0, seconds))
+
+
+class SharedCheck:
+    """Executes a check at most once at a time, and shares its result between threads.
+
+    The check runs in a thread of its own, because the time limits of database drivers apply to
+    parts of the check only. For example, there is no limit for the resolution of a host name.
+
+    :param check: raises an exception if it fails
+    :param seconds: the time after which a check without a result counts as failed
+    :param keep: the time for which a result is used after the end of the check, in seconds
+    """
+
+    def __init__(self, check: Callable[[], None], seconds: float, keep: float) -> None:
+        self._check = check
+        self._seconds = seconds
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._run: _Run | None = None
+
+    def error(self) -> Exception | None:
+        """Return the exception of the check, or None if the check passed."""
+        run = self._current()
+        # If an earlier request has started the check, only the rest of its time remains.
+        if run.wait(run.started + self._seconds - time.monotonic()):
+            return run.error
+        return TimeoutError(f'no result within {self._seconds} seconds')
+
+    def _current(self) -> _Run:
+        """Return the check that is running or recent, or else start one."""
+        with self._lock:
+            run = self._run
+            outdated = run is None or (
+                run.ended is not None and time.monotonic() - run.ended >= self._keep
+            )
+            if run is None or outdated:
+                run = self._run = _Run(self._check)
+            return run

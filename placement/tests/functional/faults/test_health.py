@@ -1,0 +1,57 @@
+"""The health check follows the state of the database, without a restart of the service."""
+
+from concurrent import futures
+import time
+
+import webob
+
+from placement.db import health
+from placement.tests.functional.faults import machines
+from placement.tests.functional.races import testcase
+
+PROBES = 12
+
+
+class HealthTestCase(testcase.RaceTestCase):
+    def probe(self) -> int:
+        """Send a health check and return the status of the response."""
+        response = webob.Request.blank('/healthcheck').get_response(self.application)
+        status: int = response.status_int
+        return status
+
+    def assert_becomes(self, status: int, after: str) -> None:
+        """Send health checks until the response has a status; no check takes very long."""
+        start = time.monotonic()
+        while (current := self.probe()) != status:
+            self.assertLess(time.monotonic(), start + 30, f'{after}: {current}')
+            time.sleep(0.05)
+
+
+class ServerHealthTest(HealthTestCase):
+    def setUp(self):
+        self.server = machines.DatabaseServer()
+        self.addCleanup(self.server.remove)
+        self.connection = self.server.create_database('placement')
+        super().setUp()
+
+    def test_a_stopped_server(self):
+        self.assertEqual(200, self.probe())
+        self.server.kill()
+        self.assert_becomes(503, 'the stop')
+        self.server.start()
+        self.assert_becomes(200, 'the start')
+
+    def test_a_server_that_hangs(self):
+        """The server accepts connections but never responds."""
+        self.assertEqual(200, self.probe())
+        self.server.hang()
+        self.assert_becomes(503, 'the hang')
+        # The checks of many probes do not add up.
+        start = time.monotonic()
+        with futures.ThreadPoolExecutor(PROBES) as pool:
+            statuses = list(pool.map(lambda _: self.probe(), range(PROBES)))
+        self.assertEqual([503] * PROBES, statuses)
+        self.assertLess(time.monotonic() - start, PROBES * health.SECONDS)
+        self.server.resume()
+        self.assert_becomes(200, 'the end of the hang')
+        self.assertEqual(200, self.send('GET', '/resource_classes').status)
