@@ -139,6 +139,10 @@ def _attempt(work: Work[T]) -> T:
         except Exception as exc:
             _end_transaction(conn)
             if failures.is_connection_lost(exc):
+                LOG.warning(
+                    'The connection was lost during COMMIT, so the outcome is unknown: %s',
+                    failures.summary(exc),
+                )
                 raise exception.OutcomeUnknown() from exc
             raise
         return result

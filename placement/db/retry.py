@@ -75,6 +75,7 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
             # lost connection can take many seconds.
             required = min_attempts if failures.is_conflict(exc) else 1
             if attempt >= required and time.monotonic() >= deadline:
+                LOG.warning('Giving up after %d attempts: %s', attempt, failures.summary(exc))
                 raise exception.DatabaseUnavailable() from exc
             reason = failures.summary(exc)
         LOG.debug('Retrying the transaction after attempt %d: %s', attempt, reason)

@@ -1,10 +1,12 @@
 """Readers and writing transactions: which failures are retried, and for how long."""
 
 from collections.abc import Callable
+import logging
 import sqlite3
 from typing import Any
 from unittest import mock
 
+import fixtures
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exc
@@ -156,9 +158,13 @@ class WriteTest(base.BaseTestCase):
         self.assertBetween(2, 3, self.attempts)
 
     def test_deadlocks_until_the_deadline(self):
+        log = self.useFixture(fixtures.FakeLogger('placement.db', logging.WARNING))
         work = self.failing(db_exc.DBDeadlock, lasting=1)
         self.assertRaises(exception.DatabaseUnavailable, db_engine.write, work)
         self.assertBetween(20, 31, self.attempts)
+        self.assertEqual(
+            f'Giving up after {self.attempts} attempts: DBDeadlock: None\n', log.output
+        )
 
     def test_full_disk_is_not_retried(self):
         def full() -> Exception:
@@ -199,8 +205,10 @@ class WriteTest(base.BaseTestCase):
         self.addCleanup(event.remove, self.engine, 'commit', fail)
 
     def test_connection_lost_during_commit(self):
+        log = self.useFixture(fixtures.FakeLogger('placement.db', logging.WARNING))
         self.fail_commits(db_exc.DBConnectionError())
         self.assertRaises(exception.OutcomeUnknown, db_engine.write, self.failing(None), 10)
+        self.assertIn('outcome is unknown: DBConnectionError: None\n', log.output)
         self.assertEqual(1, self.attempts)
 
     def test_failed_certification_during_commit(self):
