@@ -73,7 +73,8 @@ def _write_line(
         _uri(environ),
         status.split(' ', 1)[0],
         length,
-        environ.get(microversion.ENVIRON_KEY, '-'),
+        # In JSON, oslo.log writes the arguments too. A version would be a list of numbers.
+        str(environ.get(microversion.ENVIRON_KEY, '-')),
         seconds,
     )
 

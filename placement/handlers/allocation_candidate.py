@@ -31,7 +31,7 @@ def list_allocation_candidates(req: webob.Request) -> webob.Response:
 def _log_empty_result(req: webob.Request) -> None:
     if LOG.isEnabledFor(logging.INFO):
         query = log_text.quoted(req.environ.get('QUERY_STRING', ''))
-        LOG.info('No allocation candidates: %s microversion: %s', query, request.version(req))
+        LOG.info('No allocation candidates: %s microversion: %s', query, str(request.version(req)))
 
 
 def _options(conf: cfg.ConfigOpts) -> search.Options:
