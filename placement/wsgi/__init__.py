@@ -8,9 +8,11 @@ import logging as std_logging
 import os
 import pathlib
 import re
+import syslog
 from typing import Any
 
 from oslo_config import cfg
+from oslo_log import handlers as log_handlers
 from oslo_log import log as logging
 
 from placement import conf, deploy, version
@@ -29,6 +31,11 @@ _GC_THRESHOLDS = (50_000, 20, 50)
 _CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
 # With the option `log_color`, log lines contain escape sequences for colors.
 _CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
+
+# The name of the service in syslog and in the journal, and of the log file in `log_dir`. Otherwise,
+# oslo.log uses the name of the first Python file of the process. In a web server, this name is
+# `<frozen importlib._bootstrap>`.
+_LOG_NAME = 'placement'
 
 LOG = logging.getLogger(__name__)
 
@@ -88,14 +95,26 @@ def _read_configuration() -> cfg.ConfigOpts:
 def _set_up_logging(config: cfg.ConfigOpts) -> None:
     levels = [*logging.get_default_log_levels(), 'routes=INFO']
     config.set_default('default_log_levels', levels)
+    if config.log_dir:
+        config.set_default('log_file', f'{_LOG_NAME}.log')
     logging.setup(config, 'placement')
+    if config.use_syslog and not config.log_config_append:
+        syslog.openlog(_LOG_NAME, 0, _syslog_facility(config))
     for handler in std_logging.getLogger().handlers:
+        if isinstance(handler, log_handlers.OSJournalHandler):
+            handler.binary_name = _LOG_NAME
         handler.setFormatter(
             _EscapingFormatter(
                 handler.formatter, colored='log_color' in config and config.log_color
             )
         )
     std_logging.captureWarnings(True)
+
+
+def _syslog_facility(config: cfg.ConfigOpts) -> int:
+    name = config.syslog_log_facility.upper().removeprefix('LOG_')
+    facility: int = getattr(syslog, f'LOG_{name}')
+    return facility
 
 
 class _EscapingFormatter(std_logging.Formatter):

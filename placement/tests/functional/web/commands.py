@@ -104,6 +104,12 @@ def apache(port: int, folder: Path) -> Sequence[str]:
     return [*_unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
 
 
+def logrotate() -> str:
+    """Return the path of logrotate; skip the test if it is not installed."""
+    program = shutil.which('logrotate', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
+    return program or _skip('logrotate is not installed')
+
+
 def _wsgi_module() -> str:
     """Return the directives that load mod_wsgi for this version of Python."""
     express = _SCRIPTS / 'mod_wsgi-express'

@@ -1,0 +1,1 @@
+"""A stand-in for systemd-python, which pip cannot install without the headers of systemd."""

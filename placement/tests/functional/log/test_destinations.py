@@ -1,0 +1,278 @@
+"""The page about logging: each example configuration logs to its destination."""
+
+import contextlib
+import dataclasses
+import json
+import os
+from pathlib import Path
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+
+from oslo_config import cfg
+from oslo_log import log
+from oslotest import base
+
+from placement.tests import servers
+from placement.tests.functional.log import examples, one_request
+
+_BINDINGS = Path(__file__).parent / 'bindings'
+_SERVICE = """
+[placement_database]
+connection = sqlite://
+sync_on_startup = true
+
+[api]
+auth_strategy = noauth2
+"""
+# The values that differ between two runs.
+_MASKS = (
+    (r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ ', 'TIME PID '),
+    (r' req-[0-9a-f-]{36} ', ' ID '),
+    (r'time: \d+\.\d{6}$', 'time: SECONDS'),
+)
+
+
+def masked(line: str) -> str:
+    """Return a line without the values that differ between two runs."""
+    for pattern, name in _MASKS:
+        line = re.sub(pattern, name, line)
+    return line
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a service that served one request."""
+
+    status: int
+    output: str
+    error: str
+
+    @property
+    def request_id(self) -> str:
+        """The request ID in the header of the response."""
+        return self.output.splitlines()[-1]
+
+
+class TestCase(base.BaseTestCase):
+    """`serve` starts a service in its own process, and sends it one request."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('tests of the log run only on SQLite')
+        folder = tempfile.TemporaryDirectory(prefix='placement-log-')
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.directory = self.folder / 'log'
+        self.directory.mkdir()
+        # `log-line` has the prefix of `empty-search`, and `request-line` has the same prefix.
+        empty = examples.example('log-line').strip()
+        prefix, _, message = empty.partition('] ')
+        self.assertEqual(examples.example('empty-search').strip(), message)
+        prefix = prefix.replace('.handlers.allocation_candidate', '.requestlog')
+        self.lines = [
+            masked(empty),
+            masked(f'{prefix}] {examples.example("request-line").strip()}'),
+        ]
+
+    def serve(
+        self, configuration: str, *prefix: str, path: Path | None = None, **environment: str
+    ) -> Outcome:
+        """Serve a request with a configuration.
+
+        :param configuration: the section DEFAULT; logs go to a temporary directory
+        :param prefix: the beginning of the command
+        :param path: a directory with Python modules
+        :param environment: additional environment variables
+        """
+        text = configuration.replace(examples.DIRECTORY, str(self.directory)) + _SERVICE
+        (self.folder / 'placement.conf').write_text(text)
+        modules = [str(path)] if path else []
+        paths = [*modules, *(entry for entry in sys.path if entry)]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        process = subprocess.run(
+            [*prefix, sys.executable, '-m', one_request.__name__],
+            env={
+                **clean,
+                'OS_PLACEMENT_CONFIG_DIR': str(self.folder),
+                'PYTHONPATH': os.pathsep.join(paths),
+                **environment,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        return Outcome(process.returncode, process.stdout, process.stderr)
+
+    def serve_example(self, name: str, *prefix: str, **more: str) -> Outcome:
+        """Serve a request successfully with an example of the page."""
+        outcome = self.serve(examples.example(name), *prefix, **more)
+        self.assertEqual(0, outcome.status, outcome.error)
+        return outcome
+
+    def assert_lines(self, text: str) -> None:
+        """Check that a text ends with the lines of the page."""
+        self.assertEqual(self.lines, [masked(line) for line in text.splitlines()[-2:]])
+
+
+class DestinationsTest(TestCase):
+    def test_standard_error(self) -> None:
+        outcome = self.serve_example('log-to-stderr')
+        self.assert_lines(outcome.error)
+        self.assertEqual(outcome.request_id + '\n', outcome.output)
+        for line in outcome.error.splitlines()[-2:]:
+            self.assertIn(f'[{one_request.GLOBAL_ID} {outcome.request_id} ', line)
+
+    def test_standard_output_is_the_default(self) -> None:
+        outcome = self.serve('[DEFAULT]\n')
+        self.assertEqual('', outcome.error)
+        lines = outcome.output.splitlines()[:-1]
+        self.assert_lines('\n'.join(lines))
+        # Lines outside of a request
+        self.assertRegex(lines[0], r' INFO alembic\.\S+ \[-\] ')
+
+    def test_file(self) -> None:
+        outcome = self.serve_example('log-to-file')
+        self.assert_lines((self.directory / 'placement.log').read_text())
+        self.assertEqual((outcome.request_id + '\n', ''), (outcome.output, outcome.error))
+
+    def test_directory(self) -> None:
+        self.serve_example('log-to-directory')
+        self.assertEqual(['placement.log'], [path.name for path in self.directory.iterdir()])
+        self.assert_lines((self.directory / 'placement.log').read_text())
+
+    def test_a_file_that_cannot_be_opened(self) -> None:
+        self.directory.rmdir()
+        outcome = self.serve(examples.example('log-to-file'))
+        self.assertEqual(1, outcome.status)
+        self.assertIn('No such file or directory', outcome.error.splitlines()[-1])
+
+    def test_json(self) -> None:
+        outcome = self.serve_example('log-json')
+        line = (self.directory / 'placement.log').read_text().splitlines()[-1]
+        actual, shown = json.loads(line), json.loads(examples.example('json-line'))
+        self.assertEqual(masked(shown['message']), masked(actual['message']))
+        self.assertEqual(shown['args'][:-1], actual['args'][:-1])
+        self.assertIsInstance(actual['args'][-1], float)
+        for key in ('name', 'levelname', 'thread_name', 'traceback'):
+            self.assertEqual(shown[key], actual[key], key)
+        self.assertLessEqual(shown.keys(), actual.keys())
+
+        context = actual['context']
+        self.assertEqual(outcome.request_id, context['request_id'])
+        changes = {'request_id': outcome.request_id}
+        self.assertEqual(
+            {**shown['context'], **changes}, {key: context[key] for key in shown['context']}
+        )
+        self.assertNotIn(one_request.TOKEN, line)
+
+
+class LevelsTest(TestCase):
+    def test_levels(self) -> None:
+        outcome = self.serve_example('log-levels')
+        self.assertNotIn(one_request.QUERY, outcome.output)
+        self.assertIn(' INFO alembic', outcome.output)
+
+    def test_the_example_keeps_levels_of_the_default(self) -> None:
+        config = cfg.ConfigOpts()
+        log.register_options(config)
+        config([], default_config_files=[], default_config_dirs=[])
+        ours = {'placement.requestlog=WARN', 'placement.handlers.allocation_candidate=WARN'}
+        _, _, levels = examples.example('log-levels').partition(' = ')
+        self.assertEqual(set(levels.strip().split(',')) - set(config.default_log_levels), ours)
+
+    def test_debug(self) -> None:
+        outcome = self.serve('[DEFAULT]\ndebug = true\n')
+        start = f'Starting request: {one_request.ADDRESS} "GET {one_request.PATH}"'
+        self.assertIn(start, outcome.output)
+        self.assertRegex(outcome.output, r'DEBUG placement\.wsgi .* debug +=')
+
+
+class ProxyTest(TestCase):
+    def test_the_address_of_the_client(self) -> None:
+        outcome = self.serve('[oslo_middleware]\nenable_proxy_headers_parsing = true\n')
+        self.assertIn(f'] {one_request.FORWARDED_FOR} "GET ', outcome.output)
+        self.assertNotIn(one_request.ADDRESS, outcome.output)
+
+
+class JournalTest(TestCase):
+    """With a stand-in for systemd-python."""
+
+    def test_entries(self) -> None:
+        journal = self.folder / 'journal'
+        outcome = self.serve(
+            examples.example('log-to-journal'), path=_BINDINGS, TEST_JOURNAL=str(journal)
+        )
+        self.assertEqual((0, ''), (outcome.status, outcome.error))
+        entries = [json.loads(line) for line in journal.read_text().splitlines()[-2:]]
+        self.assert_lines('\n'.join(entry['MESSAGE'] for entry in entries))
+        for entry in entries:
+            self.assertEqual('placement', entry['SYSLOG_IDENTIFIER'])
+            self.assertEqual(outcome.request_id, entry['REQUEST_ID'])
+            self.assertEqual('service', entry['PROJECT_ID'])
+            self.assertEqual(6, entry['PRIORITY'])
+            self.assertEqual('INFO', entry['LOGGER_LEVEL'])
+        self.assertEqual('placement.requestlog', entries[-1]['LOGGER_NAME'])
+
+    def test_missing_bindings(self) -> None:
+        without = self.folder / 'systemd'
+        without.mkdir()
+        (without / '__init__.py').touch()
+        outcome = self.serve(examples.example('log-to-journal'), path=self.folder)
+        self.assertEqual(1, outcome.status)
+        error = 'RuntimeError: Systemd bindings do not exist'
+        self.assertEqual(error, outcome.error.splitlines()[-1])
+        self.assertIn(error, ' '.join(examples.PAGE.read_text().split()))
+
+
+# Replaces the socket of syslog for one command, in a mount namespace.
+_OTHER_SYSLOG = """
+dev="$1"
+shift
+for device in null urandom; do
+    touch "$dev/$device"
+    mount --bind "/dev/$device" "$dev/$device"
+done
+mount --rbind "$dev" /dev
+exec "$@"
+"""
+
+
+class SyslogTest(TestCase):
+    """With a socket of the test in place of the one of the system."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.dev = self.folder / 'dev'
+        self.dev.mkdir()
+        namespace = ['unshare', '--mount']
+        if os.getuid() != 0:
+            namespace.append('--map-root-user')
+        self.prefix = [*namespace, 'sh', '-ec', _OTHER_SYSLOG, 'sh', str(self.dev)]
+        with contextlib.suppress(OSError):
+            if subprocess.run([*self.prefix, 'true'], check=False, timeout=60).returncode == 0:
+                return
+        self.skipTest('this system does not permit mount namespaces')
+
+    def test_syslog(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+            syslog.bind(str(self.dev / 'log'))
+            syslog.settimeout(60)
+            outcome = self.serve_example('log-to-syslog', *self.prefix)
+            messages = []
+            while len(messages) < 2:
+                message = syslog.recv(65536).decode()
+                if one_request.PATH in message or one_request.QUERY in message:
+                    messages.append(message)
+        # 134: the facility LOG_LOCAL0 and the level INFO
+        header = re.compile(r'<134>\w{3} [ \d]\d \d\d:\d\d:\d\d placement: ')
+        for message in messages:
+            self.assertRegex(message, header)
+        self.assert_lines('\n'.join(header.sub('', message) for message in messages))
+        # Without another destination, the lines are also in standard output.
+        self.assert_lines('\n'.join(outcome.output.splitlines()[:-1]))

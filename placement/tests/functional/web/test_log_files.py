@@ -1,0 +1,137 @@
+"""The logs of the service under web servers: standard error, and a file that logrotate rotates."""
+
+from collections.abc import Callable
+import grp
+import gzip
+import os
+from pathlib import Path
+import pwd
+import re
+import subprocess
+import threading
+import time
+
+import fixtures
+import requests
+
+from placement.tests.functional.log import examples
+from placement.tests.functional.web import base, commands
+
+_CLIENTS = 4
+_ROTATIONS = 4
+_LINE = re.compile(r' (\d+) INFO placement\.requestlog \[None (req-\S+) .* status: 200 ')
+
+
+class TestCase(base.TestCase):
+    """`configure` writes the configuration that `serve` uses."""
+
+    def configure(self, name: str) -> None:
+        """Use an example of the page about logging."""
+        text = examples.example(name).replace(examples.DIRECTORY, str(self.folder))
+        (self.folder / 'placement.conf').write_text(text)
+        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', str(self.folder)))
+
+    def request_id(self) -> str:
+        """Send a request and return its request ID."""
+        response = requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=60)
+        response.raise_for_status()
+        return response.headers['x-openstack-request-id']
+
+
+class StandardErrorTest(TestCase):
+    def test_uwsgi_does_not_change_the_lines(self) -> None:
+        self.configure('log-to-stderr')
+        self.serve(commands.uwsgi)
+        request_id = self.request_id()
+        (line,) = self.lines('server.log', request_id)
+        self.assertRegex(line, r'^[\d-]+ [\d:.]+ \d+ INFO placement\.requestlog \[None ')
+
+    def test_apache_writes_the_lines_to_its_log_with_a_prefix(self) -> None:
+        self.configure('log-to-stderr')
+        self.folder.chmod(0o777)  # Apache runs as another user, who creates the database
+        folder = self.folder / 'apache'
+        folder.mkdir(mode=0o777)
+        self.serve(lambda port: commands.apache(port, folder))
+        request_id = self.request_id()
+        (line,) = self.lines('apache/error.log', request_id)
+        self.assertRegex(line, r'^\[.+\] [\d-]+ [\d:.]+ \d+ INFO placement\.requestlog \[None ')
+
+    def lines(self, name: str, text: str) -> list[str]:
+        return [line for line in (self.folder / name).read_text().splitlines() if text in line]
+
+
+class RotationTest(TestCase):
+    """Several processes write to a file while logrotate rotates it."""
+
+    def test_no_line_is_lost(self) -> None:
+        logrotate = commands.logrotate()
+        self.configure('log-to-file')
+        self.serve(lambda port: [*commands.uwsgi(port), '--processes', '3'])
+        ids: list[str] = []
+        end = threading.Event()
+        clients = [
+            threading.Thread(target=self._send_until, args=(end, ids)) for _ in range(_CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        try:
+            self._wait_until(lambda: len({match[1] for match in self._matches()}) == 3)
+            for _ in range(_ROTATIONS):
+                self._wait_for_more(ids)
+                self._rotate(logrotate)
+            self._wait_for_more(ids)
+        finally:
+            end.set()
+            for client in clients:
+                client.join()
+
+        self.assertEqual(sorted(ids), sorted(match[2] for match in self._matches()))
+        names = {path.name for path in self.folder.glob('placement.log*')}
+        rotated = {f'placement.log.{number}.gz' for number in range(2, _ROTATIONS + 1)}
+        self.assertEqual({'placement.log', 'placement.log.1', *rotated}, names)
+
+    def _send_until(self, end: threading.Event, ids: list[str]) -> None:
+        while not end.is_set():
+            ids.append(self.request_id())
+
+    def _wait_for_more(self, ids: list[str]) -> None:
+        count = len(ids) + 50
+        self._wait_until(lambda: len(ids) >= count)
+
+    @staticmethod
+    def _wait_until(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError('the service does not respond')
+            time.sleep(0.01)
+
+    def _rotate(self, logrotate: str) -> None:
+        user, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
+        text = examples.ROTATION.read_text().replace(examples.DIRECTORY, str(self.folder))
+        # The directory also contains the output of uWSGI.
+        text = text.replace('/*.log ', '/placement.log ')
+        configuration = self.folder / 'logrotate.conf'
+        configuration.write_text(text.replace('su placement placement', f'su {user} {group}'))
+        configuration.chmod(0o600)
+        state = self.folder / 'logrotate.state'
+        process = subprocess.run(
+            [logrotate, '--force', '--state', str(state), str(configuration)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        self.assertEqual((0, '', ''), (process.returncode, process.stdout, process.stderr))
+
+    def _matches(self) -> list[re.Match[str]]:
+        """Return the process ID and the request ID of each line of the request log."""
+        lines = (
+            line for path in self.folder.glob('placement.log*') for line in _text(path).splitlines()
+        )
+        return [match for line in lines if (match := _LINE.search(line))]
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    return (gzip.decompress(content) if path.suffix == '.gz' else content).decode()
