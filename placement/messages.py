@@ -115,7 +115,7 @@ def _unknown_driver(error: sa.exc.NoSuchModuleError) -> str:
 def _missing_library(error: ImportError) -> str:
     name = (error.name or '').partition('.')[0]
     if not name:
-        return f'A Python library cannot be imported: {error}.'
+        return str(error)
     extra = _EXTRAS.get(name)
     package = f"'openstack-placement[{extra}]'" if extra else name
     return f'The Python library {name} is not installed or is damaged. Run `pip install {package}`.'

@@ -29,6 +29,7 @@ def init(
     :param conf: the parsed configuration, with the options of `[oslo_policy]`
     :param suppress_deprecation_warnings: do not log warnings about deprecated rules
     :param rules: the rules to enforce; by default all rules of the service
+    :raises exception.InvalidPolicyFile: a policy file is malformed
     """
     global _enforcer
     if _enforcer is not None:
@@ -39,8 +40,19 @@ def init(
     enforcer.suppress_default_change_warnings = True
     enforcer.suppress_deprecation_warnings = suppress_deprecation_warnings
     enforcer.register_defaults(policies.list_rules() if rules is None else rules)
-    enforcer.load_rules()
+    try:
+        enforcer.load_rules()
+    except ValueError as error:
+        raise exception.InvalidPolicyFile(_path(enforcer), str(error)) from error
+    except (AttributeError, TypeError) as error:
+        # oslo.policy does not check the types of the document and its values.
+        reason = 'it does not map names of rules to texts'
+        raise exception.InvalidPolicyFile(_path(enforcer), reason) from error
     _enforcer = enforcer
+
+
+def _path(enforcer: policy.Enforcer) -> str:
+    return str(enforcer.policy_path or enforcer.policy_file)
 
 
 def reset() -> None:

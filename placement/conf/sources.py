@@ -1,6 +1,6 @@
 """Read the configuration, for the service and for the commands, from the same sources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import io
 import os
@@ -73,7 +73,7 @@ def _name(group: cfg.OptGroup | str | None) -> str:
 
 
 @contextlib.contextmanager
-def _exit_as_error() -> Any:
+def _exit_as_error() -> Iterator[None]:
     """Convert the exit for an invalid value in a configuration file into an exception.
 
     For options that the command line has, too, such as `debug`, oslo.config prints the reason and
@@ -87,6 +87,6 @@ def _exit_as_error() -> Any:
         if not isinstance(error.__context__, ValueError):
             sys.stderr.write(output.getvalue())
             raise
-        reason = output.getvalue().strip().removeprefix('argument --')
-        raise cfg.ConfigFileValueError(f'The configuration is not valid: {reason}') from error
+        option, _, reason = output.getvalue().strip().removeprefix('argument --').partition(': ')
+        raise cfg.ConfigFileValueError(f'[DEFAULT] {option} is not valid: {reason}') from error
     sys.stderr.write(output.getvalue())

@@ -64,6 +64,7 @@ from placement.exception.not_found import (
 )
 from placement.exception.unavailable import (
     DatabaseUnavailable,
+    InvalidPolicyFile,
     OutcomeUnknown,
     UnsuitableDatabase,
 )
@@ -85,6 +86,7 @@ __all__ = [
     'InvalidConsumerUuid',
     'InvalidInventoryCapacity',
     'InvalidName',
+    'InvalidPolicyFile',
     'InventoryExists',
     'InventoryInUse',
     'InventoryMissingForUpdate',

@@ -22,3 +22,16 @@ class OutcomeUnknown(ServiceUnavailable):
 
 class UnsuitableDatabase(PlacementException):
     """The service cannot start, because the configuration of the database is unsupported."""
+
+
+class InvalidPolicyFile(PlacementException):
+    """The service cannot start, because a policy file is malformed.
+
+    :param path: the policy file
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f'The policy file {path}, or a file in [oslo_policy] policy_dirs, is malformed: '
+            f'{reason}. Correct it; oslopolicy-validator checks it.'
+        )

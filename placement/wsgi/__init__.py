@@ -15,11 +15,11 @@ from oslo_config import cfg
 from oslo_log import handlers as log_handlers
 from oslo_log import log as logging
 
-from placement import conf, deploy, version
+from placement import conf, deploy
+from placement.conf import authtoken, sources
 from placement.db import engine
 from placement.http import Application
 
-CONFIG_DIR = 'OS_PLACEMENT_CONFIG_DIR'
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
 # Thresholds of the garbage collector, higher than the defaults because requests create few
@@ -45,15 +45,37 @@ def init_application() -> Application:
 
     :raises cfg.ConfigFilesNotFoundError: the directory that the environment variable
         `OS_PLACEMENT_CONFIG_DIR` names has no placement.conf
-    :raises cfg.RequiredOptError: `[placement_database] connection` is not set
+    :raises cfg.RequiredOptError: `[placement_database] connection` is not set, or `[api]
+        auth_strategy` is keystone and `[keystone_authtoken] auth_type` is not set
     :raises exception.UnsuitableDatabase: the schema or the configuration of the database does not
         support this release; the message names the remedy
+    :raises exception.InvalidPolicyFile: the policy file is malformed
+    :raises ImportError: an option needs a library that is not installed
     :raises ValueError: an option has an invalid value
     """
-    config = _read_configuration()
+    config = cfg.ConfigOpts()
+    read_configuration(config)
+    return build(config)
+
+
+def read_configuration(config: cfg.ConfigOpts) -> None:
+    """Parse and validate the configuration, and set up logging.
+
+    :param config: a new configuration object; the global object `cfg.CONF` is not used, because it
+        may belong to another service in the same process
+    """
+    conf.register_opts(config)
+    sources.read(config)
+    conf.validate(config)
     _set_up_logging(config)
+
+
+def build(config: cfg.ConfigOpts) -> Application:
+    """Set up the database and return the application, with the exceptions of `init_application`."""
     engine.configure(config)
     application = deploy.loadapp(config)
+    if config.api.auth_strategy == 'keystone':
+        authtoken.validate(config)
     if config.log_options:
         config.log_opt_values(LOG, logging.DEBUG)
     if profiles := os.environ.get(PROFILER_DIR):
@@ -72,24 +94,6 @@ def tune_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
-
-
-def _read_configuration() -> cfg.ConfigOpts:
-    """Return a new, parsed and validated configuration object.
-
-    The global object `cfg.CONF` is not used, because it may belong to another service in the same
-    process.
-    """
-    config = cfg.ConfigOpts()
-    conf.register_opts(config)
-    directory = os.environ.get(CONFIG_DIR, '').strip()
-    sources: dict[str, Any] = {}
-    if directory:
-        sources['default_config_files'] = [str(pathlib.Path(directory, 'placement.conf'))]
-        sources['default_config_dirs'] = []
-    config([], project='placement', version=version.version_string(), **sources)
-    conf.validate(config)
-    return config
 
 
 def _set_up_logging(config: cfg.ConfigOpts) -> None:

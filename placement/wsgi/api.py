@@ -1,5 +1,5 @@
 """Provide `application`, the WSGI application that web servers import."""
 
-from placement import wsgi
+from placement.wsgi import startup
 
-application = wsgi.init_application()
+application = startup.start()

@@ -52,6 +52,11 @@ def _tool() -> ModuleType:
     return sys.modules[name]
 
 
+def free_port() -> int:
+    """Return a free TCP port of the loopback interface."""
+    return int(_tool().free_port())
+
+
 class DatabaseServer:
     """A private server of one test, of the same engine as the server of the run.
 
@@ -145,7 +150,7 @@ class Worker:
         settings: Mapping[str, str] | None = None,
         log: Path | None = None,
     ):
-        self.port = _tool().free_port()
+        self.port = free_port()
         self._command = command(self.port)
         self._log = log or Path(os.devnull)
         self._environment = {

@@ -48,15 +48,18 @@ WSGIScriptAlias / {folder}/placement.wsgi process-group=placement application-gr
 """
 
 
-def waitress(port: int) -> Sequence[str]:
-    """Return the command of waitress."""
+def waitress(port: int, module: str = _MODULE) -> Sequence[str]:
+    """Return the command of waitress.
+
+    :param module: the module of the application; the same for the other servers
+    """
     return (
         *(sys.executable, '-m', 'waitress'),
-        *(f'--listen=127.0.0.1:{port}', '--threads=4', f'{_MODULE}:application'),
+        *(f'--listen=127.0.0.1:{port}', '--threads=4', f'{module}:application'),
     )
 
 
-def uwsgi(port: int) -> Sequence[str]:
+def uwsgi(port: int, module: str = _MODULE) -> Sequence[str]:
     """Return the command of uWSGI; skip the test if it is not installed."""
     program = shutil.which('uwsgi', path=f'{_SCRIPTS}{os.pathsep}{os.environ["PATH"]}')
     if program is None:
@@ -64,7 +67,7 @@ def uwsgi(port: int) -> Sequence[str]:
     options = {
         'http-socket': f'127.0.0.1:{port}',
         'virtualenv': sys.prefix,
-        'module': f'{_MODULE}:application',
+        'module': f'{module}:application',
         'processes': '1',
         'threads': '4',
         'buffer-size': '65535',
@@ -82,7 +85,7 @@ def uwsgi(port: int) -> Sequence[str]:
     ]
 
 
-def apache(port: int, folder: Path) -> Sequence[str]:
+def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
     """Return the command of Apache with mod_wsgi; skip the test if one of them is not installed.
 
     :param folder: an empty directory for its configuration, log and sockets
@@ -90,7 +93,7 @@ def apache(port: int, folder: Path) -> Sequence[str]:
     program = shutil.which('apache2', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
     if program is None or not _APACHE_MODULES.is_dir():
         _skip('Apache is not installed')
-    (folder / 'placement.wsgi').write_text(f'from {_MODULE} import application\n')
+    (folder / 'placement.wsgi').write_text(f'from {module} import application\n')
     configuration = folder / 'apache.conf'
     configuration.write_text(
         _APACHE.format(

@@ -156,7 +156,11 @@ class StatusesTest(base.BaseTestCase):
         self.assertEqual(1 if status in UNEXPLAINED else 2, len(detail.split('\n\n')))
 
     def test_every_exception_for_clients_has_a_status(self):
-        internal = (exception.UnsuitableDatabase, exception.PlacementException)
+        internal = (
+            exception.InvalidPolicyFile,
+            exception.PlacementException,
+            exception.UnsuitableDatabase,
+        )
         for value in vars(exception).values():
             if isinstance(value, type) and value not in internal:
                 self.assertIsNotNone(errors.status_of(value.__new__(value)), value)

@@ -31,13 +31,19 @@ class ConfigurationTest(base.BaseTestCase):
     def set(self, name: str, value: str) -> None:
         self.useFixture(fixtures.EnvironmentVariable(name, value))
 
+    def read(self) -> cfg.ConfigOpts:
+        config = cfg.ConfigOpts()
+        with mock.patch.object(wsgi, '_set_up_logging'):
+            wsgi.read_configuration(config)
+        return config
+
     def write(self, text: str) -> None:
         (self.folder / 'placement.conf').write_text(text)
 
     def test_only_the_file_in_the_directory_is_read(self):
         self.write('[placement_database]\nconnection = sqlite:///here\n')
         self.set('OS_PLACEMENT_CONFIG_DIR', f' {self.folder} ')
-        config = wsgi._read_configuration()
+        config = self.read()
 
         self.assertEqual('sqlite:///here', config.placement_database.connection)
         self.assertEqual([str(self.folder / 'placement.conf')], config.config_file)
@@ -47,13 +53,13 @@ class ConfigurationTest(base.BaseTestCase):
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
-        self.assertRaises(cfg.ConfigFilesNotFoundError, wsgi._read_configuration)
+        self.assertRaises(cfg.ConfigFilesNotFoundError, self.read)
 
     def test_a_blank_directory_selects_the_default_directories(self):
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
         self.set('OS_PLACEMENT_CONFIG_DIR', '  ')
         with mock.patch.object(cfg, 'find_config_files', return_value=[]) as find:
-            config = wsgi._read_configuration()
+            config = self.read()
 
         self.assertEqual('sqlite:///there', config.placement_database.connection)
         self.assertEqual('placement', find.call_args.args[0])
@@ -63,7 +69,7 @@ class ConfigurationTest(base.BaseTestCase):
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
         self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
         self.set('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
-        config = wsgi._read_configuration()
+        config = self.read()
 
         self.assertEqual('sqlite:///there', config.placement_database.connection)
         self.assertTrue(config.placement_database.sync_on_startup)
@@ -72,7 +78,7 @@ class ConfigurationTest(base.BaseTestCase):
         self.write('[api]\nauth_strategy = noauth2\n')
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
-        self.assertRaises(cfg.RequiredOptError, wsgi._read_configuration)
+        self.assertRaises(cfg.RequiredOptError, self.read)
 
     def test_an_invalid_value_raises(self):
         self.write(
@@ -81,7 +87,7 @@ class ConfigurationTest(base.BaseTestCase):
         )
         self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
 
-        self.assertRaises(ValueError, wsgi._read_configuration)
+        self.assertRaises(ValueError, self.read)
 
 
 class LoggingTest(base.BaseTestCase):
@@ -146,19 +152,18 @@ class InitApplicationTest(base.BaseTestCase):
         self.config = cfg.ConfigOpts()
         conf.register_opts(self.config)
         self.config.set_default('connection', 'sqlite://', 'placement_database')
+        self.config.set_default('auth_strategy', 'noauth2', 'api')
         self.config([], default_config_files=[], default_config_dirs=[])
         self.useFixture(fixtures.EnvironmentVariable(wsgi.PROFILER_DIR))
 
     def init(self) -> Any:
         """Return the application, without effects on the logging and the garbage collector."""
         with (
-            mock.patch.object(wsgi, '_read_configuration', return_value=self.config),
-            mock.patch.object(wsgi, '_set_up_logging'),
             mock.patch.object(wsgi.engine, 'configure'),
             mock.patch.object(wsgi.deploy, 'loadapp', return_value=hello),
             mock.patch.object(wsgi, 'tune_garbage_collector'),
         ):
-            return wsgi.init_application()
+            return wsgi.build(self.config)
 
     def test_no_profiles_by_default(self):
         self.assertIs(hello, self.init())

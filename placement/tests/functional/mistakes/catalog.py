@@ -1,0 +1,211 @@
+"""The mistakes: a configuration, and the text that the line of the report contains."""
+
+from dataclasses import dataclass, field
+
+from placement.tests.functional.mistakes.programs import MANAGE, SERVICE, STATUS
+
+PASSWORD = 's3cret-W0rd'
+ALL = (MANAGE, STATUS, SERVICE)
+COMMANDS = (MANAGE, STATUS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """A mistake of an operator.
+
+    :ivar report: the line that a program prints; `...` stands for any text
+    :ivar configuration: the text of placement.conf; None for no file. `{folder}` is an empty
+        directory, `{port}` is a port without a server, and `{migrated}` is a URL of a database with
+        the current schema
+    :ivar programs: the programs that fail
+    :ivar action: the action of `placement-manage db`
+    :ivar options: options of the commands
+    :ivar files: names and texts of other files in the directory of the configuration
+    :ivar missing: libraries that are not installed
+    """
+
+    report: str
+    configuration: str | None
+    programs: tuple[str, ...] = ALL
+    action: tuple[str, ...] = ('version',)
+    options: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def database(url: str, text: str = '') -> str:
+    """Return a configuration for a database, without authentication."""
+    return f'[api]\nauth_strategy = noauth2\n{text}[placement_database]\nconnection = {url}\n'
+
+
+def keystone(text: str) -> str:
+    """Return a configuration with authentication."""
+    return f'[placement_database]\nconnection = {{migrated}}\n[keystone_authtoken]\n{text}'
+
+
+MIGRATED = database('{migrated}')
+MYSQL = f'mysql+pymysql://placement:{PASSWORD}@127.0.0.1:{{port}}/placement'
+POSTGRESQL = f'postgresql+psycopg://placement:{PASSWORD}@127.0.0.1:{{port}}/placement'
+CREDENTIALS = (
+    'auth_type = password\nauth_url = http://127.0.0.1:1\nusername = placement\n'
+    f'password = {PASSWORD}\n'
+)
+UNREACHABLE = (
+    'The database ... is not reachable: .... Start the database server, or correct '
+    '[placement_database] connection.'
+)
+UNKNOWN_DRIVER = (
+    '[placement_database] connection names the unknown database driver .... Use mysql+pymysql, '
+    'postgresql+psycopg, or sqlite.'
+)
+MISSING_LIBRARY = 'The Python library ... is not installed or is damaged. Run `pip install ...`.'
+INVALID_URL = (
+    '[placement_database] ... is not a database URL. Write it in the form '
+    'mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special characters of the '
+    'password (%40 for @, %3A for :).'
+)
+NO_VALUE = '[...] ... has no value. Set it in placement.conf (configuration files: ...).'
+INVALID_VALUE = '[...] ... is not valid: ...'
+MALFORMED_FILE = 'The configuration file ... is malformed in line ...: .... Correct this line.'
+INVALID_KEYSTONE = 'The options in [keystone_authtoken] are not valid: ....'
+MALFORMED_POLICY = (
+    'The policy file ..., or a file in [oslo_policy] policy_dirs, is malformed: .... Correct it; '
+    'oslopolicy-validator checks it.'
+)
+
+MISTAKES: dict[str, Mistake] = {
+    'MySQL server unreachable': Mistake(report=UNREACHABLE, configuration=database(MYSQL)),
+    'PostgreSQL server unreachable': Mistake(
+        report=UNREACHABLE, configuration=database(POSTGRESQL)
+    ),
+    'driver not installed': Mistake(
+        report=MISSING_LIBRARY, configuration=database(MYSQL), missing=('pymysql',)
+    ),
+    'PostgreSQL driver not installed': Mistake(
+        report=MISSING_LIBRARY, configuration=database(POSTGRESQL), missing=('psycopg',)
+    ),
+    'unknown driver': Mistake(
+        report=UNKNOWN_DRIVER,
+        configuration=database(f'mysql+nosuch://placement:{PASSWORD}@127.0.0.1/placement'),
+    ),
+    'unsupported database system': Mistake(
+        report=UNKNOWN_DRIVER,
+        configuration=database(f'oracle://placement:{PASSWORD}@127.0.0.1/placement'),
+    ),
+    'malformed URL': Mistake(
+        report=INVALID_URL, configuration=database(f'placement:{PASSWORD}@127.0.0.1')
+    ),
+    'malformed port in the URL': Mistake(
+        report=INVALID_URL,
+        configuration=database(f'mysql+pymysql://placement:x@127.0.0.1:{PASSWORD}/placement'),
+    ),
+    'malformed URL of the replica': Mistake(
+        report=INVALID_URL, configuration=f'{MIGRATED}slave_connection = {PASSWORD}\n'
+    ),
+    'no connection': Mistake(report=NO_VALUE, configuration='[api]\nauth_strategy = noauth2\n'),
+    'missing configuration file': Mistake(
+        report='The configuration file ... does not exist. Create it, or correct '
+        'OS_PLACEMENT_CONFIG_DIR or --config-file.',
+        configuration=None,
+    ),
+    'missing configuration directory': Mistake(
+        report='The configuration directory ... does not exist. Create it, or correct '
+        '--config-dir.',
+        configuration=MIGRATED,
+        programs=COMMANDS,
+        options=('--config-dir', '{folder}/missing'),
+    ),
+    'malformed configuration file': Mistake(
+        report=MALFORMED_FILE, configuration=f'[api]\n{PASSWORD}\n'
+    ),
+    'unknown value': Mistake(
+        report=INVALID_VALUE,
+        configuration='[api]\nauth_strategy = none\n[placement_database]\nconnection = sqlite://\n',
+    ),
+    'text instead of a number': Mistake(
+        report=INVALID_VALUE, configuration=f'{MIGRATED}pool_timeout = soon\n'
+    ),
+    'invalid option of the log': Mistake(
+        report=INVALID_VALUE,
+        configuration=database('sqlite://', '[DEFAULT]\ndebug = maybe\n'),
+    ),
+    'no directory for the log file': Mistake(
+        report='The file ... cannot be used: ....',
+        configuration=database('{migrated}', '[DEFAULT]\nlog_file = {folder}/missing/log\n'),
+    ),
+    'no tables': Mistake(
+        report='The schema of the database is at revision ..., but this release needs revision '
+        '.... Run `placement-manage db sync`, or set [placement_database] sync_on_startup to true.',
+        configuration=database('sqlite:///{folder}/empty.db'),
+        programs=(SERVICE,),
+    ),
+    'no tables to check': Mistake(
+        report='The database ... lacks a table or a column: .... Run `placement-manage db sync`, '
+        'or correct [placement_database] connection.',
+        configuration=database('sqlite:///{folder}/empty.db'),
+        programs=(STATUS,),
+    ),
+    'schema of a newer release': Mistake(
+        report='The schema of the database is at revision ..., which this release does not know, '
+        'so it cannot upgrade the schema. Use the release that upgraded the database, or a newer '
+        'one.',
+        configuration=database('{newer}'),
+        programs=(MANAGE,),
+        action=('sync',),
+    ),
+    'unknown revision': Mistake(
+        report='This release has no schema revision .... Use head, or one of ....',
+        configuration=MIGRATED,
+        programs=(MANAGE,),
+        action=('stamp', 'nonsense'),
+    ),
+    'no directory for SQLite': Mistake(
+        report='The database ... cannot be opened: .... Create its directory and allow this user '
+        'to write to it, or correct [placement_database] connection.',
+        configuration=database('sqlite:///{folder}/missing/placement.db'),
+    ),
+    'malformed policy file': Mistake(
+        report=MALFORMED_POLICY,
+        configuration=MIGRATED,
+        programs=(SERVICE,),
+        files={'policy.yaml': 'a: b: c\n'},
+    ),
+    'policy file with a list': Mistake(
+        report=MALFORMED_POLICY,
+        configuration=MIGRATED,
+        programs=(SERVICE,),
+        files={'policy.yaml': '- admin_api\n'},
+    ),
+    'no auth_type': Mistake(report=NO_VALUE, configuration=keystone(''), programs=(SERVICE,)),
+    'unknown auth_type': Mistake(
+        report=INVALID_KEYSTONE, configuration=keystone('auth_type = x\n'), programs=(SERVICE,)
+    ),
+    'no auth_url': Mistake(
+        report=INVALID_KEYSTONE,
+        configuration=keystone('auth_type = password\n'),
+        programs=(SERVICE,),
+    ),
+    'memcached without its library': Mistake(
+        report='[keystone_authtoken] memcached_servers has a value, but the Python library ... is '
+        'not installed. Run `pip install ...`, or remove the option.',
+        configuration=keystone(f'{CREDENTIALS}memcached_servers = 127.0.0.1:11211\n'),
+        programs=(SERVICE,),
+        missing=('memcache',),
+    ),
+}
+
+
+def server_mistakes(wrong_password: str, unknown_database: str) -> dict[str, Mistake]:
+    """Return the mistakes that need a database server; the arguments are URLs."""
+    return {
+        'wrong password': Mistake(
+            report='The database ... denies access: .... Grant the privileges to the user, or '
+            'correct [placement_database] connection.',
+            configuration=database(wrong_password),
+        ),
+        'unknown database': Mistake(
+            report='The database ... does not exist: .... Create it, or correct '
+            '[placement_database] connection.',
+            configuration=database(unknown_database),
+        ),
+    }
