@@ -27,6 +27,11 @@ _EXTRAS = {
 }
 # The libraries that read `[keystone_authtoken]`. Their exceptions do not name this group.
 _AUTHENTICATION_LIBRARIES = ('keystoneauth1.', 'keystonemiddleware.')
+# The message of oslo.config for an option of a library. `placement.conf.validate` describes the
+# options of the service.
+_VALUE_OF_A_LIBRARY = re.compile(
+    r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)", re.DOTALL
+)
 _CHECK_CONNECTION = 'correct [placement_database] connection'
 
 
@@ -48,7 +53,7 @@ def _describe(error: BaseException) -> str:
         if isinstance(error, kinds):
             return describe(error)
     if type(error).__module__.startswith(_AUTHENTICATION_LIBRARIES):
-        return f'The options in [keystone_authtoken] are not valid: {error}.'
+        return f'The options in [keystone_authtoken] are not valid: {error}. Correct them.'
     return f'{type(error).__name__}: {error}'
 
 
@@ -104,6 +109,14 @@ def _malformed_file(error: cfg.ConfigFileParseError) -> str:
     return f'The configuration file {error.config_file} is malformed. Correct it.'
 
 
+def _invalid_value(error: cfg.ConfigSourceValueError) -> str:
+    match = _VALUE_OF_A_LIBRARY.fullmatch(str(error))
+    if match is None:
+        return str(error)
+    name, source, reason = match.groups()
+    return f'The option {name} in {source} is not valid: {reason}. Correct the value.'
+
+
 def _unknown_driver(error: sa.exc.NoSuchModuleError) -> str:
     name = str(error).rpartition(':')[2].replace('.', '+')
     return (
@@ -129,7 +142,10 @@ def _invalid_url(_error: sa.exc.ArgumentError) -> str:
 def _operating_system(error: OSError) -> str:
     if error.filename is None:
         return str(error)
-    return f'The file {error.filename} cannot be used: {error.strerror}.'
+    return (
+        f'The file {error.filename} cannot be used: {error.strerror}. Correct its path or its '
+        'permissions.'
+    )
 
 
 def _database(error: Exception) -> str:
@@ -170,6 +186,7 @@ _DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str]], ...] = (
     (cfg.ConfigFilesPermissionDeniedError, _unreadable_files),
     (cfg.ConfigDirNotFoundError, _missing_directory),
     (cfg.ConfigFileParseError, _malformed_file),
+    (cfg.ConfigSourceValueError, _invalid_value),
     (sa.exc.NoSuchModuleError, _unknown_driver),
     (sa.exc.ArgumentError, _invalid_url),
     (ImportError, _missing_library),

@@ -58,5 +58,5 @@ def _validate_option(conf: cfg.ConfigOpts, group: str, name: str) -> None:
     except cfg.ConfigSourceValueError as error:
         # The message of oslo.config contains the representation of an internal object.
         raise cfg.ConfigFileValueError(
-            f'[{group}] {name} is not valid: {error.__context__ or error}'
+            f'[{group}] {name} is not valid: {error.__context__ or error}. Correct the value.'
         ) from error

@@ -101,7 +101,8 @@ faster but can return outdated data.
         'max_retries',
         default=10,
         help='The maximum number of times that a process retries to connect to the database when '
-        'the process starts. -1 means no limit.',
+        'the process starts. -1 means no limit. If the option is not set, the commands '
+        '`placement-manage` and `placement-status` do not retry.',
     ),
     cfg.IntOpt(
         'retry_interval',

@@ -88,5 +88,7 @@ def _exit_as_error() -> Iterator[None]:
             sys.stderr.write(output.getvalue())
             raise
         option, _, reason = output.getvalue().strip().removeprefix('argument --').partition(': ')
-        raise cfg.ConfigFileValueError(f'[DEFAULT] {option} is not valid: {reason}') from error
+        raise cfg.ConfigFileValueError(
+            f'[DEFAULT] {option} is not valid: {reason}. Correct the value.'
+        ) from error
     sys.stderr.write(output.getvalue())

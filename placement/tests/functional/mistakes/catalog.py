@@ -65,9 +65,9 @@ INVALID_URL = (
     'password (%40 for @, %3A for :).'
 )
 NO_VALUE = '[...] ... has no value. Set it in placement.conf (configuration files: ...).'
-INVALID_VALUE = '[...] ... is not valid: ...'
+INVALID_VALUE = '[...] ... is not valid: .... Correct the value.'
 MALFORMED_FILE = 'The configuration file ... is malformed in line ...: .... Correct this line.'
-INVALID_KEYSTONE = 'The options in [keystone_authtoken] are not valid: ....'
+INVALID_KEYSTONE = 'The options in [keystone_authtoken] are not valid: .... Correct them.'
 MALFORMED_POLICY = (
     'The policy file ..., or a file in [oslo_policy] policy_dirs, is malformed: .... Correct it; '
     'oslopolicy-validator checks it.'
@@ -125,12 +125,17 @@ MISTAKES: dict[str, Mistake] = {
     'text instead of a number': Mistake(
         report=INVALID_VALUE, configuration=f'{MIGRATED}pool_timeout = soon\n'
     ),
+    'invalid option of a library': Mistake(
+        report='The option ... in ... is not valid: .... Correct the value.',
+        configuration=f'{MIGRATED}[oslo_middleware]\nmax_request_body_size = many\n',
+        programs=(SERVICE,),
+    ),
     'invalid option of the log': Mistake(
         report=INVALID_VALUE,
         configuration=database('sqlite://', '[DEFAULT]\ndebug = maybe\n'),
     ),
     'no directory for the log file': Mistake(
-        report='The file ... cannot be used: ....',
+        report='The file ... cannot be used: .... Correct its path or its permissions.',
         configuration=database('{migrated}', '[DEFAULT]\nlog_file = {folder}/missing/log\n'),
     ),
     'no tables': Mistake(

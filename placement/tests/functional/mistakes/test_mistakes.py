@@ -84,8 +84,7 @@ class GuideTest(oslotest.BaseTestCase):
     def test_the_guide_lists_every_report(self):
         section = GUIDE.read_text().partition('\nThe service does not start\n')[2]
         section = section.partition('\n401 Unauthorized\n')[0]
-        # The reports are the terms of a definition list.
-        terms = re.findall(r'\n\n``((?:(?!``).)*)``\n    ', section, re.S)
-        listed = [' '.join(term.split()) for term in terms]
+        reports = re.findall(r'\n\* ``((?:(?!``).)*)``\n', section, re.S)
+        listed = [' '.join(report.split()) for report in reports]
         mistakes = catalog.MISTAKES | catalog.server_mistakes('', '')
         self.assertEqual(sorted({mistake.report for mistake in mistakes.values()}), sorted(listed))

@@ -1,0 +1,134 @@
+"""The configuration files that the service and the commands read."""
+
+import contextlib
+import io
+import pathlib
+
+import ddt
+import fixtures
+from oslo_config import cfg
+from oslotest import base
+
+from placement import conf
+from placement.conf import authtoken, database_url, sources
+
+CONNECTION = '[placement_database]\nconnection = sqlite:///{}\n'
+
+
+class ReadTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.set('OS_PLACEMENT_DATABASE__CONNECTION', None)
+        self.set(sources.CONFIG_DIR, str(self.folder))
+        self.write('placement.conf', CONNECTION.format('variable'))
+
+    def set(self, name: str, value: str | None) -> None:
+        self.useFixture(fixtures.EnvironmentVariable(name, value))
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        return str(self.folder / name)
+
+    def connection(self, *arguments: str) -> str:
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        sources.read(config, arguments, 'placement-manage')
+        return config.placement_database.connection
+
+    def test_the_variable_names_the_directory(self):
+        self.assertEqual('sqlite:///variable', self.connection())
+
+    def test_the_command_line_takes_precedence(self):
+        path = self.write('other.conf', CONNECTION.format('file'))
+        self.assertEqual('sqlite:///file', self.connection('--config-file', path))
+        self.assertEqual('sqlite:///file', self.connection(f'--config-file={path}'))
+        (self.folder / 'placement.conf').unlink()
+        self.assertEqual('sqlite:///file', self.connection('--config-dir', str(self.folder)))
+
+    def test_a_missing_option_names_the_files(self):
+        path = self.write('placement.conf', '')
+        error = self.assertRaises(sources.MissingOption, self.connection)
+        self.assertEqual(('connection', (path,)), (error.opt_name, error.files))
+
+    def test_an_invalid_value_of_the_log_raises(self):
+        """oslo.config exits, and uWSGI would start the exited process again, without end."""
+        self.write('placement.conf', '[DEFAULT]\ndebug = maybe\n' + CONNECTION.format('x'))
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output):
+            error = self.assertRaises(cfg.ConfigFileValueError, self.connection)
+        self.assertEqual('', output.getvalue())
+        self.assertIn('[DEFAULT] debug is not valid: ', str(error))
+
+    def test_other_exits_are_not_changed(self):
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output):
+            self.assertRaises(SystemExit, self.connection, '--unknown')
+        self.assertIn('--unknown', output.getvalue())
+
+
+@ddt.ddt
+class DatabaseUrlTest(base.BaseTestCase):
+    @ddt.data(
+        'sqlite://',
+        'sqlite:////var/lib/placement.db',
+        'mysql://u:p@h/d',
+        'mysql+pymysql://u:p@h/d?charset=utf8mb4',
+        'postgresql+psycopg://u:p@h/d',
+    )
+    def test_valid(self, url):
+        self.assertIsNone(database_url.validate(url, 'connection'))
+
+    @ddt.data('', 'secret', 'mysql+pymysql://u:p@h:secret/d', 'mariadb://u:secret@h/d')
+    def test_invalid(self, url):
+        error = self.assertRaises(
+            database_url.InvalidUrlError, database_url.validate, url, 'slave_connection'
+        )
+        self.assertIn('[placement_database] slave_connection ', str(error))
+        self.assertNotIn('secret', str(error))
+
+    def test_masked(self):
+        masked = database_url.masked('mysql+pymysql://u:secret@h:1/d?passwd=secret')
+        self.assertEqual('mysql+pymysql://u:***@h:1/d', masked)
+        self.assertIsNone(database_url.masked('secret'))
+
+    def test_secrets(self):
+        url = 'mysql+pymysql://u:a%40b@h/d?passwd=c&charset=d'
+        self.assertEqual(['a@b', 'c'], list(database_url.secrets(url)))
+        self.assertEqual([], list(database_url.secrets('sqlite://')))
+        self.assertEqual([], list(database_url.secrets('secret')))
+
+
+class AuthtokenTest(base.BaseTestCase):
+    def validate(self, **values: object) -> None:
+        config = cfg.ConfigOpts()
+        options = [cfg.StrOpt('auth_type', default='password'), cfg.StrOpt('auth_section')]
+        options += [cfg.ListOpt('memcached_servers'), cfg.BoolOpt('memcache_sasl_enabled')]
+        config.register_opts(options, group=authtoken.GROUP)
+        config.register_opt(cfg.StrOpt('auth_type'), group='section')
+        config([], default_config_files=[], default_config_dirs=[])
+        for name, value in {'memcache_sasl_enabled': False, **values}.items():
+            config.set_override(name, value, group=authtoken.GROUP)
+        authtoken.validate(config)
+
+    def test_valid(self):
+        self.validate()
+
+    def test_auth_type_is_required(self):
+        error = self.assertRaises(sources.MissingOption, self.validate, auth_type=None)
+        self.assertEqual(authtoken.GROUP, error.group)
+
+    def test_auth_section_names_the_group(self):
+        error = self.assertRaises(sources.MissingOption, self.validate, auth_section='section')
+        self.assertEqual('section', error.group)
+
+    def test_the_library_for_memcached_with_sasl(self):
+        self.useFixture(fixtures.MonkeyPatch('importlib.util.find_spec', lambda name: None))
+        for sasl, package in ((True, 'python-binary-memcached'), (False, '[memcached]')):
+            error = self.assertRaises(
+                ImportError,
+                self.validate,
+                memcached_servers=['127.0.0.1:11211'],
+                memcache_sasl_enabled=sasl,
+            )
+            self.assertIn(package, str(error))

@@ -1,0 +1,108 @@
+"""The messages of errors for operators: one line, with a remedy, and without a secret."""
+
+import alembic.util
+import ddt
+from oslo_config import cfg
+from oslo_db import exception as db_exc
+from oslotest import base
+import sqlalchemy as sa
+
+from placement import exception, messages
+from placement.db import engine
+
+PASSWORD = 'abc def'
+URL = 'mysql+pymysql://placement:abc%20def@db.example.com/placement?ssl_key_password=xyz'
+
+
+class MySQLError(Exception):
+    """An error of PyMySQL."""
+
+    __module__ = 'pymysql.err'
+
+
+def mysql(number: int, text: str) -> sa.exc.DBAPIError:
+    """Return the error of SQLAlchemy for an error of MySQL."""
+    return sa.exc.OperationalError('SELECT secret', {}, MySQLError(number, text))
+
+
+@ddt.ddt
+class SentenceTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        urls = engine.configure.urls
+        self.addCleanup(setattr, engine.configure, 'urls', urls)
+        engine.configure.urls = (URL,)
+
+    @ddt.data(
+        (ValueError('the reason\nin two lines'), 'the reason in two lines'),
+        (RuntimeError(), 'RuntimeError'),
+        (KeyError('name'), "KeyError: 'name'"),
+        (TypeError('got an argument'), 'TypeError: got an argument'),
+        (ImportError('text'), 'text'),
+        (
+            ImportError('text', name='lib.module'),
+            'The Python library lib is not installed or is damaged. Run `pip install lib`.',
+        ),
+        (
+            PermissionError(13, 'Permission denied', '/var/log/x'),
+            'The file /var/log/x cannot be used: Permission denied. Correct its path or its '
+            'permissions.',
+        ),
+        (OSError('text'), 'text'),
+        (alembic.util.CommandError('text'), 'text'),
+        (exception.UnsuitableDatabase('text'), 'text'),
+        (
+            cfg.ConfigFileParseError('a.conf', f'line with {PASSWORD}'),
+            'The configuration file a.conf is malformed. Correct it.',
+        ),
+        (
+            cfg.ConfigFilesPermissionDeniedError(['a.conf', 'b.conf']),
+            'The configuration file a.conf, b.conf is not readable. Allow this user to read it.',
+        ),
+        (
+            cfg.RequiredOptError('name'),
+            '[DEFAULT] name has no value. Set it in placement.conf (configuration files: none).',
+        ),
+        (
+            sa.exc.ArgumentError(f'text with {PASSWORD}'),
+            'A URL in [placement_database] is not a valid database URL. Correct the URL.',
+        ),
+    )
+    @ddt.unpack
+    def test_sentence(self, error, sentence):
+        self.assertEqual(sentence, messages.sentence(error))
+
+    @ddt.data(
+        (1045, 'denies access'),
+        (1044, 'denies access'),
+        (1049, 'does not exist'),
+        (1146, 'lacks a table or a column'),
+        (2003, 'is not reachable'),
+    )
+    @ddt.unpack
+    def test_errors_of_mysql(self, number, verdict):
+        database = 'The database mysql+pymysql://placement:***@db.example.com/placement'
+        sentence = messages.sentence(mysql(number, 'text'))
+        self.assertTrue(sentence.startswith(f'{database} {verdict}: text. '), sentence)
+
+    def test_an_unavailable_database_is_described_by_its_cause(self):
+        error = exception.DatabaseUnavailable()
+        error.__cause__ = mysql(2003, 'text')
+        self.assertEqual(messages.sentence(error.__cause__), messages.sentence(error))
+
+    def test_another_error_of_the_database(self):
+        sentence = messages.sentence(db_exc.DBError(sa.exc.InternalError('s', {}, OSError('text'))))
+        self.assertTrue(sentence.endswith(' failed: text.'), sentence)
+
+    def test_secrets_of_the_url_are_masked(self):
+        sentence = messages.sentence(ValueError(f'"{PASSWORD}", xyz, and xyzzy'))
+        self.assertEqual('"***", ***, and xyzzy', sentence)
+
+    def test_the_replica_is_named(self):
+        engine.configure.urls = ('sqlite:///a', 'sqlite:///b')
+        self.assertIn('sqlite:///a or sqlite:///b', messages.sentence(mysql(2003, 'text')))
+
+    def test_a_url_that_cannot_be_parsed_is_not_named(self):
+        engine.configure.urls = (PASSWORD,)
+        sentence = messages.sentence(mysql(2003, 'text'))
+        self.assertTrue(sentence.startswith('The database is not reachable: text.'), sentence)
