@@ -6,6 +6,7 @@ import contextlib
 import io
 import pathlib
 import statistics
+from unittest import mock
 
 from importlinter import cli
 from oslotest import base
@@ -46,7 +47,9 @@ def lines(function: ast.FunctionDef) -> int:
 class ImportsTest(base.BaseTestCase):
     def test_imports_follow_the_rules(self):
         output = io.StringIO()
-        with contextlib.redirect_stdout(output):
+        # Import Linter would disable all existing loggers, and tests that run later would fail.
+        logging = mock.patch('logging.config.dictConfig')
+        with logging, contextlib.redirect_stdout(output):
             status = cli.lint_imports(str(RULES), no_cache=True, no_logo=True)
         self.assertEqual(cli.EXIT_STATUS_SUCCESS, status, output.getvalue())
 
