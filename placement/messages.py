@@ -151,7 +151,7 @@ def _operating_system(error: OSError) -> str:
 def _database(error: Exception) -> str:
     url = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
     database = f'The database {url}' if url else 'The database'
-    reason = failures.reason(error).rstrip('.')
+    reason = failures.reason(error).rstrip('.?')
     if failures.is_access_denied(error):
         return (
             f'{database} denies access: {reason}. Grant the privileges to the user, or '

@@ -43,12 +43,18 @@ def init(
     try:
         enforcer.load_rules()
     except ValueError as error:
-        raise exception.InvalidPolicyFile(_path(enforcer), str(error)) from error
+        raise exception.InvalidPolicyFile(_path(enforcer), _yaml_error(error)) from error
     except (AttributeError, TypeError) as error:
         # oslo.policy does not check the types of the document and its values.
         reason = 'it does not map names of rules to texts'
         raise exception.InvalidPolicyFile(_path(enforcer), reason) from error
     _enforcer = enforcer
+
+
+def _yaml_error(error: ValueError) -> str:
+    """Return the message of the YAML parser without the excerpt, which it indents."""
+    lines = [line for line in str(error).splitlines() if not line.startswith('    ')]
+    return ' '.join(line.strip() for line in lines).rstrip(':')
 
 
 def _path(enforcer: policy.Enforcer) -> str:

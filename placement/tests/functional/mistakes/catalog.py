@@ -15,8 +15,8 @@ class Mistake:
 
     :ivar report: the line that a program prints; `...` stands for any text
     :ivar configuration: the text of placement.conf; None for no file. `{folder}` is an empty
-        directory, `{port}` is a port without a server, and `{migrated}` is a URL of a database with
-        the current schema
+        directory, and `{port}` is a port without a server; `{migrated}`, `{older}`, and `{newer}`
+        are URLs of databases with the current schema, an older one, and a newer one
     :ivar programs: the programs that fail
     :ivar action: the action of `placement-manage db`
     :ivar options: options of the commands
@@ -71,6 +71,11 @@ INVALID_KEYSTONE = 'The options in [keystone_authtoken] are not valid: .... Corr
 MALFORMED_POLICY = (
     'The policy file ..., or a file in [oslo_policy] policy_dirs, is malformed: .... Correct it; '
     'oslopolicy-validator checks it.'
+)
+
+OLD_SCHEMA = (
+    'The schema of the database is at revision ..., but this release needs revision .... Run '
+    '`placement-manage db sync`, or set [placement_database] sync_on_startup to true.'
 )
 
 MISTAKES: dict[str, Mistake] = {
@@ -138,9 +143,11 @@ MISTAKES: dict[str, Mistake] = {
         report='The file ... cannot be used: .... Correct its path or its permissions.',
         configuration=database('{migrated}', '[DEFAULT]\nlog_file = {folder}/missing/log\n'),
     ),
+    'schema of an older release': Mistake(
+        report=OLD_SCHEMA, configuration=database('{older}'), programs=(SERVICE,)
+    ),
     'no tables': Mistake(
-        report='The schema of the database is at revision ..., but this release needs revision '
-        '.... Run `placement-manage db sync`, or set [placement_database] sync_on_startup to true.',
+        report=OLD_SCHEMA,
         configuration=database('sqlite:///{folder}/empty.db'),
         programs=(SERVICE,),
     ),
