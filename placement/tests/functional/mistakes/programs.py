@@ -4,6 +4,7 @@ Executed as a module, it imports the programs once. For each line of its input, 
 that executes one program, and prints the result as a line of JSON.
 """
 
+import atexit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 import importlib
@@ -99,6 +100,8 @@ def _fork(
                     sys.modules[name] = None  # type: ignore[assignment]
                 sys.argv = [program, *arguments]
                 status = _execute(_main(program))
+                # The measurement of the test coverage writes its data at exit.
+                atexit._run_exitfuncs()
                 sys.stdout.flush()
                 sys.stderr.flush()
             except BaseException:
