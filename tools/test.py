@@ -5,18 +5,19 @@ This script creates a virtual environment and runs:
 * the style and type checks,
 * the builds of the documentation, which fail on any warning,
 * the test suite on SQLite,
-* the functional tests on private MariaDB and PostgreSQL servers,
+* the functional tests on private MariaDB and PostgreSQL servers, on MariaDB with two drivers,
 * a check that all test runs together reach the minimum coverage (see .coveragerc).
 
-Some tests need web servers, which pip compiles if a compiler is installed. The last line of the
-output contains the total results of all test runs and checks. Each failed check counts as a failed
-test.
+Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
+installed. The last line of the output contains the total results of all test runs and checks. Each
+failed check counts as a failed test.
 """
 
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+import importlib.util
 import io
 import os
 from pathlib import Path
@@ -51,19 +52,28 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A database server that the functional tests can run on."""
+    """A database server, and the driver with which the functional tests can use it.
+
+    :param driver: the module of a driver that may be missing; None if the driver is always
+        installed
+    """
 
     name: str
     title: str
     programs: tuple[str, ...]
+    driver: str | None = None
 
     @property
-    def installed(self) -> bool:
-        """Whether one of the programs of the server is installed."""
-        return any(
+    def missing(self) -> str | None:
+        """Return the name of the missing part, `server` or `driver`; None if both are installed."""
+        if not any(
             shutil.which(program) or any(Path('/').glob(program.lstrip('/')))
             for program in self.programs
-        )
+        ):
+            return 'server'
+        if self.driver is not None and importlib.util.find_spec(self.driver) is None:
+            return 'driver'
+        return None
 
 
 CHECKS = (
@@ -73,8 +83,10 @@ CHECKS = (
     *(Check(f'sphinx: {document}', docs.command(document)) for document in docs.DOCUMENTS),
 )
 COVERAGE_CHECK = Check('coverage', ('coverage', 'report'))
+_MARIADB = ('mariadbd', '/usr/sbin/mariadbd')
 ENGINES = (
-    Engine('mariadb', 'MariaDB', ('mariadbd', '/usr/sbin/mariadbd')),
+    Engine('mariadb', 'MariaDB', _MARIADB),
+    Engine('mariadb-mysqlclient', 'MariaDB with mysqlclient', _MARIADB, driver='MySQLdb'),
     Engine('postgresql', 'PostgreSQL', ('postgres', '/usr/lib/postgresql/*/bin/postgres')),
 )
 
@@ -133,7 +145,8 @@ def main() -> None:
     files = ('requirements', 'test-requirements', 'lint-requirements', 'doc/requirements')
     requirements = (word for name in files for word in ('-r', f'{name}.txt'))
     python = bootstrap.prepare('test', '-e', '.[serve]', *requirements)
-    bootstrap.add_optional('server-test-requirements.txt')
+    for declaration in ('server-test-requirements.txt', 'driver-test-requirements.txt'):
+        bootstrap.add_optional(declaration)
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
@@ -142,7 +155,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         '--require-databases',
         action='store_true',
-        help='fail if MariaDB, PostgreSQL, uWSGI, or Apache with mod_wsgi is missing',
+        help='fail if MariaDB, PostgreSQL, mysqlclient, uWSGI, or Apache with mod_wsgi is missing',
     )
     parser.add_argument(
         '--concurrency', default='2', help='number of test processes (default: %(default)s)'
@@ -170,8 +183,9 @@ def _run_tests(results: Results, options: argparse.Namespace) -> None:
     results.test('unit and functional tests on SQLite', stestr, COVERAGE)
     for engine in ENGINES:
         title = f'functional tests on {engine.title}'
-        if not engine.installed:
-            results.skip(title, 'the server is not installed', failed=options.require_databases)
+        if missing := engine.missing:
+            reason = f'the {missing} is not installed'
+            results.skip(title, reason, failed=options.require_databases)
             continue
         command = (sys.executable, 'tools/with_database.py', engine.name, '--', *stestr)
         results.test(title, (*command, r'placement\.tests\.functional'), COVERAGE)
@@ -180,7 +194,7 @@ def _run_tests(results: Results, options: argparse.Namespace) -> None:
 def _check_coverage(results: Results) -> None:
     """Check the coverage of all test runs, which is complete only if every server is installed."""
     subprocess.run(('coverage', 'combine', '--quiet'))
-    if all(engine.installed for engine in ENGINES):
+    if all(engine.missing != 'server' for engine in ENGINES):
         results.check(COVERAGE_CHECK)
     else:
         results.skip(

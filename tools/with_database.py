@@ -1,10 +1,12 @@
 """Run a command with a private database server: ``with_database.py ENGINE -- COMMAND ...``.
 
-ENGINE is ``mariadb`` or ``postgresql``. The tool starts the database server that is installed on
-this machine, with an empty data directory, on a free port of the loopback interface. The command
-receives the URL of an administrative database in the environment variable
-PLACEMENT_TEST_DATABASE_URL. When the command ends, the tool stops the server, deletes the data, and
-exits with the exit status of the command. If the server is not installed, the tool fails.
+ENGINE is ``mariadb``, ``mariadb-mysqlclient``, or ``postgresql``. The tool starts the database
+server that is installed on this machine, with an empty data directory, on a free port of the
+loopback interface. The command receives the URL of an administrative database in the environment
+variable PLACEMENT_TEST_DATABASE_URL. The driver of this URL is PyMySQL for ``mariadb``, mysqlclient
+for ``mariadb-mysqlclient``, and psycopg for ``postgresql``. When the command ends, the tool stops
+the server, deletes the data, and exits with the exit status of the command. If the server or the
+driver is not installed, the tool fails.
 
 The server does not wait until data is written to the disk, because no data is needed after the
 command. Any user can run the tool. If root runs the tool, the server runs as the system user that
@@ -15,6 +17,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 from dataclasses import dataclass
+import importlib.util
 import os
 from pathlib import Path
 import pwd
@@ -121,6 +124,19 @@ def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path],
     return command, f'mysql+pymysql://{authority}/mysql?charset=utf8mb4'
 
 
+def mariadb_with_mysqlclient(
+    setting: Setting, options: Sequence[str]
+) -> tuple[list[str | Path], str]:
+    """Prepare a MariaDB server like `mariadb`, but return a URL with the driver mysqlclient.
+
+    :raises ServerStartError: mysqlclient is not installed
+    """
+    if importlib.util.find_spec('MySQLdb') is None:
+        raise ServerStartError('The Python package mysqlclient is not installed.')
+    command, url = mariadb(setting, options)
+    return command, url.replace('mysql+pymysql:', 'mysql+mysqldb:', 1)
+
+
 def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
     """Prepare a PostgreSQL server; return the command that starts it and its administrative URL."""
     data = setting.folder / 'data'
@@ -147,6 +163,7 @@ def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Pat
 Prepare = Callable[[Setting, Sequence[str]], tuple[list[str | Path], str]]
 ENGINES: dict[str, tuple[Prepare, str]] = {
     'mariadb': (mariadb, 'mysql'),
+    'mariadb-mysqlclient': (mariadb_with_mysqlclient, 'mysql'),
     'postgresql': (postgresql, 'postgres'),
 }
 

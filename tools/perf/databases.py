@@ -14,12 +14,14 @@ from tools import with_database
 ENGINES = ('sqlite', *with_database.ENGINES)
 
 # As in production, the servers write durably and have enough memory for the largest world.
+_MARIADB_OPTIONS = (
+    '--innodb-flush-log-at-trx-commit=1',
+    '--innodb-doublewrite=1',
+    '--innodb-buffer-pool-size=2G',
+)
 _OPTIONS = {
-    'mariadb': (
-        '--innodb-flush-log-at-trx-commit=1',
-        '--innodb-doublewrite=1',
-        '--innodb-buffer-pool-size=2G',
-    ),
+    'mariadb': _MARIADB_OPTIONS,
+    'mariadb-mysqlclient': _MARIADB_OPTIONS,
     'postgresql': (
         *('-c', 'fsync=on'),
         *('-c', 'synchronous_commit=on'),

@@ -72,7 +72,10 @@ class DatabaseServer:
         if runs_as is not None:
             shutil.chown(self._folder, runs_as)
         self._setting = self._tool.Setting(self._folder, self._tool.free_port(), 'secret', runs_as)
-        self._command, self._admin = prepare(self._setting, (*_DURABLE[self._engine], *options))
+        self._command, admin = prepare(self._setting, (*_DURABLE[self._engine], *options))
+        # The service uses the same driver as in the rest of the run.
+        driver = servers.admin_url().drivername
+        self._admin = sa.make_url(admin).set(drivername=driver).render_as_string(False)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

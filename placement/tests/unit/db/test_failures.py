@@ -41,6 +41,12 @@ def wrapped(orig: Exception, lost: bool = False) -> sa.exc.DBAPIError:
     return sa.exc.DBAPIError('SELECT :secret', {}, orig, connection_invalidated=lost)
 
 
+class _MySQLdbError(Exception):
+    """An error like those of mysqlclient, which is not always installed."""
+
+    __module__ = 'MySQLdb'
+
+
 class MysqlTest(base.BaseTestCase):
     CASES = MappingProxyType({
         1213: CONFLICT, 1020: CONFLICT, 1317: CONFLICT, 1412: CONFLICT,
@@ -59,7 +65,7 @@ class MysqlTest(base.BaseTestCase):
 
     def test_numbers(self):
         for number, expected in self.CASES.items():
-            for kind in (pymysql.err.OperationalError, pymysql.err.InternalError):
+            for kind in (pymysql.err.OperationalError, pymysql.err.InternalError, _MySQLdbError):
                 with self.subTest(number=number, kind=kind):
                     self.assertEqual(expected, verdict(wrapped(kind(number, 'text'))))
 
