@@ -1,0 +1,1 @@
+"""Test ``auth_strategy = keystone`` with a real Keystone: ``tox -e keystone``."""

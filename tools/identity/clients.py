@@ -1,0 +1,87 @@
+"""Check the page on the service catalog, and the clients that find Placement in the catalog."""
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import openstack
+
+from tools.identity import pages
+from tools.identity.checks import Checks
+from tools.identity.servers import PASSWORD, PREFIX, REGION, scripts
+
+PAGE = 'keystone.rst'
+
+
+class Client:
+    """Runs commands with the credentials of the administrator of Keystone.
+
+    :param identity: the URL of Keystone
+    """
+
+    def __init__(self, identity: str) -> None:
+        self.credentials: dict[str, Any] = {
+            'auth_url': f'{identity}/v3',
+            'username': 'admin',
+            'password': PASSWORD,
+            'project_name': 'admin',
+            'user_domain_id': 'default',
+            'project_domain_id': 'default',
+        }
+
+    def run(self, script: str) -> str:
+        """Run a script with bash and return its output.
+
+        :raises RuntimeError: a command of the script fails
+        """
+        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        environment |= {f'OS_{k.upper()}': v for k, v in self.credentials.items()}
+        environment['PATH'] = f'{scripts()}{os.pathsep}{os.environ["PATH"]}'
+        completed = subprocess.run(
+            ('bash', '-euo', 'pipefail', '-c', script),
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        if completed.returncode:
+            raise RuntimeError(f'{script}failed:\n{completed.stdout}{completed.stderr}')
+        return completed.stdout
+
+
+def set_up_catalog(client: Client, port: int) -> None:
+    """Run the commands of the page, except for the last block, which needs a running Placement.
+
+    :param port: the port of Placement
+    :raises RuntimeError: a command fails
+    """
+    *blocks, _ = pages.literal_blocks(PAGE)
+    script = '\n'.join(blocks)
+    for old, new in (
+        ('--password-prompt', f'--password {PASSWORD}'),
+        ('https://placement.example.org/placement', f'http://127.0.0.1:{port}{PREFIX}'),
+    ):
+        if old not in script:
+            raise RuntimeError(f'{PAGE} does not contain {old}')
+        script = script.replace(old, new)
+    client.run(script)
+
+
+def check_clients(checks: Checks, client: Client) -> None:
+    """Check that clients find Placement in the catalog; it must have no provider yet."""
+    *first, last = pages.literal_blocks(PAGE)
+    checks.equal('the first commands of the page can be repeated', True, bool(client.run(first[0])))
+    checks.equal('the last command of the page lists classes', True, 'VCPU' in client.run(last))
+
+    connection = openstack.connect(region_name=REGION, **client.credentials)
+    classes = {one.name for one in connection.placement.resource_classes()}
+    checks.equal('openstacksdk lists resource classes', True, 'VCPU' in classes)
+    checks.equal('openstacksdk lists no provider', [], _providers(connection))
+    connection.placement.create_resource_provider(name='host')
+    checks.equal('openstacksdk lists a provider', ['host'], _providers(connection))
+    listed = json.loads(client.run('openstack resource provider list -f json\n'))
+    checks.equal('osc-placement lists a provider', ['host'], [one['name'] for one in listed])
+
+
+def _providers(connection: openstack.connection.Connection) -> list[str]:
+    return [one.name for one in connection.placement.resource_providers()]

@@ -1,0 +1,209 @@
+"""Private servers of Keystone, Placement and memcached, on the loopback interface."""
+
+from collections.abc import Callable, Iterator
+import contextlib
+from dataclasses import dataclass
+import os
+from pathlib import Path
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+import requests
+
+from tools import web_server, with_database
+from tools.identity import pages
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIABLE = 'PLACEMENT_KEYSTONE_VENV'
+PASSWORD = 'secret'  # also the password in the installation guide
+REGION = 'RegionOne'
+PREFIX = '/placement'  # the path of the endpoint in the installation guide
+
+SERVE = """
+import importlib, sys
+import waitress
+module, port, prefix = sys.argv[1:]
+del sys.argv[1:]  # Keystone parses the remaining arguments.
+application = importlib.import_module(module).application
+waitress.serve(application, listen=f'127.0.0.1:{port}', url_prefix=prefix)
+"""
+
+KEYSTONE_CONF = """
+[database]
+connection = sqlite:///{folder}/keystone.db
+[token]
+provider = fernet
+[fernet_tokens]
+key_repository = {folder}/fernet
+[credential]
+key_repository = {folder}/credential
+[cache]
+enabled = false
+"""
+
+Send = Callable[..., requests.Response]
+
+
+def scripts() -> Path:
+    """Return the directory with the commands of Keystone and of the OpenStack client."""
+    return Path(os.environ.get(VARIABLE, sys.prefix), 'bin')
+
+
+@contextlib.contextmanager
+def keystone(folder: Path) -> Iterator[str]:
+    """Run a new Keystone while the context is active; yield its URL."""
+    if not (scripts() / 'keystone-manage').exists():
+        sys.exit(f'Set {VARIABLE} to the path of a virtual environment with the package keystone')
+    (folder / 'keystone.conf').write_text(KEYSTONE_CONF.format(folder=folder))
+    environment = os.environ | {'OS_KEYSTONE_CONFIG_DIR': str(folder)}
+    port = with_database.free_port()
+    url = f'http://127.0.0.1:{port}'
+    for name in ('fernet', 'credential'):
+        (folder / name).mkdir(mode=0o700)
+    endpoints = ('--bootstrap-public-url', f'{url}/v3', '--bootstrap-internal-url', f'{url}/v3')
+    owner = ('--keystone-user', str(os.getuid()), '--keystone-group', str(os.getgid()))
+    for command in (
+        ('db_sync',),
+        ('fernet_setup', *owner),
+        ('credential_setup', *owner),
+        (
+            *('bootstrap', '--bootstrap-password', PASSWORD),
+            *('--bootstrap-region-id', REGION, *endpoints),
+        ),
+    ):
+        manage = [scripts() / 'keystone-manage', '--config-dir', folder, *command]
+        completed = subprocess.run(manage, env=environment, capture_output=True, text=True)
+        if completed.returncode:
+            raise RuntimeError(f'{command} failed:\n{completed.stdout}{completed.stderr}')
+    python = scripts() / 'python'
+    with _served(python, 'keystone.wsgi.api', port, '', environment, folder):
+        yield url
+
+
+@contextlib.contextmanager
+def placement(
+    folder: Path, identity: str, port: int, cache: str | None = None, **options: str
+) -> Iterator[Send]:
+    """Run Placement with the configuration of the installation guide.
+
+    :param identity: the URL of Keystone
+    :param port: the port of Placement
+    :param cache: the address of memcached; None if Placement runs without it
+    :param options: additional options of `[keystone_authtoken]`
+    :returns: a function that sends a request to Placement
+    """
+    text = pages.configuration().replace('https://identity.example.org', identity)
+    connection = f'connection = sqlite:///{folder}/placement.db'
+    text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
+    servers = f'memcached_servers = {cache}' if cache else ''
+    text = re.sub('^memcached_servers = .*', servers, text, flags=re.MULTILINE)
+    # [keystone_authtoken] is the last section.
+    text += '\n'.join(f'{name} = {value}' for name, value in options.items())
+    (folder / 'placement.conf').write_text(text)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+    environment |= {
+        'OS_PLACEMENT_CONFIG_DIR': str(folder),
+        'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
+        'PYTHONPATH': str(ROOT),
+    }
+
+    def send(
+        method: str,
+        path: str,
+        token: str | None = None,
+        headers: dict[str, str] | None = None,
+        **arguments: Any,
+    ) -> requests.Response:
+        all_headers = {'OpenStack-API-Version': 'placement 1.39', **(headers or {})}
+        if token is not None:
+            all_headers['X-Auth-Token'] = token
+        url = f'http://127.0.0.1:{port}{PREFIX}{path}'
+        return requests.request(method, url, headers=all_headers, timeout=60, **arguments)
+
+    python = Path(sys.executable)
+    with _served(python, 'placement.wsgi.api', port, PREFIX, environment, folder):
+        yield send
+
+
+def _served(
+    python: Path, module: str, port: int, prefix: str, environment: dict[str, str], folder: Path
+) -> contextlib.AbstractContextManager[None]:
+    """Serve the attribute `application` of a module while the context is active."""
+    command: list[str | Path] = [python, '-c', SERVE, module, str(port), prefix]
+    context: contextlib.AbstractContextManager[None] = web_server.served(
+        # Keystone also logs tracebacks for requests that fail with 409 Conflict.
+        *(module, command, port, environment, folder),
+        print_failures=module.startswith('placement'),
+    )
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Memcached:
+    """A memcached server on the loopback interface."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Return the value for the option `memcached_servers`."""
+        return f'127.0.0.1:{self.port}'
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of commands and hits."""
+        with socket.create_connection(('127.0.0.1', self.port), timeout=10) as connection:
+            connection.sendall(b'stats\r\nquit\r\n')
+            with connection.makefile('r') as answer:
+                rows = [line.split() for line in answer]
+        return {row[1]: int(row[2]) for row in rows if len(row) == 3 and row[2].isdecimal()}
+
+    def kill(self) -> None:
+        """Kill the server; connections to its port are refused."""
+        self.process.kill()
+        self.process.wait()
+
+    def suspend(self) -> None:
+        """Suspend the server: it accepts connections, but does not respond."""
+        self.process.send_signal(signal.SIGSTOP)
+
+
+@contextlib.contextmanager
+def memcached() -> Iterator[Memcached]:
+    """Run memcached while the context is active."""
+    program = shutil.which('memcached', path=f'{os.environ["PATH"]}:/usr/bin')
+    if program is None:
+        sys.exit('memcached is not installed. On Debian and Ubuntu, install the package memcached')
+    port = with_database.free_port()
+    command = [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0']
+    if os.getuid() == 0:
+        command += ['-u', 'nobody']
+    with subprocess.Popen(command) as process:
+        server = Memcached(process, port)
+        try:
+            _wait_until_ready(server)
+            yield server
+        finally:
+            server.kill()
+
+
+def _wait_until_ready(server: Memcached) -> None:
+    """Wait until memcached accepts a connection.
+
+    :raises RuntimeError: memcached does not accept a connection in time
+    """
+    deadline = time.monotonic() + web_server.START_SECONDS
+    while server.process.poll() is None and time.monotonic() < deadline:
+        try:
+            server.counters()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise RuntimeError('memcached does not accept connections')
