@@ -7,7 +7,7 @@ from typing import Any
 
 import openstack
 
-from tools.identity import pages
+from tools import guide
 from tools.identity.checks import Checks
 from tools.identity.servers import PASSWORD, PREFIX, REGION, scripts
 
@@ -55,7 +55,7 @@ def set_up_catalog(client: Client, port: int) -> None:
     :param port: the port of Placement
     :raises RuntimeError: a command fails
     """
-    *blocks, _ = pages.literal_blocks(PAGE)
+    *blocks, _ = guide.literal_blocks(PAGE)
     script = '\n'.join(blocks)
     for old, new in (
         ('--password-prompt', f'--password {PASSWORD}'),
@@ -69,7 +69,7 @@ def set_up_catalog(client: Client, port: int) -> None:
 
 def check_clients(checks: Checks, client: Client) -> None:
     """Check that clients find Placement in the catalog; it must have no provider yet."""
-    *first, last = pages.literal_blocks(PAGE)
+    *first, last = guide.literal_blocks(PAGE)
     checks.equal('the first commands of the page can be repeated', True, bool(client.run(first[0])))
     checks.equal('the last command of the page lists classes', True, 'VCPU' in client.run(last))
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import requests
 
-from tools import web_server, with_database
-from tools.identity import pages
+from tools import guide, web_server, with_database
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = 'PLACEMENT_KEYSTONE_VENV'
@@ -98,7 +97,7 @@ def placement(
     :param options: additional options of `[keystone_authtoken]`
     :returns: a function that sends a request to Placement
     """
-    text = pages.configuration().replace('https://identity.example.org', identity)
+    text = guide.configuration().replace('https://identity.example.org', identity)
     connection = f'connection = sqlite:///{folder}/placement.db'
     text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
     servers = f'memcached_servers = {cache}' if cache else ''

@@ -122,6 +122,13 @@ class CompletenessTest(base.BaseTestCase):
         modules = {module.name for module in pkgutil.iter_modules(candidates.__path__)}
         self.assertEqual(modules, named)
 
+    def test_the_installation_guide_lists_every_extra(self):
+        page = (DOCUMENTS / 'install' / 'production.rst').read_text()
+        listed = re.findall(r'^``\[(\w+)\]`` ', page, re.MULTILINE)
+        setup = configparser.ConfigParser(interpolation=None)
+        setup.read(ROOT / 'setup.cfg')
+        self.assertEqual(sorted(setup['extras']), sorted(listed))
+
     def test_the_api_reference_lists_every_route(self):
         page = (ROOT / 'api-ref' / 'source' / 'index.rst').read_text()
         rows = re.findall(r'^``(/\S*)`` +([A-Z, ]+?) {2,}', page, re.MULTILINE)
