@@ -1,8 +1,9 @@
 """Build the documentation: ``tox -e docs``.
 
-Builds the guides, the API reference and the release notes with Sphinx. Each build reads all sources
-again and fails if Sphinx prints a warning. To build only some documents, name their directories as
-arguments.
+Builds the guides, the API reference, and the release notes as HTML, and the manual pages of the
+commands, with Sphinx. A build fails if Sphinx prints a warning. If no document is named, the script
+builds all documents and then checks the links between them. To build only some documents, name them
+as arguments.
 """
 
 import argparse
@@ -12,12 +13,14 @@ import sys
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The directory of each document. Sphinx reads `source` and writes the pages to `build/html`.
-DOCUMENTS = ('doc', 'api-ref', 'releasenotes')
+# Sphinx reads the pages of the first three documents from the directory `source` of the directory
+# with the same name, and writes them to `build/html`. The manual pages are pages of `doc`.
+DOCUMENTS = ('doc', 'api-ref', 'releasenotes', 'man')
+CHECK_LINKS = (sys.executable, 'tools/doc_links.py')
 
 
 def main() -> int:
-    """Build the documents and return 1 if a build failed."""
+    """Build the documents and return 1 if a build or the check of the links failed."""
     parser = argparse.ArgumentParser(description='Build the documentation with Sphinx.')
     parser.add_argument(
         'documents',
@@ -25,18 +28,24 @@ def main() -> int:
         metavar='DOCUMENT',
         help=f'document to build, one of: {", ".join(DOCUMENTS)} (default: all)',
     )
-    documents = parser.parse_args().documents or DOCUMENTS
+    documents = parser.parse_args().documents
     if unknown := set(documents) - set(DOCUMENTS):
         parser.error(f'no such document: {", ".join(sorted(unknown))}')
-    statuses = [subprocess.run(command(name), cwd=ROOT).returncode for name in documents]
+    commands = [command(name) for name in documents or DOCUMENTS]
+    if not documents:
+        commands.append(CHECK_LINKS)
+    statuses = [subprocess.run(words, cwd=ROOT).returncode for words in commands]
     return int(any(statuses))
 
 
 def command(document: str) -> tuple[str, ...]:
     """Return the command that builds a document; run it in the top directory of the source tree."""
+    sphinx = (sys.executable, '-m', 'sphinx', '--fail-on-warning', '--keep-going', '--quiet')
+    if document == 'man':
+        # The build uses the pages that the build of the guides has read.
+        return (*sphinx, '-b', 'man', '-d', 'doc/build/doctrees', 'doc/source', 'doc/build/man')
     return (
-        *(sys.executable, '-m', 'sphinx', '-b', 'html', '--fail-on-warning', '--keep-going'),
-        *('--fresh-env', '--quiet', '-d', f'{document}/build/doctrees'),
+        *(*sphinx, '-b', 'html', '--fresh-env', '-d', f'{document}/build/doctrees'),
         *(f'{document}/source', f'{document}/build/html'),
     )
 

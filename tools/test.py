@@ -81,6 +81,7 @@ CHECKS = (
     Check('ruff format', ('ruff', 'format', '--check', '.')),
     Check('mypy', ('mypy',)),
     *(Check(f'sphinx: {document}', docs.command(document)) for document in docs.DOCUMENTS),
+    Check('links in the documentation', docs.CHECK_LINKS),
 )
 COVERAGE_CHECK = Check('coverage', ('coverage', 'report'))
 _MARIADB = ('mariadbd', '/usr/sbin/mariadbd')

@@ -1,10 +1,11 @@
 """Settings of the API reference build."""
 
-project = 'Placement API Reference'
-copyright = 'Placement contributors'
+from pathlib import Path
+import sys
 
-extensions = []
-root_doc = 'index'
-html_theme = 'alabaster'
-html_theme_options = {'fixed_sidebar': True, 'page_width': '70rem'}
-html_show_copyright = False
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
+
+from common import *  # noqa: F403 - Sphinx reads the names of this module
+
+project = 'Placement API reference'
+extensions: list[str] = []
