@@ -61,6 +61,13 @@ def _resolves(name: str) -> bool:
     return value is not None
 
 
+def declarations() -> configparser.ConfigParser:
+    """The metadata of the distribution."""
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(ROOT / 'setup.cfg')
+    return setup
+
+
 class NamesTest(base.BaseTestCase):
     def test_files_exist(self):
         existing = files()
@@ -123,11 +130,20 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual(modules, named)
 
     def test_the_installation_guide_lists_every_extra(self):
-        page = (DOCUMENTS / 'install' / 'production.rst').read_text()
-        listed = re.findall(r'^``\[(\w+)\]`` ', page, re.MULTILINE)
-        setup = configparser.ConfigParser(interpolation=None)
-        setup.read(ROOT / 'setup.cfg')
-        self.assertEqual(sorted(setup['extras']), sorted(listed))
+        extras = set(declarations()['extras'])
+        for name, row in (
+            ('production', r'^``\[(\w+)\]`` '),
+            ('packaging', r'^``(\w+)`` +``[\w-]+``$'),
+        ):
+            page = (DOCUMENTS / 'install' / f'{name}.rst').read_text()
+            self.assertEqual(extras, set(re.findall(row, page, re.MULTILINE)), name)
+
+    def test_every_command_has_a_manual_page(self):
+        scripts = declarations()['entry_points']['console_scripts'].split('\n')
+        commands = {line.partition(' = ')[0] for line in scripts if line}
+        pages_of_commands = {page.stem for page in (DOCUMENTS / 'cli').glob('placement-*.rst')}
+        manual_pages = set(re.findall(r"\('(placement-\w+)',", (DOCUMENTS / 'conf.py').read_text()))
+        self.assertEqual((commands, commands), (pages_of_commands, manual_pages))
 
     def test_the_api_reference_lists_every_route(self):
         page = (ROOT / 'api-ref' / 'source' / 'index.rst').read_text()
