@@ -8,11 +8,9 @@ from placement.conf import sources
 
 GROUP = 'keystone_authtoken'
 
-# The library for memcached, and its package; with SASL, and without it.
-_LIBRARIES = {
-    True: ('bmemcached', 'python-binary-memcached'),
-    False: ('memcache', "'openstack-placement[memcached]'"),
-}
+# The modules that keystonemiddleware imports for memcached, and their packages.
+_CLIENTS = {'memcache': "'openstack-placement[memcached]'"}
+_CLIENTS_WITH_TLS_OR_SASL = _CLIENTS | {'bmemcached': 'python-binary-memcached'}
 
 
 def validate(config: cfg.ConfigOpts) -> None:
@@ -27,11 +25,16 @@ def validate(config: cfg.ConfigOpts) -> None:
     section = config[GROUP].auth_section or GROUP
     if not config[section].auth_type:
         raise sources.missing_option(config, 'auth_type', section)
-    if not config[GROUP].memcached_servers:
-        return
-    library, package = _LIBRARIES[config[GROUP].memcache_sasl_enabled]
-    if importlib.util.find_spec(library) is None:
-        raise ImportError(
-            f'[{GROUP}] memcached_servers has a value, but the Python library {library} is not '
-            f'installed. Run `pip install {package}`, or remove the option.'
-        )
+    if config[GROUP].memcached_servers and not config[GROUP].cache:
+        _require_clients(config)
+
+
+def _require_clients(config: cfg.ConfigOpts) -> None:
+    options = config[GROUP]
+    protected = options.memcache_tls_enabled or options.memcache_sasl_enabled
+    for library, package in (_CLIENTS_WITH_TLS_OR_SASL if protected else _CLIENTS).items():
+        if importlib.util.find_spec(library) is None:
+            raise ImportError(
+                f'[{GROUP}] memcached_servers has a value, but the Python library {library} is not '
+                f'installed. Run `pip install {package}`, or remove the option.'
+            )

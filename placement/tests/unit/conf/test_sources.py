@@ -102,12 +102,18 @@ class DatabaseUrlTest(base.BaseTestCase):
 class AuthtokenTest(base.BaseTestCase):
     def validate(self, **values: object) -> None:
         config = cfg.ConfigOpts()
-        options = [cfg.StrOpt('auth_type', default='password'), cfg.StrOpt('auth_section')]
-        options += [cfg.ListOpt('memcached_servers'), cfg.BoolOpt('memcache_sasl_enabled')]
+        options = [
+            cfg.StrOpt('auth_type', default='password'),
+            cfg.StrOpt('auth_section'),
+            cfg.ListOpt('memcached_servers'),
+            cfg.StrOpt('cache'),
+            cfg.BoolOpt('memcache_sasl_enabled', default=False),
+            cfg.BoolOpt('memcache_tls_enabled', default=False),
+        ]
         config.register_opts(options, group=authtoken.GROUP)
         config.register_opt(cfg.StrOpt('auth_type'), group='section')
         config([], default_config_files=[], default_config_dirs=[])
-        for name, value in {'memcache_sasl_enabled': False, **values}.items():
+        for name, value in values.items():
             config.set_override(name, value, group=authtoken.GROUP)
         authtoken.validate(config)
 
@@ -122,13 +128,25 @@ class AuthtokenTest(base.BaseTestCase):
         error = self.assertRaises(sources.MissingOption, self.validate, auth_section='section')
         self.assertEqual('section', error.group)
 
-    def test_the_library_for_memcached_with_sasl(self):
-        self.useFixture(fixtures.MonkeyPatch('importlib.util.find_spec', lambda name: None))
-        for sasl, package in ((True, 'python-binary-memcached'), (False, '[memcached]')):
-            error = self.assertRaises(
-                ImportError,
-                self.validate,
-                memcached_servers=['127.0.0.1:11211'],
-                memcache_sasl_enabled=sasl,
+    def missing_library(self, installed: str, **values: object) -> str:
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'importlib.util.find_spec', lambda name: object() if name == installed else None
             )
-            self.assertIn(package, str(error))
+        )
+        servers = ['127.0.0.1:11211']
+        return str(
+            self.assertRaises(ImportError, self.validate, memcached_servers=servers, **values)
+        )
+
+    def test_the_library_for_memcached(self):
+        self.assertIn("'openstack-placement[memcached]'", self.missing_library('bmemcached'))
+
+    def test_tls_and_sasl_need_a_second_library(self):
+        for option in ('memcache_sasl_enabled', 'memcache_tls_enabled'):
+            message = self.missing_library('memcache', **{option: True})
+            self.assertIn('python-binary-memcached', message)
+
+    def test_a_cache_in_the_environment_needs_no_library(self):
+        self.useFixture(fixtures.MonkeyPatch('importlib.util.find_spec', lambda name: None))
+        self.validate(memcached_servers=['127.0.0.1:11211'], cache='swift.cache')
