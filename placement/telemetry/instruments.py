@@ -1,0 +1,96 @@
+"""The metric objects of prometheus_client. Import this module only if metrics are enabled."""
+
+from collections.abc import Callable
+import os
+from pathlib import Path
+from typing import Any
+
+import prometheus_client
+from prometheus_client import values
+
+from placement.telemetry import declarations, server
+from placement.telemetry.declarations import METRICS, Declaration
+from placement.telemetry.processes import AllProcesses, MetricFiles, identity
+
+
+class Instruments:
+    """The metrics of this process, with the label values that are known in advance.
+
+    :ivar registry: collects the metrics of all processes
+    :ivar shared: whether the metrics of several processes are added up
+    """
+
+    def __init__(
+        self,
+        registry: prometheus_client.CollectorRegistry,
+        metrics: dict[str, Any],
+        shared: bool,
+    ) -> None:
+        self.registry = registry
+        self.shared = shared
+        self.requests_in_progress = metrics[declarations.REQUESTS_IN_PROGRESS]
+        self.connections_in_use = metrics[declarations.CONNECTIONS_IN_USE]
+        self.candidates_returned = metrics[declarations.CANDIDATES_RETURNED]
+        self.search_steps = metrics[declarations.SEARCH_STEPS]
+        self.searches_cut = metrics[declarations.SEARCHES_CUT]
+        retries, refusals = metrics[declarations.RETRIES], metrics[declarations.REFUSALS]
+        self.retries = {reason: retries.labels(reason) for reason in declarations.RETRY_REASONS}
+        self.refusals = {reason: refusals.labels(reason) for reason in declarations.REFUSAL_REASONS}
+        self._request_duration = metrics[declarations.REQUEST_DURATION]
+        # PERF: `labels()` takes a lock and compares texts for each call.
+        self._durations: dict[tuple[str | None, str, str], Callable[[float], None]] = {}
+
+    def request_duration(
+        self, route: str | None, method: str, status_class: str
+    ) -> Callable[[float], None]:
+        """Return the function that records the duration of a request in seconds."""
+        if method not in declarations.METHODS:
+            method = declarations.OTHER_METHOD
+        key = route, method, status_class
+        observe = self._durations.get(key)
+        if observe is None:
+            label = declarations.UNMATCHED_ROUTE if route is None else route
+            child = self._request_duration.labels(label, method, status_class)
+            observe = self._durations[key] = child.observe
+        return observe
+
+
+def create() -> Instruments:
+    """Create the metrics, in files if `PROMETHEUS_MULTIPROC_DIR` is set.
+
+    :raises OSError: the directory cannot be used
+    """
+    directory = os.environ.get(server.DIRECTORY)
+    # Without this, each counter and histogram has a second metric with the time of its creation.
+    prometheus_client.disable_created_metrics()
+    if directory is None:
+        registry = prometheus_client.CollectorRegistry()
+        return Instruments(registry, _metrics(registry), shared=False)
+    if not directory:
+        raise OSError('The variable is empty')
+    files = MetricFiles(Path(directory))
+    files.prepare()
+    # The class determines where the metrics that are created from now on keep their values. By
+    # default, prometheus_client names the files after process ids, which the system reuses.
+    values.ValueClass = values.MultiProcessValue(identity)
+    registry = prometheus_client.CollectorRegistry(support_collectors_without_names=True)
+    registry.register(AllProcesses(files))
+    return Instruments(registry, _metrics(None), shared=True)
+
+
+def _metrics(registry: prometheus_client.CollectorRegistry | None) -> dict[str, Any]:
+    return {name: _metric(name, one, registry) for name, one in METRICS.items()}
+
+
+def _metric(
+    name: str, declared: Declaration, registry: prometheus_client.CollectorRegistry | None
+) -> Any:
+    if declared.kind == 'counter':
+        return prometheus_client.Counter(name, declared.help, declared.labels, registry=registry)
+    if declared.kind == 'gauge':
+        return prometheus_client.Gauge(
+            name, declared.help, declared.labels, registry=registry, multiprocess_mode='livesum'
+        )
+    return prometheus_client.Histogram(
+        name, declared.help, declared.labels, registry=registry, buckets=declared.buckets
+    )

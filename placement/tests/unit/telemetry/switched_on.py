@@ -1,0 +1,56 @@
+"""Switch on the metrics of this process for one test."""
+
+from pathlib import Path
+
+import fixtures
+from prometheus_client import values
+
+from placement import telemetry
+from placement.telemetry import server
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+class SwitchedOn(fixtures.Fixture):
+    """Metrics that start at zero.
+
+    :param directory: the directory for the metrics of several processes, if they are added up
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        super().__init__()
+        self._directory = directory
+
+    def _setUp(self) -> None:
+        value = None if self._directory is None else str(self._directory)
+        for patch in (
+            fixtures.EnvironmentVariable(server.DIRECTORY, value),
+            fixtures.MonkeyPatch('placement.telemetry._instruments', None),
+            fixtures.MonkeyPatch('prometheus_client.values.ValueClass', values.MutexValue),
+            fixtures.MonkeyPatch('placement.telemetry.server._warned', False),
+        ):
+            self.useFixture(patch)
+        server.process_count.cache_clear()
+        telemetry.switch_on()
+
+    def samples(self) -> Samples:
+        """Return the value of each metric except buckets, by name and labels."""
+        assert telemetry._instruments is not None
+        return {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for metric in telemetry._instruments.registry.collect()
+            for sample in metric.samples
+            if not sample.name.endswith('_bucket')
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return the value of a metric, None if it does not exist."""
+        return self.samples().get((name, tuple(sorted(labels.items()))))
+
+    def increased(self, name: str) -> dict[str, float]:
+        """Return the values of a metric with one label by the value of the label, without zeros."""
+        return {
+            labels[0][1]: value
+            for (metric, labels), value in self.samples().items()
+            if metric == name and value
+        }
