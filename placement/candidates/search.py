@@ -20,6 +20,7 @@ import random
 
 import sqlalchemy as sa
 
+from placement import telemetry
 from placement.candidates import (
     candidate_limits,
     facts,
@@ -123,7 +124,7 @@ def search_with(
         limit=query.limit,
         rng=rng,
     )
-    tree_search.log_incomplete(len(candidates))
+    tree_search.report(len(candidates))
     slots = tree_search.prepared.slots
     return render.SearchResult(
         slots=slots,
@@ -195,6 +196,8 @@ class _TreeSearch:
         self._seen: set[model.Binding] = set()
         self._postponed: dict[int, model.Anchor] = {}
         self._postponed_options = 0
+        # The turns of the anchor that the search processes.
+        self._turns: _Turns | None = None
         # Whether the search of a tree ended early because too many trees were postponed.
         self._trees_left_out = False
 
@@ -239,6 +242,7 @@ class _TreeSearch:
             yield None
         root_id = anchor.root.id
         turns = _Turns(FIRST_TURN + len(anchor.tree) * len(self.prepared.slots), self._limit)
+        self._turns = turns
         # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
         # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
         # candidate, because the caller may stop before the end of a turn.
@@ -254,6 +258,7 @@ class _TreeSearch:
                         self._trees_left_out = True
                         return
                 turns.begin_next(self._limit)
+                self._turns = turns
                 continue
             if not turns.productive:
                 self._progress.fitting_anchors += self.found.add(anchor)
@@ -302,11 +307,14 @@ class _TreeSearch:
         self._postponed_options += options
         return True
 
-    def log_incomplete(self, count: int) -> None:
-        """Log a warning if the search ended early, because candidates may then be missing.
+    def report(self, count: int) -> None:
+        """Update the metrics, and log a warning if the search ended early.
+
+        If the search ended early, candidates may be missing.
 
         :param count: the number of returned candidates
         """
+        telemetry.searched(count, self._steps(), self._limit.exceeded or self._trees_left_out)
         if self._limit.exceeded:
             LOG.warning(
                 'The search for allocation candidates reached the limit [placement] '
@@ -319,3 +327,11 @@ class _TreeSearch:
                 'trees take long to search. Placement returns %d candidates; more may exist.',
                 count,
             )
+
+    def _steps(self) -> int:
+        """Return the number of search steps.
+
+        The caller may have stopped in the middle of a turn, whose steps are not yet subtracted.
+        """
+        turns = self._turns
+        return self._limit.used + (turns.steps.used - turns.counted if turns else 0)

@@ -9,6 +9,9 @@ work to this object. Each request has one `SearchLimit` for all of its trees.
 
 import math
 
+# The number of search steps if there is no limit. No search can use so many.
+_UNLIMITED = 2**53
+
 
 class Steps:
     """The number of search steps used for one tree, and the number at which its search pauses.
@@ -27,18 +30,21 @@ class Steps:
 class SearchLimit:
     """The number of search steps that the request may still use."""
 
-    __slots__ = ('exceeded', 'left')
+    __slots__ = ('_steps', 'exceeded', 'finite', 'left')
 
     def __init__(self, steps: int = -1) -> None:
         """:param steps: the maximum number of steps; a negative value means no limit"""
-        self.left: float = math.inf if steps < 0 else steps
+        # Whether the request has a limit.
+        self.finite = steps >= 0
+        self._steps = steps if self.finite else _UNLIMITED
+        self.left = self._steps
         # Whether the request used more steps. If so, candidates may be missing from the response.
         self.exceeded = False
 
     @property
-    def finite(self) -> bool:
-        """Whether the request has a limit."""
-        return self.left < math.inf
+    def used(self) -> int:
+        """The number of steps that the request has used."""
+        return self._steps - self.left
 
     def spend(self, steps: int) -> bool:
         """Subtract steps from the steps left; return False if the limit is exceeded."""

@@ -78,7 +78,7 @@ def check_amounts(
         key = demand.provider_id, demand.resource_class
         current = inventories.get(key)
         if current is None:
-            raise _refusal(demand, 'does not exist.')
+            raise _refusal(demand, 'no_inventory', 'does not exist.')
         _check_unit(demand, current.inventory)
         requested[key] = requested.get(key, 0) + demand.amount
         others = current.used - released.get(key, 0)
@@ -89,6 +89,7 @@ def check_amounts(
         if used > current.used:
             raise _refusal(
                 demand,
+                'capacity',
                 f'would exceed its capacity: {used} requested or in use, capacity {int(limit)}.',
             )
 
@@ -99,8 +100,8 @@ def _check_unit(demand: Demand, inventory: Inventory) -> None:
     )
     if violated is not None:
         limit = f'{_UNIT_REASONS[violated]} {getattr(inventory, violated)}'
-        raise _refusal(demand, f'does not allow an amount of {demand.amount}: {limit}.')
+        raise _refusal(demand, violated, f'does not allow an amount of {demand.amount}: {limit}.')
 
 
-def _refusal(demand: Demand, reason: str) -> exception.InvalidAllocation:
-    return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, reason)
+def _refusal(demand: Demand, rule: str, reason: str) -> exception.InvalidAllocation:
+    return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, rule, reason)

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from placement.claims import judge
+from placement.claims import judge, refusal
 from placement.claims.lock_and_read import lock_consumers, prepare_ground, read_inventories
 from placement.claims.model import Claim
 from placement.claims.settle import settle_claims
-from placement.db import engine
 
 
 def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
@@ -31,4 +30,4 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         judge.check_amounts(ground.demands, inventories, ground.released)
         settle_claims(conn, ground, inventories, {})
 
-    engine.write(work, max(1, min_attempts))
+    refusal.write_claims(work, max(1, min_attempts))

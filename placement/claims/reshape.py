@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from placement.claims import judge, reshape_judge
+from placement.claims import judge, refusal, reshape_judge
 from placement.claims.lock_and_read import (
     lock_consumers,
     prepare_ground,
@@ -16,7 +16,6 @@ from placement.claims.lock_and_read import (
 )
 from placement.claims.model import Claim, Replacement
 from placement.claims.settle import settle_reshape
-from placement.db import engine
 from placement.objects import provider_locks
 
 
@@ -53,4 +52,4 @@ def reshape_inventories(
         reshape_judge.check_removed_inventories(change.plans, ground, current)
         settle_reshape(conn, ground, change)
 
-    engine.write(work, max(1, min_attempts))
+    refusal.write_claims(work, max(1, min_attempts))

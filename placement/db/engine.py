@@ -18,7 +18,7 @@ from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 from sqlalchemy import pool
 
-from placement import exception
+from placement import exception, telemetry
 from placement.db import connections, failures, retry, statement_cache
 
 LOG = logging.getLogger(__name__)
@@ -170,7 +170,11 @@ def _connected(**options: Any) -> Iterator[sa.Connection]:
     with _serialized_if_shared(engine), _connect(engine) as conn:
         if options:
             conn = conn.execution_options(**options)
-        yield conn
+        telemetry.connection_acquired()
+        try:
+            yield conn
+        finally:
+            telemetry.connection_released()
 
 
 @contextlib.contextmanager

@@ -115,6 +115,15 @@ def is_transient(exc: Exception) -> bool:
     return _mysql_number(exc) == _MYSQL_LOCK_TIMEOUT or _sql_state(exc) == _STATE_LOCK_TIMEOUT
 
 
+def retry_reason(exc: Exception) -> str:
+    """Return the reason of a transient failure, as the metrics name it."""
+    if is_key_violation(exc):
+        return 'key_violation'
+    if is_conflict(exc):
+        return 'conflict'
+    return 'connection_lost' if is_connection_lost(exc) else 'lock_timeout'
+
+
 def is_conflict(exc: Exception) -> bool:
     """Whether a concurrent transaction caused the failure.
 

@@ -12,7 +12,7 @@ import random
 import time
 from typing import TypeVar
 
-from placement import exception
+from placement import exception, telemetry
 from placement.db import failures
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
         except exception.ConcurrentChange as exc:
             if attempt >= min_attempts and time.monotonic() >= deadline:
                 raise
-            reason = str(exc)
+            reason, message = 'concurrent_change', str(exc)
         except exception.PlacementException:
             raise
         except Exception as exc:
@@ -77,8 +77,9 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
             if attempt >= required and time.monotonic() >= deadline:
                 LOG.warning('Giving up after %d attempts: %s', attempt, failures.summary(exc))
                 raise exception.DatabaseUnavailable() from exc
-            reason = failures.summary(exc)
-        LOG.debug('Retrying the transaction after attempt %d: %s', attempt, reason)
+            reason, message = failures.retry_reason(exc), failures.summary(exc)
+        LOG.debug('Retrying the transaction after attempt %d: %s', attempt, message)
+        telemetry.retried(reason)
         time.sleep(_pause(attempt))
 
 

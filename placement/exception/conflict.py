@@ -173,13 +173,16 @@ class TraitInUse(Conflict):
 class InvalidAllocation(Conflict):
     """An inventory does not allow the requested amount.
 
+    :param rule: the violated rule: `no_inventory`, `min_unit`, `max_unit`, `step_size`, or
+        `capacity`
     :param reason: completes the message "Inventory for … on resource provider …", for example
         "does not exist."
     """
 
-    def __init__(self, resource_class: str, provider_uuid: str, reason: str) -> None:
+    def __init__(self, resource_class: str, provider_uuid: str, rule: str, reason: str) -> None:
         self.resource_class = resource_class
         self.provider_uuid = provider_uuid
+        self.rule = rule
         self.reason = reason
         super().__init__(
             f"Unable to allocate inventory: Inventory for '{resource_class}' on "

@@ -28,7 +28,7 @@ class FragmentsTest(base.BaseTestCase):
             'Conflicting resource provider name: a already exists',
         ),
         Case(
-            exception.InvalidAllocation('VCPU', 'u', 'does not exist.'),
+            exception.InvalidAllocation('VCPU', 'u', 'no_inventory', 'does not exist.'),
             "Unable to allocate inventory: Inventory for 'VCPU'",
         ),
         Case(

@@ -12,8 +12,10 @@ import sqlalchemy as sa
 from placement.candidates import model, ordering, paging, render, search
 from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db.sqlalchemy import models
+from placement.telemetry import declarations
 from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.unit.candidates import cases, strategies, worlds
+from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
 THOROUGH = hypothesis.settings(
     max_examples=60,
@@ -249,6 +251,7 @@ class SearchLimitTest(base.BaseTestCase):
 
         self.patch(search, 'Steps', Recorded)
         limit = SearchLimit(10**6)
+        metrics = self.useFixture(SwitchedOn())
         result = self._search(
             [line for tree in trees for line in tree],
             f'{groups}&group_policy=isolate&limit=30',
@@ -256,10 +259,47 @@ class SearchLimitTest(base.BaseTestCase):
             strategy='breadth-first',
         )
         self.assertEqual(30, len(result.candidates))
-        self.assertEqual(sum(steps.used for steps in used), 10**6 - limit.left)
+        steps = sum(one.used for one in used)
+        self.assertEqual(steps, 10**6 - limit.left)
+        self.assertEqual(steps, metrics.value(f'{declarations.SEARCH_STEPS}_sum'))
+
+    def test_the_metrics_contain_all_steps(self):
+        """Also the steps of a tree whose search ends early, with and without a search limit."""
+        for query, max_steps, cut in (
+            ('resources1=VGPU:1&resources2=VGPU:1&group_policy=none', -1, 0),
+            ('resources1=VGPU:1&resources2=VGPU:1&group_policy=none&limit=1', -1, 0),
+            ('resources1=VGPU:1&resources2=VGPU:1&group_policy=none&limit=1', 10**5, 0),
+            (_TWO_UNITS_EACH, 10**5, 1),
+        ):
+            for strategy in ('depth-first', 'breadth-first'):
+                used: list[Steps] = []
+
+                class Recorded(Steps):
+                    def __init__(self, *args: float):
+                        super().__init__(*args)
+                        used.append(self)  # noqa: B023 (called before the next iteration)
+
+                metrics = SwitchedOn()
+                with mock.patch.object(search, 'Steps', Recorded), metrics:
+                    result = self._search(
+                        [*_three_units_each(12, 'A'), *_three_units_each(13, 'B')],
+                        query,
+                        strategy=strategy,
+                        limit=SearchLimit(max_steps),
+                    )
+                    self.assertLess(0, sum(steps.used for steps in used))
+                    self.assertEqual(
+                        (sum(steps.used for steps in used), len(result.candidates), cut),
+                        (
+                            metrics.value(f'{declarations.SEARCH_STEPS}_sum'),
+                            metrics.value(f'{declarations.CANDIDATES_RETURNED}_sum'),
+                            metrics.value(declarations.SEARCHES_CUT),
+                        ),
+                    )
 
     def test_more_trees_than_can_be_postponed(self):
         """Trees that exceed the memory are left out with a warning."""
+        metrics = self.useFixture(SwitchedOn())
         drawing = [
             *_three_units_each(12, 'A'),
             *_three_units_each(12, 'B'),
@@ -270,3 +310,4 @@ class SearchLimitTest(base.BaseTestCase):
             result = self._search(drawing, _TWO_UNITS_EACH, limit=SearchLimit(10**6))
         self.assertEqual({27}, {candidate.root_id for candidate in result.candidates})
         self.assertIn('left out provider trees', ' '.join(logs.output))
+        self.assertEqual(1, metrics.value(declarations.SEARCHES_CUT))

@@ -18,6 +18,8 @@ from sqlalchemy import event
 from placement import conf, db_api, exception
 from placement.db import engine as db_engine
 from placement.db import retry
+from placement.telemetry import declarations
+from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
 TABLE = sa.Table('number', sa.MetaData(), sa.Column('n', sa.Integer, primary_key=True))
 
@@ -95,6 +97,7 @@ class WriteTest(base.BaseTestCase):
 
     def test_transient_failures_are_retried(self):
         """The whole transaction is retried, and only the last attempt changes the database."""
+        metrics = self.useFixture(SwitchedOn())
         errors = (
             lambda: exception.ConcurrentChange('a row'),
             db_exc.DBDeadlock,
@@ -107,11 +110,37 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual('done', db_engine.write(self.failing(*errors)))
         self.assertEqual((7, [6]), (self.attempts, self.rows()))
         self.assertEqual(6, len(self.clock.pauses))
+        self.assertEqual(
+            {
+                'concurrent_change': 1,
+                'conflict': 1,
+                'connection_lost': 1,
+                'key_violation': 2,
+                'lock_timeout': 1,
+            },
+            metrics.increased(declarations.RETRIES),
+        )
 
     def test_error_of_the_client_is_not_retried(self):
+        metrics = self.useFixture(SwitchedOn())
         work = self.failing(lambda: exception.ResourceProviderNotFound('uuid'))
         self.assertRaises(exception.ResourceProviderNotFound, db_engine.write, work, 10)
         self.assertEqual((1, []), (self.attempts, self.rows()))
+        self.assertEqual({}, metrics.increased(declarations.RETRIES))
+
+    def test_connections_in_use(self):
+        metrics = self.useFixture(SwitchedOn())
+
+        def in_use(_: Any = None) -> float | None:
+            return metrics.value(declarations.CONNECTIONS_IN_USE)
+
+        self.assertEqual(1, db_engine.write(in_use))
+        with db_engine.reader():
+            self.assertEqual(1, in_use())
+        self.assertRaises(KeyError, db_engine.write, self.failing(KeyError))
+        with mock.patch.object(sa.Engine, 'connect', side_effect=db_exc.DBConnectionError):
+            self.assertRaises(exception.DatabaseUnavailable, db_engine.write, in_use)
+        self.assertEqual(0, in_use())
 
     def test_defect_is_not_retried(self):
         self.assertRaises(KeyError, db_engine.write, self.failing(KeyError), 10)

@@ -13,6 +13,7 @@ import pymysql
 import sqlalchemy as sa
 
 from placement.db import failures
+from placement.telemetry import declarations
 
 # Each verdict: whether the error is transient, a conflict, unavailable, a bad value.
 CONFLICT = (True, True, True, False)
@@ -198,6 +199,30 @@ class SqliteTest(base.BaseTestCase):
         except Exception as exc:
             return exc
         raise AssertionError('nothing was raised')
+
+
+class RetryReasonTest(base.BaseTestCase):
+    def test_reasons(self):
+        lost = psycopg.OperationalError('server closed the connection')
+        for reason, errors in {
+            'conflict': (
+                wrapped(pymysql.err.OperationalError(1213, 'Deadlock found')),
+                wrapped(psycopg.errors.SerializationFailure('text')),
+            ),
+            'key_violation': (
+                wrapped(pymysql.err.IntegrityError(1062, 'Duplicate entry')),
+                wrapped(psycopg.errors.ForeignKeyViolation('text')),
+            ),
+            'lock_timeout': (
+                wrapped(pymysql.err.OperationalError(1205, 'Lock wait timeout exceeded')),
+                wrapped(psycopg.errors.LockNotAvailable('text')),
+            ),
+            'connection_lost': (wrapped(lost, lost=True), db_exc.DBConnectionError()),
+        }.items():
+            self.assertIn(reason, declarations.RETRY_REASONS)
+            for error in errors:
+                self.assertTrue(failures.is_transient(error))
+                self.assertEqual(reason, failures.retry_reason(error), error)
 
 
 class TooLargeTest(base.BaseTestCase):
