@@ -7,12 +7,15 @@ from placement import (
     auth,
     body_limit,
     endpoints,
+    exception,
     fault_wrap,
     handler,
     health,
     negotiation,
     policy,
+    request_metrics,
     requestlog,
+    telemetry,
 )
 from placement.db.sqlalchemy import migration
 from placement.http import Application
@@ -31,11 +34,21 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Applicat
     The caller must have parsed `config` and configured the database (`db_api.configure`).
 
     :param project_name: ignored; exists for compatibility with programs that embed the service
+    :raises exception.MetricsUnavailable: metrics are enabled but cannot be recorded
     """
     del project_name
+    if config.metrics.enabled:
+        _record_metrics()
     policy.init(config)
     update_database(config)
     return _build(config)
+
+
+def _record_metrics() -> None:
+    try:
+        telemetry.switch_on()
+    except telemetry.UnavailableError as exc:
+        raise exception.MetricsUnavailable(str(exc)) from exc
 
 
 def update_database(conf: cfg.ConfigOpts) -> None:
@@ -57,8 +70,8 @@ def update_database(conf: cfg.ConfigOpts) -> None:
 
 def _build(conf: cfg.ConfigOpts) -> Application:
     """Return the application; the middleware that is added last processes a request first."""
-    application: Application = handler.PlacementHandler()
-    application = negotiation.MicroversionMiddleware(application)
+    api = handler.PlacementHandler()
+    application: Application = negotiation.MicroversionMiddleware(api)
     application = fault_wrap.FaultWrapper(application)
     application = auth.ContextMiddleware(application, conf)
     if conf.api.auth_strategy == 'noauth2':
@@ -69,6 +82,8 @@ def _build(conf: cfg.ConfigOpts) -> Application:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
     application = requestlog.RequestLog(application)
+    if conf.metrics.enabled:
+        application = request_metrics.RequestMetrics(application, api.template)
     application = endpoints.Endpoints(application, _endpoints(application, conf))
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
@@ -80,4 +95,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
 
 def _endpoints(api: Application, conf: cfg.ConfigOpts) -> dict[str, Application]:
     """Return the applications outside of the API, by path."""
-    return {'/healthcheck': fault_wrap.FaultWrapper(health.application(api, conf))}
+    applications = {'/healthcheck': health.application(api, conf)}
+    if conf.metrics.enabled:
+        applications['/metrics'] = telemetry.serve_metrics
+    return {path: fault_wrap.FaultWrapper(one) for path, one in applications.items()}

@@ -100,11 +100,17 @@ ROUTE_DECLARATIONS: dict[str, dict[str, Application]] = {
 
 
 class Route:
-    """The handlers of one path, by HTTP method, and the names of the path parameters."""
+    """The handlers of one path, by HTTP method, and the names of the path parameters.
 
-    __slots__ = ('allow', 'methods', 'names')
+    :ivar template: the path with the names of the parameters, for example `/traits/{name}`
+    """
 
-    def __init__(self, methods: Mapping[str, Application], names: tuple[str, ...]) -> None:
+    __slots__ = ('allow', 'methods', 'names', 'template')
+
+    def __init__(
+        self, template: str, methods: Mapping[str, Application], names: tuple[str, ...]
+    ) -> None:
+        self.template = template
         self.methods = dict(methods)
         self.names = names
         self.allow = ', '.join(methods)
@@ -134,7 +140,7 @@ class Mapper:
                     node.parameter = node = node.parameter or _Node()
                 else:
                     node = node.fixed.setdefault(segment, _Node())
-            node.route = Route(methods, tuple(names))
+            node.route = Route(path or '/', methods, tuple(names))
 
     def match(self, path: str) -> tuple[Route, dict[str, str]] | None:
         """Return the route and the path parameters of a path, or None if no route matches."""
@@ -168,6 +174,11 @@ class PlacementHandler:
             refusal: Iterable[bytes] = errors.response(environ, exc)(environ, start_response)
             return refusal
         return application(environ, start_response)
+
+    def template(self, environ: Environ) -> str | None:
+        """Return the path template of the route of a request, or None if no route matches."""
+        match = self._mapper.match(_path(environ))
+        return match[0].template if match else None
 
     def _dispatch(self, environ: Environ) -> Application:
         """Return the handler of a request, and store the path parameters in the environment."""

@@ -14,6 +14,7 @@ from placement.conf import (
     database,
     database_url,
     libraries,
+    metrics,
     paths,
     placement,
     workarounds,
@@ -27,7 +28,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     the command line, because oslo.config does not allow new command-line options after parsing, and
     oslo.log registers such options.
     """
-    for group in (api, base, database, paths, placement, workarounds):
+    for group in (api, base, database, metrics, paths, placement, workarounds):
         group.register_opts(conf)
     # After parsing, oslo.config rejects command-line options even if they are already registered.
     if 'log_config_append' not in conf:
@@ -44,7 +45,7 @@ def validate(conf: cfg.ConfigOpts) -> None:
     :raises ValueError: a value has the wrong type or is not among the choices of its option, or a
         URL is malformed
     """
-    for group in (api, placement, database, workarounds):
+    for group in (api, metrics, placement, database, workarounds):
         for name in conf[group.GROUP.name]:
             _validate_option(conf, group.GROUP.name, name)
     for name in ('connection', 'slave_connection'):

@@ -5,7 +5,7 @@ import copy
 
 from oslo_config import cfg
 
-from placement.conf import api, database, paths, placement, workarounds
+from placement.conf import api, database, metrics, paths, placement, workarounds
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
@@ -16,6 +16,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     groups: list[tuple[str, Sequence[cfg.Opt]]] = [
         ('DEFAULT', paths.OPTS),
         ('api', api.OPTS),
+        ('metrics', metrics.OPTS),
         ('placement', placement.OPTS),
         ('placement_database', [*database.OPTS, *database.SYNC_OPTS]),
         ('workarounds', workarounds.OPTS),

@@ -65,6 +65,7 @@ from placement.exception.not_found import (
 from placement.exception.unavailable import (
     DatabaseUnavailable,
     InvalidPolicyFile,
+    MetricsUnavailable,
     OutcomeUnknown,
     UnsuitableDatabase,
 )
@@ -92,6 +93,7 @@ __all__ = [
     'InventoryMissingForUpdate',
     'InventoryNotFound',
     'MethodNotAllowed',
+    'MetricsUnavailable',
     'NotFound',
     'OutcomeUnknown',
     'ParentLoop',

@@ -20,6 +20,10 @@ class OutcomeUnknown(ServiceUnavailable):
         )
 
 
+class MetricsUnavailable(PlacementException):
+    """The service cannot start, because metrics are enabled but cannot be recorded."""
+
+
 class UnsuitableDatabase(PlacementException):
     """The service cannot start, because the configuration of the database is unsupported."""
 

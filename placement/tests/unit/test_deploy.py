@@ -2,12 +2,14 @@
 
 from unittest import mock
 
+import fixtures
 from oslo_config import cfg
 from oslotest import base
 
-from placement import deploy
+from placement import deploy, exception
 from placement.http import reply
 from placement.tests.unit import edge
+from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
 
 def names(application):
@@ -49,6 +51,21 @@ class LayersTest(base.BaseTestCase):
             ['Endpoints', 'RequestLog', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
             names(deploy._build(self.conf))[:5],
         )
+
+    def test_metrics_come_before_the_log(self):
+        self.conf.set_override('enabled', True, 'metrics')
+        self.assertEqual(
+            ['Endpoints', 'RequestMetrics', 'RequestLog'], names(deploy._build(self.conf))[:3]
+        )
+
+    def test_metrics_need_no_token(self):
+        self.useFixture(SwitchedOn())
+        for enabled, status in ((True, 200), (False, 401)):
+            self.conf.set_override('enabled', enabled, 'metrics')
+            response = edge.call(deploy._build(self.conf), edge.environ(path='/metrics'))
+            self.assertEqual(status, response.status)
+            response = edge.call(deploy._build(self.conf), edge.environ('POST', path='/metrics'))
+            self.assertEqual(405 if enabled else 401, response.status)
 
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
@@ -147,3 +164,33 @@ class LayersTest(base.BaseTestCase):
             self.assertEqual(status, response.status)
             self.assertIn('x-openstack-request-id', response.headers)
             self.assertNotIn('openstack-api-version', response.headers)
+
+
+class StartTest(base.BaseTestCase):
+    """The start of a service that cannot record metrics."""
+
+    def setUp(self):
+        super().setUp()
+        self.conf = edge.configuration()
+        self.conf.set_override('enabled', True, 'metrics')
+        self.useFixture(fixtures.MonkeyPatch('placement.telemetry._instruments', None))
+
+    def failure(self) -> str:
+        """Return the message of the exception that prevents the start."""
+        return str(self.assertRaises(exception.MetricsUnavailable, deploy.loadapp, self.conf))
+
+    def test_without_the_library(self):
+        with mock.patch('importlib.util.find_spec', return_value=None):
+            self.assertEqual(
+                '[metrics] enabled needs the library prometheus_client: run '
+                "pip install 'openstack-placement[metrics]'",
+                self.failure(),
+            )
+
+    def test_without_the_directory(self):
+        with fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', '/no/such/directory'):
+            self.assertEqual(
+                'The directory "/no/such/directory", which the environment variable '
+                'PROMETHEUS_MULTIPROC_DIR names, cannot be used: No such file or directory',
+                self.failure(),
+            )

@@ -13,11 +13,13 @@ from oslotest import base
 import placement
 from placement import candidates, conf, errors, handler, microversion
 from placement.db import connections
+from placement.telemetry import declarations
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 ROOT = PACKAGE.parent
 DOCUMENTS = ROOT / 'doc' / 'source'
 CONTRIBUTOR = DOCUMENTS / 'contributor'
+METRICS_PAGE = DOCUMENTS / 'admin' / 'metrics.rst'
 NOTES = ROOT / 'releasenotes' / 'notes'
 ERROR_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 # Directories whose files the contributor documentation names.
@@ -162,6 +164,35 @@ class CompletenessTest(base.BaseTestCase):
         page = (PACKAGE / 'rest_api_version_history.rst').read_text()
         described = re.findall(r'^(1\.\d+) .+\n-+$', page, re.MULTILINE)
         self.assertEqual(list(microversion.VERSIONS), described)
+
+    def test_the_page_of_metrics_lists_every_metric(self):
+        page = METRICS_PAGE.read_text()
+        rows = re.findall(
+            r'^``(placement_\w+)`` +(counter|gauge|histogram) +(\w+(?:, \w+)*)  ',
+            page,
+            re.MULTILINE,
+        )
+        listed = {name: (kind, labels) for name, kind, labels in rows}
+        declared = {
+            name: (metric.kind, ', '.join(metric.labels) or 'none')
+            for name, metric in declarations.METRICS.items()
+        }
+        self.assertEqual(declared, listed)
+        # The queries contain the names of the series of histograms.
+        used = {
+            re.sub('_(bucket|count|sum)$', '', name)
+            for name in re.findall(r'\bplacement_\w+', page)
+        }
+        self.assertEqual(set(declared), used)
+
+    def test_the_page_of_metrics_lists_every_reason(self):
+        listed = re.findall(r'^``(\w+)``  +[A-Z]', METRICS_PAGE.read_text(), re.MULTILINE)
+        self.assertEqual([*declarations.RETRY_REASONS, *declarations.REFUSAL_REASONS], listed)
+
+    def test_the_page_of_metrics_lists_every_method(self):
+        section = METRICS_PAGE.read_text().partition('``method``')[2].partition('``status``')[0]
+        listed = set(re.findall('``(\\w+)``', section))
+        self.assertEqual(declarations.METHODS | {declarations.OTHER_METHOD}, listed)
 
     def test_the_page_of_databases_lists_every_session_setting(self):
         source = inspect.getsource(connections)

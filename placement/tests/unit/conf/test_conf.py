@@ -70,6 +70,7 @@ class ConfTest(base.BaseTestCase):
             dict(config.placement_database),
         )
         self.assertIs(False, config.workarounds.optimize_for_wide_provider_trees)
+        self.assertIs(False, config.metrics.enabled)
         self.assertIs(True, config.log_options)
         self.assertIsNone(config.tempdir)
         self.assertEqual(config.pybasedir, config.state_path)
@@ -158,7 +159,8 @@ class SampleTest(base.BaseTestCase):
         listed = dict(opts.list_opts())
 
         self.assertEqual(
-            ['DEFAULT', 'api', 'placement', 'placement_database', 'workarounds'], list(listed)
+            ['DEFAULT', 'api', 'metrics', 'placement', 'placement_database', 'workarounds'],
+            list(listed),
         )
         self.assertEqual(
             ['tempdir', 'pybasedir', 'state_path'], [option.name for option in listed['DEFAULT']]
