@@ -1,6 +1,6 @@
 """A test case that runs the service with a web server."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import os
 from pathlib import Path
 import tempfile
@@ -25,14 +25,20 @@ class TestCase(base.BaseTestCase):
         self.folder = Path(folder.name)
         self.database = self.folder / 'placement.db'
 
-    def serve(self, command: Callable[[int], Sequence[str]]) -> None:
-        """Start a server that runs until the end of the test."""
+    def serve(
+        self, command: Callable[[int], Sequence[str]], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a server that runs until the end of the test.
+
+        :param settings: additional environment variables
+        """
         self.worker = machines.Worker(
             f'sqlite:///{self.database}',
             command,
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
                 'PYTHONPATH': commands.SEARCH_PATH,
+                **(settings or {}),
             },
             log=self.folder / 'server.log',
         )

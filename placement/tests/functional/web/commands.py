@@ -59,8 +59,11 @@ def waitress(port: int, module: str = _MODULE) -> Sequence[str]:
     )
 
 
-def uwsgi(port: int, module: str = _MODULE) -> Sequence[str]:
-    """Return the command of uWSGI; skip the test if it is not installed."""
+def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]:
+    """Return the command of uWSGI; skip the test if it is not installed.
+
+    :param module: the module with the application
+    """
     program = shutil.which('uwsgi', path=f'{_SCRIPTS}{os.pathsep}{os.environ["PATH"]}')
     if program is None:
         _skip('uWSGI is not installed; its installation needs a C compiler and the Python headers')
@@ -68,7 +71,7 @@ def uwsgi(port: int, module: str = _MODULE) -> Sequence[str]:
         'http-socket': f'127.0.0.1:{port}',
         'virtualenv': sys.prefix,
         'module': f'{module}:application',
-        'processes': '1',
+        'processes': str(processes),
         'threads': '4',
         'buffer-size': '65535',
         'post-buffering': '65536',
@@ -107,10 +110,33 @@ def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
     return [*_unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
 
 
-def logrotate() -> str:
-    """Return the path of logrotate; skip the test if it is not installed."""
-    program = shutil.which('logrotate', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
-    return program or _skip('logrotate is not installed')
+def prometheus(port: int, targets: Sequence[int], folder: Path) -> Sequence[str]:
+    """Return the command of Prometheus; skip the test if it is not installed.
+
+    :param targets: the ports from which Prometheus reads `/metrics` every second
+    :param folder: an empty directory for its configuration and its data
+    """
+    configuration = folder / 'prometheus.yml'
+    configuration.write_text(
+        'global: {scrape_interval: 1s}\n'
+        'scrape_configs:\n'
+        '- job_name: placement\n'
+        f'  static_configs: [{{targets: {[f"127.0.0.1:{target}" for target in targets]}}}]\n'
+    )
+    return [
+        installed('prometheus'),
+        f'--config.file={configuration}',
+        f'--storage.tsdb.path={folder / "data"}',
+        f'--web.listen-address=127.0.0.1:{port}',
+    ]
+
+
+def installed(program: str) -> str:
+    """Return the path of a program; skip the test if it is not installed."""
+    path = shutil.which(program, path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
+    if path is None:
+        _skip(f'{program} is not installed')
+    return path
 
 
 def _wsgi_module() -> str:

@@ -1,0 +1,261 @@
+"""The metrics of a service with two processes, as Prometheus reads them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent import futures
+import functools
+import os
+from pathlib import Path
+import re
+import signal
+import subprocess
+import time
+from typing import Any
+import uuid
+
+from prometheus_client import parser
+import requests
+import yaml
+
+import placement
+from placement.telemetry import declarations, processes, server
+from placement.tests.functional.base import claim
+from placement.tests.functional.faults import machines
+from placement.tests.functional.web import base, commands
+
+PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'metrics.rst'
+PROVIDER = str(uuid.UUID(int=1))
+TRAITS = f'/resource_providers/{PROVIDER}/traits'
+CANDIDATES = '/allocation_candidates?resources=VCPU:1'
+ADMIN = {
+    'X-Auth-Token': 'admin',
+    'X-Roles': 'admin,service',
+    'OpenStack-API-Version': 'placement 1.39',
+}
+COUNT = f'{declarations.REQUEST_DURATION}_count'
+
+
+class TwoProcessesTest(base.TestCase):
+    def start(self, *without: str) -> None:
+        """Start the service with two processes, and create a provider with 50 VCPU.
+
+        :param without: options of uWSGI to leave out
+        """
+
+        def command(port: int) -> list[str]:
+            words = commands.uwsgi(port, processes=2, module='placement.wsgi.api')
+            return [word for word in words if word not in without]
+
+        self.directory = self.folder / 'metrics'
+        settings = {'OS_METRICS__ENABLED': 'true', server.DIRECTORY: str(self.directory)}
+        self.serve(command, settings)
+        # The keys are the route, the method, and the status class.
+        self.expected: Counter[tuple[str, str, str]] = Counter()
+        self.send('/resource_providers', 'POST', '', {'name': 'one', 'uuid': PROVIDER})
+        body = {'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 50}}}
+        route, path = (f'/resource_providers/{one}/inventories' for one in ('{uuid}', PROVIDER))
+        self.assertEqual(200, self.send(route, 'PUT', path, body))
+
+    def send(self, route: str, method: str, path: str, body: Any = None, **headers: str) -> int:
+        """Send a request, count the response, and return its status.
+
+        :param route: the path template that the metrics should contain
+        :param path: the path, if it differs from the route
+        """
+        url = f'http://127.0.0.1:{self.worker.port}{path or route}'
+        response = requests.request(
+            method, url, json=body, headers={**ADMIN, **headers}, timeout=60
+        )
+        label = method if method in declarations.METHODS else 'other'
+        self.expected[route, label, f'{response.status_code // 100}xx'] += 1
+        return response.status_code
+
+    def send_many(self) -> Counter[int]:
+        """Send many requests concurrently, and return the statuses of the claims."""
+        with futures.ThreadPoolExecutor(8) as pool:
+            claims = [pool.submit(self.claim, n) for n in range(60)]
+            others = [
+                pool.submit(self.send, *arguments, **headers)
+                for arguments, headers in (
+                    (('/', 'GET', ''), {}),
+                    (('/traits/{name}', 'PUT', '/traits/CUSTOM_A'), {}),
+                    (('/resource_providers/{uuid}/traits', 'GET', TRAITS), {}),
+                    (('/allocation_candidates', 'GET', CANDIDATES), {}),
+                    (('unmatched', 'GET', f'/nowhere/{PROVIDER}'), {}),
+                    (('/traits/{name}', 'BREW', '/traits/CUSTOM_A'), {}),
+                    (('/usages', 'GET', ''), {'OpenStack-API-Version': 'placement 9.9'}),
+                )
+                for _ in range(10)
+            ]
+        for sent in others:
+            sent.result()
+        return Counter(sent.result() for sent in claims)
+
+    def claim(self, number: int) -> int:
+        path = f'/allocations/{uuid.UUID(int=1000 + number)}'
+        body = claim({PROVIDER: {'VCPU': 1}})
+        return self.send('/allocations/{consumer_uuid}', 'PUT', path, body)
+
+    def scrape(self) -> str:
+        response = requests.get(f'http://127.0.0.1:{self.worker.port}/metrics', timeout=60)
+        self.assertEqual(200, response.status_code, response.text)
+        return response.text
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        for metric in parser.text_string_to_metric_families(self.scrape()):
+            for sample in metric.samples:
+                yield sample.name, sample.labels, sample.value
+
+    def requests(self) -> dict[tuple[str, str, str], float]:
+        """Return the numbers of requests in the metrics."""
+        return {
+            (labels['route'], labels['method'], labels['status']): value
+            for name, labels, value in self.samples()
+            if name == COUNT
+        }
+
+    def value(self, name: str, **wanted: str) -> float:
+        (value,) = (v for metric, labels, v in self.samples() if (metric, labels) == (name, wanted))
+        return value
+
+    def workers(self) -> list[int]:
+        """Return the ids of the processes that serve requests."""
+        command = ('pgrep', '-P', str(self.worker.pid))
+        return [int(word) for word in subprocess.check_output(command, text=True).split()]
+
+    def owners(self) -> set[int]:
+        """Return the ids of the processes that have files with metrics."""
+        names = (processes._FILE.fullmatch(path.name) for path in self.directory.iterdir())
+        return {int(match[2].split('-')[0]) for match in names if match}
+
+    def wait_for_workers(self) -> None:
+        """Wait until both workers have started."""
+        deadline = time.monotonic() + 60
+        log = self.folder / 'server.log'
+        ready = re.compile(r'^WSGI app 0 .* pid: (\d+) ', re.MULTILINE)
+        while len(workers := self.workers()) < 2 or not {str(pid) for pid in workers} <= set(
+            ready.findall(log.read_text())
+        ):
+            self.assertLess(time.monotonic(), deadline, 'a worker did not start')
+            time.sleep(0.1)
+
+    def test_the_metrics_equal_what_the_client_counted(self) -> None:
+        self.start()
+        self.assertEqual({204: 50, 409: 10}, self.send_many())
+        self.assertEqual(self.expected, self.requests())
+        self.assertEqual(10, self.value(declarations.REFUSALS, reason='capacity'))
+        self.assertEqual(10, self.value(f'{declarations.CANDIDATES_RETURNED}_count'))
+        self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
+        self.assertEqual(0, self.value(declarations.CONNECTIONS_IN_USE))
+        # The name or the UUID of no object is in a label.
+        self.assertNotIn(PROVIDER, self.scrape())
+        self.assertNotIn('CUSTOM_A', self.scrape())
+
+    def test_workers_that_end_leave_their_counters(self) -> None:
+        self.start()
+        self.send_many()
+        for number in (signal.SIGINT, signal.SIGKILL):
+            self.wait_for_workers()
+            ending = self.workers()[0]
+            os.kill(ending, number)
+            while ending in self.workers():
+                time.sleep(0.1)
+            self.send('/', 'GET', '')
+            self.assertEqual(self.expected, self.requests())
+            self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
+            self.assertNotIn(ending, self.owners())
+        self.wait_for_workers()
+        self.worker.stop()
+        self.assertEqual(set(), self.owners())
+
+    def test_workers_without_lazy_apps(self) -> None:
+        """The workers are forks of the process that created the metrics."""
+        self.start('--lazy-apps')
+        for _ in range(50):
+            self.send('/', 'GET', '')
+        self.assertEqual(self.expected, self.requests())
+        self.assertEqual({self.worker.pid, *self.workers()}, self.owners())
+
+    def test_promtool_finds_no_problem(self) -> None:
+        promtool = commands.installed('promtool')
+        self.start()
+        self.send_many()
+        checked = subprocess.run(
+            (promtool, 'check', 'metrics'), input=self.scrape(), capture_output=True, text=True
+        )
+        self.assertEqual((0, '', ''), (checked.returncode, checked.stdout, checked.stderr))
+
+    def test_prometheus_reads_the_metrics(self) -> None:
+        self.start()
+        self.send_many()
+        command = functools.partial(
+            commands.prometheus, targets=[self.worker.port], folder=self.folder
+        )
+        monitor = machines.Worker('', command, log=self.folder / 'prometheus.log')
+        self.addCleanup(monitor.stop)
+        url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
+        query = f'sum by (route, method, status) ({COUNT})'
+        deadline = time.monotonic() + 60
+        while True:
+            response = requests.get(url, {'query': query}, timeout=60)
+            series = response.json()['data']['result'] if response.ok else []
+            if series or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        self.assertEqual(
+            self.expected,
+            {
+                (one['metric']['route'], one['metric']['method'], one['metric']['status']): int(
+                    one['value'][1]
+                )
+                for one in series
+            },
+        )
+
+
+class WarningTest(base.TestCase):
+    def test_two_processes_without_a_directory(self) -> None:
+        command = functools.partial(commands.uwsgi, processes=2, module='placement.wsgi.api')
+        self.serve(command, {'OS_METRICS__ENABLED': 'true'})
+        requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=60)
+        log = (self.folder / 'server.log').read_text()
+        self.assertRegex(log, 'WARNING .*PROMETHEUS_MULTIPROC_DIR')
+
+    def test_a_service_that_cannot_record_metrics_does_not_start(self) -> None:
+        settings = {
+            'OS_METRICS__ENABLED': 'true',
+            server.DIRECTORY: str(self.folder / 'no' / 'such'),
+        }
+        self.assertRaises(AssertionError, self.serve, commands.waitress, settings)
+        self.assertIn(
+            f'The directory "{self.folder}/no/such", which the environment variable '
+            'PROMETHEUS_MULTIPROC_DIR names, cannot be used: No such file or directory',
+            (self.folder / 'server.log').read_text(),
+        )
+
+
+class PageTest(base.TestCase):
+    """The queries and the alert rules of the administration guide."""
+
+    def blocks(self, language: str) -> list[str]:
+        """Return the code blocks of the page in a language."""
+        pattern = rf'^\.\. code-block:: {language}\n\n((?:(?:   .*)?\n)+)'
+        return re.findall(pattern, PAGE.read_text(), re.MULTILINE)
+
+    def check(self, rules: str) -> None:
+        file = self.folder / 'rules.yaml'
+        file.write_text(rules)
+        command = (commands.installed('promtool'), 'check', 'rules', str(file))
+        checked = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+
+    def test_queries(self) -> None:
+        queries = self.blocks('promql')
+        self.assertLess(3, len(queries))
+        rules = [{'record': f'query:{n}', 'expr': query} for n, query in enumerate(queries)]
+        self.check(yaml.safe_dump({'groups': [{'name': 'queries', 'rules': rules}]}))
+
+    def test_alert_rules(self) -> None:
+        (rules,) = self.blocks('yaml')
+        self.assertLess(2, rules.count('alert:'))
+        self.check(rules)
