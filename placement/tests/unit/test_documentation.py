@@ -63,7 +63,7 @@ def _resolves(name: str) -> bool:
     return value is not None
 
 
-def declarations() -> configparser.ConfigParser:
+def distribution() -> configparser.ConfigParser:
     """The metadata of the distribution."""
     setup = configparser.ConfigParser(interpolation=None)
     setup.read(ROOT / 'setup.cfg')
@@ -132,7 +132,7 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual(modules, named)
 
     def test_the_installation_guide_lists_every_extra(self):
-        extras = set(declarations()['extras'])
+        extras = set(distribution()['extras'])
         for name, row in (
             ('production', r'^``\[(\w+)\]`` '),
             ('packaging', r'^``(\w+)`` +``[\w-]+``$'),
@@ -141,7 +141,7 @@ class CompletenessTest(base.BaseTestCase):
             self.assertEqual(extras, set(re.findall(row, page, re.MULTILINE)), name)
 
     def test_every_command_has_a_manual_page(self):
-        scripts = declarations()['entry_points']['console_scripts'].split('\n')
+        scripts = distribution()['entry_points']['console_scripts'].split('\n')
         commands = {line.partition(' = ')[0] for line in scripts if line}
         pages_of_commands = {page.stem for page in (DOCUMENTS / 'cli').glob('placement-*.rst')}
         manual_pages = set(re.findall(r"\('(placement-\w+)',", (DOCUMENTS / 'conf.py').read_text()))

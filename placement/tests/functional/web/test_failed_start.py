@@ -51,7 +51,7 @@ class FailedStartTest(base.TestCase):
         self.assertEqual([report], self.log.read_text().splitlines())
 
     def test_uwsgi_exits(self) -> None:
-        process = self.start(commands.uwsgi(machines.free_port(), MODULE))
+        process = self.start(commands.uwsgi(machines.free_port(), module=MODULE))
         self.assertNotEqual(0, process.wait(TIMEOUT))
         (report,) = self.reports()
         self.assertTrue(report.startswith(START_ERROR), report)
