@@ -144,6 +144,7 @@ class Worker:
     :param command: returns the command that serves on a port
     :param settings: additional environment variables
     :param log: the file for its output
+    :param port: the port to serve on; by default, a free port
     """
 
     def __init__(
@@ -152,8 +153,9 @@ class Worker:
         command: Callable[[int], Sequence[str]] = _waitress,
         settings: Mapping[str, str] | None = None,
         log: Path | None = None,
+        port: int | None = None,
     ):
-        self.port = free_port()
+        self.port = port or free_port()
         self._command = command(self.port)
         self._log = log or Path(os.devnull)
         self._environment = {

@@ -84,6 +84,11 @@ class Storm:
 
 def send(port: int, method: str, path: str, body: Any = None) -> int:
     """Send a request over a new connection and return the status, or NO_RESPONSE."""
+    return exchange(port, method, path, body)[0]
+
+
+def exchange(port: int, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+    """Like `send`; also return the body of the response."""
     connection = http.client.HTTPConnection('127.0.0.1', port, timeout=60)
     headers = {
         'X-Auth-Token': 'admin',
@@ -94,10 +99,10 @@ def send(port: int, method: str, path: str, body: Any = None) -> int:
     try:
         connection.request(method, path, json.dumps(body), headers)
         response = connection.getresponse()
-        response.read()
+        content = response.read()
     except (OSError, http.client.HTTPException):
-        return NO_RESPONSE
+        return NO_RESPONSE, b''
     else:
-        return response.status
+        return response.status, content
     finally:
         connection.close()

@@ -1,0 +1,126 @@
+"""HAProxy in front of the API processes, and in front of the nodes of the cluster."""
+
+from collections.abc import Callable
+import csv
+from http import server as http_server
+import os
+from pathlib import Path
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+# HAProxy marks the servers of a test down or up within a few checks.
+_SECONDS = 120
+
+
+class Proxy:
+    """A private HAProxy process.
+
+    :param configuration: the text of its configuration; the proxy adds an admin socket
+    """
+
+    def __init__(self, configuration: str):
+        self._folder = Path(tempfile.mkdtemp(prefix='placement-haproxy-'))
+        self._socket = self._folder / 'admin'
+        path = self._folder / 'haproxy.cfg'
+        path.write_text(f'global\n    stats socket {self._socket} level admin\n{configuration}')
+        program = shutil.which('haproxy', path=f'{os.environ["PATH"]}:/usr/sbin')
+        assert program is not None
+        self._log = (self._folder / 'log').open('wb')
+        self._process = subprocess.Popen(
+            [program, '-db', '-f', path],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def remove(self) -> None:
+        """Stop the proxy and delete its files."""
+        self._process.terminate()
+        self._process.wait()
+        self._log.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def command(self, text: str) -> str:
+        """Send a command to the admin socket and return the response."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self._socket))
+            connection.sendall(f'{text}\n'.encode())
+            parts = iter(lambda: connection.recv(65536), b'')
+            return b''.join(parts).decode()
+
+    def set_state(self, server: str, state: str) -> None:
+        """Set the administrative state of ``backend/server``: ready, drain or maint."""
+        if response := self.command(f'set server {server} state {state}').strip():
+            raise AssertionError(response)
+
+    def server(self, name: str) -> dict[str, str]:
+        """Return the statistics of ``backend/server``."""
+        lines = self.command('show stat').lstrip('# ').splitlines()
+        for row in csv.DictReader(lines):
+            if f'{row["pxname"]}/{row["svname"]}' == name:
+                return row
+        raise AssertionError(f'no server {name}')
+
+    def is_up(self, name: str) -> bool:
+        """Whether the server is in the pool."""
+        return self.server(name)['status'].startswith('UP')
+
+    def wait_until(self, name: str, up: bool, seconds: float = _SECONDS) -> float:
+        """Wait until a server is in the pool or has left it; return the seconds."""
+        return wait(lambda: self.is_up(name) is up, f'{name}: up is not {up}', seconds)
+
+    def wait_until_passing(self, name: str) -> float:
+        """Wait until the health checks of a server pass, also if it is drained."""
+        return wait(lambda: self.server(name)['check_status'] == 'L7OK', f'{name} fails its checks')
+
+    def wait_until_idle(self, name: str) -> float:
+        """Wait until a server has no request or connection."""
+        return wait(lambda: self.server(name)['scur'] == '0', f'{name} is not idle')
+
+
+def wait(condition: Callable[[], bool], failure: str, seconds: float = _SECONDS) -> float:
+    """Wait until a condition is true; return the seconds.
+
+    :raises AssertionError: the condition is not true in time; the message is `failure`
+    """
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() - begin > seconds:
+            raise AssertionError(f'{failure}, after {seconds} s')
+        time.sleep(0.05)
+    return time.monotonic() - begin
+
+
+class NodeCheck:
+    """Responds to the health checks of HAProxy for one node of the cluster.
+
+    It stands for programs such as clustercheck: HAProxy itself can only see that a server accepts
+    connections, which a node outside of the primary component does.
+
+    :param is_synced: whether the node is ready
+    """
+
+    def __init__(self, is_synced: Callable[[], bool]):
+        class Handler(http_server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200 if is_synced() else 503)
+                self.send_header('Content-Length', '0')
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Do not log."""
+
+        self._server = http_server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def remove(self) -> None:
+        """Stop the server."""
+        self._server.shutdown()
+        self._server.server_close()
