@@ -6,6 +6,7 @@ This script creates a virtual environment and runs:
 * the builds of the documentation, which fail on any warning,
 * the test suite on SQLite,
 * the functional tests on private MariaDB and PostgreSQL servers, on MariaDB with two drivers,
+* a part of the tests on a private Galera cluster,
 * a check that all test runs together reach the minimum coverage (see .coveragerc).
 
 Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
@@ -34,6 +35,8 @@ STESTR_STATE = bootstrap.ROOT / '.stestr' / 'next-stream'
 # If this variable is set, the tests in placement/tests/functional/web fail if a web server is
 # missing.
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
+# The tests in placement/tests/functional/galera run only if this variable is set.
+CLUSTER = 'PLACEMENT_TEST_GALERA'
 PASSED = frozenset({'success', 'xfail'})
 # The package `coverage` measures every Python process that has these environment variables.
 COVERAGE = {
@@ -156,7 +159,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         '--require-databases',
         action='store_true',
-        help='fail if MariaDB, PostgreSQL, mysqlclient, uWSGI, or Apache with mod_wsgi is missing',
+        help='fail if a server, a program or a driver that tests need is missing',
     )
     parser.add_argument(
         '--concurrency', default='2', help='number of test processes (default: %(default)s)'
@@ -175,6 +178,7 @@ def _run_everything(options: argparse.Namespace) -> int:
         results.check(check)
     subprocess.run(('coverage', 'erase'), check=True)
     _run_tests(results, options)
+    _test_cluster(results, options)
     _check_coverage(results)
     return results.finish()
 
@@ -190,6 +194,20 @@ def _run_tests(results: Results, options: argparse.Namespace) -> None:
             continue
         command = (sys.executable, 'tools/with_database.py', engine.name, '--', *stestr)
         results.test(title, (*command, r'placement\.tests\.functional'), COVERAGE)
+
+
+def _test_cluster(results: Results, options: argparse.Namespace) -> None:
+    sys.path.append(str(bootstrap.ROOT))
+    from tools import galera
+
+    title = 'tests on a Galera cluster'
+    if missing := galera.missing_packages():
+        reason = f'these packages are not installed: {", ".join(missing)}'
+        results.skip(title, reason, failed=options.require_databases)
+        return
+    # Each test process would start a cluster.
+    command = ('stestr', 'run', '--concurrency', '1', r'placement\.tests\.functional\.galera')
+    results.test(title, command, {**COVERAGE, CLUSTER: 'bounded'})
 
 
 def _check_coverage(results: Results) -> None:
