@@ -21,7 +21,8 @@ LOG = logging.getLogger(__name__)
 _INI = pathlib.Path(__file__).with_name('alembic.ini')
 
 # Alembic creates this table, which stores the current revision.
-_REVISION = sa.table('alembic_version', sa.column('version_num'))
+REVISION_TABLE = 'alembic_version'
+_REVISION = sa.table(REVISION_TABLE, sa.column('version_num'))
 
 # On a cluster, a process gives up its upgrade if the revision of the database has not changed for
 # this number of seconds.
@@ -42,7 +43,7 @@ def upgrade(revision: str = 'head') -> None:
     current = version()
     if current == target:
         return
-    if current is not None and current not in _revisions():
+    if current is not None and current not in revisions():
         raise exception.UnsuitableDatabase(
             f'The schema of the database is at revision {current}, which this release does not '
             'know, so it cannot upgrade the schema. Use the release that upgraded the database, or '
@@ -59,12 +60,13 @@ def version() -> str | None:
     with db_engine.get_placement_engine().connect() as conn:
         if not sa.inspect(conn).has_table(_REVISION.name):
             return None
-        return _revision(conn)
+        return read_revision(conn)
 
 
-def _revision(conn: sa.Connection) -> str | None:
-    revision: str | None = conn.scalar(sa.select(_REVISION.c.version_num))
-    return revision
+def read_revision(conn: sa.Connection) -> str | None:
+    """Return the revision that the existing table of revisions contains; None if it is empty."""
+    current: str | None = conn.scalar(sa.select(_REVISION.c.version_num))
+    return current
 
 
 def require_current() -> None:
@@ -78,15 +80,15 @@ def require_current() -> None:
     """
     with db_engine.reader() as conn:
         tables = set(sa.inspect(conn).get_table_names())
-        current = _revision(conn) if _REVISION.name in tables else None
+        current = read_revision(conn) if REVISION_TABLE in tables else None
     if current is None:
         outdated = not tables.issuperset(models.metadata.tables)
     else:
-        outdated = current in _revisions()[1:]
+        outdated = current in revisions()[1:]
     if outdated:
         raise exception.UnsuitableDatabase(
             f'The schema of the database is at revision {current or "none"}, but this release '
-            f'needs revision {_revisions()[0]}. Run `placement-manage db sync`, or set '
+            f'needs revision {revisions()[0]}. Run `placement-manage db sync`, or set '
             '[placement_database] sync_on_startup to true.'
         )
 
@@ -103,7 +105,7 @@ def stamp(version: str) -> None:
     except util.CommandError as error:
         raise util.CommandError(
             f'This release has no schema revision {version}. Use head, or one of '
-            f'{", ".join(_revisions())}.'
+            f'{", ".join(revisions())}.'
         ) from error
     with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
@@ -119,10 +121,10 @@ def create_schema(engine: sa.Engine | None = None) -> None:
 
 
 @functools.cache
-def _revisions() -> tuple[str, ...]:
+def revisions() -> tuple[str, ...]:
     """Return the ids of all revisions of this release, newest first."""
     directory = script.ScriptDirectory.from_config(_configuration())
-    return tuple(revision.revision for revision in directory.walk_revisions())
+    return tuple(item.revision for item in directory.walk_revisions())
 
 
 def _configuration() -> config.Config:

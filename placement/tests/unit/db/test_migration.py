@@ -26,7 +26,7 @@ class UpgradeOnClusterTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.clock = Clock()
-        self.version = migration._revisions()[-1]
+        self.version = migration.revisions()[-1]
         self.attempts = 0
         for name, value in (
             ('time', self.clock),
@@ -54,7 +54,7 @@ class UpgradeOnClusterTest(base.BaseTestCase):
     def test_another_process_completes_the_upgrade(self):
         def attempt(number: int) -> None:
             if number == 3:
-                self.version = migration._revisions()[0]
+                self.version = migration.revisions()[0]
             raise KeyError('table exists')
 
         self.upgrade(attempt)
