@@ -1,0 +1,1 @@
+"""What operators need beyond the API. The commands in `placement.cmd` call these packages."""
