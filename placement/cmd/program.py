@@ -94,6 +94,8 @@ def main(program: Program) -> int:
         return help_(config)
     try:
         _read(program, config, arguments)
+        if given.validate:
+            conf.validate(config)
         _set_up_logging(config)
         action: Action = config[program.destination].action
         return action(config)
@@ -111,7 +113,6 @@ def _read(program: Program, config: cfg.ConfigOpts, arguments: list[str]) -> Non
     # if the option is set, a command waits for a database server.
     config.set_default('max_retries', 0, group='placement_database')
     sources.read(config, arguments, program.name)
-    conf.validate(config)
 
 
 def _set_up_logging(config: cfg.ConfigOpts) -> None:
@@ -139,7 +140,7 @@ def _parser(program: Program) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    parser.set_defaults(help_only=False)
+    parser.set_defaults(help_only=False, validate=True)
     commands = parser.add_subparsers(
         prog=program.name, metavar='COMMAND', required=True, help=argparse.SUPPRESS
     )

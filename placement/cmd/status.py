@@ -1,6 +1,7 @@
-"""The command `placement-status`, which checks whether an upgrade is possible."""
+"""The command `placement-status`, which checks whether an upgrade or a rollout is possible."""
 
 import argparse
+import logging
 import sys
 from typing import Any
 
@@ -8,11 +9,14 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from placement.admin import upgrade_checks
+from placement.admin.preflight import checks, model, options, render, runner
 from placement.cmd import program
 from placement.db import engine as db_engine
 
 # The exit status if a check cannot run. Smaller values are the results of the checks.
 ERROR = 255
+
+_FORMATS = {'table': render.table, 'json': render.document}
 
 
 def main() -> int:
@@ -20,7 +24,7 @@ def main() -> int:
     return program.main(
         program.Program(
             name='placement-status',
-            description='Check whether an upgrade is possible. The command changes nothing.',
+            description='Check an upgrade or a rollout. The commands change nothing.',
             exit_statuses='  0    all checks succeeded\n'
             '  1    at least one check printed a warning, and none failed\n'
             '  2    at least one check failed, or the command line is not valid\n'
@@ -42,6 +46,14 @@ def _add_commands(commands: Any) -> None:
     _add_json_option(check, default=argparse.SUPPRESS)
     check.set_defaults(action=_upgrade_check, help_only=False)
 
+    text = 'Check everything that can be checked before a rollout.'
+    before = commands.add_parser('preflight', help=text, description=text)
+    before.add_argument(
+        '--format', choices=tuple(_FORMATS), default='table', help='default: %(default)s'
+    )
+    # Invalid values are findings. They do not prevent the other checks.
+    before.set_defaults(action=_preflight, help_only=False, validate=False)
+
 
 def _add_json_option(parser: argparse.ArgumentParser, default: bool | str) -> None:
     parser.add_argument(
@@ -54,6 +66,15 @@ def _upgrade_check(config: cfg.ConfigOpts) -> int:
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
     return int(upgrade_checks.Checks(config).check())
+
+
+def _preflight(config: cfg.ConfigOpts) -> int:
+    if not options.is_on_command_line(config, 'debug'):
+        # The report contains everything that libraries log about the same problems.
+        logging.disable(logging.CRITICAL)
+    findings = runner.run(config, checks.CHECKS)
+    print(_FORMATS[config.command.format](findings))
+    return model.exit_status(findings)
 
 
 if __name__ == '__main__':

@@ -12,6 +12,7 @@ from oslotest import base
 
 import placement
 from placement import candidates, conf, errors, handler, microversion
+from placement.admin.preflight import checks
 from placement.db import connections
 from placement.telemetry import declarations
 
@@ -193,6 +194,12 @@ class CompletenessTest(base.BaseTestCase):
         section = METRICS_PAGE.read_text().partition('``method``')[2].partition('``status``')[0]
         listed = set(re.findall('``(\\w+)``', section))
         self.assertEqual(declarations.METHODS | {declarations.OTHER_METHOD}, listed)
+
+    def test_the_page_of_placement_status_describes_every_check_of_preflight(self):
+        page = (DOCUMENTS / 'cli' / 'placement-status.rst').read_text()
+        _, _, section = page.partition('\nChecks of the configuration\n')
+        described = re.findall(r'^(\S.*)\n    \S', section, re.MULTILINE)
+        self.assertEqual([check.name for check in checks.CHECKS], described)
 
     def test_the_page_of_databases_lists_every_session_setting(self):
         source = inspect.getsource(connections)

@@ -1,0 +1,88 @@
+"""A server on the loopback interface that plays the part of Keystone that clients use for a token.
+
+A real Keystone is part of `tox -e keystone`.
+"""
+
+import http.server
+import json
+import threading
+from typing import Any
+
+import fixtures
+
+USER = 'placement'
+PASSWORD = 'hush-keystone'
+
+
+class IdentityServer(fixtures.Fixture):
+    """Issues a token to one user; other users receive 401 Unauthorized.
+
+    :param roles: the roles of the user
+    :param catalog: the types of the services in the catalog
+    """
+
+    def __init__(self, roles: tuple[str, ...] = ('service',), catalog: tuple[str, ...] = ()):
+        super().__init__()
+        self.roles = roles
+        self.catalog = catalog
+
+    def _setUp(self) -> None:
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), _Handler)
+        server.daemon_threads = True
+        self.url = f'http://127.0.0.1:{server.server_address[1]}/v3'
+        server.fixture = self
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+
+    def version(self) -> dict[str, Any]:
+        """The document at the URL of Keystone."""
+        links = [{'rel': 'self', 'href': self.url}]
+        return {'version': {'id': 'v3.14', 'status': 'stable', 'links': links}}
+
+    def token(self) -> dict[str, Any]:
+        """The document of a token."""
+        endpoint = {'interface': 'public', 'region': 'one', 'url': 'http://placement', 'id': '1'}
+        return {
+            'token': {
+                'methods': ['password'],
+                'expires_at': '2099-01-01T00:00:00.000000Z',
+                'user': {'id': 'u', 'name': USER, 'domain': {'id': 'default', 'name': 'Default'}},
+                'project': {
+                    'id': 'p',
+                    'name': 'service',
+                    'domain': {'id': 'default', 'name': 'Default'},
+                },
+                'roles': [{'id': role, 'name': role} for role in self.roles],
+                'catalog': [
+                    {'id': kind, 'type': kind, 'name': kind, 'endpoints': [endpoint]}
+                    for kind in self.catalog
+                ],
+            }
+        }
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self._send(200 if self.path == '/v3' else 404, self.server.fixture.version())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
+        user = body['auth']['identity']['password']['user']
+        if (user['name'], user['password']) == (USER, PASSWORD):
+            self._send(201, self.server.fixture.token())
+        else:
+            error = {'code': 401, 'title': 'Unauthorized', 'message': 'Authenticate first.'}
+            self._send(401, {'error': error})
+
+    def _send(self, status: int, document: dict[str, Any]) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Content-Length', str(len(body)))
+        self.send_header('X-Subject-Token', 'token')
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        pass

@@ -1,0 +1,365 @@
+"""The command placement-status preflight, with good and bad configurations."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import types
+import unittest
+from unittest import mock
+
+import fixtures
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from placement import conf
+from placement.admin.preflight import runner
+from placement.admin.preflight.checks import CHECKS
+from placement.admin.preflight.model import Verdict
+from placement.db.sqlalchemy import migration, models
+from placement.tests import servers
+from placement.tests.functional.cmd import base
+from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
+from placement.tests.functional.web import commands
+
+Findings = dict[str, list[Verdict]]
+
+NOAUTH = '[api]\nauth_strategy = noauth2\n'
+KEYSTONE = """
+[keystone_authtoken]
+www_authenticate_uri = {url}
+auth_url = {url}
+auth_type = password
+username = {user}
+password = {password}
+project_name = service
+user_domain_id = default
+project_domain_id = default
+{more}
+"""
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class TestCase(base.TestCase):
+    """Runs all checks in the process of the test; `execute` runs the command."""
+
+    module = 'placement.cmd.status'
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+
+    def write(self, text: str, connection: str | None = None) -> str:
+        """Write a configuration file and return its path."""
+        path = self.folder / 'placement.conf'
+        path.write_text(
+            f'[placement_database]\nconnection = {connection or self.database.url}\n{text}'
+        )
+        return str(path)
+
+    def execute(self, text: str, *arguments: str) -> subprocess.CompletedProcess:
+        """Execute the command with a configuration file."""
+        path = self.write(text)
+        return self.run_command('--config-file', path, 'preflight', *arguments, connection=False)
+
+    def preflight(self, text: str, connection: str | None = None) -> Findings:
+        """Run all checks with a configuration file and return the findings by name."""
+        config = cfg.ConfigOpts()
+        conf.register_opts(config)
+        config(['--config-file', self.write(text, connection)], project='placement')
+        findings: Findings = {check.name: [] for check in CHECKS}
+        for finding in runner.run(config, CHECKS):
+            findings[finding.name].append(finding.verdict)
+        return findings
+
+    def assertResults(self, expected: dict[str, str], findings: Findings) -> None:
+        """Compare the results of some checks; every other check is neither warning nor failure."""
+        actual = {
+            name: ' '.join(verdict.result for verdict in verdicts)
+            for name, verdicts in findings.items()
+        }
+        remarkable = {
+            name: results
+            for name, results in actual.items()
+            if name in expected or {'warning', 'failure'} & set(results.split())
+        }
+        self.assertEqual(expected, remarkable, findings)
+
+
+class ReportTest(TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        migration.upgrade('head')
+
+    def test_json(self):
+        done = self.execute(NOAUTH, '--format', 'json')
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        checks = json.loads(done.stdout)['checks']
+        self.assertEqual([check.name for check in CHECKS], [check['name'] for check in checks])
+        remarkable = [check for check in checks if check['result'] in ('warning', 'failure')]
+        self.assertEqual(['Authentication Strategy'], [check['name'] for check in remarkable])
+
+    def test_table(self):
+        done = self.execute(NOAUTH + '[api]\nauth_strategie = noauth2\n[placement]\nx = y\n')
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        self.assertRegex(done.stdout, r'\n\| Authentication Strategy +\| warning +\| Every client ')
+        for check in CHECKS:
+            self.assertIn(f'\n| {check.name.split()[0]} ', done.stdout)
+
+    def test_a_failure(self):
+        done = self.execute(f'max_pool_size = many\n{NOAUTH}')
+        self.assertEqual((2, ''), (done.returncode, done.stderr))
+        self.assertIn("'many'", done.stdout)
+        self.assertIn('| Schema Revision ', done.stdout)
+
+    def test_a_good_deployment(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        done = self.execute(
+            KEYSTONE.format(url=server.url, user=USER, password=PASSWORD, more=''),
+            *('--format', 'json'),
+        )
+        self.assertEqual((0, ''), (done.returncode, done.stderr), done.stdout)
+        details = {item['name']: item['detail'] for item in json.loads(done.stdout)['checks']}
+        self.assertEqual(
+            'User placement, project service, roles: service.', details['Service Credentials']
+        )
+        self.assertIn('public http://placement', details['Service Catalog'])
+
+
+class UsageTest(TestCase):
+    def test_the_check_cannot_run(self):
+        for arguments, fragment in (
+            (('preflight',), 'connection has no value'),
+            (('--config-file', '/nonexistent/file', 'preflight'), '/nonexistent/file'),
+        ):
+            done = self.run_command(*arguments, connection=False)
+            self.assertEqual((255, ''), (done.returncode, done.stdout), arguments)
+            self.assertIn(fragment, done.stderr)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_a_malformed_configuration_file(self):
+        done = self.execute('no assignment\n')
+        self.assertEqual((255, ''), (done.returncode, done.stdout))
+        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+
+    def test_usage(self):
+        for arguments in (('preflights',), ('preflight', '--format', 'xml'), ('preflight', 'x')):
+            done = self.run_command(*arguments)
+            self.assertEqual((2, ''), (done.returncode, done.stdout), arguments)
+            self.assertIn('usage', done.stderr)
+
+
+class ConfigurationTest(TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        migration.upgrade('head')
+
+    def test_invalid_names_and_values(self):
+        findings = self.preflight(
+            'max_pool_size = many\nconection_recycle_time = 1\n[placment]\n'
+            '[DEFAULT]\ndebug = true\nauth_strategy = noauth2\n'
+            '[oslo_policy]\npolicy_file = missing.yaml\n'
+        )
+        self.assertResults(
+            {
+                'Option Names': 'warning warning',
+                'Deprecated Options': 'warning',
+                'Option Values': 'failure',
+                'Debug Logging': 'warning',
+                'Authentication Strategy': 'warning',
+                'Policy Files': 'failure',
+                'Policy Rules': 'skipped',
+            }
+            | self.limits(),
+            findings,
+        )
+        self.assertIn("'many'", findings['Option Values'][0].detail)
+
+    def limits(self) -> dict[str, str]:
+        """The check that needs the invalid value; SQLite has no such limits."""
+        return {'Connection Limits': 'failure'} if servers.ADMIN_URL in os.environ else {}
+
+    def test_invalid_secrets_are_not_displayed(self):
+        findings = self.preflight(NOAUTH, connection='mysql+pymysql://me:a@hush:b@x:c/p')
+        self.assertEqual('failure', findings['Database Driver'][0].result)
+        self.assertEqual('skipped', findings['Database Connection'][0].result)
+        self.assertNotIn('hush', str(findings))
+
+    def test_drivers(self):
+        for url, fragment in (
+            ('oracle://me:hush@db/p', 'does not support'),
+            ('mysql+nothing://me:hush@db/p', 'mysql+nothing'),
+        ):
+            findings = self.preflight(NOAUTH, connection=url)
+            self.assertIn(fragment, findings['Database Driver'][0].detail)
+            self.assertNotIn('hush', str(findings))
+
+    def test_policy(self):
+        (self.folder / 'policy.json').write_text('{"placement:trait:list": "role:admin"}')
+        findings = self.preflight(f'{NOAUTH}[oslo_policy]\npolicy_file = policy.json\n')
+        self.assertResults(
+            {
+                'Authentication Strategy': 'warning',
+                'Policy Rules': 'warning',
+                'Policy File JSON to YAML Migration': 'failure',
+            },
+            findings,
+        )
+
+
+class IdentityTest(TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        migration.upgrade('head')
+
+    def check(
+        self, expected: dict[str, str], url: str, user: str = USER, more: str = ''
+    ) -> Findings:
+        text = KEYSTONE.format(url=url, user=user, password=PASSWORD, more=more)
+        findings = self.preflight(text)
+        self.assertResults(expected, findings)
+        self.assertNotIn(PASSWORD, str(findings))
+        return findings
+
+    def test_an_unreachable_server(self):
+        findings = self.check(
+            {
+                'Keystone Endpoints': 'failure failure',
+                'Service Credentials': 'failure',
+                'Service Catalog': 'skipped',
+            },
+            f'http://127.0.0.1:{unused_port()}/v3',
+        )
+        self.assertIn('Connection refused', findings['Keystone Endpoints'][0].detail)
+
+    def test_wrong_credentials(self):
+        server = self.useFixture(IdentityServer())
+        findings = self.check(
+            {'Service Credentials': 'failure', 'Service Catalog': 'skipped'}, server.url, 'nobody'
+        )
+        self.assertIn('Authenticate first.', findings['Service Credentials'][0].detail)
+
+    def test_a_user_without_the_role_and_a_catalog_without_the_service(self):
+        server = self.useFixture(IdentityServer(roles=('member',), catalog=('identity',)))
+        self.check({'Service Credentials': 'warning', 'Service Catalog': 'warning'}, server.url)
+
+    def test_a_url_of_another_service(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        other = server.url.replace('/v3', '/other')
+        self.check(
+            {'Keystone Endpoints': 'warning ok'},
+            server.url,
+            more=f'[keystone_authtoken]\nwww_authenticate_uri = {other}',
+        )
+
+    def test_options(self):
+        findings = self.preflight('[keystone_authtoken]\nauth_type = pasword\n')
+        self.assertResults(
+            {
+                'Keystone Options': 'failure warning',
+                'Keystone Endpoints': 'skipped',
+                'Service Credentials': 'skipped',
+                'Service Catalog': 'skipped',
+                'Token Cache': 'skipped',
+            },
+            findings,
+        )
+
+    def test_memcached(self):
+        port = self.start_memcached()
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        more = f'memcached_servers = 127.0.0.1:{port},127.0.0.1:{unused_port()}'
+        self.check({'Token Cache': 'ok warning'}, server.url, more=more)
+
+    def test_memcached_with_tls(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        more = f'memcached_servers = 127.0.0.1:{unused_port()}\nmemcache_tls_enabled = true'
+        # Python does not import a module that is None here.
+        with mock.patch.dict(sys.modules, {'bmemcached': None}):
+            findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
+        remedy = findings['Token Cache'][0].remedy
+        self.assertEqual('Run: pip install python-binary-memcached', remedy)
+
+        library = types.ModuleType('bmemcached')
+        with mock.patch.dict(sys.modules, {'bmemcached': library}):
+            self.check({'Token Cache': 'warning'}, server.url, more=more)
+
+    def start_memcached(self) -> int:
+        program = shutil.which('memcached')
+        if program is None:
+            if commands.REQUIRED in os.environ:
+                self.fail('memcached is not installed')
+            raise unittest.SkipTest('memcached is not installed')
+        port = unused_port()
+        process = subprocess.Popen(
+            [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0', '-u', 'nobody']
+        )
+        self.addCleanup(process.wait, 60)
+        self.addCleanup(process.terminate)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', port), 5):
+                return port
+            time.sleep(0.05)
+        raise AssertionError('memcached did not start')
+
+
+class DataTest(TestCase):
+    def test_an_empty_database(self):
+        with self.engine.connect():
+            pass  # creates the file of SQLite
+        findings = self.preflight(NOAUTH)
+        self.assertResults(
+            {
+                'Authentication Strategy': 'warning',
+                'Schema Revision': 'failure',
+                'Missing Root Provider IDs': 'skipped',
+                'Incomplete Consumers': 'skipped',
+            },
+            findings,
+        )
+        self.assertEqual('Run: placement-manage db sync', findings['Schema Revision'][0].remedy)
+
+        findings = self.preflight(f'sync_on_startup = true\n{NOAUTH}')
+        self.assertIn('sync_on_startup', findings['Schema Revision'][0].detail)
+        self.assertEqual('ok', findings['Schema Revision'][0].result)
+
+    def test_data_of_an_older_release(self):
+        migration.upgrade('b4ed3a175331')
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
+            conn.execute(
+                sa.insert(models.allocations).values(
+                    resource_provider_id=1, consumer_id='c', resource_class_id=0, used=1
+                )
+            )
+        findings = self.preflight(NOAUTH)
+        self.assertResults(
+            {
+                'Authentication Strategy': 'warning',
+                'Schema Revision': 'failure',
+                'Missing Root Provider IDs': 'failure',
+                'Incomplete Consumers': 'warning',
+            },
+            findings,
+        )
+        self.assertIn('online_data_migrations', findings['Incomplete Consumers'][0].remedy)
+
+    def test_an_unknown_revision(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql("UPDATE alembic_version SET version_num = 'feedbeef'")
+        findings = self.preflight(NOAUTH)
+        self.assertResults(
+            {'Authentication Strategy': 'warning', 'Schema Revision': 'warning'}, findings
+        )

@@ -1,0 +1,262 @@
+"""The checks of placement-status preflight with real databases."""
+
+import os
+import pathlib
+import unittest
+
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration
+from placement.tests import servers
+from placement.tests.functional.cmd import test_preflight
+from placement.tests.functional.cmd.test_preflight import NOAUTH, unused_port
+from placement.tests.functional.faults import machines
+
+GALERA_LIBRARY = '/usr/lib/galera/libgalera_smm.so'
+NOAUTH_WARNING = {'Authentication Strategy': 'warning'}
+# The checks that need a connection to the database.
+NEED_CONNECTION = [
+    check.name for check in test_preflight.CHECKS if 'Database Connection' in check.needs
+]
+
+
+def require_engine(name: str) -> None:
+    if servers.ADMIN_URL not in os.environ or machines.engine_of_run() != name:
+        raise unittest.SkipTest(f'the test runs only on {name}')
+
+
+class SqliteTest(test_preflight.TestCase):
+    def setUp(self) -> None:
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the test runs only on SQLite')
+        super().setUp()
+
+    def test_no_file_is_created(self):
+        path = self.folder / 'other.db'
+        findings = self.preflight(NOAUTH, f'sqlite:///{path}')
+        self.assertResults(
+            NOAUTH_WARNING
+            | {'Database Connection': 'failure'}
+            | dict.fromkeys(NEED_CONNECTION, 'skipped'),
+            findings,
+        )
+        self.assertIn('placement-manage db sync', findings['Database Connection'][0].remedy)
+        self.assertEqual(['placement.conf'], [entry.name for entry in self.folder.iterdir()])
+
+    def test_no_file_is_created_beside_a_database(self):
+        migration.upgrade('head')
+        self.engine.dispose()
+        folder = pathlib.Path(str(self.engine.url.database)).parent
+        before = {entry.name: entry.stat().st_mtime_ns for entry in folder.iterdir()}
+        self.assertEqual(['placement.db'], list(before))
+        self.assertResults(NOAUTH_WARNING, self.preflight(NOAUTH))
+        self.assertEqual(
+            before, {entry.name: entry.stat().st_mtime_ns for entry in folder.iterdir()}
+        )
+
+    def test_rows_that_only_the_wal_contains(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql("INSERT INTO resource_providers (uuid, name) VALUES ('a', 'a')")
+        # The open connection of this process keeps the WAL.
+        self.assertResults(
+            NOAUTH_WARNING | {'Missing Root Provider IDs': 'failure'}, self.preflight(NOAUTH)
+        )
+
+    def test_the_journal_mode_stays(self):
+        path = self.folder / 'other.db'
+        engine = sa.create_engine(f'sqlite:///{path}')
+        with engine.begin() as conn:
+            conn.exec_driver_sql('CREATE TABLE t (x INTEGER)')
+        self.preflight(NOAUTH, f'sqlite:///{path}')
+        with engine.connect() as conn:
+            self.assertEqual('delete', conn.exec_driver_sql('PRAGMA journal_mode').scalar())
+
+    def test_a_database_in_memory(self):
+        findings = self.preflight(NOAUTH, 'sqlite://')
+        self.assertResults(
+            NOAUTH_WARNING
+            | {
+                'Database Access': 'warning',
+                'Schema Revision': 'failure',
+                'Missing Root Provider IDs': 'skipped',
+                'Incomplete Consumers': 'skipped',
+            },
+            findings,
+        )
+
+
+class ServerTest(test_preflight.TestCase):
+    """What MariaDB and PostgreSQL have in common."""
+
+    def setUp(self) -> None:
+        machines.engine_of_run()
+        super().setUp()
+        self.url = sa.make_url(self.database.url)
+
+    def check_connection(self, url: sa.URL, remedy: str) -> str:
+        findings = self.preflight(NOAUTH, url.render_as_string(hide_password=False))
+        self.assertResults(
+            NOAUTH_WARNING
+            | {'Database Connection': 'failure'}
+            | dict.fromkeys(NEED_CONNECTION, 'skipped'),
+            findings,
+        )
+        verdict = findings['Database Connection'][0]
+        self.assertIn(remedy, verdict.remedy)
+        self.assertNotIn(str(url.password), str(findings))
+        return verdict.detail
+
+    def test_no_server(self):
+        detail = self.check_connection(self.url.set(port=unused_port()), 'Start the server')
+        self.assertIn('127.0.0.1', detail)
+
+    def test_a_wrong_password(self):
+        self.check_connection(self.url.set(password='hush-database'), 'Grant the privileges')
+
+    def test_an_unknown_database(self):
+        self.check_connection(self.url.set(database='nothing'), 'Create the database')
+
+    def test_a_replica(self):
+        migration.upgrade('head')
+        replica = self.url.set(port=unused_port()).render_as_string(hide_password=False)
+        self.assertResults(
+            NOAUTH_WARNING | {'Replica Connection': 'failure'},
+            self.preflight(f'slave_connection = {replica}\n{NOAUTH}'),
+        )
+        url = self.url.render_as_string(hide_password=False)
+        findings = self.preflight(f'slave_connection = {url}\n{NOAUTH}')
+        self.assertResults(NOAUTH_WARNING | {'Replica Connection': 'ok'}, findings)
+
+    def test_pool(self):
+        migration.upgrade('head')
+        findings = self.preflight(f'max_pool_size = 1000\n{NOAUTH}')
+        self.assertResults(NOAUTH_WARNING | {'Connection Limits': 'warning'}, findings)
+
+
+class MariadbTest(test_preflight.TestCase):
+    def setUp(self) -> None:
+        require_engine('mariadb')
+        super().setUp()
+        migration.upgrade('head')
+
+    def test_tables(self):
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql('ALTER TABLE users ENGINE = MyISAM')
+            conn.exec_driver_sql('ALTER TABLE users CONVERT TO CHARACTER SET latin1')
+        findings = self.preflight(NOAUTH)
+        self.assertResults(
+            NOAUTH_WARNING | {'Character Set': 'warning warning', 'Storage Engine': 'failure'},
+            findings,
+        )
+        self.assertIn('users', findings['Storage Engine'][0].detail)
+
+    def test_an_invalid_sql_mode(self):
+        findings = self.preflight(f'mysql_sql_mode = NO_SUCH_MODE\n{NOAUTH}')
+        self.assertResults(NOAUTH_WARNING | {'Session Settings': 'failure'}, findings)
+        self.assertIn('NO_SUCH_MODE', findings['Session Settings'][0].detail)
+
+
+class PrivateMariadbTest(test_preflight.TestCase):
+    """Servers with settings of their own."""
+
+    OPTIONS = (
+        '--log-bin=binary',
+        '--binlog-format=STATEMENT',
+        '--wait-timeout=600',
+        '--read-only=ON',
+    )
+
+    def setUp(self) -> None:
+        require_engine('mariadb')
+        # super().setUp() sets a temporary directory that only the current user can enter, so the
+        # server, which runs as another user, is started before it.
+        self.server = machines.DatabaseServer(*self.OPTIONS)
+        self.addCleanup(self.server.remove)
+        super().setUp()
+
+    def test_unsuitable_settings(self):
+        findings = self.preflight(NOAUTH, self.server.create_database('placement'))
+        self.assertResults(
+            NOAUTH_WARNING
+            | {
+                'Database Access': 'failure',
+                'Binary Log Format': 'failure',
+                # The service refuses the connection.
+                'Session Settings': 'failure',
+                'Connection Limits': 'warning',
+                'Schema Revision': 'failure',
+                'Missing Root Provider IDs': 'skipped',
+                'Incomplete Consumers': 'skipped',
+            },
+            findings,
+        )
+
+
+class GaleraTest(PrivateMariadbTest):
+    OPTIONS = (
+        '--wsrep-on=ON',
+        f'--wsrep-provider={GALERA_LIBRARY}',
+        '--wsrep-cluster-address=gcomm://',
+        '--wsrep-provider-options=base_host=127.0.0.1;'
+        f'gmcast.listen_addr=tcp://127.0.0.1:{unused_port()}',
+        '--wsrep-node-address=127.0.0.1',
+        '--binlog-format=ROW',
+        '--innodb-autoinc-lock-mode=2',
+    )
+
+    def test_unsuitable_settings(self):
+        url = self.server.create_database('placement')
+        findings = self.preflight(
+            f'mysql_wsrep_sync_wait = 0\nsync_on_startup = true\n{NOAUTH}', url
+        )
+        self.assertResults(
+            NOAUTH_WARNING
+            | {
+                'Galera Cluster': 'warning warning',
+                'Missing Root Provider IDs': 'skipped',
+                'Incomplete Consumers': 'skipped',
+            },
+            findings,
+        )
+        details = ' '.join(verdict.detail for verdict in findings['Galera Cluster'])
+        self.assertIn('mysql_wsrep_sync_wait is 0', details)
+        self.assertIn('one member', details)
+
+
+class PostgresqlTest(test_preflight.TestCase):
+    def setUp(self) -> None:
+        require_engine('postgresql')
+        super().setUp()
+
+    def test_settings(self):
+        admin = sa.create_engine(
+            servers.admin_url(), isolation_level='AUTOCOMMIT', poolclass=sa.NullPool
+        )
+        name = f'{sa.make_url(self.database.url).database}_latin'
+        with admin.connect() as conn:
+            conn.exec_driver_sql(
+                f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+            )
+            for setting in (
+                'default_transaction_read_only = on',
+                "idle_session_timeout = '60s'",
+                "default_transaction_isolation = 'serializable'",
+            ):
+                conn.exec_driver_sql(f'ALTER DATABASE {name} SET {setting}')
+        url = servers.admin_url().set(database=name).render_as_string(hide_password=False)
+        findings = self.preflight(NOAUTH, url)
+        self.assertResults(
+            NOAUTH_WARNING
+            | {
+                'Database Access': 'failure',
+                'Character Set': 'warning',
+                # The service sets the isolation level of its connections.
+                'Session Settings': 'ok',
+                'Connection Limits': 'warning',
+                'Schema Revision': 'failure',
+                'Missing Root Provider IDs': 'skipped',
+                'Incomplete Consumers': 'skipped',
+            },
+            findings,
+        )
