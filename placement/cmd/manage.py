@@ -83,7 +83,7 @@ def _add_action(actions: Any, name: str, action: Action, text: str) -> argparse.
 
 
 def _on_database(action: Action, config: cfg.ConfigOpts) -> int:
-    db_engine.configure(config)
+    db_engine.configure(config, patient=True)
     return action(config)
 
 

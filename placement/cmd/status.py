@@ -62,7 +62,7 @@ def _add_json_option(parser: argparse.ArgumentParser, default: bool | str) -> No
 
 
 def _upgrade_check(config: cfg.ConfigOpts) -> int:
-    db_engine.configure(config)
+    db_engine.configure(config, patient=True)
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
     return int(upgrade_checks.Checks(config).check())

@@ -2,7 +2,7 @@
 
 The options have the same names as the options of oslo.db in `[database]`. They are in a separate
 group, because another service may use the same configuration file. The service passes all options
-except `sync_on_startup` to oslo.db.
+except `sync_on_startup` and the timeouts to oslo.db.
 """
 
 import copy
@@ -136,6 +136,53 @@ faster but can return outdated data.
     ),
 ]
 
+# oslo.db does not have these options.
+TIMEOUT_OPTS = [
+    cfg.IntOpt(
+        'connect_timeout',
+        default=10,
+        min=0,
+        help="""
+The maximum number of seconds for connecting to the database.
+
+The limit includes the handshake and the login. 0 means no limit
+except that of the driver. If the URL or `connection_parameters`
+contains `connect_timeout`, that value applies instead.
+""",
+    ),
+    cfg.IntOpt(
+        'read_timeout',
+        default=30,
+        min=0,
+        help="""
+The maximum number of seconds that Placement waits for data from the
+database server.
+
+After that time, the connection counts as lost, and the response is
+503 Service Unavailable. The value should be greater than 15, because
+a statement can wait for a lock for 15 seconds. 0 means no limit.
+Schema migrations and the commands of Placement have no limit.
+
+Applies to PyMySQL, mysqlclient and psycopg 3. If the URL or
+`connection_parameters` of PyMySQL or mysqlclient contains
+`read_timeout`, that value applies instead.
+""",
+    ),
+    cfg.IntOpt(
+        'write_timeout',
+        default=30,
+        min=0,
+        help="""
+The maximum number of seconds for sending a statement to the database
+server. 0 means no limit.
+
+Applies to PyMySQL and mysqlclient. For psycopg 3, `read_timeout`
+applies to sending, too. If the URL or `connection_parameters`
+contains `write_timeout`, that value applies instead.
+""",
+    ),
+]
+
 # oslo.db does not have this option.
 SYNC_OPTS = [
     cfg.BoolOpt(
@@ -157,4 +204,4 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of `[placement_database]` on `conf`."""
     # Register a copy, because oslo.config stores the values of options in the group.
     conf.register_group(copy.deepcopy(GROUP))
-    conf.register_opts(OPTS + SYNC_OPTS, group=GROUP)
+    conf.register_opts(OPTS + TIMEOUT_OPTS + SYNC_OPTS, group=GROUP)

@@ -18,7 +18,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
         ('api', api.OPTS),
         ('metrics', metrics.OPTS),
         ('placement', placement.OPTS),
-        ('placement_database', [*database.OPTS, *database.SYNC_OPTS]),
+        ('placement_database', [*database.OPTS, *database.TIMEOUT_OPTS, *database.SYNC_OPTS]),
         ('workarounds', workarounds.OPTS),
     ]
     return [(name, copy.deepcopy(list(options))) for name, options in groups]

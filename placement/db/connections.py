@@ -10,12 +10,15 @@ limit, because other programs, such as backups, also lock rows.
 
 import functools
 import logging
+import time
 from typing import Any
 
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
 from placement import exception
+from placement.db import failures
 
 LOG = logging.getLogger(__name__)
 
@@ -107,6 +110,28 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
     if not isinstance(engine.pool, pool.StaticPool):
         # Close the connections that were opened without these settings.
         engine.dispose()
+
+
+def wait_for_server(engine: sa.Engine, max_retries: int, interval: float) -> None:
+    """Connect to the database; if the server is unreachable, try again.
+
+    :param max_retries: the number of attempts; 0 means that this function does nothing, and -1
+        means no limit
+    :param interval: the seconds between two attempts
+    :raises db_exc.DBConnectionError: the last attempt failed
+    """
+    attempt = 0
+    while attempt != max_retries:
+        attempt += 1
+        try:
+            engine.connect().close()
+        except db_exc.DBConnectionError as exc:
+            LOG.warning('Failed to connect to the database: %s', failures.summary(exc))
+            if attempt == max_retries:
+                raise
+            time.sleep(interval)
+        else:
+            return
 
 
 def begin_consistent(conn: sa.Connection) -> None:

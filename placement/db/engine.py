@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception, telemetry
-from placement.db import connections, failures, retry, statement_cache
+from placement.db import connections, failures, retry, statement_cache, timeouts
 
 LOG = logging.getLogger(__name__)
 
@@ -41,15 +41,25 @@ class _Configurator:
 
     :ivar wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`
     :ivar urls: the URLs of the database and of its replica, with passwords
+    :ivar limits: the time limits of connections
+    :ivar max_retries: the value of `[placement_database] max_retries`
+    :ivar retry_interval: the value of `[placement_database] retry_interval`
     """
 
     def __init__(self) -> None:
         self._done = False
         self.wsrep_sync_wait: int | None = None
         self.urls: tuple[str, ...] = ()
+        self.limits = timeouts.Timeouts()
+        self.max_retries = 0
+        self.retry_interval = 0
 
-    def __call__(self, conf: cfg.ConfigOpts) -> None:
-        """Configure the database of this process with the options in `[placement_database]`."""
+    def __call__(self, conf: cfg.ConfigOpts, patient: bool = False) -> None:
+        """Configure the database of this process with the options in `[placement_database]`.
+
+        :param patient: whether to wait for responses of the database without a time limit, as the
+            commands do
+        """
         if self._done:
             LOG.warning('The placement database is already configured; this call has no effect.')
             return
@@ -57,7 +67,17 @@ class _Configurator:
         options = dict(conf.placement_database)
         options.pop('sync_on_startup')
         self.urls = tuple(filter(None, (options['connection'], options['slave_connection'])))
+        connect, read, write = (
+            options.pop(f'{name}_timeout', 0) for name in ('connect', 'read', 'write')
+        )
+        self.limits = (
+            timeouts.Timeouts(connect) if patient else timeouts.Timeouts(connect, read, write)
+        )
         self.wsrep_sync_wait = options['mysql_wsrep_sync_wait']
+        # With retries, oslo.db would connect before the engine has time limits.
+        self.max_retries = options.get('max_retries', 0)
+        self.retry_interval = options.get('retry_interval', 0)
+        options['max_retries'] = 0
         # By default, oslo.db yields to other green threads whenever a connection returns to the
         # pool. This service does not use green threads, and on a busy machine the yield takes
         # longer than the SQL statements of a request.
@@ -81,10 +101,12 @@ def get_placement_engine() -> sa.Engine:
     if _PREPARED not in engine.get_execution_options():
         with _PREPARE_LOCK:
             if _PREPARED not in engine.get_execution_options():
+                timeouts.apply(engine, configure.limits)
                 connections.prepare(engine, configure.wsrep_sync_wait)
                 engine.update_execution_options(
                     compiled_cache=statement_cache.StatementCache(), **{_PREPARED: True}
                 )
+                connections.wait_for_server(engine, configure.max_retries, configure.retry_interval)
     return engine
 
 

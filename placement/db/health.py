@@ -47,8 +47,8 @@ def check() -> None:
 def _require_ready_node(conn: sa.Connection) -> None:
     """Check that a node of a Galera cluster accepts statements.
 
-    With `wsrep_dirty_reads`, a node outside of the primary component executes a SELECT but no other
-    statement.
+    A node outside of the primary component executes a SELECT without a table. With
+    `wsrep_dirty_reads`, it executes every SELECT, but no statement that writes.
 
     :raises exception.DatabaseUnavailable: the node is not ready
     """

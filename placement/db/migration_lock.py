@@ -7,7 +7,7 @@ import logging
 
 import sqlalchemy as sa
 
-from placement.db import connections
+from placement.db import connections, timeouts
 
 LOG = logging.getLogger(__name__)
 
@@ -27,12 +27,11 @@ def exclusive_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     function does not exclude other processes, and the caller has to handle conflicts (see
     `is_cluster`).
     """
-    with engine.connect().execution_options(**connections.WRITER) as conn:
+    # No request uses this connection, which has other timeouts than those of the pool.
+    with timeouts.connect_unlimited(engine) as connection:
+        conn = connection.execution_options(**connections.WRITER)
         if conn.dialect.name == 'mysql':
-            # A migration may have to wait for table locks longer than a request. The connection is
-            # detached from the pool, so that no request uses a connection with the longer lock
-            # timeout.
-            conn.detach()
+            # A migration may have to wait for table locks longer than a request.
             conn.exec_driver_sql('SET SESSION lock_wait_timeout = @@GLOBAL.lock_wait_timeout')
             with _mysql_lock(conn), conn.begin():
                 yield conn

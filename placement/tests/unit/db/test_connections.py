@@ -2,11 +2,53 @@
 
 from unittest import mock
 
+import fixtures
+from oslo_db import exception as db_exc
 from oslotest import base
 import sqlalchemy as sa
 
 from placement import exception
 from placement.db import connections
+
+
+class WaitForServerTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.sleep = self.useFixture(fixtures.MockPatchObject(connections.time, 'sleep')).mock
+        self.engine = mock.Mock()
+
+    def fail_to_connect(self, times: int) -> None:
+        """Let the next attempts fail."""
+        errors = [db_exc.DBConnectionError(OSError('refused'))] * times
+        self.engine.connect.side_effect = [*errors, mock.Mock()]
+
+    def wait(self, max_retries: int) -> int:
+        """Wait for the server, and return the number of attempts."""
+        connections.wait_for_server(self.engine, max_retries, 7)
+        return self.engine.connect.call_count
+
+    def test_success(self):
+        self.assertEqual(1, self.wait(10))
+        self.sleep.assert_not_called()
+
+    def test_success_after_failures(self):
+        for max_retries in (3, -1):
+            self.engine.reset_mock()
+            self.fail_to_connect(2)
+            self.assertEqual(3, self.wait(max_retries))
+        self.assertEqual([mock.call(7)] * 4, self.sleep.call_args_list)
+
+    def test_the_last_attempt_fails(self):
+        self.fail_to_connect(2)
+        self.assertRaises(db_exc.DBConnectionError, self.wait, 2)
+        self.sleep.assert_called_once_with(7)
+
+    def test_no_attempt(self):
+        self.assertEqual(0, self.wait(0))
+
+    def test_other_errors_are_not_repeated(self):
+        self.engine.connect.side_effect = exception.UnsuitableDatabase('binlog_format')
+        self.assertRaises(exception.UnsuitableDatabase, self.wait, 10)
 
 
 class SkipRollbackAfterCommitTest(base.BaseTestCase):
