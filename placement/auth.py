@@ -6,13 +6,26 @@ token itself is the identity.
 """
 
 from collections.abc import Iterable
+import logging
+from typing import Any
 
+from keystoneauth1 import exceptions as keystone_exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from placement import context
+from placement import context, exception
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import ENVIRON_CONTEXT
+
+LOG = logging.getLogger(__name__)
+
+# The exceptions that keystonemiddleware treats as a failure of Keystone.
+_UNAVAILABLE = (
+    keystone_exc.ConnectFailure,
+    keystone_exc.DiscoveryFailure,
+    keystone_exc.RequestTimeout,
+    auth_token.ServiceError,
+)
 
 
 def _is_root(environ: Environ) -> bool:
@@ -62,14 +75,42 @@ class KeystoneMiddleware:
 
     def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
-        self.guarded = auth_token.AuthProtocol(application, {'oslo_config_config': conf})
+        self.guarded = _TokenValidation(application, {'oslo_config_config': conf})
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         if _is_root(environ):
             return self.application(environ, start_response)
-        response: Iterable[bytes] = self.guarded(environ, start_response)
+        response: Iterable[bytes]
+        try:
+            response = self.guarded(environ, start_response)
+        except exception.IdentityUnavailable as exc:
+            response = errors.response(environ, exc)(environ, start_response)
         return response
+
+
+class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the library has no types
+    """The middleware of keystonemiddleware, except if Keystone is unavailable.
+
+    In that case, keystonemiddleware would return 503 Service Unavailable in a form of its own, 401
+    Unauthorized (with `delay_auth_decision`), or an unhandled exception.
+    """
+
+    def fetch_token(self, token: str, **options: Any) -> Any:
+        """Return the data of a token.
+
+        :raises exception.IdentityUnavailable: Keystone could not be used to validate the token
+        """
+        try:
+            return super().fetch_token(token, **options)
+        except keystone_exc.ClientException as exc:
+            LOG.warning('The identity service is unavailable: %s: %s', type(exc).__name__, exc)
+            raise exception.IdentityUnavailable from exc
+        except Exception as exc:
+            # keystonemiddleware has logged the cause of its own exception.
+            if isinstance(exc.__context__, _UNAVAILABLE):
+                raise exception.IdentityUnavailable from exc
+            raise
 
 
 class ContextMiddleware:

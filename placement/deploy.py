@@ -81,12 +81,16 @@ def _build(conf: cfg.ConfigOpts) -> Application:
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
+    # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
+    # failures of the layers above, and the outermost one those of the layers below.
+    application = fault_wrap.FaultWrapper(application)
     application = requestlog.RequestLog(application)
     if conf.metrics.enabled:
         application = request_metrics.RequestMetrics(application, api.template)
     application = endpoints.Endpoints(application, _endpoints(application, conf))
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
+    application = fault_wrap.FaultWrapper(application, outermost=True)
     if profiler is not None and conf.profiler.enabled:
         profiler_initializer.init_from_conf(conf, {}, 'placement', 'placement', '')
         application = profiler.WsgiMiddleware(application)

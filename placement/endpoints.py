@@ -11,9 +11,8 @@ from oslo_context import context
 
 from placement import exception
 from placement.http import Application, Environ, StartResponse, errors
-from placement.http.request import ENVIRON_REQUEST_ID
+from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID
 
-_HEADER = 'x-openstack-request-id'
 _METHODS = ('GET', 'HEAD')
 
 
@@ -47,8 +46,8 @@ def _serve(
     context.RequestContext(request_id=request_id)
 
     def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
-        if not any(name.lower() == _HEADER for name, _ in headers):
-            headers = [*headers, (_HEADER, request_id)]
+        if not any(name.lower() == HEADER_REQUEST_ID for name, _ in headers):
+            headers = [*headers, (HEADER_REQUEST_ID, request_id)]
         return start_response(status, headers, *args)
 
     method = environ['REQUEST_METHOD']

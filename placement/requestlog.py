@@ -1,6 +1,6 @@
 """The request ID and the request log."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import logging
 import re
 import time
@@ -12,11 +12,10 @@ from oslo_context import context
 from placement import microversion
 from placement.http import Application, Environ, StartResponse
 from placement.http.log_text import quoted
-from placement.http.request import ENVIRON_REQUEST_ID, JSON
+from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID, JSON
 
 LOG = logging.getLogger(__name__)
 
-_HEADER = 'x-openstack-request-id'
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
 
 
@@ -47,22 +46,34 @@ class RequestLog:
         context.RequestContext(request_id=request_id, global_request_id=global_id)
 
         if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug(
-                'Starting request: %s "%s %s"',
-                quoted(environ.get('REMOTE_ADDR', '-')),
-                quoted(environ['REQUEST_METHOD']),
-                _uri(environ),
-            )
+            _write(_arrival, environ)
 
         def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
             if arrival is not None:
-                _write_line(environ, status, headers, time.perf_counter() - arrival)
-            return start_response(status, [*headers, (_HEADER, request_id)], *args)
+                _write(_response, environ, status, headers, time.perf_counter() - arrival)
+            return start_response(status, [*headers, (HEADER_REQUEST_ID, request_id)], *args)
 
         return self.application(environ, start)
 
 
-def _write_line(
+def _write(line: Callable[..., None], *arguments: Any) -> None:
+    """Write a log line. A failure to do so is not a failure of the request."""
+    try:
+        line(*arguments)
+    except Exception:
+        LOG.exception('Failed to log a request')
+
+
+def _arrival(environ: Environ) -> None:
+    LOG.debug(
+        'Starting request: %s "%s %s"',
+        quoted(environ.get('REMOTE_ADDR', '-')),
+        quoted(environ['REQUEST_METHOD']),
+        _uri(environ),
+    )
+
+
+def _response(
     environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float
 ) -> None:
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')

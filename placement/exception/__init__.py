@@ -64,6 +64,7 @@ from placement.exception.not_found import (
 )
 from placement.exception.unavailable import (
     DatabaseUnavailable,
+    IdentityUnavailable,
     InvalidPolicyFile,
     MetricsUnavailable,
     OutcomeUnknown,
@@ -83,6 +84,7 @@ __all__ = [
     'ConsumerGenerationConflict',
     'DatabaseUnavailable',
     'Forbidden',
+    'IdentityUnavailable',
     'InvalidAllocation',
     'InvalidConsumerUuid',
     'InvalidInventoryCapacity',

@@ -26,4 +26,7 @@ class Forbidden(PlacementException):
 
 
 class ServiceUnavailable(PlacementException):
-    """The database is temporarily unavailable. The client can retry the request later."""
+    """A required service, for example the database, is temporarily unavailable.
+
+    The client can retry the request later.
+    """

@@ -1,4 +1,4 @@
-"""The database is unavailable, or its configuration is unsupported."""
+"""A required service is unavailable, or the configuration of the database is unsupported."""
 
 from placement.exception.kinds import PlacementException, ServiceUnavailable
 
@@ -18,6 +18,13 @@ class OutcomeUnknown(ServiceUnavailable):
             'The connection to the database was lost during the commit, so the change may or may '
             'not have been made. Please check the result before you try again.'
         )
+
+
+class IdentityUnavailable(ServiceUnavailable):
+    """The identity service, Keystone, did not validate a token because it is unreachable."""
+
+    def __init__(self) -> None:
+        super().__init__('The identity service is unavailable at the moment. Please try again.')
 
 
 class MetricsUnavailable(PlacementException):

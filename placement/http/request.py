@@ -22,6 +22,7 @@ from placement.http import Environ
 JSON = 'application/json'
 ENVIRON_CONTEXT = 'placement.context'
 ENVIRON_REQUEST_ID = 'openstack.request_id'
+HEADER_REQUEST_ID = 'x-openstack-request-id'
 
 Handler = TypeVar('Handler', bound=Callable[[webob.Request], webob.Response])
 

@@ -1,5 +1,10 @@
 """Authentication, and the request context."""
 
+from unittest import mock
+
+import fixtures
+from keystoneauth1 import exceptions as keystone_exc
+from keystonemiddleware import auth_token
 from oslo_config import cfg
 from oslotest import base
 
@@ -99,3 +104,58 @@ class ContextTest(base.BaseTestCase):
 
     def test_the_root_needs_no_authentication(self):
         self.assertEqual(200, edge.call(self.application, edge.environ(path='/')).status)
+
+
+class KeystoneFailureTest(base.BaseTestCase):
+    """Keystone cannot be used to validate a token."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('placement'))
+
+    def send(self, failure: Exception, delay: bool = False) -> edge.Response:
+        """Send a request whose token keystonemiddleware cannot validate."""
+        config = edge.configuration()
+        config.register_opts(
+            dict(auth_token.list_opts())['keystone_authtoken'], 'keystone_authtoken'
+        )
+        config.set_override('delay_auth_decision', delay, 'keystone_authtoken')
+        config.set_override('www_authenticate_uri', 'http://id', 'keystone_authtoken')
+        layers = auth.KeystoneMiddleware(auth.ContextMiddleware(edge.ok, config), config)
+        server = mock.Mock(**{'verify_token.side_effect': failure})
+        layers.guarded._identity_server = server
+        return edge.call(layers, edge.environ(path='/traits', HTTP_X_AUTH_TOKEN='secret'))
+
+    def assert_unavailable(self, response: edge.Response) -> None:
+        self.assertEqual(503, response.status)
+        self.assertEqual('1', response.headers['retry-after'])
+        self.assertIn('identity service', response.error['detail'])
+        self.assertNotIn('secret', self.log.output)
+
+    def test_failures_that_keystonemiddleware_handles(self):
+        for failure in (
+            keystone_exc.ConnectFailure('refused'),
+            keystone_exc.DiscoveryFailure('no versions'),
+            auth_token.ServiceError('500 of Keystone'),
+        ):
+            for delay in (False, True):
+                self.assert_unavailable(self.send(failure, delay))
+        self.assertEqual('', self.log.output)
+
+    def test_failures_that_keystonemiddleware_does_not_handle(self):
+        for failure in (
+            keystone_exc.EndpointNotFound('no endpoint'),
+            keystone_exc.ConnectTimeout('no response'),
+            keystone_exc.SSLError('certificate'),
+            keystone_exc.MissingAuthPlugin('no auth_type'),
+        ):
+            self.assert_unavailable(self.send(failure))
+            self.assertIn(str(failure), self.log.output)
+
+    def test_an_invalid_token(self):
+        for delay in (False, True):
+            self.assertEqual(401, self.send(auth_token.InvalidToken('expired'), delay).status)
+
+    def test_other_failures(self):
+        """For example, those of a client of memcached."""
+        self.assertRaises(ZeroDivisionError, self.send, ZeroDivisionError())

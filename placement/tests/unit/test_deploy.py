@@ -1,12 +1,25 @@
 """The layers of the WSGI application and their order."""
 
+import logging
 from unittest import mock
 
 import fixtures
 from oslo_config import cfg
+from oslo_context import context
+from oslo_middleware import cors, http_proxy_to_wsgi
 from oslotest import base
 
-from placement import deploy, exception
+from placement import (
+    auth,
+    body_limit,
+    deploy,
+    endpoints,
+    exception,
+    handler,
+    health,
+    negotiation,
+    requestlog,
+)
 from placement.http import reply
 from placement.tests.unit import edge
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
@@ -29,8 +42,10 @@ class LayersTest(base.BaseTestCase):
     def test_layers_without_options(self):
         self.assertEqual(
             [
+                'FaultWrapper',
                 'Endpoints',
                 'RequestLog',
+                'FaultWrapper',
                 'BodyLimit',
                 'NoAuthMiddleware',
                 'ContextMiddleware',
@@ -43,19 +58,20 @@ class LayersTest(base.BaseTestCase):
 
     def test_keystone(self):
         self.conf.set_override('auth_strategy', 'keystone', 'api')
-        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[3])
+        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[5])
 
     def test_cors_comes_before_authentication(self):
         self.conf.set_override('allowed_origin', ['http://here'], 'cors')
         self.assertEqual(
-            ['Endpoints', 'RequestLog', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
-            names(deploy._build(self.conf))[:5],
+            ['FaultWrapper', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
+            names(deploy._build(self.conf))[3:7],
         )
 
     def test_metrics_come_before_the_log(self):
         self.conf.set_override('enabled', True, 'metrics')
         self.assertEqual(
-            ['Endpoints', 'RequestMetrics', 'RequestLog'], names(deploy._build(self.conf))[:3]
+            ['FaultWrapper', 'Endpoints', 'RequestMetrics', 'RequestLog'],
+            names(deploy._build(self.conf))[:4],
         )
 
     def test_metrics_need_no_token(self):
@@ -70,13 +86,14 @@ class LayersTest(base.BaseTestCase):
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         self.assertEqual(
-            ['HTTPProxyToWSGI', 'Endpoints', 'RequestLog'], names(deploy._build(self.conf))[:3]
+            ['FaultWrapper', 'HTTPProxyToWSGI', 'Endpoints', 'RequestLog'],
+            names(deploy._build(self.conf))[:4],
         )
 
     def test_the_profiler_is_the_outermost_layer(self):
         for enabled, expected in (
-            (True, ['Profiler', 'Endpoints']),
-            (False, ['Endpoints', 'RequestLog']),
+            (True, ['Profiler', 'FaultWrapper']),
+            (False, ['FaultWrapper', 'Endpoints']),
         ):
             initializer = self.install_profiler(enabled)
             self.assertEqual(expected, names(deploy._build(self.conf))[:2])
@@ -112,7 +129,8 @@ class LayersTest(base.BaseTestCase):
             return edge.ok(environ, start_response)
 
         application = deploy._build(self.conf)
-        application.application = inside
+        self.assertIsInstance(application.application, http_proxy_to_wsgi.HTTPProxyToWSGI)
+        application.application.application = inside
         edge.call(
             application,
             edge.environ(
@@ -134,7 +152,8 @@ class LayersTest(base.BaseTestCase):
             return edge.ok(environ, start_response)
 
         application = deploy._build(self.conf)
-        application.application = inside
+        self.assertIsInstance(application.application, http_proxy_to_wsgi.HTTPProxyToWSGI)
+        application.application.application = inside
         for headers in (
             {'HTTP_X_FORWARDED_HOST': 'a"><script>', 'HTTP_X_FORWARDED_PROTO': 'https'},
             {'HTTP_FORWARDED': 'host=u@h;proto=https'},
@@ -194,3 +213,62 @@ class StartTest(base.BaseTestCase):
                 'PROMETHEUS_MULTIPROC_DIR names, cannot be used: No such file or directory',
                 self.failure(),
             )
+
+
+class FailuresTest(base.BaseTestCase):
+    """An unexpected exception in any layer is a 500 with an error document, and is logged."""
+
+    def setUp(self):
+        super().setUp()
+        config = edge.configuration()
+        config.set_override('allowed_origin', ['http://here'], 'cors')
+        config.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
+        self.application = deploy._build(config)
+
+    def fail_in(self, layer: type, method: str = '__call__', path: str = '/nowhere') -> str:
+        """Send a request that fails in a layer, check its response, and return the log."""
+        # The ID of the previous request of this thread
+        context.RequestContext(request_id='req-old')
+        failure = mock.patch.object(layer, method, side_effect=ValueError('secret SQL'))
+        with fixtures.FakeLogger('placement', logging.INFO) as log, failure:
+            response = edge.call(
+                self.application, edge.environ(path=path, HTTP_X_AUTH_TOKEN='admin')
+            )
+        self.assertEqual((500, layer), (response.status, layer))
+        self.assertEqual('application/json', response.headers['content-type'])
+        self.assertEqual(response.error['request_id'], response.headers['x-openstack-request-id'])
+        self.assertEqual(response.error['request_id'], context.get_current().request_id)
+        self.assertNotIn(b'secret', response.body)
+        lines = log.output.splitlines()
+        self.assertEqual(1, lines.count('Unexpected failure of a request'))
+        self.assertEqual(1, lines.count('ValueError: secret SQL'))
+        return str(log.output)
+
+    def test_layers_outside_of_the_request_log(self):
+        for layer in (
+            http_proxy_to_wsgi.HTTPProxyToWSGI,
+            endpoints.Endpoints,
+            requestlog.RequestLog,
+        ):
+            self.assertNotIn('status: 500', self.fail_in(layer))
+
+    def test_layers_inside_of_the_request_log(self):
+        for layer in (
+            body_limit.BodyLimit,
+            cors.CORS,
+            auth.NoAuthMiddleware,
+            auth.ContextMiddleware,
+            negotiation.MicroversionMiddleware,
+            handler.PlacementHandler,
+        ):
+            self.assertIn('"GET /nowhere" status: 500', self.fail_in(layer))
+
+    def test_the_health_check(self):
+        self.fail_in(health.DatabaseHealthcheck, 'healthcheck', '/healthcheck')
+
+    def test_a_failure_of_the_request_log_does_not_fail_the_request(self):
+        failure = mock.patch.object(requestlog, '_uri', side_effect=ValueError('secret'))
+        with fixtures.FakeLogger('placement', logging.INFO) as log, failure:
+            response = edge.call(self.application, edge.environ(path='/'))
+        self.assertEqual(200, response.status)
+        self.assertEqual(1, log.output.count('Failed to log a request'))
