@@ -66,7 +66,9 @@ class _Configurator:
         self._done = True
         options = dict(conf.placement_database)
         options.pop('sync_on_startup')
-        self.urls = tuple(filter(None, (options['connection'], options['slave_connection'])))
+        # Fixtures of other projects configure a database without the options of the service.
+        urls = (options.get('connection'), options.get('slave_connection'))
+        self.urls = tuple(filter(None, urls))
         connect, read, write = (
             options.pop(f'{name}_timeout', 0) for name in ('connect', 'read', 'write')
         )
