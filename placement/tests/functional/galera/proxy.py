@@ -95,6 +95,13 @@ def wait(condition: Callable[[], bool], failure: str, seconds: float = _SECONDS)
     return time.monotonic() - begin
 
 
+class _CheckServer(http_server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Ignore that HAProxy closes the connection of a check that takes too long."""
+
+
 class NodeCheck:
     """Responds to the health checks of HAProxy for one node of the cluster.
 
@@ -114,8 +121,7 @@ class NodeCheck:
             def log_message(self, format: str, *args: object) -> None:
                 """Do not log."""
 
-        self._server = http_server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _CheckServer(('127.0.0.1', 0), Handler)
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
