@@ -63,8 +63,8 @@ def create() -> Instruments:
     directory = os.environ.get(server.DIRECTORY)
     # Without this, each counter and histogram has a second metric with the time of its creation.
     prometheus_client.disable_created_metrics()
+    registry = prometheus_client.CollectorRegistry()
     if directory is None:
-        registry = prometheus_client.CollectorRegistry()
         return Instruments(registry, _metrics(registry), shared=False)
     if not directory:
         raise OSError('The variable is empty')
@@ -73,7 +73,6 @@ def create() -> Instruments:
     # The class determines where the metrics that are created from now on keep their values. By
     # default, prometheus_client names the files after process ids, which the system reuses.
     values.ValueClass = values.MultiProcessValue(identity)
-    registry = prometheus_client.CollectorRegistry(support_collectors_without_names=True)
     registry.register(AllProcesses(files))
     return Instruments(registry, _metrics(None), shared=True)
 

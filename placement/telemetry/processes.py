@@ -28,6 +28,8 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from placement.telemetry.declarations import METRICS
+
 LOG = logging.getLogger(__name__)
 
 # For example `counter_123-4567.db` and `gauge_livesum_123-4567.db`, where 123-4567 is an identity.
@@ -183,6 +185,10 @@ class AllProcesses(Collector):
 
     def __init__(self, files: MetricFiles) -> None:
         self._files = files
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the metrics without values, so that a request can select metrics by name."""
+        return [Metric(name, declared.help, declared.kind) for name, declared in METRICS.items()]
 
     def collect(self) -> Iterable[Metric]:
         """Return the sums of the metrics of all processes."""

@@ -56,9 +56,8 @@ class GeneratorTest(base.BaseTestCase):
         sample = self.run_tool('oslo-config-generator', '--namespace', 'placement.conf')
 
         groups = [line for line in sample.splitlines() if line.startswith('[')]
-        self.assertEqual(
-            ['[DEFAULT]', '[api]', '[placement]', '[placement_database]', '[workarounds]'], groups
-        )
+        names = ('DEFAULT', 'api', 'metrics', 'placement', 'placement_database', 'workarounds')
+        self.assertEqual([f'[{name}]' for name in names], groups)
         self.assertIn('#pybasedir = <Path>', sample)
         self.assertNotIn('log_options', sample)
         self.assertNotIn(tempfile.gettempdir(), sample)

@@ -65,6 +65,13 @@ class FilesTest(base.BaseTestCase):
             {path.name for path in self.directory.iterdir()},
         )
 
+    def test_a_request_can_select_metrics(self):
+        self.useFixture(SwitchedOn(self.directory))
+        environ = edge.environ(QUERY_STRING=f'name[]={declarations.SEARCHES_CUT}')
+        body = edge.call(telemetry.serve_metrics, environ).body
+        self.assertEqual(1, body.count(b'# TYPE'))
+        self.assertIn(f'\n{declarations.SEARCHES_CUT} 0.0\n'.encode(), body)
+
     def test_directories_that_cannot_be_used(self):
         file = self.directory.with_name('file')
         file.touch()
