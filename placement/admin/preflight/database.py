@@ -17,12 +17,18 @@ from placement.admin.preflight import masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.db import connections, failures
 
-# In seconds. The second limit applies to each statement.
+# In seconds. The second limit applies to each read from the network.
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 10
 
 TITLES = {'mysql': 'MySQL or MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
-EXTRAS = {'mysql': 'mysql', 'postgresql': 'postgresql'}
+# The extras that install a driver, by the beginning of the URL.
+_EXTRAS = {
+    'mysql+pymysql': 'mysql',
+    'mysql': 'mysqlclient',
+    'mysql+mysqldb': 'mysqlclient',
+    'postgresql+psycopg': 'postgresql',
+}
 
 # The arguments of drivers that limit the time of a connection attempt and of a network read.
 _LIMITS: Mapping[str, Mapping[str, str]] = {
@@ -149,7 +155,13 @@ def _driver_of(config: cfg.ConfigOpts, option: str) -> Verdict:
         url = database_url(config, option)
     except ValueError as error:
         return failure(str(error), 'Use the form mysql+pymysql://USER:PASSWORD@HOST/DATABASE.')
-    return judge_driver(url.get_backend_name(), url.drivername, _import_error(url))
+    system = url.get_backend_name()
+    if system not in TITLES:
+        return failure(
+            f'Placement does not support the database system {system}.',
+            'Use MySQL, MariaDB, PostgreSQL, or SQLite.',
+        )
+    return judge_driver(url.drivername, _import_error(url))
 
 
 def _import_error(url: sa.URL) -> str | None:
@@ -160,25 +172,19 @@ def _import_error(url: sa.URL) -> str | None:
     return None
 
 
-def judge_driver(system: str, driver: str, error: str | None) -> Verdict:
+def judge_driver(name: str, error: str | None) -> Verdict:
     """Judge whether the driver is installed.
 
-    :param system: the database system, as in the URL
-    :param driver: the database system and its driver, as in the URL
+    :param name: the database system and its driver, as in the URL
     :param error: the message of the failed import
     """
-    if system not in TITLES:
-        return failure(
-            f'Placement does not support the database system {system}.',
-            'Use MySQL, MariaDB, PostgreSQL, or SQLite.',
-        )
     if error is None:
-        return ok(f'The driver of {driver} is installed.')
-    extra = EXTRAS.get(system)
-    remedy = 'Correct the name of the driver in the URL'
+        return ok(f'The driver of {name} is installed.')
+    extra = _EXTRAS.get(name)
+    remedy = 'Correct the driver in the URL, or install it.'
     if extra:
-        remedy += f', or run: pip install openstack-placement[{extra}]'
-    return failure(f'The driver of {driver} cannot be loaded: {error}', f'{remedy}.')
+        remedy = f"Run `pip install 'openstack-placement[{extra}]'`."
+    return failure(f'The driver of {name} cannot be loaded: {error}', remedy)
 
 
 def check_connection(config: cfg.ConfigOpts) -> list[Verdict]:
@@ -210,7 +216,7 @@ def _remedy(error: Exception) -> str:
     if failures.is_unknown_database(error):
         return f'Create the database, or {correct}'
     if failures.is_file_inaccessible(error):
-        return f'Run placement-manage db sync, which creates the file, or {correct}'
+        return f'Run `placement-manage db sync`, which creates the file, or {correct}'
     return f'Start the server, or {correct}'
 
 

@@ -147,7 +147,7 @@ def _reason(error: Exception, config: cfg.ConfigOpts) -> str:
         innermost = innermost.__context__
     if isinstance(innermost, OSError) and innermost.strerror:
         return f'{innermost.strerror}.'
-    return masking.sentence(error, config)
+    return masking.mask(' '.join(str(error).split()), masking.values(config))
 
 
 def judge_endpoint(name: str, url: str, status: int | None, error: str = '') -> Verdict:
@@ -199,7 +199,7 @@ def judge_identity(identity: Identity) -> Verdict:
         return ok(who)
     return warning(
         f'{who} By default, Keystone does not permit these roles to validate tokens of clients.',
-        'Run: openstack role add --user USER --project PROJECT service',
+        'Run `openstack role add --user USER --project PROJECT service`.',
     )
 
 
@@ -223,7 +223,7 @@ def judge_catalog(endpoints: Sequence[str]) -> Verdict:
     if not endpoints:
         return warning(
             'The catalog contains no endpoint of the type placement.',
-            'Run: openstack endpoint create --region REGION placement public URL',
+            'Run `openstack endpoint create --region REGION placement public URL`.',
         )
     return ok(f'Endpoints of the service: {"; ".join(sorted(endpoints))}.')
 

@@ -36,7 +36,7 @@ def judge(installed: bool, directory: str | None, writable: bool) -> Verdict:
         return failure(
             '[metrics] enabled is true, but prometheus_client is not installed. The service does '
             'not start.',
-            'Run: pip install openstack-placement[metrics]',
+            "Run `pip install 'openstack-placement[metrics]'`.",
         )
     if directory is None:
         return ok(

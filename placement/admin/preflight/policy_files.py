@@ -81,7 +81,9 @@ def _read(path: str) -> PolicyFile:
     except OSError as error:
         return PolicyFile(path, error=str(error.strerror))
     except (yaml.YAMLError, UnicodeError) as error:
-        return PolicyFile(path, error=' '.join(str(error).split()))
+        # The YAML parser indents an excerpt of the file, which is not readable in one line.
+        lines = [line for line in str(error).splitlines() if not line.startswith('    ')]
+        return PolicyFile(path, error=' '.join(' '.join(lines).split()).rstrip(':'))
     return PolicyFile(path, content)
 
 

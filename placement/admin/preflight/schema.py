@@ -13,8 +13,8 @@ from placement.admin.preflight import database
 from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
 from placement.db.sqlalchemy import migration, models
 
-_SYNC = 'Run: placement-manage db sync'
-_CONVERT = 'Run: oslopolicy-convert-json-to-yaml --namespace placement'
+_SYNC = 'Run `placement-manage db sync`.'
+_CONVERT = 'Run `oslopolicy-convert-json-to-yaml --namespace placement`.'
 
 UpgradeCheck = Callable[[upgrade_checks.Checks], upgradecheck.Result]
 
@@ -76,7 +76,7 @@ def _judge_without_revision(head: str, missing: Collection[str]) -> Verdict:
         )
     return warning(
         'All tables exist, but the database has no revision.',
-        f'If the schema is that of revision {head}, run: placement-manage db stamp head',
+        f'If the schema is that of revision {head}, run `placement-manage db stamp head`.',
     )
 
 

@@ -13,7 +13,7 @@ from placement.admin.preflight.options import AUTH_GROUP
 TIMEOUT = 3
 
 # keystonemiddleware imports these modules with the first token.
-_TEXT = {'memcache': 'openstack-placement[memcached]'}
+_TEXT = {'memcache': "'openstack-placement[memcached]'"}
 _BINARY = _TEXT | {'bmemcached': 'python-binary-memcached'}
 
 
@@ -59,7 +59,7 @@ def judge_library(missing: list[str]) -> Verdict:
     return failure(
         'memcached_servers is set, but a library for memcached is missing. Requests with a token '
         'fail.',
-        f'Run: pip install {" ".join(missing)}',
+        f'Run `pip install {" ".join(missing)}`.',
     )
 
 

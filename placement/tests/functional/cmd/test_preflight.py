@@ -288,7 +288,7 @@ class IdentityTest(TestCase):
         with mock.patch.dict(sys.modules, {'bmemcached': None}):
             findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
         remedy = findings['Token Cache'][0].remedy
-        self.assertEqual('Run: pip install python-binary-memcached', remedy)
+        self.assertEqual('Run `pip install python-binary-memcached`.', remedy)
 
         library = types.ModuleType('bmemcached')
         with mock.patch.dict(sys.modules, {'bmemcached': library}):
@@ -328,7 +328,7 @@ class DataTest(TestCase):
             },
             findings,
         )
-        self.assertEqual('Run: placement-manage db sync', findings['Schema Revision'][0].remedy)
+        self.assertEqual('Run `placement-manage db sync`.', findings['Schema Revision'][0].remedy)
 
         findings = self.preflight(f'sync_on_startup = true\n{NOAUTH}')
         self.assertIn('sync_on_startup', findings['Schema Revision'][0].detail)

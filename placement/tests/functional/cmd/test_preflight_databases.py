@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import socket
 import unittest
 
 import sqlalchemy as sa
@@ -110,6 +111,11 @@ class ServerTest(test_preflight.TestCase):
     def test_no_server(self):
         detail = self.check_connection(self.url.set(port=unused_port()), 'Start the server')
         self.assertIn('127.0.0.1', detail)
+
+    def test_a_server_that_does_not_respond(self):
+        with socket.create_server(('127.0.0.1', 0)) as silent:
+            port = silent.getsockname()[1]
+            self.check_connection(self.url.set(port=port), 'Start the server')
 
     def test_a_wrong_password(self):
         self.check_connection(self.url.set(password='hush-database'), 'Grant the privileges')
