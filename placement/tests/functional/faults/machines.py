@@ -209,6 +209,14 @@ class Worker:
             self._process.wait(10)
         self.remove()
 
+    def wait(self) -> int:
+        """Wait until the process ends and return its exit status.
+
+        :raises subprocess.TimeoutExpired: the process runs longer than a minute
+        """
+        assert self._process is not None
+        return self._process.wait(60)
+
     def remove(self) -> None:
         """Kill the process if it runs."""
         if self._process is not None and self._process.poll() is None:

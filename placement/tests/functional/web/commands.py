@@ -59,14 +59,20 @@ def waitress(port: int, module: str = _MODULE) -> Sequence[str]:
     )
 
 
+def program(name: str) -> str:
+    """Return the path of a program; skip the test if it is not installed."""
+    folders = (str(_SCRIPTS), os.environ['PATH'], '/usr/sbin')
+    path = shutil.which(name, path=os.pathsep.join(folders))
+    if path is None:
+        _skip(f'{name} is not installed')
+    return path
+
+
 def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]:
     """Return the command of uWSGI; skip the test if it is not installed.
 
     :param module: the module with the application
     """
-    program = shutil.which('uwsgi', path=f'{_SCRIPTS}{os.pathsep}{os.environ["PATH"]}')
-    if program is None:
-        _skip('uWSGI is not installed; its installation needs a C compiler and the Python headers')
     options = {
         'http-socket': f'127.0.0.1:{port}',
         'virtualenv': sys.prefix,
@@ -82,7 +88,7 @@ def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]
         *('disable-logging', 'die-on-term', 'need-app'),
     )
     return [
-        program,
+        program('uwsgi'),
         *(f'--{flag}' for flag in flags),
         *(word for name, value in options.items() for word in (f'--{name}', value)),
     ]
@@ -93,9 +99,7 @@ def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
 
     :param folder: an empty directory for its configuration, log and sockets
     """
-    program = shutil.which('apache2', path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
-    if program is None or not _APACHE_MODULES.is_dir():
-        _skip('Apache is not installed')
+    server = apache_program()
     (folder / 'placement.wsgi').write_text(f'from {module} import application\n')
     configuration = folder / 'apache.conf'
     configuration.write_text(
@@ -103,11 +107,11 @@ def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
             folder=folder,
             port=port,
             modules=_APACHE_MODULES,
-            wsgi_module=_wsgi_module(),
+            wsgi_module=wsgi_module(),
             path=SEARCH_PATH,
         )
     )
-    return [*_unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
+    return [*unprivileged(), server, '-D', 'FOREGROUND', '-f', str(configuration)]
 
 
 def prometheus(port: int, targets: Sequence[int], folder: Path) -> Sequence[str]:
@@ -124,22 +128,26 @@ def prometheus(port: int, targets: Sequence[int], folder: Path) -> Sequence[str]
         f'  static_configs: [{{targets: {[f"127.0.0.1:{target}" for target in targets]}}}]\n'
     )
     return [
-        installed('prometheus'),
+        program('prometheus'),
         f'--config.file={configuration}',
         f'--storage.tsdb.path={folder / "data"}',
         f'--web.listen-address=127.0.0.1:{port}',
     ]
 
 
-def installed(program: str) -> str:
-    """Return the path of a program; skip the test if it is not installed."""
-    path = shutil.which(program, path=f'/usr/sbin{os.pathsep}{os.environ["PATH"]}')
-    if path is None:
-        _skip(f'{program} is not installed')
-    return path
+def apache_program() -> str:
+    """Return the path of Apache; skip the test if it is not installed."""
+    if not _APACHE_MODULES.is_dir():
+        _skip('Apache is not installed')
+    return program('apache2')
 
 
-def _wsgi_module() -> str:
+def apache_module(name: str) -> Path:
+    """Return the path of a module of Apache."""
+    return _APACHE_MODULES / f'mod_{name}.so'
+
+
+def wsgi_module() -> str:
     """Return the directives that load mod_wsgi for this version of Python."""
     express = _SCRIPTS / 'mod_wsgi-express'
     if express.exists():
@@ -152,7 +160,7 @@ def _wsgi_module() -> str:
     return f'LoadModule wsgi_module {module}\nWSGIPythonHome /usr'
 
 
-def _unprivileged() -> Sequence[str]:
+def unprivileged() -> Sequence[str]:
     """Return a prefix that runs a command as the user nobody, with read access to all files.
 
     mod_wsgi does not run as root, and the Python of root can be in a directory that only root can

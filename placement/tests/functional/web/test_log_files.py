@@ -64,7 +64,7 @@ class RotationTest(TestCase):
     """Several processes write to a file while logrotate rotates it."""
 
     def test_no_line_is_lost(self) -> None:
-        logrotate = commands.installed('logrotate')
+        logrotate = commands.program('logrotate')
         self.configure('log-to-file')
         self.serve(lambda port: [*commands.uwsgi(port), '--processes', '3'])
         ids: list[str] = []

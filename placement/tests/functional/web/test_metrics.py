@@ -177,7 +177,7 @@ class TwoProcessesTest(base.TestCase):
         self.assertEqual({self.worker.pid, *self.workers()}, self.owners())
 
     def test_promtool_finds_no_problem(self) -> None:
-        promtool = commands.installed('promtool')
+        promtool = commands.program('promtool')
         self.start()
         self.send_many()
         checked = subprocess.run(
@@ -245,7 +245,7 @@ class PageTest(base.TestCase):
     def check(self, rules: str) -> None:
         file = self.folder / 'rules.yaml'
         file.write_text(rules)
-        command = (commands.installed('promtool'), 'check', 'rules', str(file))
+        command = (commands.program('promtool'), 'check', 'rules', str(file))
         checked = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
 

@@ -1,0 +1,1 @@
+"""Tests that start the servers with the files in etc/."""

@@ -1,0 +1,40 @@
+"""The administrative socket of HAProxy."""
+
+from pathlib import Path
+import socket
+
+from placement.tests.functional.deployment import load
+
+
+class HAProxy:
+    """The administrative socket of HAProxy."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+
+    def command(self, text: str) -> str:
+        """Execute a command and return its output."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self._path)
+            connection.sendall(text.encode() + b'\n')
+            return connection.makefile().read()
+
+    def states(self) -> list[str]:
+        """Return the state of each server, for example `UP`."""
+        return [row['status'] for row in self._servers()]
+
+    def sessions(self) -> list[int]:
+        """Return the number of current sessions of each server."""
+        return [int(row['scur']) for row in self._servers()]
+
+    def wait_until_up(self, count: int) -> None:
+        """Wait until all servers are up.
+
+        :param count: the number of servers
+        """
+        load.wait_until(lambda: self.states() == ['UP'] * count)
+
+    def _servers(self) -> list[dict[str, str]]:
+        names, *rows = self.command('show stat').removeprefix('# ').strip().splitlines()
+        parsed = [dict(zip(names.split(','), row.split(','), strict=True)) for row in rows]
+        return [row for row in parsed if row['svname'].startswith('api')]

@@ -1,0 +1,228 @@
+"""Starts uWSGI and the web servers of a test with the files in etc/."""
+
+from collections.abc import Callable, Sequence
+import grp
+import os
+from pathlib import Path
+import pwd
+import shutil
+import subprocess
+import sys
+
+from placement.tests.functional.deployment import files
+from placement.tests.functional.faults import machines
+from placement.tests.functional.web import commands
+
+_APACHE = """
+ServerRoot {folder}
+ServerName localhost
+Listen 127.0.0.1:{port}
+PidFile {folder}/pid
+DefaultRuntimeDir {folder}
+ErrorLog {folder}/error.log
+{modules}
+Include {site}
+"""
+_APACHE_MODULES = ('mpm_event', 'authz_core', 'authz_host', 'headers', 'socache_shmcb', 'ssl')
+_NGINX = """
+daemon off;
+pid {folder}/pid;
+error_log stderr info;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    uwsgi_temp_path {folder}/uwsgi;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    scgi_temp_path {folder}/scgi;
+    include {site};
+}}
+"""
+
+
+def user() -> tuple[str, str]:
+    """Return the names of the user and the group of the servers."""
+    if os.getuid() == 0:
+        return 'nobody', 'nogroup'
+    return pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
+
+
+def certificate(folder: Path) -> Path:
+    """Create a self-signed certificate for 127.0.0.1 and its key; return the certificate."""
+    tls = folder / 'tls'
+    tls.mkdir()
+    file = tls / 'placement.crt'
+    names = 'subjectAltName=IP:127.0.0.1,DNS:placement.example.org'
+    subprocess.run(
+        (
+            *(commands.program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
+            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
+            *('-subj', '/CN=placement.example.org', '-addext', names),
+            *('-out', file, '-keyout', tls / 'placement.key'),
+        ),
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
+class Stack:
+    """Starts servers that use one database.
+
+    :param folder: an empty directory for all files of the servers
+    :param prefix: `/placement`, or an empty text to serve Placement without a path prefix
+    """
+
+    def __init__(self, folder: Path, prefix: str) -> None:
+        self.folder = folder
+        self.prefix = prefix
+        self.certificate = certificate(folder)
+        self._url = f'sqlite:///{folder}/placement.db'
+
+    def uwsgi(
+        self, name: str = 'uwsgi', *, processes: int = 1, harakiri: int = 120
+    ) -> machines.Worker:
+        """Start uWSGI, with fewer processes than in the file, because each start takes seconds.
+
+        :param name: the directory of its sockets
+        :param harakiri: the maximum time of a request in seconds
+        """
+        program = commands.program('uwsgi')
+        run = self.folder / name
+        (run / 'metrics').mkdir(parents=True)
+
+        def command(port: int) -> Sequence[str]:
+            values = {
+                '/opt/placement': sys.prefix,
+                '/run/placement': str(run),
+                'placement:www-data': ':'.join(user()),
+                '127.0.0.1:8778': f'127.0.0.1:{port}',
+                'processes = 4': f'processes = {processes}',
+                'harakiri = 120': f'harakiri = {harakiri}',
+            }
+            (run / 'placement.ini').write_text(
+                files.read('uwsgi/placement.ini', values, self.prefix)
+            )
+            return [*commands.unprivileged(), program, '--ini', str(run / 'placement.ini')]
+
+        return self._start(name, command)
+
+    def apache(self, kind: str) -> machines.Worker:
+        """Start Apache.
+
+        :param kind: `wsgi` to run Placement with mod_wsgi, `uwsgi` to forward requests to uWSGI
+        """
+        program = commands.apache_program()
+        wsgi = [commands.wsgi_module()] if kind == 'wsgi' else []
+        names = _APACHE_MODULES if wsgi else (*_APACHE_MODULES, 'proxy', 'proxy_uwsgi')
+        modules = [f'LoadModule {name}_module {commands.apache_module(name)}' for name in names]
+        folder = self._folder(f'apache-{kind}')
+
+        def command(port: int) -> Sequence[str]:
+            values = {
+                '*:443': f'127.0.0.1:{port}',
+                '/etc/placement/tls': str(self.certificate.parent),
+                '/var/log/apache2': str(folder),
+                **(self._wsgi_values(folder) if wsgi else self._socket()),
+            }
+            site = folder / 'placement.conf'
+            site.write_text(files.read(f'apache2/placement-{kind}.conf', values, self.prefix))
+            configuration = folder / 'apache2.conf'
+            configuration.write_text(
+                _APACHE.format(
+                    folder=folder, port=port, modules='\n'.join([*modules, *wsgi]), site=site
+                )
+            )
+            return [
+                *commands.unprivileged(),
+                *(program, '-D', 'FOREGROUND', '-f', str(configuration)),
+            ]
+
+        return self._start(folder.name, command)
+
+    def nginx(self) -> machines.Worker:
+        """Start nginx, which forwards requests to uWSGI."""
+        program = commands.program('nginx')
+        folder = self._folder('nginx')
+
+        def command(port: int) -> Sequence[str]:
+            values = {
+                '    listen [::]:443 ssl;\n': '',
+                'listen 443 ssl': f'listen 127.0.0.1:{port} ssl',
+                '/etc/placement/tls': str(self.certificate.parent),
+                **self._socket(),
+            }
+            site = folder / 'placement.conf'
+            site.write_text(files.read('nginx/placement.conf', values, self.prefix))
+            configuration = folder / 'nginx.conf'
+            configuration.write_text(_NGINX.format(folder=folder, site=site))
+            return [*commands.unprivileged(), program, '-c', str(configuration), '-e', 'stderr']
+
+        return self._start('nginx', command)
+
+    def haproxy(self, *servers: machines.Worker) -> machines.Worker:
+        """Start HAProxy, which forwards requests to the HTTP ports of uWSGI."""
+        program = commands.program('haproxy')
+        folder = self._folder('haproxy')
+        (folder / 'run').mkdir()
+
+        def command(port: int) -> Sequence[str]:
+            values = {
+                'bind :443 ssl': f'bind 127.0.0.1:{port} ssl',
+                '/etc/placement/tls': str(self.certificate.parent),
+                '/run/haproxy': str(folder),
+                'log /dev/log local0': 'log stdout format raw local0',
+                '    user haproxy\n    group haproxy\n': '',
+                # The health check of this test does not depend on the database.
+                '/healthcheck': '/',
+                **dict(_backends(servers)),
+            }
+            configuration = folder / 'haproxy.cfg'
+            configuration.write_text(files.read('haproxy/placement.cfg', values, self.prefix))
+            return [*commands.unprivileged(), program, '-db', '-f', str(configuration)]
+
+        return self._start('haproxy', command)
+
+    def _start(self, name: str, command: Callable[[int], Sequence[str]]) -> machines.Worker:
+        return machines.Worker(
+            self._url,
+            command,
+            settings={
+                'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
+                # HAProxy replaces these headers, and the other servers replace or remove them.
+                'OS_OSLO_MIDDLEWARE__ENABLE_PROXY_HEADERS_PARSING': 'true',
+                'PYTHONPATH': commands.SEARCH_PATH,
+            },
+            log=self.folder / f'{name}.log',
+        )
+
+    def _folder(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+    def _socket(self) -> dict[str, str]:
+        return {'/run/placement': str(self.folder / 'uwsgi')}
+
+    def _wsgi_values(self, folder: Path) -> dict[str, str]:
+        shutil.copy(files.ETC / 'apache2' / 'placement.wsgi', folder)
+        return {
+            '/opt/placement/share/placement/apache2': str(folder),
+            'python-home=/opt/placement': f'python-home={sys.prefix}',
+            'home=/var/lib/placement': f'home={folder}',
+            '/run/apache2': str(folder),
+            'user=placement group=placement': 'user={} group={}'.format(*user()),
+            'processes=4': 'processes=1',
+        }
+
+
+def _backends(servers: Sequence[machines.Worker]) -> list[tuple[str, str]]:
+    """Return the replacements for the lines of the three servers in the file of HAProxy."""
+    replaced = []
+    for number in (1, 2, 3):
+        line = f'    server api{number} 192.0.2.1{number}:8778\n'
+        running = number <= len(servers)
+        new = f'    server api{number} 127.0.0.1:{servers[number - 1].port}\n' if running else ''
+        replaced.append((line, new))
+    return replaced

@@ -1,0 +1,109 @@
+"""Clients lose no request while the servers reload or restart."""
+
+from collections.abc import Iterator
+import contextlib
+import os
+from pathlib import Path
+import signal
+
+import requests
+from testtools import content
+
+from placement.tests.functional.deployment import base, load
+from placement.tests.functional.faults import machines
+
+# The number of clients of each web server.
+CLIENTS = 2
+
+
+class ReloadTest(base.TestCase):
+    @contextlib.contextmanager
+    def load(self, *servers: machines.Worker) -> Iterator[load.Load]:
+        """Send requests to servers while the context is active; every request must succeed."""
+        load.create_provider(self.client(servers[0]))
+        clients = [self.client(server) for server in servers for _ in range(CLIENTS)]
+        with load.Load(clients) as running:
+            running.wait_for_more()
+            yield running
+            running.wait_for_more()
+        self.addDetail('results', content.text_content(repr(running.results)))
+        self.assertTrue(load.succeeded(running.results), running.results)
+
+    def test_chain_reload_of_uwsgi(self) -> None:
+        stack = self.stack()
+        uwsgi = self.started(stack.uwsgi(processes=2))
+        servers = (
+            self.started(stack.nginx()),
+            self.started(stack.apache('uwsgi')),
+            self.started(stack.haproxy(uwsgi)),
+        )
+        self.haproxy().wait_until_up(1)
+        with self.load(*servers):
+            before = children(uwsgi.pid)
+            (self.folder / 'uwsgi' / 'uwsgi.fifo').write_text('c')
+            log = self.folder / 'uwsgi.log'
+            load.wait_until(lambda: 'chain reloading complete' in log.read_text())
+            self.assertFalse(before & children(uwsgi.pid))
+
+    def test_restart_of_one_uwsgi_server_after_the_other_behind_haproxy(self) -> None:
+        stack = self.stack()
+        uwsgi = [self.started(stack.uwsgi('uwsgi')), self.started(stack.uwsgi('uwsgi2'))]
+        haproxy = self.haproxy()
+        server = self.started(stack.haproxy(*uwsgi))
+        haproxy.wait_until_up(2)
+        with self.load(server) as running:
+            for number, worker in enumerate(uwsgi, start=1):
+                haproxy.command(f'set server placement/api{number} state drain')
+                load.wait_until(lambda index=number - 1: haproxy.sessions()[index] == 0)
+                worker.stop()
+                running.wait_for_more()
+                worker.start()
+                # The worker listens before it has imported the application.
+                self.assertEqual(200, status(worker))
+                haproxy.command(f'set server placement/api{number} state ready')
+                haproxy.wait_until_up(2)
+
+        # HAProxy repeats a request on another server if it cannot connect to the first server.
+        uwsgi[0].kill()
+        load.wait_until(lambda: status(uwsgi[0]) is None)
+        client = self.client(server)
+        statuses = [client.send('PUT', f'/traits/CUSTOM_{number}')[0] for number in range(10)]
+        self.assertEqual([201] * 10, statuses)
+
+    def test_reload_of_mod_wsgi(self) -> None:
+        apache = self.started(self.stack().apache('wsgi'))
+        with self.load(apache) as running:
+            before = daemons(apache.pid)
+            (self.folder / 'apache-wsgi' / 'placement.wsgi').touch()
+            load.wait_until(lambda: not before & daemons(apache.pid))
+            running.wait_for_more()
+
+        # During a graceful restart of Apache, requests can fail; after it, requests succeed.
+        before = daemons(apache.pid)
+        os.kill(apache.pid, signal.SIGUSR1)
+        load.wait_until(lambda: bool(daemons(apache.pid) - before))
+        client = self.client(apache)
+        load.wait_until(lambda: client.send('GET', '/traits')[0] == 200)
+        self.assertEqual(201, client.send('PUT', '/traits/CUSTOM_ONE')[0])
+
+
+def status(uwsgi: machines.Worker) -> int | None:
+    """Return the status of a request to the HTTP port of uWSGI, None if nothing listens there."""
+    try:
+        return requests.get(f'http://127.0.0.1:{uwsgi.port}/placement/', timeout=60).status_code
+    except requests.ConnectionError:
+        return None
+
+
+def children(pid: int) -> set[int]:
+    """Return the ids of the child processes of a process."""
+    return {int(child) for child in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()}
+
+
+def daemons(pid: int) -> set[int]:
+    """Return the ids of the daemon processes of mod_wsgi."""
+    return {
+        child
+        for child in children(pid)
+        if Path(f'/proc/{child}/cmdline').read_text().startswith('(wsgi:placement)')
+    }
