@@ -1,0 +1,74 @@
+"""The deployment guide contains and explains the files in etc/, and the package installs them."""
+
+import configparser
+from pathlib import Path
+import re
+import subprocess
+
+from oslotest import base
+
+import placement
+from placement.tests.functional.deployment import files
+
+ROOT = Path(placement.__file__).parents[1]
+ETC = ROOT / 'etc'
+PAGE = ROOT / 'doc' / 'source' / 'admin' / 'deployment.rst'
+# The files for the generators of the sample files, which the package does not install.
+GENERATORS = ETC / 'placement'
+FILES = sorted(
+    path
+    for path in ETC.rglob('*')
+    if path.is_file() and not path.is_relative_to(GENERATORS) and '__pycache__' not in path.parts
+)
+# The options of each file that the guide explains, as a regular expression.
+OPTIONS = {
+    'uwsgi/placement.ini': r'^(?:#root )?([a-z-]+) =',
+    'systemd/placement.service': r'^(Type|User|Exec(?!Start)\w+|\w+Directory|Restart)=',
+    'nginx/placement.conf': r'^ +(client_\w+|large_\w+|uwsgi_param)',
+    'apache2/placement-uwsgi.conf': r'^ +(ProxyPass|Limit\w+|RequestHeader|<?Location)',
+    'apache2/placement-wsgi.conf': r'^ *(WSGI\w+)',
+    'haproxy/placement.cfg': r'^ +(tune\.\w+|ssl-load[a-z-]+|option httpchk|retry-on|stats socket)',
+}
+
+
+def literals() -> set[str]:
+    """Return the texts between double backquotes in the guide."""
+    return {' '.join(text.split()) for text in re.findall(r'``(.+?)``', PAGE.read_text(), re.S)}
+
+
+class DeploymentFilesTest(base.BaseTestCase):
+    def test_the_documentation_includes_every_file(self) -> None:
+        included = {
+            (page.parent / name).resolve()
+            for page in (ROOT / 'doc' / 'source').rglob('*.rst')
+            for name in re.findall(r'^\.\. literalinclude:: (.+)$', page.read_text(), re.M)
+        }
+        self.assertGreater(len(FILES), 7)
+        self.assertEqual([], [path for path in FILES if path not in included])
+
+    def test_the_guide_does_not_repeat_lines_of_the_files(self) -> None:
+        lines = {line.strip() for path in FILES for line in path.read_text().splitlines()}
+        repeated = lines & {line.strip() for line in PAGE.read_text().splitlines()}
+        self.assertEqual(set(), repeated - {''})
+
+    def test_the_guide_explains_the_options(self) -> None:
+        explained = literals()
+        for name, expression in OPTIONS.items():
+            names = set(re.findall(expression, (ETC / name).read_text(), re.M))
+            missing = {option.strip('<') for option in names} - explained
+            self.assertTrue(names, name)
+            self.assertEqual(set(), missing - {'WorkingDirectory'}, name)
+
+    def test_the_command_of_the_guide_removes_the_path_prefix(self) -> None:
+        (expression,) = re.findall(r"sed -i -z '(.+)' FILE", PAGE.read_text())
+        marked = [path for path in FILES if re.search(r'^ *#root ', path.read_text(), re.M)]
+        self.assertEqual(5, len(marked))
+        for path in marked:
+            changed = subprocess.check_output(('sed', '-z', expression, path), text=True)
+            self.assertEqual(files.without_prefix(path.read_text()), changed)
+
+    def test_the_package_installs_every_file(self) -> None:
+        setup = configparser.ConfigParser()
+        setup.read(ROOT / 'setup.cfg')
+        installed = re.findall(r'etc/\S+', setup['files']['data_files'])
+        self.assertEqual([str(path.relative_to(ROOT)) for path in FILES], sorted(installed))
