@@ -158,6 +158,7 @@ class StatusesTest(base.BaseTestCase):
     def test_every_exception_for_clients_has_a_status(self):
         internal = (
             exception.InvalidPolicyFile,
+            exception.MetricsUnavailable,
             exception.PlacementException,
             exception.UnsuitableDatabase,
         )
