@@ -126,9 +126,9 @@ def wait_for_server(engine: sa.Engine, max_retries: int, interval: float) -> Non
         try:
             engine.connect().close()
         except db_exc.DBConnectionError as exc:
-            LOG.warning('Failed to connect to the database: %s', failures.summary(exc))
             if attempt == max_retries:
                 raise
+            LOG.warning('Waiting for the database server: %s', failures.summary(exc))
             time.sleep(interval)
         else:
             return
