@@ -1,30 +1,63 @@
-"""The commands and the configuration in the installation guide."""
+"""The commands and the configuration of the page ``doc/source/install/production.rst``."""
 
-from collections.abc import Iterator
 import configparser
+from dataclasses import dataclass
 from pathlib import Path
 import re
+import string
 import textwrap
 
-INSTALL = Path(__file__).resolve().parents[1] / 'doc' / 'source' / 'install'
+PAGE = Path(__file__).resolve().parents[1] / 'doc' / 'source' / 'install' / 'production.rst'
 
-_LITERAL_BLOCK = re.compile(r'::\n\n((?: .*\n|\n)+)')
+# The page writes commands in these blocks, and everything else in other blocks.
+_BLOCK = re.compile(r'^\.\. code-block:: bash\n((?:\n|    .*\n)+)', re.MULTILINE)
+_HEADING = re.compile(r'^(.+)\n([=-])\2+$', re.MULTILINE)
+_CONFIGURATION = re.compile(
+    r'^cat > /etc/placement/placement\.conf <<EOF\n(.+?)^EOF$', re.MULTILINE | re.DOTALL
+)
 
 
-def literal_blocks(page: str) -> Iterator[str]:
-    """Return the texts of the literal blocks of a page, without their indentation."""
-    for match in _LITERAL_BLOCK.finditer((INSTALL / page).read_text()):
-        yield textwrap.dedent(match[1]).strip() + '\n'
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of shell commands, and the heading of its section."""
+
+    section: str
+    commands: str
 
 
-def configuration() -> str:
-    """Return the configuration file of the installation guide."""
-    (text,) = (block for block in literal_blocks('production.rst') if block.startswith('['))
-    return text
+def blocks() -> list[Block]:
+    """Return the blocks of shell commands of the page, in their order."""
+    page = PAGE.read_text()
+    headings = [(match.start(), match[1]) for match in _HEADING.finditer(page)]
+    return [
+        Block(
+            section=[title for start, title in headings if start < match.start()][-1],
+            commands=textwrap.dedent(match[1]).strip('\n') + '\n',
+        )
+        for match in _BLOCK.finditer(page)
+    ]
+
+
+def section(title: str) -> str:
+    """Return the shell commands of a section of the page."""
+    commands = [block.commands for block in blocks() if block.section == title]
+    assert commands, f'{PAGE.name} has no commands in a section "{title}"'
+    return ''.join(commands)
+
+
+def configuration(**values: str) -> str:
+    """Return the configuration file that the page writes.
+
+    :param values: the values of shell variables, for example ``OS_AUTH_URL``; all other variables
+        remain as they are
+    """
+    match = _CONFIGURATION.search(section('Configuration'))
+    assert match, f'{PAGE.name} writes no configuration file'
+    return string.Template(match[1]).safe_substitute(values)
 
 
 def settings() -> configparser.ConfigParser:
-    """Return the parsed configuration file of the installation guide."""
+    """Return the parsed configuration file that the page writes."""
     parsed = configparser.ConfigParser(interpolation=None)
     parsed.read_string(configuration())
     return parsed

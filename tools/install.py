@@ -105,8 +105,10 @@ def pip() -> tuple[str, ...]:
 def install(folder: Path, tree: Path) -> Path:
     """Run the commands of the installation guide in a tree; return the new environment."""
     venv = folder / 'venv'
-    commands = next(guide.literal_blocks('production.rst'))
-    run(tree, 'bash', '-euxc', commands.replace('/opt/placement', str(venv)))
+    commands = guide.section('Placement')
+    for documented, actual in (('/usr/local/src/placement', tree), ('/opt/placement', venv)):
+        commands = commands.replace(documented, str(actual))
+    run(tree, 'bash', '-euxc', commands)
     connection = sa.make_url(guide.settings()['placement_database']['connection'])
     run(folder, str(venv / 'bin/python'), '-c', f'import {connection.get_driver_name()}, memcache')
     return venv

@@ -1,12 +1,12 @@
 """Test ``auth_strategy = keystone`` with a real Keystone: ``tox -e keystone``.
 
-This script starts Keystone on SQLite with Fernet tokens and runs the commands of the page on the
-service catalog. Then it starts Placement with the configuration of the installation guide, and
-sends requests with tokens of different roles and scopes, with openstacksdk, and with osc-placement.
-It starts memcached to check the token cache. All files are in a temporary directory, and all
-servers listen on the loopback interface. Set PLACEMENT_KEYSTONE_VENV to the path of a virtual
-environment in which the packages keystone, python-openstackclient, and osc-placement are installed.
-If the variable is not set, the script uses the current environment.
+This script starts Keystone on SQLite with Fernet tokens, and runs the commands of the installation
+guide for the service user and the catalog. Then it starts Placement with the configuration of the
+guide, and sends requests with tokens of different roles and scopes, with openstacksdk, and with
+osc-placement. It starts memcached to check the token cache. All files are in a temporary directory,
+and all servers listen on the loopback interface. Set PLACEMENT_KEYSTONE_VENV to the path of a
+virtual environment in which the packages keystone, python-openstackclient, and osc-placement are
+installed. If the variable is not set, the script uses the current environment.
 """
 
 from pathlib import Path

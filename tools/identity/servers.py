@@ -20,7 +20,7 @@ from tools import guide, web_server, with_database
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = 'PLACEMENT_KEYSTONE_VENV'
-PASSWORD = 'secret'  # also the password in the installation guide
+PASSWORD = 'secret'
 REGION = 'RegionOne'
 PREFIX = '/placement'  # the path of the endpoint in the installation guide
 
@@ -97,12 +97,12 @@ def placement(
     :param options: additional options of `[keystone_authtoken]`
     :returns: a function that sends a request to Placement
     """
-    text = guide.configuration().replace('https://identity.example.org', identity)
+    text = guide.configuration(OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD)
     connection = f'connection = sqlite:///{folder}/placement.db'
     text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
     servers = f'memcached_servers = {cache}' if cache else ''
     text = re.sub('^memcached_servers = .*', servers, text, flags=re.MULTILINE)
-    # [keystone_authtoken] is the last section.
+    text += '[keystone_authtoken]\n'
     text += '\n'.join(f'{name} = {value}' for name, value in options.items())
     (folder / 'placement.conf').write_text(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
