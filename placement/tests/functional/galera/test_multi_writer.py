@@ -42,6 +42,7 @@ class MultiWriterTest(testcase.DeploymentTestCase):
         self.check(traffic)
         self.assertEqual(0, traffic.failed, traffic.unexpected)
 
+    @testcase.full
     def test_a_node_is_killed(self):
         self.withstand(lambda node: node.kill(), lambda node: node.start())
         self.assertIn('IST received', self.nodes[_LAST].log)
