@@ -174,8 +174,6 @@ class Stack:
                 '/run/haproxy': str(folder),
                 'log /dev/log local0': 'log stdout format raw local0',
                 '    user haproxy\n    group haproxy\n': '',
-                # The health check of this test does not depend on the database.
-                '/healthcheck': '/',
                 **dict(_backends(servers)),
             }
             configuration = folder / 'haproxy.cfg'

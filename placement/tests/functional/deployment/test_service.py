@@ -44,6 +44,7 @@ class UnitTest(base.TestCase):
         failed = subprocess.run(check, env=environment, capture_output=True)
         self.assertEqual(1, failed.returncode, failed.stderr)
         (self.folder / 'placement.conf').write_text(
+            '[api]\nauth_strategy = noauth2\n'
             '[placement_database]\nconnection = sqlite://\nsync_on_startup = true\n'
         )
         succeeded = subprocess.run(check, env=environment, capture_output=True)
