@@ -177,8 +177,13 @@ def skip_rollback_after_commit(engine: sa.Engine) -> None:
         connection.info[_COMMITTED] = True
 
     def do_rollback(connection: Any) -> None:
-        # A connection that does not belong to a pool has no `info`.
-        if not getattr(connection, 'info', {}).get(_COMMITTED):
+        try:
+            committed = connection.info.get(_COMMITTED)
+        except (AttributeError, NotImplementedError):
+            # A connection that does not belong to a pool has no `info`. SQLAlchemy uses such a
+            # connection to initialize the dialect.
+            committed = False
+        if not committed:
             rollback(connection)
 
     # SQLAlchemy calls this listener before it sends the first statement of a transaction.

@@ -69,6 +69,12 @@ class SkipRollbackAfterCommitTest(base.BaseTestCase):
     def read(self, conn):
         conn.execute(sa.select(1)).all()
 
+    def test_an_engine_that_has_not_connected(self):
+        engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        connections.skip_rollback_after_commit(engine)
+        with engine.connect() as conn:
+            self.assertEqual(1, conn.scalar(sa.select(1)))
+
     def test_no_rollback_after_a_commit(self):
         with self.engine.connect() as conn:
             self.read(conn)
