@@ -107,8 +107,6 @@ def connected(
     )
     try:
         if as_service and engine.dialect.name != 'sqlite':
-            # `prepare` needs a dialect that has read the settings of the server.
-            engine.connect().close()
             connections.prepare(engine, options.mysql_wsrep_sync_wait)
         with engine.connect() as conn:
             yield conn
