@@ -275,6 +275,17 @@ class IdentityTest(TestCase):
             findings,
         )
 
+    def test_an_auth_plugin_that_does_not_describe_its_user(self):
+        findings = self.preflight('[keystone_authtoken]\nauth_type = none\n')
+        self.assertResults(
+            {
+                'Keystone Options': 'warning',
+                'Service Credentials': 'ok',
+                'Service Catalog': 'skipped',
+            },
+            findings,
+        )
+
     def test_memcached(self):
         port = self.start_memcached()
         server = self.useFixture(IdentityServer(catalog=('placement',)))
