@@ -38,10 +38,12 @@ class ReloadTest(base.TestCase):
             self.started(stack.haproxy(uwsgi)),
         )
         self.haproxy().wait_until_up(1)
+        log = self.folder / 'uwsgi.log'
+        # uWSGI does not replace a process that is still starting.
+        load.wait_until(lambda: log.read_text().count(' ready in ') == 2)
         with self.load(*servers):
             before = children(uwsgi.pid)
             (self.folder / 'uwsgi' / 'uwsgi.fifo').write_text('c')
-            log = self.folder / 'uwsgi.log'
             load.wait_until(lambda: 'chain reloading complete' in log.read_text())
             self.assertFalse(before & children(uwsgi.pid))
 
