@@ -14,7 +14,7 @@ from placement.admin.preflight.model import Verdict, failure, ok, skipped, warni
 from placement.admin.preflight.options import AUTH_GROUP
 
 # In seconds, for each request to Keystone.
-TIMEOUT = 5
+TIMEOUT = 10
 
 # By default, Keystone permits users with one of these roles to validate the tokens of others.
 _VALIDATING_ROLES = frozenset({'service', 'admin'})
@@ -205,7 +205,10 @@ def judge_identity(identity: Identity) -> Verdict:
 
 def check_catalog(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that clients find the service in the catalog."""
-    access = _access(config)
+    try:
+        access = _access(config)
+    except auth_exceptions.ClientException as error:
+        return [judge_refusal(_reason(error, config))]
     if access is None or not access.has_service_catalog():
         return [skipped('The token contains no catalog.')]
     endpoints = access.service_catalog.get_endpoints(service_type=_SERVICE_TYPE)

@@ -7,6 +7,7 @@ import types
 from unittest import mock
 
 import fixtures
+from keystoneauth1 import exceptions as auth_exceptions
 from oslo_config import cfg
 from oslotest import base
 
@@ -39,6 +40,21 @@ class OptionsTest(base.BaseTestCase):
         ):
             verdicts = identity.judge_options(dataclasses.replace(self.GOOD, **change))
             self.assertEqual(expected, [verdict.result for verdict in verdicts], change)
+
+
+class TokenTest(base.BaseTestCase):
+    def test_keystone_does_not_respond(self):
+        timeout = auth_exceptions.ConnectTimeout('Request timed out')
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'placement.admin.preflight.identity._access', mock.Mock(side_effect=timeout)
+            )
+        )
+        config = cfg.ConfigOpts()
+        for check in (identity.check_credentials, identity.check_catalog):
+            (verdict,) = check(config)
+            self.assertEqual(FAILURE, verdict.result)
+            self.assertIn('Request timed out', verdict.detail)
 
 
 class KeystoneTest(base.BaseTestCase):
