@@ -60,6 +60,13 @@ def create_database(admin: sa.URL, name: str) -> str:
     return admin.set(database=name).render_as_string(hide_password=False)
 
 
+def drop_database(admin: sa.URL, name: str) -> None:
+    """Delete a database with all data; it may be missing."""
+    engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        conn.exec_driver_sql(f'DROP DATABASE IF EXISTS {name}')
+
+
 def delete_all_rows(engine: sa.Engine) -> None:
     """Delete every row of every table of the service."""
     with engine.begin() as conn:

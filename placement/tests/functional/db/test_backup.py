@@ -1,0 +1,180 @@
+"""The commands of doc/source/admin/backup.rst, while clients write."""
+
+import json
+from pathlib import Path
+import threading
+import time
+from typing import Any
+import uuid
+
+import fixtures
+import webob
+
+from placement import deploy
+from placement.db.sqlalchemy import migration
+from placement.tests import schema
+from placement.tests.functional.db import base, runbook
+from placement.tests.functional.races import audit
+from placement.tests.functional.races.testcase import claim, inventories_of
+from placement.tests.functional.web import commands
+
+_PAGE = 'admin/backup.rst'
+_WAIT = 60  # seconds after which a test fails
+_PROVIDERS = [f'{n}0000000-0000-4000-8000-00000000000a' for n in range(1, 4)]
+_SECTIONS = {'mysql': 'MariaDB and MySQL', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
+_PROGRAMS = {
+    'mysql': ('mariadb-dump', 'mariadb', 'gzip'),
+    'postgresql': ('pg_dump', 'pg_restore', 'createdb', 'dropdb'),
+    'sqlite': ('sqlite3',),
+}
+
+
+class Client:
+    """Sends requests to an application in this process."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    def send(self, method: str, path: str, body: Any = None) -> int:
+        """Send a request and return the status of the response."""
+        request = webob.Request.blank(
+            path,
+            method=method,
+            headers={
+                'X-Auth-Token': 'admin',
+                'X-Roles': 'admin,service',
+                'OpenStack-API-Version': 'placement 1.39',
+            },
+        )
+        if body is not None:
+            request.content_type = 'application/json'
+            request.body = json.dumps(body).encode()
+        return int(request.get_response(self._application).status_int)
+
+
+class Writers:
+    """Threads that claim for pairs of consumers and release every second pair.
+
+    One request writes the allocations of both consumers of a pair from all providers.
+    """
+
+    def __init__(self, client: Client, count: int = 3) -> None:
+        self.statuses: list[int] = []
+        self.pairs: list[tuple[str, str]] = []
+        self._client = client
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+
+    def __enter__(self) -> 'Writers':
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(_WAIT)
+
+    def wait_for_more(self, count: int = 20) -> None:
+        """Wait for a number of further responses."""
+        goal = len(self.statuses) + count
+        deadline = time.monotonic() + _WAIT
+        while len(self.statuses) < goal:
+            if time.monotonic() > deadline:
+                raise AssertionError(f'the writers stopped after {self.statuses[-1:]}')
+            time.sleep(0.02)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            number += 1
+            pair = (str(uuid.uuid4()), str(uuid.uuid4()))
+            self.pairs.append(pair)
+            self._write(pair, dict.fromkeys(_PROVIDERS, 1), None)
+            if number % 2 == 0:
+                self._write(pair, {}, 1)
+
+    def _write(self, pair: tuple[str, str], shares: dict[str, int], generation: int | None) -> None:
+        bodies = {one: claim(shares, generation, project=f'project {one}') for one in pair}
+        self.statuses.append(self._client.send('POST', '/allocations', bodies))
+
+
+class BackupTest(base.TestCase):
+    # The commands of the page contain this name.
+    database_name = 'placement'
+
+    def setUp(self) -> None:
+        super().setUp()
+        migration.upgrade('head')
+        self.config.set_override('auth_strategy', 'noauth2', group='api')
+        self.client = Client(deploy.loadapp(self.config))
+        name = self.engine.dialect.name
+        for program in _PROGRAMS[name]:
+            commands.program(program)
+        self.backup, self.restore = runbook.blocks(_PAGE, _SECTIONS[name])
+        folder = Path(self.useFixture(fixtures.TempDir()).path)
+        self.shell = runbook.Shell(folder, self.database.url)
+        # SQLite has no server, and the file of a test is not in the directory of the service.
+        own = Path(self.engine.url.database or '').parent
+        self.replaced = {'/var/lib/placement': str(own)} if name == 'sqlite' else {}
+        for number, provider in enumerate(_PROVIDERS):
+            self.make_provider(provider, f'h\N{LATIN SMALL LETTER O WITH DIAERESIS}st {number}')
+
+    def make_provider(self, provider: str, name: str) -> None:
+        body = {'name': name, 'uuid': provider}
+        self.assertEqual(200, self.client.send('POST', '/resource_providers', body))
+        path = f'/resource_providers/{provider}/inventories'
+        totals = inventories_of({'VCPU': 1_000_000}, 0)
+        self.assertEqual(200, self.client.send('PUT', path, totals))
+
+    def stop_and_restore(self) -> None:
+        """Close the connections, as a stop of the service does, and restore the backup."""
+        self.engine.dispose()
+        self.shell.run(self.restore, self.replaced)
+
+    def rows(self) -> dict[str, list[Any]]:
+        with self.engine.connect() as conn:
+            return {name: sorted(rows) for name, rows in audit.read(conn).items()}
+
+    def test_backup_and_restore(self):
+        # One test, because tests in parallel processes cannot use databases of the same name.
+        self.check_backup_while_clients_write()
+        self.assertEqual(['stop placement', 'start placement'], self.shell.systemctl())
+        self.check_service_after_restore()
+        self.check_backup_of_stopped_service()
+
+    def check_backup_while_clients_write(self) -> None:
+        """The backup contains all or nothing of each claim, and none of the later claims."""
+        with Writers(self.client) as writers:
+            writers.wait_for_more()
+            self.shell.run(self.backup, self.replaced)
+            writers.wait_for_more()
+        self.assertEqual({204}, set(writers.statuses))
+        written = self.rows()
+        self.stop_and_restore()
+
+        self.assertEqual([], audit.problems(self.engine))
+        restored = self.rows()
+        consumers = {row.uuid for row in restored['consumers']}
+        self.assertNotEqual(set(), consumers)
+        self.assertLess(len(restored['projects']), len(written['projects']))
+        for pair in writers.pairs:
+            self.assertIn(len(consumers.intersection(pair)), (0, 2))
+
+    def check_service_after_restore(self) -> None:
+        with Writers(self.client) as writers:
+            writers.wait_for_more()
+        self.assertEqual({204}, set(writers.statuses))
+        self.assertEqual([], audit.problems(self.engine))
+
+    def check_backup_of_stopped_service(self) -> None:
+        """The restore returns the database to the state of the backup."""
+        # A character outside the Basic Multilingual Plane, and some that SQL and shells interpret.
+        self.make_provider(str(uuid.uuid4()), "host 'x' \\ $HOME \N{GRINNING FACE}")
+        before = self.rows(), schema.describe(self.engine), migration.version()
+        self.shell.run(self.backup, self.replaced)
+        with Writers(self.client) as writers:
+            writers.wait_for_more()
+        self.assertNotEqual(before[0], self.rows())
+        self.stop_and_restore()
+        self.assertEqual(before, (self.rows(), schema.describe(self.engine), migration.version()))
