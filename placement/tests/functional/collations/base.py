@@ -36,15 +36,31 @@ ICU = {
 
 
 @functools.cache
-def database(collation: str | None, *others: tuple[str, str]) -> str:
-    """The URL of a database on the server of this run, one for each combination of collations."""
+def database(
+    collation: str | None,
+    *others: tuple[str, str],
+    character_set: str | None = None,
+    charset: str | None = None,
+) -> str:
+    """The URL of a database on the server of this run, one for each combination of parameters."""
     url = servers.create()
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
     if collation in ICU:
-        engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
         options = f'provider = icu, {ICU[collation]}, deterministic = false'
         with engine.connect() as conn:
             conn.exec_driver_sql(f'CREATE COLLATION {collation} ({options})')
-    return url
+    if character_set is not None:
+        with engine.connect() as conn:
+            conn.exec_driver_sql(
+                f'ALTER DATABASE {engine.url.database} CHARACTER SET {character_set}'
+            )
+    return url if charset is None else with_charset(url, charset)
+
+
+def with_charset(url: str, charset: str) -> str:
+    """Return a URL with a character set of the connection."""
+    changed = sa.make_url(url).update_query_dict({'charset': charset})
+    return changed.render_as_string(hide_password=False)
 
 
 class CollationTest(testcase.RaceTestCase):
@@ -55,6 +71,9 @@ class CollationTest(testcase.RaceTestCase):
     collation: ClassVar[str | None] = None
     # Other collations by table, as in a database whose tables were created at different times.
     others: ClassVar[dict[str, str]] = {}
+    # The character set of the database, and `charset` in its URL; None for those of the run.
+    character_set: ClassVar[str | None] = None
+    charset: ClassVar[str | None] = None
 
     def setUp(self) -> None:
         server = servers.admin_url().get_backend_name() if testcase.uses_server() else 'sqlite'
@@ -62,7 +81,14 @@ class CollationTest(testcase.RaceTestCase):
             self.skipTest(f'this run is on {server}')
         if server != 'sqlite':
             # The fixture leases the database that was returned last.
-            servers.Lease(database(self.collation, *self.others.items())).release()
+            servers.Lease(
+                database(
+                    self.collation,
+                    *self.others.items(),
+                    character_set=self.character_set,
+                    charset=self.charset,
+                )
+            ).release()
             self.addCleanup(servers.lease)
         with contextlib.ExitStack() as stack:
             for column in COLUMNS:
