@@ -1,0 +1,323 @@
+"""Replace the reference release by this release, and go back, under load: ``tox -e equivalence``.
+
+The tool follows doc/source/admin/migration.rst with two uWSGI servers behind HAProxy. Both use the
+files in etc/, one MariaDB database, and one placement.conf, which sets every option of this
+release. The reference release creates the database and serves first. While clients read, claim,
+and release through HAProxy, the tool
+
+* checks the configuration and the database with the commands of this release;
+* replaces the reference release by this release on one server after the other;
+* replaces this release by the reference release on one server after the other.
+
+The tool fails if a request fails, except with a generation conflict (409), or if an allocation that
+the service granted is missing at the end.
+
+PLACEMENT_REFERENCE_VENV is the path of a virtual environment with the reference release, PyMySQL,
+and uWSGI. The tool runs the reference release, but does not import or read its code.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from dataclasses import dataclass
+import json
+import os
+from pathlib import Path
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import equivalence
+import requests
+import sqlalchemy as sa
+import swap_traffic
+import with_database
+
+from placement.conf import opts
+from placement.tests import schema, servers
+from placement.tests.functional.deployment import files, haproxy, stack
+from placement.tests.functional.races import audit
+from placement.tests.functional.web import commands
+
+RUNBOOK = equivalence.ROOT / 'doc' / 'source' / 'admin' / 'migration.rst'
+PREFIX = '/placement'
+WAIT = 60  # seconds after which the tool fails
+# The sections with options of the service. Other sections belong to libraries.
+SECTIONS = ('api', 'metrics', 'placement', 'placement_database', 'workarounds')
+_HAPROXY_COMMAND = re.compile(r"echo '(set server placement/api1 state \w+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory with the files of all servers, and the URL of the database."""
+
+    folder: Path
+    url: str
+
+    @property
+    def configuration(self) -> Path:
+        """Return the path of the configuration file that both releases read."""
+        return self.folder / 'placement.conf'
+
+    @property
+    def release_environment(self) -> dict[str, str]:
+        """Return the environment variables that both releases use."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
+        return kept | {'OS_PLACEMENT_CONFIG_DIR': str(self.folder)}
+
+    def run(
+        self, release: equivalence.Release, module: str, *arguments: str, highest: int = 0
+    ) -> str:
+        """Run a command of a release and return its output.
+
+        :param highest: the highest exit status of a successful command
+        :raises RuntimeError: the command fails; the message contains its output
+        """
+        code = f'import sys; from placement.cmd import {module} as m; sys.exit(m.main())'
+        completed = subprocess.run(
+            [release.python, '-c', code, f'--config-file={self.configuration}', *arguments],
+            env=self.environment(release),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if completed.returncode > highest:
+            raise RuntimeError(f'{module} {arguments}: {completed.returncode}\n{completed.stdout}')
+        return completed.stdout
+
+    def environment(self, release: equivalence.Release) -> dict[str, str]:
+        """Return the environment variables for a process of a release."""
+        if release is equivalence.REFERENCE:
+            return self.release_environment
+        return self.release_environment | {'PYTHONPATH': commands.SEARCH_PATH}
+
+
+class Machine:
+    """A machine with one uWSGI server on a fixed port, which runs either release."""
+
+    def __init__(self, name: str, place: Place) -> None:
+        self.name = name
+        self.port = with_database.free_port()
+        self._place = place
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, release: equivalence.Release) -> None:
+        """Start a release and wait until it responds; check which release responds."""
+        run = self._place.folder / self.name
+        (run / 'metrics').mkdir(parents=True, exist_ok=True)
+        virtualenv = Path(release.python).parents[1]
+        values = {
+            '/opt/placement': str(virtualenv),
+            '/run/placement': str(run),
+            'placement:www-data': ':'.join(stack.user()),
+            '127.0.0.1:8778': f'127.0.0.1:{self.port}',
+            'processes = 4': 'processes = 2',
+        }
+        ini = run / 'placement.ini'
+        ini.write_text(files.read('uwsgi/placement.ini', values))
+        program = virtualenv / 'bin' / 'uwsgi'
+        with (run / 'log').open('ab') as log:
+            self._process = subprocess.Popen(
+                [*commands.unprivileged(), str(program), '--ini', str(ini)],
+                env=self._place.environment(release),
+                cwd=run,  # uWSGI imports modules from the current directory
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            wait_until(lambda: self._get('/') == 200, f'{release.name} responds on {self.name}')
+        except RuntimeError as error:
+            raise RuntimeError(f'{error}\n{(run / "log").read_text()[-4000:]}') from None
+        healthy = self._get('/healthcheck') == 200
+        if healthy != (release is equivalence.THIS):
+            raise RuntimeError(f'{self.name} does not run the release {release.name}')
+
+    def stop(self) -> None:
+        """Stop the server, as `systemctl stop` does."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        self._process.wait(150)
+        self._process = None
+
+    def _get(self, path: str) -> int:
+        try:
+            url = f'http://127.0.0.1:{self.port}{PREFIX}{path}'
+            return requests.get(url, timeout=60).status_code
+        except requests.ConnectionError:
+            return 0
+
+
+def main() -> int:
+    """Execute the runbook and print the figures; return 1 if a request failed."""
+    for problem in missing():
+        print(problem)
+        return 2
+    with (
+        tempfile.TemporaryDirectory(prefix='placement-swap-') as name,
+        with_database.server('mariadb') as admin,
+    ):
+        return swap(Place(Path(name), old_database(sa.make_url(admin))))
+
+
+def missing() -> Iterator[str]:
+    """Return a sentence for each missing program."""
+    variable = equivalence.VARIABLE
+    programs = Path(equivalence.REFERENCE.python).parent
+    if not (programs / 'python').exists():
+        yield f'Set {variable} to the path of a virtual environment with the reference release.'
+    for folder in (programs, Path(sys.executable).parent):
+        if not (folder / 'uwsgi').exists():
+            yield f'uWSGI is not installed in {folder.parent}.'
+    try:
+        commands.program('haproxy')
+    except (AssertionError, unittest.SkipTest):
+        yield 'HAProxy is not installed. On Debian and Ubuntu, install the package haproxy.'
+
+
+def swap(place: Place) -> int:
+    """Execute the runbook with clients; return 1 if something is wrong."""
+    configure(place)
+    place.run(equivalence.REFERENCE, 'manage', 'db', 'sync')
+    machines = [Machine('api1', place), Machine('api2', place)]
+    wrong: list[str] = []
+    with contextlib.ExitStack() as running:
+        for machine in machines:
+            running.callback(machine.stop)
+            machine.start(equivalence.REFERENCE)
+        proxy, url = running.enter_context(balancer(place, machines))
+        traffic = running.enter_context(swap_traffic.Traffic(url))
+        traffic.finish_phase('reference on api1 and api2')
+        wrong += prepare(place)
+        traffic.finish_phase('checks and db sync of this release')
+        for release in (equivalence.THIS, equivalence.REFERENCE):
+            for machine in machines:
+                replace(machine, release, proxy)
+                traffic.finish_phase(f'{release.name} on {machine.name}')
+            wrong += incomplete(traffic, place, machines)
+    wrong += traffic.failures
+    print('\n'.join(f'WRONG: {text}' for text in wrong) or traffic.summary())
+    return int(bool(wrong))
+
+
+def old_database(admin: sa.URL) -> str:
+    """Create a database with three-byte characters, as in old guides; return its URL."""
+    url = sa.make_url(servers.create_database(admin, 'placement'))
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        conn.exec_driver_sql('ALTER DATABASE placement CHARACTER SET utf8')
+    return url.update_query_dict({'charset': 'utf8'}).render_as_string(hide_password=False)
+
+
+def configure(place: Place) -> None:
+    """Write a placement.conf that sets every option that has a default."""
+    lines = []
+    for section, options in opts.list_opts():
+        if section not in SECTIONS:
+            continue
+        lines.append(f'[{section}]')
+        values = {one.dest: one.default for one in options if one.default not in (None, '')}
+        if section == 'placement_database':
+            values['connection'] = place.url
+        if section == 'api':
+            values['auth_strategy'] = 'noauth2'
+        lines += [f'{name} = {value}' for name, value in values.items()]
+    place.configuration.write_text('\n'.join(lines) + '\n')
+
+
+def prepare(place: Place) -> list[str]:
+    """Execute the steps of the preparation; return what they changed in the database."""
+    before = described(place)
+    place.run(equivalence.THIS, 'status', 'upgrade', 'check')
+    # Status 1 is a warning: noauth2 is for tests only.
+    report = place.run(equivalence.THIS, 'status', 'preflight', '--format=json', highest=1)
+    checks = json.loads(report)['checks']
+    warnings = [one['name'] for one in checks if one['result'] == 'warning']
+    print(f'preflight: {len(checks)} checks, no failure, warnings: {", ".join(warnings) or "none"}')
+    print(f'db version: {place.run(equivalence.THIS, "manage", "db", "version").strip()}')
+    place.run(equivalence.THIS, 'manage', 'db', 'sync')
+    return [] if described(place) == before else ['db sync changed the schema']
+
+
+def described(place: Place) -> tuple[schema.Description, str]:
+    """Return the schema of the database and its revision."""
+    engine = sa.create_engine(place.url, poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        revision = conn.exec_driver_sql('SELECT version_num FROM alembic_version').scalar_one()
+    return schema.describe(engine), str(revision)
+
+
+@contextlib.contextmanager
+def balancer(place: Place, machines: Sequence[Machine]) -> Iterator[tuple[haproxy.HAProxy, str]]:
+    """Run HAProxy with the file in etc/, and the health check of the runbook, without TLS."""
+    port = with_database.free_port()
+    values = {
+        ':443 ssl crt /etc/placement/tls/placement.crt': f'127.0.0.1:{port}',
+        '/run/haproxy': str(place.folder),
+        'log /dev/log local0': 'log stdout format raw local0',
+        '    user haproxy\n    group haproxy\n': '',
+        # The reference release has no health check.
+        '/placement/healthcheck': '/placement/',
+        '    server api3 192.0.2.13:8778\n': '',
+        **{f'192.0.2.1{n}:8778': f'127.0.0.1:{m.port}' for n, m in enumerate(machines, 1)},
+    }
+    configuration = place.folder / 'haproxy.cfg'
+    configuration.write_text(files.read('haproxy/placement.cfg', values))
+    command = [*commands.unprivileged(), commands.program('haproxy'), '-db', '-f', configuration]
+    with (place.folder / 'haproxy.log').open('wb') as log:
+        process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log)
+    try:
+        proxy = haproxy.HAProxy(place.folder / 'admin.sock')
+        wait_until((place.folder / 'admin.sock').exists, 'HAProxy listens')
+        proxy.wait_until_up(len(machines))
+        yield proxy, f'http://127.0.0.1:{port}{PREFIX}'
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def replace(machine: Machine, release: equivalence.Release, proxy: haproxy.HAProxy) -> None:
+    """Replace the release of a machine with the commands of the runbook."""
+    drain, ready = (
+        command.replace('api1', machine.name)
+        for command in _HAPROXY_COMMAND.findall(RUNBOOK.read_text())
+    )
+    index = int(machine.name.removeprefix('api')) - 1
+    proxy.command(drain)
+    wait_until(lambda: proxy.sessions()[index] == 0, f'{machine.name} has no sessions')
+    machine.stop()
+    machine.start(release)
+    proxy.command(ready)
+    wait_until(lambda: proxy.states()[index] == 'UP', f'{machine.name} is up')
+
+
+def incomplete(
+    traffic: swap_traffic.Traffic, place: Place, machines: Sequence[Machine]
+) -> list[str]:
+    """Return the problems of the data, from the tables and from the responses of each machine."""
+    with traffic.paused():
+        problems = audit.problems(sa.create_engine(place.url, poolclass=sa.NullPool))
+        for machine in machines:
+            problems += traffic.missing(f'http://127.0.0.1:{machine.port}{PREFIX}')
+    return problems
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition is true.
+
+    :raises RuntimeError: it does not become true in time
+    """
+    deadline = time.monotonic() + WAIT
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f'This did not happen in time: {what}')
+        time.sleep(0.1)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
