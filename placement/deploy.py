@@ -81,13 +81,13 @@ def _build(conf: cfg.ConfigOpts) -> Application:
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
+    if conf.metrics.enabled:
+        application = request_metrics.RequestMetrics(application, api.template)
+    application = endpoints.Endpoints(application, _endpoints(application, conf))
     # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
     # failures of the layers above, and the outermost one those of the layers below.
     application = fault_wrap.FaultWrapper(application)
     application = requestlog.RequestLog(application)
-    if conf.metrics.enabled:
-        application = request_metrics.RequestMetrics(application, api.template)
-    application = endpoints.Endpoints(application, _endpoints(application, conf))
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
     application = fault_wrap.FaultWrapper(application, outermost=True)
@@ -99,7 +99,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
 
 def _endpoints(api: Application, conf: cfg.ConfigOpts) -> dict[str, Application]:
     """Return the applications outside of the API, by path."""
-    applications = {'/healthcheck': health.application(api, conf)}
+    applications: dict[str, Application] = {'/healthcheck': health.application(api, conf)}
     if conf.metrics.enabled:
         applications['/metrics'] = telemetry.serve_metrics
-    return {path: fault_wrap.FaultWrapper(one) for path, one in applications.items()}
+    return applications

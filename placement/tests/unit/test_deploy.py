@@ -43,9 +43,9 @@ class LayersTest(base.BaseTestCase):
         self.assertEqual(
             [
                 'FaultWrapper',
-                'Endpoints',
                 'RequestLog',
                 'FaultWrapper',
+                'Endpoints',
                 'BodyLimit',
                 'NoAuthMiddleware',
                 'ContextMiddleware',
@@ -63,15 +63,15 @@ class LayersTest(base.BaseTestCase):
     def test_cors_comes_before_authentication(self):
         self.conf.set_override('allowed_origin', ['http://here'], 'cors')
         self.assertEqual(
-            ['FaultWrapper', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
+            ['Endpoints', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
             names(deploy._build(self.conf))[3:7],
         )
 
-    def test_metrics_come_before_the_log(self):
+    def test_metrics_are_about_requests_for_the_api(self):
         self.conf.set_override('enabled', True, 'metrics')
         self.assertEqual(
-            ['FaultWrapper', 'Endpoints', 'RequestMetrics', 'RequestLog'],
-            names(deploy._build(self.conf))[:4],
+            ['FaultWrapper', 'RequestLog', 'FaultWrapper', 'Endpoints', 'RequestMetrics'],
+            names(deploy._build(self.conf))[:5],
         )
 
     def test_metrics_need_no_token(self):
@@ -86,14 +86,14 @@ class LayersTest(base.BaseTestCase):
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         self.assertEqual(
-            ['FaultWrapper', 'HTTPProxyToWSGI', 'Endpoints', 'RequestLog'],
-            names(deploy._build(self.conf))[:4],
+            ['FaultWrapper', 'HTTPProxyToWSGI', 'RequestLog'],
+            names(deploy._build(self.conf))[:3],
         )
 
     def test_the_profiler_is_the_outermost_layer(self):
         for enabled, expected in (
             (True, ['Profiler', 'FaultWrapper']),
-            (False, ['FaultWrapper', 'Endpoints']),
+            (False, ['FaultWrapper', 'RequestLog']),
         ):
             initializer = self.install_profiler(enabled)
             self.assertEqual(expected, names(deploy._build(self.conf))[:2])
@@ -245,15 +245,12 @@ class FailuresTest(base.BaseTestCase):
         return str(log.output)
 
     def test_layers_outside_of_the_request_log(self):
-        for layer in (
-            http_proxy_to_wsgi.HTTPProxyToWSGI,
-            endpoints.Endpoints,
-            requestlog.RequestLog,
-        ):
+        for layer in (http_proxy_to_wsgi.HTTPProxyToWSGI, requestlog.RequestLog):
             self.assertNotIn('status: 500', self.fail_in(layer))
 
     def test_layers_inside_of_the_request_log(self):
         for layer in (
+            endpoints.Endpoints,
             body_limit.BodyLimit,
             cors.CORS,
             auth.NoAuthMiddleware,
