@@ -121,7 +121,7 @@ class Machine:
         program = virtualenv / 'bin' / 'uwsgi'
         with (run / 'log').open('ab') as log:
             self._process = subprocess.Popen(
-                [*commands.unprivileged(), str(program), '--ini', str(ini)],
+                [str(program), '--ini', str(ini)],
                 env=self._place.environment(release),
                 cwd=run,  # uWSGI imports modules from the current directory
                 stdin=subprocess.DEVNULL,

@@ -104,7 +104,8 @@ class Stack:
             (run / 'placement.ini').write_text(
                 files.read('uwsgi/placement.ini', values, self.prefix)
             )
-            return [*commands.unprivileged(), program, '--ini', str(run / 'placement.ini')]
+            # As another user, uWSGI does not find the virtual environment in a private directory.
+            return [program, '--ini', str(run / 'placement.ini')]
 
         return self._start(name, command)
 
