@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import configparser
 import os
 from pathlib import Path
+import re
 import shutil
 import subprocess
 import sys
@@ -92,7 +93,12 @@ def wheel(folder: Path, tree: Path) -> tuple[str, frozenset[str]]:
     run(folder, *pip(), 'wheel', '--quiet', '--no-deps', '--wheel-dir', str(target), str(tree))
     (path,) = target.glob('*.whl')
     with zipfile.ZipFile(path) as content:
-        names = frozenset(name for name in content.namelist() if '.dist-info/' not in name)
+        # The directory of the data files has the version in its name.
+        names = frozenset(
+            re.sub(r'^[^/]+\.data/', '', name)
+            for name in content.namelist()
+            if '.dist-info/' not in name
+        )
     shutil.rmtree(target)
     return path.name.split('-')[1], names
 
