@@ -25,16 +25,25 @@ def validate(config: cfg.ConfigOpts) -> None:
     section = config[GROUP].auth_section or GROUP
     if not config[section].auth_type:
         raise sources.missing_option(config, 'auth_type', section)
-    if config[GROUP].memcached_servers and not config[GROUP].cache:
-        _require_clients(config)
+    for library, package in missing_clients(config).items():
+        raise ImportError(
+            f'[{GROUP}] memcached_servers has a value, but the Python library {library} is not '
+            f'installed. Run `pip install {package}`, or remove the option.'
+        )
 
 
-def _require_clients(config: cfg.ConfigOpts) -> None:
+def missing_clients(config: cfg.ConfigOpts) -> dict[str, str]:
+    """Return the libraries for the configured memcached that are not installed.
+
+    :returns: the package of each library, as an argument for `pip install`
+    """
     options = config[GROUP]
+    if not options.memcached_servers or options.cache:
+        return {}
     protected = options.memcache_tls_enabled or options.memcache_sasl_enabled
-    for library, package in (_CLIENTS_WITH_TLS_OR_SASL if protected else _CLIENTS).items():
-        if importlib.util.find_spec(library) is None:
-            raise ImportError(
-                f'[{GROUP}] memcached_servers has a value, but the Python library {library} is not '
-                f'installed. Run `pip install {package}`, or remove the option.'
-            )
+    clients = _CLIENTS_WITH_TLS_OR_SASL if protected else _CLIENTS
+    return {
+        library: package
+        for library, package in clients.items()
+        if importlib.util.find_spec(library) is None
+    }

@@ -1,6 +1,6 @@
 """Checks of Keystone: options, endpoints, the credentials of the service, and its catalog."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,14 +173,14 @@ def judge_endpoint(name: str, url: str, status: int | None, error: str = '') -> 
 
 def check_credentials(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the service user can get a token and validate the tokens of clients."""
-    try:
-        access = _access(config)
-    except auth_exceptions.ClientException as error:
-        return [judge_refusal(_reason(error, config))]
+    return _with_token(config, _judge_user)
+
+
+def _judge_user(access: Any) -> Verdict:
     if access is None:
-        return [ok('The service has a token; this auth plugin does not describe its user.')]
-    identity = Identity(access.username, access.project_name, tuple(access.role_names or ()))
-    return [judge_identity(identity)]
+        return ok('The service has a token; this auth plugin does not describe its user.')
+    roles = tuple(access.role_names or ())
+    return judge_identity(Identity(access.username, access.project_name, roles))
 
 
 def judge_refusal(message: str) -> Verdict:
@@ -205,15 +205,14 @@ def judge_identity(identity: Identity) -> Verdict:
 
 def check_catalog(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that clients find the service in the catalog."""
-    try:
-        access = _access(config)
-    except auth_exceptions.ClientException as error:
-        return [judge_refusal(_reason(error, config))]
+    return _with_token(config, _judge_catalog_of)
+
+
+def _judge_catalog_of(access: Any) -> Verdict:
     if access is None or not access.has_service_catalog():
-        return [skipped('The token contains no catalog.')]
+        return skipped('The token contains no catalog.')
     endpoints = access.service_catalog.get_endpoints(service_type=_SERVICE_TYPE)
-    found = [endpoint for listed in endpoints.values() for endpoint in listed]
-    return [judge_catalog([_endpoint(item) for item in found])]
+    return judge_catalog([_endpoint(item) for listed in endpoints.values() for item in listed])
 
 
 def _endpoint(item: dict[str, Any]) -> str:
@@ -241,6 +240,15 @@ def _session(config: cfg.ConfigOpts) -> auth_session.Session:
         insecure=group.insecure,
         timeout=TIMEOUT,
     )
+
+
+def _with_token(config: cfg.ConfigOpts, judge: Callable[[Any], Verdict]) -> list[Verdict]:
+    """Judge the token of the service user, or report that Keystone does not issue one."""
+    try:
+        access = _access(config)
+    except auth_exceptions.ClientException as error:
+        return [judge_refusal(_reason(error, config))]
+    return [judge(access)]
 
 
 def _access(config: cfg.ConfigOpts) -> Any:

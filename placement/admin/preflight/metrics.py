@@ -7,9 +7,9 @@ import pathlib
 from oslo_config import cfg
 
 from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
+from placement.telemetry.server import DIRECTORY
 
 _LIBRARY = 'prometheus_client'
-_DIRECTORY = 'PROMETHEUS_MULTIPROC_DIR'
 
 
 def check(config: cfg.ConfigOpts) -> list[Verdict]:
@@ -17,7 +17,7 @@ def check(config: cfg.ConfigOpts) -> list[Verdict]:
     if 'metrics' not in config or not config.metrics.enabled:
         return [skipped('The metrics are not enabled.')]
     installed = importlib.util.find_spec(_LIBRARY) is not None
-    directory = os.environ.get(_DIRECTORY)
+    directory = os.environ.get(DIRECTORY)
     return [judge(installed, directory, bool(directory) and _is_writable(str(directory)))]
 
 
@@ -41,11 +41,11 @@ def judge(installed: bool, directory: str | None, writable: bool) -> Verdict:
     if directory is None:
         return ok(
             'The library is installed. If the service has several processes, set '
-            f'{_DIRECTORY} in their environment.'
+            f'{DIRECTORY} in their environment.'
         )
     if not writable:
         return warning(
-            f'The directory {directory} ({_DIRECTORY}) does not exist or is not writable.',
+            f'The directory {directory} ({DIRECTORY}) does not exist or is not writable.',
             'Create the directory for the user of the service.',
         )
     return ok(f'The library is installed. Processes share {directory}.')

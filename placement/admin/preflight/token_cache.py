@@ -1,6 +1,5 @@
 """Checks of the cache of validated tokens."""
 
-from collections.abc import Mapping
 import importlib
 from typing import Any
 
@@ -8,13 +7,10 @@ from oslo_config import cfg
 
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 from placement.admin.preflight.options import AUTH_GROUP
+from placement.conf import authtoken
 
 # In seconds, for each server.
 TIMEOUT = 3
-
-# keystonemiddleware imports these modules with the first token.
-_TEXT = {'memcache': "'openstack-placement[memcached]'"}
-_BINARY = _TEXT | {'bmemcached': 'python-binary-memcached'}
 
 
 def check(config: cfg.ConfigOpts) -> list[Verdict]:
@@ -23,21 +19,11 @@ def check(config: cfg.ConfigOpts) -> list[Verdict]:
     servers = group.memcached_servers or []
     if not servers:
         return [ok('memcached_servers is not set. Each process caches tokens in its own memory.')]
+    if missing := authtoken.missing_clients(config):
+        return [judge_library(list(missing.values()))]
     binary = group.memcache_tls_enabled or group.memcache_sasl_enabled
-    if missing := _missing(_BINARY if binary else _TEXT):
-        return [judge_library(missing)]
     memcache = importlib.import_module('memcache')
     return [judge_server(server, _responds(memcache, server, binary)) for server in servers]
-
-
-def _missing(libraries: Mapping[str, str]) -> list[str]:
-    missing = []
-    for module, package in libraries.items():
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            missing.append(package)
-    return missing
 
 
 def _responds(memcache: Any, server: str, binary: bool) -> bool:
@@ -57,8 +43,8 @@ def _responds(memcache: Any, server: str, binary: bool) -> bool:
 def judge_library(missing: list[str]) -> Verdict:
     """Return the failure for missing libraries."""
     return failure(
-        'memcached_servers is set, but a library for memcached is missing. Requests with a token '
-        'fail.',
+        'memcached_servers is set, but a library for memcached is missing. The service does not '
+        'start.',
         f'Run `pip install {" ".join(missing)}`.',
     )
 

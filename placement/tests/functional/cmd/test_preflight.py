@@ -1,6 +1,7 @@
 """The command placement-status preflight, with good and bad configurations."""
 
 import contextlib
+import importlib.machinery
 import json
 import os
 import pathlib
@@ -302,6 +303,7 @@ class IdentityTest(TestCase):
         self.assertEqual('Run `pip install python-binary-memcached`.', remedy)
 
         library = types.ModuleType('bmemcached')
+        library.__spec__ = importlib.machinery.ModuleSpec('bmemcached', None)
         with mock.patch.dict(sys.modules, {'bmemcached': library}):
             self.check({'Token Cache': 'warning'}, server.url, more=more)
 
