@@ -34,6 +34,7 @@ MODULES = {
     'postgresql': 'psycopg',
     'profiler': 'werkzeug',
     'serve': 'waitress',
+    'tools': 'jinja2',
     'uwsgi': None,
 }
 

@@ -1,36 +1,11 @@
-"""The command `placement-manage`, which migrates the database schema and data."""
+"""The command `placement-manage`. Each group of its subcommands is a module of this package."""
 
-import argparse
-from collections.abc import Sequence
-import functools
 import sys
 from typing import Any
 
-from oslo_config import cfg
-from oslo_log import log as logging
-import prettytable
+from placement.cmd import db, program
 
-from placement import messages
-from placement.cmd import program
-from placement.db import engine as db_engine
-from placement.db.sqlalchemy import migration
-from placement.objects import online_data_migrations
-
-LOG = logging.getLogger(__name__)
-
-# The maximum number of rows that online_data_migrations migrates in one batch.
-BATCH = 50
-
-# The exit status if a command fails.
-ERROR = 1
-
-# The exit statuses of the command online_data_migrations.
-DONE = 0
-MORE_TO_DO = 1
-FAILED = 2
-INVALID_COUNT = 127
-
-Action = program.Action
+_GROUPS = (db,)
 
 
 def main() -> int:
@@ -38,153 +13,22 @@ def main() -> int:
     return program.main(
         program.Program(
             name='placement-manage',
-            description='Manage the database of Placement.',
-            exit_statuses='  0  the command succeeded\n'
-            '  1  the command failed, and printed the reason\n'
-            '  2  the command line is not valid\n'
-            '  online_data_migrations has other exit statuses; see its help\n',
+            description='Manage the database of Placement, and report what it contains.',
+            exit_statuses='  0  the command succeeded, and has nothing to report\n'
+            '  1  db: the command failed, and printed the reason\n'
+            '     other commands: the command succeeded, and found what its help describes\n'
+            '  2  the command failed, and printed the reason, or the command line is not valid\n'
+            '  db online_data_migrations has other exit statuses; see its help\n',
             destination='category',
             add_commands=_add_commands,
-            failed=ERROR,
+            failed=program.CANNOT,
         )
     )
 
 
 def _add_commands(commands: Any) -> None:
-    db = commands.add_parser('db', description='Migrate the schema and the data of the database.')
-    actions = program.subcommands(db, required=False)
-    _add_action(actions, 'sync', _sync, 'Upgrade the schema to the newest revision.')
-    _add_action(actions, 'version', _version, 'Print the revision of the schema.')
-
-    stamp = _add_action(
-        actions, 'stamp', _stamp, 'Set the revision of the schema without a migration.'
-    )
-    stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
-
-    migrate = _add_action(
-        actions,
-        'online_data_migrations',
-        _online_data_migrations,
-        'Migrate data of older releases while the service runs.',
-    )
-    migrate.epilog = (
-        'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
-        'again; 2 a migration failed; 127 the number of rows is invalid.'
-    )
-    migrate.add_argument(
-        '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
-    )
-
-
-def _add_action(actions: Any, name: str, action: Action, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text)
-    parser.set_defaults(action=functools.partial(_on_database, action), help_only=False)
-    return parser
-
-
-def _on_database(action: Action, config: cfg.ConfigOpts) -> int:
-    db_engine.configure(config, patient=True)
-    return action(config)
-
-
-def _sync(_config: cfg.ConfigOpts) -> int:
-    migration.upgrade('head')
-    return 0
-
-
-def _version(_config: cfg.ConfigOpts) -> int:
-    print(migration.version())
-    return 0
-
-
-def _stamp(config: cfg.ConfigOpts) -> int:
-    migration.stamp(config.category.revision)
-    return 0
-
-
-def _online_data_migrations(config: cfg.ConfigOpts) -> int:
-    requested = config.category.max_count
-    if requested is None:
-        print(f'Running batches of {BATCH} until complete')
-        return migrate_data(config, online_data_migrations.MIGRATIONS)
-    try:
-        max_count = int(requested)
-    except ValueError:
-        max_count = 0
-    if max_count < 1:
-        print('--max-count must be an integer greater than 0.')
-        return INVALID_COUNT
-    return migrate_data(config, online_data_migrations.MIGRATIONS, max_count)
-
-
-def migrate_data(
-    config: cfg.ConfigOpts,
-    migrations: Sequence[online_data_migrations.DataMigration],
-    max_count: int | None = None,
-) -> int:
-    """Run data migrations, print their results, and return the exit status of the command.
-
-    :param migrations: the migrations in the order of execution; if a migration fails, the next
-        migrations still run
-    :param max_count: the maximum number of rows to migrate; by default, all rows in batches of
-        `BATCH`
-    """
-    totals: dict[str, online_data_migrations.Outcome] = {}
-    failed = False
-    migrated = 0
-    while True:
-        done, failed_now = _run_batch(config, migrations, max_count or BATCH, totals)
-        migrated += done
-        failed = failed or failed_now
-        if max_count is not None or done == 0:
-            break
-    _print_table(totals)
-    if max_count is None:
-        return FAILED if failed else DONE
-    if migrated:
-        return MORE_TO_DO
-    return FAILED if failed else DONE
-
-
-def _run_batch(
-    config: cfg.ConfigOpts,
-    migrations: Sequence[online_data_migrations.DataMigration],
-    max_count: int,
-    totals: dict[str, online_data_migrations.Outcome],
-) -> tuple[int, bool]:
-    """Migrate up to `max_count` rows; return their number and whether a migration failed."""
-    migrated = 0
-    failed = False
-    for migrate in migrations:
-        name = migrate.__name__
-        before = totals.get(name, online_data_migrations.Outcome(0, 0))
-        try:
-            outcome = migrate(config, max_count - migrated)
-        except Exception as error:
-            reason = messages.sentence(error)
-            LOG.error(  # noqa: TRY400 - only --debug logs the traceback
-                'Error attempting to run %s: %s', name, reason, exc_info=config.debug
-            )
-            print(f'Error attempting to run {name}: {reason}')
-            totals[name] = before
-            failed = True
-            continue
-        if outcome.matched:
-            print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
-        totals[name] = online_data_migrations.Outcome(
-            before.matched + outcome.matched, before.migrated + outcome.migrated
-        )
-        migrated += outcome.migrated
-        if migrated >= max_count:
-            break
-    return migrated, failed
-
-
-def _print_table(totals: dict[str, online_data_migrations.Outcome]) -> None:
-    table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
-    for name, outcome in totals.items():
-        table.add_row([name, outcome.matched, outcome.migrated])
-    print(table)
+    for group in _GROUPS:
+        group.add_commands(commands)
 
 
 if __name__ == '__main__':

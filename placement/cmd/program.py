@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 import functools
 import logging as std_logging
+import os
 import sys
 import traceback
 from typing import Any
@@ -14,8 +15,14 @@ from oslo_log import log as logging
 
 from placement import conf, messages, version
 from placement.conf import sources
+from placement.db import engine
 
 Action = Callable[[cfg.ConfigOpts], int]
+
+# The exit status of a command of `placement-manage db` that failed.
+ERROR = 1
+# The exit status of the other commands of `placement-manage` if they cannot do their work.
+CANNOT = 2
 
 # Both commands print these paragraphs at the end of their help.
 _ENVIRONMENT = f"""environment variables:
@@ -55,7 +62,7 @@ class Program:
     :ivar destination: the attribute of the configuration that contains the parsed command
     :ivar add_commands: adds the commands to the result of `ArgumentParser.add_subparsers`; each
         command has a description, and sets the default `action`
-    :ivar failed: the exit status after an error
+    :ivar failed: the exit status after an error, unless the command has the default `failed`
     """
 
     name: str
@@ -79,6 +86,27 @@ def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
     return added
 
 
+def add_database_command(
+    commands: Any, name: str, action: Action, text: str, failed: int = CANNOT
+) -> argparse.ArgumentParser:
+    """Add a command that uses the database, and return its parser.
+
+    :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
+    :param text: the description of the command
+    :param failed: the exit status after an error
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.set_defaults(
+        action=functools.partial(_on_database, action), help_only=False, failed=failed
+    )
+    return parser
+
+
+def _on_database(action: Action, config: cfg.ConfigOpts) -> int:
+    engine.configure(config, patient=True)
+    return action(config)
+
+
 def _show_help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
     parser.print_help()
     return 0
@@ -98,12 +126,25 @@ def main(program: Program) -> int:
             conf.validate(config)
         _set_up_logging(config)
         action: Action = config[program.destination].action
-        return action(config)
+        status = action(config)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output again when the process exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed(program, given, 'The reader closed the output before the end.')
+    except KeyboardInterrupt:
+        return _failed(program, given, 'The command was interrupted.')
     except Exception as error:
         if given.debug or ('debug' in config and config.debug):
             traceback.print_exc()
-        print(f'Error: {messages.sentence(error)}', file=sys.stderr)
-        return program.failed
+        return _failed(program, given, messages.sentence(error))
+    return status
+
+
+def _failed(program: Program, given: argparse.Namespace, sentence: str) -> int:
+    print(f'Error: {sentence}', file=sys.stderr)
+    status: int = getattr(given, 'failed', program.failed)
+    return status
 
 
 def _read(program: Program, config: cfg.ConfigOpts, arguments: list[str]) -> None:

@@ -140,7 +140,7 @@ def begin_consistent(conn: sa.Connection) -> None:
     On SQLite, all statements of a transaction use the snapshot of its first statement anyway.
     """
     if conn.dialect.name != 'sqlite':
-        conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+        conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
 
 
 def _pool_connections(engine: sa.Engine) -> None:

@@ -1,6 +1,7 @@
 """The command line of the commands: help, version, and options."""
 
 import contextlib
+import errno
 import io
 import re
 
@@ -114,3 +115,38 @@ class RetriesTest(base.BaseTestCase):
         variable = 'OS_PLACEMENT_DATABASE__MAX_RETRIES'
         self.useFixture(fixtures.EnvironmentVariable(variable, '7'))
         self.assertEqual(7, self.max_retries())
+
+
+class FailureTest(base.BaseTestCase):
+    """A command that cannot be completed prints one sentence."""
+
+    def fail_with(self, error: BaseException) -> tuple[int, str]:
+        def fail(_config):
+            raise error
+
+        def add_commands(commands):
+            command = commands.add_parser('run', description='Run.')
+            command.set_defaults(action=fail, help_only=False, failed=program.CANNOT)
+
+        self.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
+        self.useFixture(
+            fixtures.EnvironmentVariable('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
+        )
+        stderr = io.StringIO()
+        with contextlib.redirect_stderr(stderr):
+            status_ = program.main(
+                program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
+            )
+        return status_, stderr.getvalue()
+
+    def test_an_interrupt(self):
+        self.assertEqual(
+            (program.CANNOT, 'Error: The command was interrupted.\n'),
+            self.fail_with(KeyboardInterrupt()),
+        )
+
+    def test_a_full_disk(self):
+        self.assertEqual(
+            (program.CANNOT, 'Error: [Errno 28] No space left on device\n'),
+            self.fail_with(OSError(errno.ENOSPC, 'No space left on device')),
+        )

@@ -1,0 +1,158 @@
+"""The commands `placement-manage db`, which migrate the database schema and data."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+import prettytable
+
+from placement import messages
+from placement.cmd import program
+from placement.db.sqlalchemy import migration
+from placement.objects import online_data_migrations
+
+LOG = logging.getLogger(__name__)
+
+# The maximum number of rows that online_data_migrations migrates in one batch.
+BATCH = 50
+
+# The exit statuses of the command online_data_migrations.
+DONE = 0
+MORE_TO_DO = 1
+FAILED = 2
+INVALID_COUNT = 127
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the result of `ArgumentParser.add_subparsers`."""
+    db = commands.add_parser('db', description='Migrate the schema and the data of the database.')
+    actions = program.subcommands(db, required=False)
+    _add_action(actions, 'sync', _sync, 'Upgrade the schema to the newest revision.')
+    _add_action(actions, 'version', _version, 'Print the revision of the schema.')
+
+    stamp = _add_action(
+        actions, 'stamp', _stamp, 'Set the revision of the schema without a migration.'
+    )
+    stamp.add_argument('revision', help='a revision of the schema, or `head` for the newest one')
+
+    migrate = _add_action(
+        actions,
+        'online_data_migrations',
+        _online_data_migrations,
+        'Migrate data of older releases while the service runs.',
+    )
+    migrate.epilog = (
+        'Exit status: 0 all rows are migrated; 1 more rows may remain, so run the command '
+        'again; 2 a migration failed; 127 the number of rows is invalid.'
+    )
+    migrate.add_argument(
+        '--max-count', metavar='N', help='migrate at most N rows; by default, migrate all rows'
+    )
+
+
+def _add_action(
+    actions: Any, name: str, action: program.Action, text: str
+) -> argparse.ArgumentParser:
+    return program.add_database_command(actions, name, action, text, failed=program.ERROR)
+
+
+def _sync(_config: cfg.ConfigOpts) -> int:
+    migration.upgrade('head')
+    return 0
+
+
+def _version(_config: cfg.ConfigOpts) -> int:
+    print(migration.version())
+    return 0
+
+
+def _stamp(config: cfg.ConfigOpts) -> int:
+    migration.stamp(config.category.revision)
+    return 0
+
+
+def _online_data_migrations(config: cfg.ConfigOpts) -> int:
+    requested = config.category.max_count
+    if requested is None:
+        print(f'Running batches of {BATCH} until complete')
+        return migrate_data(config, online_data_migrations.MIGRATIONS)
+    try:
+        max_count = int(requested)
+    except ValueError:
+        max_count = 0
+    if max_count < 1:
+        print('--max-count must be an integer greater than 0.')
+        return INVALID_COUNT
+    return migrate_data(config, online_data_migrations.MIGRATIONS, max_count)
+
+
+def migrate_data(
+    config: cfg.ConfigOpts,
+    migrations: Sequence[online_data_migrations.DataMigration],
+    max_count: int | None = None,
+) -> int:
+    """Run data migrations, print their results, and return the exit status of the command.
+
+    :param migrations: the migrations in the order of execution; if a migration fails, the next
+        migrations still run
+    :param max_count: the maximum number of rows to migrate; by default, all rows in batches of
+        `BATCH`
+    """
+    totals: dict[str, online_data_migrations.Outcome] = {}
+    failed = False
+    migrated = 0
+    while True:
+        done, failed_now = _run_batch(config, migrations, max_count or BATCH, totals)
+        migrated += done
+        failed = failed or failed_now
+        if max_count is not None or done == 0:
+            break
+    _print_table(totals)
+    if max_count is None:
+        return FAILED if failed else DONE
+    if migrated:
+        return MORE_TO_DO
+    return FAILED if failed else DONE
+
+
+def _run_batch(
+    config: cfg.ConfigOpts,
+    migrations: Sequence[online_data_migrations.DataMigration],
+    max_count: int,
+    totals: dict[str, online_data_migrations.Outcome],
+) -> tuple[int, bool]:
+    """Migrate up to `max_count` rows; return their number and whether a migration failed."""
+    migrated = 0
+    failed = False
+    for migrate in migrations:
+        name = migrate.__name__
+        before = totals.get(name, online_data_migrations.Outcome(0, 0))
+        try:
+            outcome = migrate(config, max_count - migrated)
+        except Exception as error:
+            reason = messages.sentence(error)
+            LOG.error(  # noqa: TRY400 - only --debug logs the traceback
+                'Error attempting to run %s: %s', name, reason, exc_info=config.debug
+            )
+            print(f'Error attempting to run {name}: {reason}')
+            totals[name] = before
+            failed = True
+            continue
+        if outcome.matched:
+            print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
+        totals[name] = online_data_migrations.Outcome(
+            before.matched + outcome.matched, before.migrated + outcome.migrated
+        )
+        migrated += outcome.migrated
+        if migrated >= max_count:
+            break
+    return migrated, failed
+
+
+def _print_table(totals: dict[str, online_data_migrations.Outcome]) -> None:
+    table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
+    for name, outcome in totals.items():
+        table.add_row([name, outcome.matched, outcome.migrated])
+    print(table)

@@ -1,0 +1,51 @@
+"""The output of the commands: the option `--format`, JSON documents, and progress bars."""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+import json
+import sys
+from typing import Any
+
+from placement.admin.progress import Advance, silent
+
+TABLE, JSON = 'table', 'json'
+# The seconds after which a progress bar appears.
+DELAY = 2
+
+
+def add_format_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--format`."""
+    parser.add_argument(
+        '--format', choices=(TABLE, JSON), default=TABLE, help='default: %(default)s'
+    )
+
+
+def print_document(document: Any) -> None:
+    """Print a JSON document in one line."""
+    print(json.dumps(document))
+
+
+def notify(sentence: str) -> None:
+    """Print a sentence to standard error, so that standard output contains only the result."""
+    print(sentence, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress(label: str, total: int | None = None) -> Iterator[Advance]:
+    """Show a progress bar for one step of the work, if standard error is a terminal.
+
+    The bar appears after `DELAY` seconds. It needs the library tqdm (the extra `tools`).
+    """
+    if not sys.stderr.isatty():
+        with silent(label, total) as advance:
+            yield advance
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        with silent(label, total) as advance:
+            yield advance
+        return
+    with tqdm(desc=label, total=total, delay=DELAY, leave=False, file=sys.stderr) as bar:
+        yield bar.update
