@@ -69,6 +69,15 @@ def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[
     :raises exception.UnknownTraits: if a trait does not exist
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
+    ids, sharing_id = ids_of(conn, query)
+    return request.with_ids(query, ids), sharing_id
+
+
+def ids_of(conn: sa.Connection, query: model.Query[str]) -> tuple[request.Ids, int | None]:
+    """Return the ids of all names of a query, and the id of the sharing trait.
+
+    :returns: the ids, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the trait
+    """
     found: dict[str, dict[str, int]] = defaultdict(dict)
     statement, requested = statements.ids_of_names(query)
     for kind, name, id_ in conn.execute(statement, requested):
@@ -87,7 +96,7 @@ def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[
         aggregates=by_uuid.get(statements.AGGREGATE, {}),
         roots=by_uuid.get(statements.TREE, {}),
     )
-    return request.with_ids(query, ids), next(iter(found[statements.SHARING].values()), None)
+    return ids, next(iter(found[statements.SHARING].values()), None)
 
 
 def names(

@@ -116,17 +116,7 @@ def eligible_for_classes(
     :returns: one list of providers for each slot. If any slot has no eligible provider, an empty
         list is returned instead
     """
-    group = slots[0].group
-    if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
-        return []
-    providers: Sequence[model.Provider] = anchor.providers
-    if (
-        group.forbidden
-        or group.forbidden_aggregates
-        or group.member_of
-        or group.in_tree is not None
-    ):
-        providers = _filtered(group, anchor)
+    providers = permitted_providers(slots[0].group, anchor)
     eligible = []
     for slot in slots:
         ((class_id, amount),) = slot.amounts
@@ -137,8 +127,21 @@ def eligible_for_classes(
     return eligible
 
 
-def _filtered(group: model.Group[int], anchor: model.Anchor) -> list[model.Provider]:
-    """Return the providers that satisfy all per-provider conditions except the resources."""
+def permitted_providers(group: model.Group[int], anchor: model.Anchor) -> Sequence[model.Provider]:
+    """Return the providers of an anchor that may serve a class of the unsuffixed group.
+
+    These providers satisfy all conditions of the group that apply to a single provider, except for
+    the requested amounts.
+    """
+    if not group.forbidden_aggregates.isdisjoint(anchor.root.aggregates):
+        return []
+    if not (
+        group.forbidden
+        or group.forbidden_aggregates
+        or group.member_of
+        or group.in_tree is not None
+    ):
+        return anchor.providers
     return [
         *_filtered_tree(group, anchor),
         *(p for p in anchor.sharing_providers if may_serve_other_trees(p, group)),

@@ -8,7 +8,7 @@ Of all modules of this package, only this one and `render` compare microversions
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import re
 
@@ -63,7 +63,7 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
     limit = _limit(values['limit'])
     policy = _policy(values['group_policy'])
     root_required, root_forbidden = _root_required(values['root_required'])
-    same_subtrees = tuple(_same_subtree(value) for value in values['same_subtree'])
+    same_subtrees = tuple(parse_same_subtree(value) for value in values['same_subtree'])
     groups = _groups(pairs, version)
     _check_resourceless(groups, same_subtrees, version)
     for group in groups:
@@ -77,7 +77,7 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
         isolate=policy == 'isolate',
         root_required=root_required,
         root_forbidden=root_forbidden,
-        same_subtrees=_effective(same_subtrees),
+        same_subtrees=effective(same_subtrees),
         limit=limit,
         nested=version >= microversion.NESTED_CANDIDATES,
     )
@@ -131,7 +131,11 @@ def _root_required(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
     return required, forbidden
 
 
-def _same_subtree(value: str) -> frozenset[str]:
+def parse_same_subtree(value: str) -> frozenset[str]:
+    """Return the suffixes in one value of same_subtree.
+
+    :raises exception.BadQueryValue: if a suffix is empty
+    """
     suffixes = frozenset(item.strip() for item in value.split(','))
     if '' in suffixes:
         raise exception.BadQueryValue(
@@ -140,7 +144,7 @@ def _same_subtree(value: str) -> frozenset[str]:
     return suffixes
 
 
-def _effective(same_subtrees: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+def effective(same_subtrees: Iterable[frozenset[str]]) -> tuple[frozenset[str], ...]:
     """Return the same_subtree parameters that have an effect, without duplicates.
 
     A same_subtree with one suffix has no effect: a single group is always in one subtree.
@@ -164,13 +168,21 @@ class _Draft:
 
 def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
     """Return the request groups in the order in which they first appear in the query string."""
-    pattern = _GROUP_KEYS.pick(version)
     drafts: dict[str, _Draft] = {}
+    for kind, suffix, value in group_values(pairs, version):
+        _READERS[kind](drafts.setdefault(suffix, _Draft(suffix)), value)
+    return tuple(_group(draft, version) for draft in drafts.values())
+
+
+def group_values(pairs: Pairs, version: Version) -> Iterator[tuple[str, str, str]]:
+    """Yield the kind ('resources', for example), the suffix and the value of each group parameter.
+
+    :param pairs: the (key, value) pairs of the query string; pairs with other keys are skipped
+    """
+    pattern = _GROUP_KEYS.pick(version)
     for key, value in pairs:
         if match := pattern.fullmatch(key):
-            kind, suffix = match.group(1), match.group(2) or ''
-            _READERS[kind](drafts.setdefault(suffix, _Draft(suffix)), value)
-    return tuple(_group(draft, version) for draft in drafts.values())
+            yield match.group(1), match.group(2) or '', value
 
 
 def _read_resources(draft: _Draft, value: str) -> None:
