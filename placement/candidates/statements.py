@@ -3,8 +3,8 @@
 A page of trees is read by one statement, which selects the roots and returns one row for each
 provider of their trees. In this row, the traits, aggregates and inventories of the provider are
 JSON arrays that the database builds. This is faster than one row for each trait, aggregate and
-inventory. `prefilter` builds the conditions that select roots. `facts` and `paging` execute the
-statements.
+inventory. `prefilter` builds the conditions that select roots. `facts` and `page_reader` execute
+the statements.
 """
 
 from collections.abc import Collection, Iterable, Sequence

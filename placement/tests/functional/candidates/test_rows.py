@@ -135,6 +135,68 @@ class AnyWorldTest(base.BaseTestCase):
                 self.assertEqual(min(limit, whole.total()), found.total())
 
 
+class AllPagesTest(base.BaseTestCase):
+    """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        database = rows.database()
+        self.conn = database.__enter__()
+        self.addCleanup(database.__exit__, None, None, None)
+
+    def _pages(self, query: model.Query[int], sharing: int, **more: bool) -> list[model.Anchor]:
+        pages = paging.all_pages(self.conn, query, sharing, **more)
+        return [anchor for page in pages for anchor in page]
+
+    @THOROUGH
+    @hypothesis.given(strategies.searches())
+    def test_all_anchors_in_the_order_of_their_roots(self, example):
+        world, query = example
+        rows.fill(self.conn, world)
+        expected = sorted(world.anchors, key=lambda anchor: anchor.root.id)
+        for size in (1, 2, paging.LARGEST_PAGE):
+            with mock.patch.object(paging, 'LARGEST_PAGE', size):
+                found = self._pages(query, world.sharing_id)
+            self.assertEqual([a.root for a in expected], [a.root for a in found])
+            for one, other in zip(expected, found, strict=True):
+                self.assertEqual(sorted(one.tree), sorted(other.tree))
+                self.assertEqual(one.sharing_providers, other.sharing_providers)
+                self._check_sharing_trees(query, one, {p.id for p in other.sharing_trees})
+
+    def _check_sharing_trees(
+        self, query: model.Query[int], anchor: model.Anchor, found: set[int]
+    ) -> None:
+        """A tree in which a sharing provider has a parent is needed; the others have no effect."""
+        if not query.same_subtrees:
+            self.assertEqual(set(), found)
+            return
+        nested = {p.root_id for p in anchor.sharing_providers if p.parent_id is not None}
+        needed = {p.id for p in anchor.sharing_trees if p.root_id in nested}
+        self.assertLessEqual(needed, found)
+        self.assertLessEqual(found, {p.id for p in anchor.sharing_trees})
+
+    def test_statements(self):
+        """One for all sharing providers, and one for each page."""
+        world = test_statements.cloud(20, 5)
+        query = world.parse('resources=V:1,D:1')
+        rows.fill(self.conn, world)
+        for size, expected in ((paging.LARGEST_PAGE, 2), (10, 4)):
+            with (
+                mock.patch.object(paging, 'LARGEST_PAGE', size),
+                test_statements.recorded(self.conn) as statements,
+            ):
+                self.assertEqual(25, len(self._pages(query, world.sharing_id)))
+            self.assertEqual(expected, len(statements))
+
+    def test_aggregates_are_read_if_requested(self):
+        world = worlds.World.of('CN[V:8] @A')
+        query = world.parse('resources=V:1')
+        rows.fill(self.conn, world)
+        for requested in (False, True):
+            (anchor,) = self._pages(query, None, with_aggregates=requested)
+            self.assertEqual(requested, bool(anchor.root.aggregates))
+
+
 class NoRootTest(base.BaseTestCase):
     """Providers without a root, which releases before 2018 created."""
 
