@@ -1,4 +1,4 @@
-"""The grammar of query values: `resources`, `required`, `member_of` and `in_tree`.
+"""The grammar of query strings and of `resources`, `required`, `member_of` and `in_tree`.
 
 The functions convert text to plain data. They do not read the database, so they do not check
 whether a name exists. Arguments select the forms that the microversion of the request allows. An
@@ -6,6 +6,7 @@ invalid value raises `BadQueryValue`, whose message contains the value.
 """
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import parse_qsl, quote
 
 from oslo_utils import uuidutils
 
@@ -13,6 +14,26 @@ from placement import exception
 
 ANY_OF = 'in:'
 NOT = '!'
+
+
+def parse_query_string(text: str) -> list[tuple[str, str]]:
+    """Return the names and values of the query parameters, in the order of the query string.
+
+    :param text: the query string, in which each character is one byte (PEP 3333). Bytes may be
+        percent-encoded
+    :raises InvalidQuery: the query string is not valid UTF-8 or contains a NUL character
+    """
+    try:
+        # Placement accepts bytes that are not percent-encoded.
+        raw = text if text.isascii() else quote(text.encode('latin-1'), safe="%&=+;/:,!~*'()?@$")
+        # HTML 4.01, appendix B.2.2: a semicolon can separate parameters, like an ampersand.
+        raw = raw.replace(';', '&')
+        items = parse_qsl(raw, keep_blank_values=True, encoding='utf-8', errors='strict')
+    except ValueError as exc:
+        raise exception.InvalidQuery('it is not valid UTF-8') from exc
+    if '%00' in text or '\0' in text:
+        raise exception.InvalidQuery('values must not contain NUL characters')
+    return items
 
 
 def parse_resources(value: str) -> dict[str, int]:

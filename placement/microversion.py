@@ -245,8 +245,15 @@ def parse_header(header: str) -> Version:
     :raises UnsupportedVersion: the service does not support the version
     """
     text = microversion_parse.get_version({HEADER: header}, service_type=SERVICE_TYPE)
-    if not text:
-        return MIN_VERSION
+    return of_text(text) if text else MIN_VERSION
+
+
+def of_text(text: str) -> Version:
+    """Return the microversion of a text in the form `X.Y` or `latest`.
+
+    :raises MalformedVersion: the text has another form
+    :raises UnsupportedVersion: the service does not support the version
+    """
     if text == 'latest':
         return MAX_VERSION
     try:

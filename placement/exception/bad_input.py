@@ -148,6 +148,13 @@ class UnstorableValue(BadInput):
         super().__init__('The request contains a value that the database cannot store.')
 
 
+class InvalidQuery(BadInput):
+    """The query string violates the schema of the route, or it cannot be decoded."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f'Invalid query string parameters: {reason}')
+
+
 class BadQuery(BadInput):
     """The query string lacks a parameter, or contains parameters that are not allowed together."""
 

@@ -7,7 +7,6 @@ status.
 from collections.abc import Callable, Iterable
 import functools
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, quote
 import uuid as uuid_lib
 
 import orjson
@@ -15,7 +14,7 @@ from oslo_utils import uuidutils
 import webob
 from webob.acceptparse import create_accept_header
 
-from placement import exception, microversion, validation
+from placement import exception, grammar, microversion, validation
 from placement.bounded_cache import cache_short_texts
 from placement.http import Environ
 
@@ -39,13 +38,6 @@ class InvalidDocument(exception.BadInput):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f'JSON does not validate: {reason}')
-
-
-class InvalidQuery(exception.BadInput):
-    """The query string violates the schema of the route, or it cannot be decoded."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f'Invalid query string parameters: {reason}')
 
 
 class InvalidBodyHeader(exception.BadInput):
@@ -238,18 +230,7 @@ def query_items(environ: Environ) -> list[tuple[str, str]]:
     text = environ.get('QUERY_STRING')
     if not text:
         return []
-    try:
-        # PEP 3333: the text contains bytes decoded as latin-1. Placement accepts bytes that are
-        # not percent-encoded.
-        raw = text if text.isascii() else quote(text.encode('latin-1'), safe="%&=+;/:,!~*'()?@$")
-        # HTML 4.01, appendix B.2.2: a semicolon can separate parameters, like an ampersand.
-        raw = raw.replace(';', '&')
-        items = parse_qsl(raw, keep_blank_values=True, encoding='utf-8', errors='strict')
-    except ValueError as exc:
-        raise InvalidQuery('it is not valid UTF-8') from exc
-    if '%00' in text or '\0' in text:
-        raise InvalidQuery('values must not contain NUL characters')
-    return items
+    return grammar.parse_query_string(text)
 
 
 def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) -> dict[str, str]:
@@ -260,5 +241,5 @@ def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) 
     last = dict(items)
     problem = validation.problem(schema, last)
     if problem:
-        raise InvalidQuery(problem)
+        raise exception.InvalidQuery(problem)
     return last

@@ -42,6 +42,16 @@ class VersionsTest(base.BaseTestCase):
         self.assertEqual(Version(1, 6), microversion.RESOURCE_CLASS_PUT_CREATES.before())
 
 
+class TextTest(base.BaseTestCase):
+    def test_values(self):
+        self.assertEqual(Version(1, 7), microversion.of_text('1.7'))
+        self.assertEqual(microversion.MAX_VERSION, microversion.of_text('latest'))
+
+    def test_an_empty_text_is_malformed(self):
+        """In a header, the same text selects the oldest version."""
+        self.assertRaises(microversion.MalformedVersion, microversion.of_text, '')
+
+
 class HeaderTest(base.BaseTestCase):
     def test_values(self):
         for header, expected in {

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslotest import base
 
+from placement import exception
 from placement.http import log_text, request
 from placement.tests.properties import REPEATABLE
 
@@ -32,5 +33,5 @@ class QuotedTest(base.BaseTestCase):
 def _items(query):
     try:
         return request.query_items({'QUERY_STRING': query})
-    except request.InvalidQuery as error:
+    except exception.InvalidQuery as error:
         return str(error)

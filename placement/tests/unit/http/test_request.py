@@ -4,7 +4,7 @@ import ddt
 from oslotest import base
 import webob
 
-from placement import microversion, util, wsgi_wrapper
+from placement import exception, microversion, util, wsgi_wrapper
 from placement.http import reply, request
 from placement.tests.unit import edge
 
@@ -94,15 +94,15 @@ class QueryTest(base.BaseTestCase):
 
     def test_undecodable(self):
         for text in ('a=%ff', 'a=\xff', '%ff=a'):
-            self.assertRaises(request.InvalidQuery, self.items, text)
+            self.assertRaises(exception.InvalidQuery, self.items, text)
 
     def test_nul_is_rejected(self):
-        self.assertRaises(request.InvalidQuery, self.items, 'a=%00')
+        self.assertRaises(exception.InvalidQuery, self.items, 'a=%00')
 
     def test_the_error_names_an_unknown_parameter(self):
         schema = {'type': 'object', 'properties': {'a': {}}, 'additionalProperties': False}
         error = self.assertRaises(
-            request.InvalidQuery, request.validate_query, [('a', '1'), ('colour', '2')], schema
+            exception.InvalidQuery, request.validate_query, [('a', '1'), ('colour', '2')], schema
         )
         self.assertIn('colour', str(error))
 

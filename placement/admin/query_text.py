@@ -1,0 +1,70 @@
+"""Reads a query of GET /allocation_candidates from the command line.
+
+The grammar is that of the API: the same functions split the query string and check its parameters.
+"""
+
+from placement import exception, grammar, microversion
+from placement.admin import tables
+from placement.admin.failure import CannotProceedError
+from placement.candidates import model, request
+from placement.microversion import Version
+
+
+def parse(text: str, version: Version) -> model.Query[str]:
+    """Return the query of a text.
+
+    :param text: a query string, a path with a query string, or a URL. Each can be percent-encoded,
+        as in the logs of Nova and of Placement
+    :raises CannotProceedError: the API refuses the query. The message is the sentence of the API
+    """
+    try:
+        return request.parse(pairs(text), version)
+    except exception.BadInput as error:
+        raise refusal(error) from error
+
+
+def refusal(error: exception.BadInput) -> CannotProceedError:
+    """Return the error of a command for a query that the API refuses with 400 Bad Request."""
+    return CannotProceedError(tables.printable(str(error)))
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Return the names and values of the query parameters in a text, in order.
+
+    :raises exception.InvalidQuery: the API cannot decode the query string
+    """
+    try:
+        # On the command line, Python represents bytes that are not UTF-8 as surrogates.
+        raw = query_string(text).encode('utf-8', 'surrogateescape')
+    except UnicodeEncodeError as error:
+        raise exception.InvalidQuery('it is not valid UTF-8') from error
+    return grammar.parse_query_string(raw.decode('latin-1'))
+
+
+def query_string(text: str) -> str:
+    """Return the query string of a query string, of a path, or of a URL."""
+    text = text.strip()
+    before, mark, after = text.partition('?')
+    if any(separator in before for separator in '=&;'):
+        return text
+    if mark:
+        return after.partition('#')[0]
+    return '' if '/' in text else text
+
+
+def version(text: str) -> Version:
+    """Return the microversion of a text in the form `X.Y` or `latest`.
+
+    :raises CannotProceedError: no such microversion has GET /allocation_candidates
+    """
+    first = microversion.ALLOCATION_CANDIDATES
+    try:
+        given = microversion.of_text(text)
+    except (microversion.MalformedVersion, microversion.UnsupportedVersion):
+        given = microversion.MIN_VERSION
+    if given < first:
+        raise CannotProceedError(
+            f"'{tables.printable(text)}' is not a microversion of GET /allocation_candidates: "
+            f'use {first} to {microversion.MAX_VERSION}, or latest.'
+        )
+    return given
