@@ -187,5 +187,12 @@ def free_capacity(provider: model.Provider, class_id: int) -> int:
 
     :returns: the free capacity, but not more than max_unit
     """
-    inventory = provider.inventories[class_id]
+    return free_capacity_of(provider.inventories[class_id])
+
+
+def free_capacity_of(inventory: model.ProviderInventory) -> int:
+    """Return the largest amount that a consumer can allocate from an inventory.
+
+    :returns: the free capacity, but not more than max_unit
+    """
     return min(int(inventory.capacity) - inventory.used, inventory.max_unit)

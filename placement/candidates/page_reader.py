@@ -8,7 +8,7 @@ receive the connection as an argument.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import random
 from typing import Any
 
@@ -96,6 +96,10 @@ class Reader:
             ranges[0] = (max(roots), upto)
         return self._anchors(providers)
 
+    def read_trees(self, roots: Collection[int]) -> tuple[model.Anchor, ...]:
+        """Return the anchors with these root ids, except for those that were read before."""
+        return self._anchors(facts.trees(self._conn, set(roots) - self._read_roots))
+
     def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
         """Group these providers into trees, and return an anchor for each tree not read before.
 
@@ -182,7 +186,7 @@ class Reader:
             for root, aggregate in rows:
                 by_root[root].add(aggregate)
             roots = set({frozenset(found): root for root, found in by_root.items()}.values())
-        return self._anchors(facts.trees(self._conn, roots - self._read_roots))
+        return self.read_trees(roots)
 
 
 def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from placement.cmd import db, program
+from placement.cmd import db, explain, program
 
-_GROUPS = (db,)
+_GROUPS = (db, explain)
 
 
 def main() -> int:

@@ -1,0 +1,197 @@
+"""Runs the steps of an explanation on one snapshot of the database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from placement import exception
+from placement.admin import query_text
+from placement.admin.explain import (
+    conditions,
+    funnel,
+    judge,
+    most_free,
+    nearest,
+    patterns,
+    relaxations,
+    statements,
+)
+from placement.admin.explain.checks import Checks, Failures
+from placement.admin.explain.conditions import Condition
+from placement.admin.explain.model import (
+    Explanation,
+    Fact,
+    Most,
+    MostFree,
+    NearTree,
+    Relaxation,
+)
+from placement.admin.explain.patterns import AnchorPattern, Largest
+from placement.admin.progress import Progress
+from placement.candidates import facts, model, page_reader, paging, request
+from placement.candidates.search_step_limit import SearchLimit
+from placement.microversion import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to explain.
+
+    :ivar text: the query as the operator wrote it
+    :ivar max_steps: the search limit; negative for no limit
+    :ivar nearest: the maximum number of nearest trees
+    """
+
+    text: str
+    version: Version
+    max_steps: int
+    nearest: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cloud:
+    """The query, and the patterns of all anchors."""
+
+    query: model.Query[int]
+    names: model.Query[str]
+    sharing_id: int | None
+    conditions: tuple[Condition, ...]
+    patterns: patterns.Patterns
+    checks: Checks
+    judge: judge.Judge
+
+
+def explain(conn: sa.Connection, question: Question, progress: Progress) -> Explanation:
+    """Return the explanation of a query.
+
+    :param conn: a connection on which all statements read the same snapshot of the database
+    :raises failure.CannotProceedError: the API refuses the query, or a class or trait of the query
+        does not exist
+    """
+    cloud = _read(conn, question, progress)
+    nested, max_steps = cloud.query.nested, question.max_steps
+    candidates = cloud.judge.trees((), nested, SearchLimit(max_steps))
+    found = relaxations.Found(())
+    if not candidates.count and not candidates.cut:
+        found = relaxations.find(cloud.judge, nested, max_steps, progress)
+    return Explanation(
+        query=question.text,
+        microversion=str(question.version),
+        candidates=candidates,
+        nested=None if nested else cloud.judge.trees((), True, SearchLimit(max_steps)),
+        conditions=tuple(condition.key for condition in cloud.conditions),
+        relaxations=_relaxations(conn, cloud, found),
+        pairs_omitted=found.pairs_omitted,
+        funnel=funnel.of_groups(cloud.query, cloud.names, cloud.patterns.providers.values()),
+        roots=funnel.of_roots(cloud.query, cloud.judge.failures, candidates),
+        nearest=_nearest(conn, cloud, question.nearest),
+    )
+
+
+def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud:
+    names = query_text.parse(question.text, question.version)
+    pairs = query_text.pairs(question.text)
+    all_conditions = conditions.conditions_of(pairs, question.version, names)
+    try:
+        ids, sharing_id = facts.ids_of(conn, names)
+        query = request.with_ids(names, ids)
+    except exception.BadInput as error:
+        raise query_text.refusal(error) from error
+    seen = patterns.Patterns(query)
+    with progress('Reading provider trees') as advance:
+        for page in paging.all_pages(conn, query, sharing_id):
+            seen.add(page)
+            advance(len(page))
+    checks = Checks(all_conditions, ids)
+    by_failures = judge.by_failures(checks, seen.anchors.values())
+    return _Cloud(
+        query=query,
+        names=names,
+        sharing_id=sharing_id,
+        conditions=all_conditions,
+        patterns=seen,
+        checks=checks,
+        judge=judge.Judge(all_conditions, ids, by_failures),
+    )
+
+
+# Relaxations ------------------------------------------------------------------
+
+
+def _relaxations(
+    conn: sa.Connection, cloud: _Cloud, found: relaxations.Found
+) -> tuple[Relaxation, ...]:
+    providers = cloud.patterns.providers.values()
+    by_relaxation = [
+        {} if relaxed.trees.cut else most_free.of_relaxation(relaxed, cloud.judge, providers)
+        for relaxed in found.relaxations
+    ]
+    ids = {
+        id_
+        for by_key in by_relaxation
+        for most in by_key.values()
+        for id_ in (*most.free.provider_ids, *most.max_unit.provider_ids)
+    }
+    names = statements.names(conn, ids)
+    return tuple(
+        Relaxation(
+            without=tuple(condition.key for condition in relaxed.without),
+            trees=relaxed.trees,
+            most_free={
+                key: MostFree(_most(most.free, names), _most(most.max_unit, names))
+                for key, most in by_key.items()
+            },
+        )
+        for relaxed, by_key in zip(found.relaxations, by_relaxation, strict=True)
+    )
+
+
+def _most(largest: Largest, names: Mapping[int, str]) -> Most:
+    return Most(largest.value, min(names[id_] for id_ in largest.provider_ids))
+
+
+# Nearest trees ----------------------------------------------------------------
+
+
+def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, ...]:
+    roots = nearest.nearest_roots(cloud.judge.failures, count)
+    if not roots:
+        return ()
+    failures = _failures_of_roots(cloud.judge.failures, roots)
+    names = statements.names(conn, roots)
+    roots.sort(key=lambda id_: (failures[id_].alone.bit_count(), names[id_], id_))
+    reader = page_reader.Reader(conn, cloud.query, cloud.sharing_id)
+    anchors = {anchor.root.id: anchor for anchor in reader.read_trees(roots[:count])}
+    names |= statements.names(conn, nearest.provider_ids(anchors.values()))
+    return tuple(_near_tree(cloud, anchors[id_], names) for id_ in roots[:count])
+
+
+def _failures_of_roots(
+    by_failures: Mapping[Failures, Sequence[AnchorPattern]], roots: Sequence[int]
+) -> dict[int, Failures]:
+    wanted = set(roots)
+    return {
+        id_: failures
+        for failures, of_failures in by_failures.items()
+        for pattern in of_failures
+        for id_ in pattern.root_ids
+        if id_ in wanted
+    }
+
+
+def _near_tree(cloud: _Cloud, anchor: model.Anchor, names: Mapping[int, str]) -> NearTree:
+    class_ids = cloud.judge.ids.classes
+    return NearTree(
+        name=names[anchor.root.id],
+        uuid=anchor.root.uuid,
+        failures=tuple(
+            Fact(condition.key, _text(condition, nearest.fact(condition, class_ids, anchor, names)))
+            for number, condition in enumerate(cloud.conditions)
+            if not cloud.checks.satisfying(number, anchor)
+        ),
+    )
+
+
+def _text(condition: Condition, fact: str) -> str:
+    return f'{fact} (group {condition.suffix})' if condition.suffix else fact

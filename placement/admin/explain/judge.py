@@ -1,0 +1,123 @@
+"""Decides whether a query without some of its conditions has candidates, and in how many trees."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from placement.admin.explain import conditions
+from placement.admin.explain.checks import Checks, Failures, Mask
+from placement.admin.explain.conditions import Condition
+from placement.admin.explain.model import Trees
+from placement.admin.explain.patterns import AnchorPattern
+from placement.candidates import request, solver
+from placement.candidates.backtracking import Bindings
+from placement.candidates.search_step_limit import SearchLimit, Steps
+
+# Trees are counted up to this number.
+MAX_TREES = 1_000
+# The search steps of the first turn of a pattern. Each further turn is `_TURN_GROWTH` times as
+# long, so a pattern that takes long to search does not delay the others.
+_FIRST_TURN = 10_000
+_TURN_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges sets of relaxed conditions.
+
+    :ivar all_conditions: the conditions of the query
+    :ivar ids: the ids of all names of the query
+    :ivar failures: the patterns of the cloud, grouped by the conditions that fail in them
+    """
+
+    all_conditions: Sequence[Condition]
+    ids: request.Ids
+    failures: dict[Failures, list[AnchorPattern]]
+
+    def trees(self, relaxed: Collection[Condition], nested: bool, limit: SearchLimit) -> Trees:
+        """Return the number of trees that have candidates if these conditions are relaxed.
+
+        :param nested: whether a candidate may use several providers of one tree
+        :param limit: updated with the search steps
+        """
+        mask = mask_of(relaxed, self.all_conditions)
+        prepared = self._prepared(relaxed, nested)
+        count = 0
+        for pattern in _with_candidates(prepared, self._possible(mask), limit):
+            count += pattern.count
+            if count > MAX_TREES:
+                return Trees(MAX_TREES, more=True)
+        return Trees(count, more=limit.exceeded, cut=limit.exceeded)
+
+    def _prepared(self, relaxed: Collection[Condition], nested: bool) -> solver.PreparedQuery:
+        query = conditions.query_of(self.all_conditions, relaxed, nested)
+        with_ids = conditions.with_presence(request.with_ids(query, self.ids))
+        return solver.PreparedQuery.of(with_ids, one_per_tree=not nested)
+
+    def _possible(self, relaxed: Mask) -> list[AnchorPattern]:
+        """Return the patterns in which each slot has an eligible provider."""
+        return [
+            pattern
+            for failures, patterns in self.failures.items()
+            if failures.allow(relaxed)
+            for pattern in patterns
+        ]
+
+
+def mask_of(some: Collection[Condition], all_conditions: Sequence[Condition]) -> Mask:
+    """Return the bit mask of some conditions."""
+    return sum(1 << number for number, condition in enumerate(all_conditions) if condition in some)
+
+
+def by_failures(
+    checks: Checks, patterns: Iterable[AnchorPattern]
+) -> dict[Failures, list[AnchorPattern]]:
+    """Return the patterns, grouped by the conditions that fail in them."""
+    grouped: dict[Failures, list[AnchorPattern]] = {}
+    for pattern in patterns:
+        grouped.setdefault(checks.failures(pattern.anchor), []).append(pattern)
+    return grouped
+
+
+def _with_candidates(
+    prepared: solver.PreparedQuery, patterns: Iterable[AnchorPattern], limit: SearchLimit
+) -> Iterator[AnchorPattern]:
+    """Yield the patterns that have a candidate, until the search limit is exceeded."""
+    length = _FIRST_TURN
+    searches = [_Search(pattern, prepared) for pattern in patterns]
+    while searches:
+        unfinished = []
+        for search in searches:
+            found = search.turn(length, limit)
+            if limit.exceeded:
+                return
+            if found:
+                yield search.pattern
+            elif found is None:
+                unfinished.append(search)
+        searches = unfinished
+        length *= _TURN_GROWTH
+
+
+class _Search:
+    """The search for the first candidate of a pattern."""
+
+    __slots__ = ('_bindings', '_steps', 'pattern')
+
+    def __init__(self, pattern: AnchorPattern, prepared: solver.PreparedQuery) -> None:
+        self.pattern = pattern
+        self._steps = Steps()
+        self._bindings: Bindings = solver.solve(prepared, pattern.anchor, self._steps)
+
+    def turn(self, length: int, limit: SearchLimit) -> bool | None:
+        """Continue the search.
+
+        :param length: the maximum number of search steps
+        :returns: whether the pattern has a candidate; None if the search is not finished
+        """
+        before = self._steps.used
+        self._steps.pause_at = before + min(length, limit.left)
+        for binding in self._bindings:
+            limit.spend(self._steps.used - before)
+            return None if binding is None else True
+        limit.spend(self._steps.used - before)
+        return False

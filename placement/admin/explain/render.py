@@ -1,0 +1,227 @@
+"""Builds the JSON document and the text of an explanation."""
+
+from collections.abc import Iterator
+import textwrap
+from typing import Any
+
+from placement.admin import tables
+from placement.admin.explain import funnel
+from placement.admin.explain.judge import MAX_TREES
+from placement.admin.explain.model import (
+    Explanation,
+    GroupFunnel,
+    Most,
+    NearTree,
+    Relaxation,
+    Trees,
+)
+from placement.admin.explain.relaxations import MAX_CONDITIONS_FOR_PAIRS
+
+Json = dict[str, Any]
+
+# The titles of the checks of `funnel.CHECKS`.
+_TITLES = {
+    'inventory': 'Inventory',
+    'units': 'Units',
+    'capacity': 'Capacity',
+    'free_capacity': 'Free',
+    'in_tree': 'in_tree',
+    'aggregates': 'Aggregates',
+    'traits': 'Traits',
+}
+
+
+# JSON -------------------------------------------------------------------------
+
+
+def document(explanation: Explanation) -> Json:
+    """Return the JSON document of an explanation."""
+    result: Json = {
+        'query': explanation.query,
+        'microversion': explanation.microversion,
+        'candidates': _trees(explanation.candidates),
+    }
+    if explanation.nested:
+        result['candidates_in_1.29'] = _trees(explanation.nested)
+    return result | {
+        'conditions': [{'key': key} for key in explanation.conditions],
+        'relaxations': [_relaxation(relaxation) for relaxation in explanation.relaxations],
+        'pairs_omitted': explanation.pairs_omitted,
+        'funnel': [*map(_group_funnel, explanation.funnel), _root_funnel(explanation)],
+        'nearest': [_near_tree(tree) for tree in explanation.nearest],
+    }
+
+
+def _trees(trees: Trees) -> Json:
+    result: Json = {'trees': trees.count, 'more': trees.more}
+    return result | {'cut': True} if trees.cut else result
+
+
+def _relaxation(relaxation: Relaxation) -> Json:
+    result: Json = {'without': list(relaxation.without)}
+    if relaxation.trees.cut:
+        return result | {'cut': True}
+    result |= _trees(relaxation.trees)
+    if relaxation.most_free:
+        result['most_free'] = {
+            key: {
+                'amount': most.free.amount,
+                'provider': most.free.provider,
+                'most_unit': most.max_unit.amount,
+                'most_unit_provider': most.max_unit.provider,
+            }
+            for key, most in relaxation.most_free.items()
+        }
+    return result
+
+
+def _group_funnel(of_group: GroupFunnel) -> Json:
+    return {
+        'group': of_group.suffix,
+        'resources': dict(of_group.amounts),
+        'providers': dict(of_group.providers),
+    }
+
+
+def _root_funnel(explanation: Explanation) -> Json:
+    roots = explanation.roots
+    return {
+        'roots': {
+            'all': roots.total,
+            'root_required': roots.root_required,
+            'every_group_served': roots.served,
+            'candidates': _trees(roots.candidates),
+        }
+    }
+
+
+def _near_tree(tree: NearTree) -> Json:
+    return {
+        'name': tree.name,
+        'uuid': tree.uuid,
+        'failures': [{'key': fact.key, 'fact': fact.text} for fact in tree.failures],
+    }
+
+
+# Text -------------------------------------------------------------------------
+
+
+def text(explanation: Explanation) -> str:
+    """Return the explanation for a terminal."""
+    return '\n'.join(_lines(explanation))
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield _summary(explanation.candidates, f'in microversion {explanation.microversion}')
+    if explanation.nested:
+        yield _summary(explanation.nested, 'from microversion 1.29 on')
+    if not explanation.candidates.count:
+        yield ''
+        yield from _relaxation_lines(explanation)
+    yield ''
+    yield 'Providers that remain after each check:'
+    yield _funnel_table(explanation)
+    yield ''
+    yield 'Trees that remain after each check:'
+    yield _roots_table(explanation)
+    if not explanation.candidates.count and explanation.nearest:
+        yield ''
+        yield 'Trees in which the fewest conditions fail:'
+        for tree in explanation.nearest:
+            yield from _near_lines(tree)
+
+
+def _summary(trees: Trees, where: str) -> str:
+    if trees.cut and not trees.count:
+        return f'The search reached the search limit {where}. Candidates may exist.'
+    if not trees.count:
+        return f'No tree has candidates {where}.'
+    count = _count(trees)
+    return f'{count} {"tree has" if count == "1" else "trees have"} candidates {where}.'
+
+
+def _count(trees: Trees) -> str:
+    if trees.count >= MAX_TREES and trees.more:
+        return f'More than {MAX_TREES}'
+    return f'At least {trees.count}' if trees.more else str(trees.count)
+
+
+def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
+    found = [relaxation for relaxation in explanation.relaxations if not relaxation.trees.cut]
+    cut = [relaxation for relaxation in explanation.relaxations if relaxation.trees.cut]
+    if found:
+        several = len(found[0].without) > 1
+        yield (
+            'Without one of these pairs of conditions, there are candidates:'
+            if several
+            else 'Without one of these conditions, there are candidates:'
+        )
+        yield tables.table(
+            ['Without', 'Trees', 'Most free', 'Largest max_unit'],
+            [_relaxation_row(relaxation) for relaxation in found],
+            numbers=['Trees'],
+        )
+    elif explanation.pairs_omitted:
+        yield (
+            'There is no single condition without which there are candidates. Pairs of conditions '
+            f'are examined for at most {MAX_CONDITIONS_FOR_PAIRS} conditions; this query has '
+            f'{len(explanation.conditions)}.'
+        )
+    elif not cut:
+        yield (
+            'There is no condition, and no pair of conditions, without which there are candidates.'
+        )
+    if cut:
+        yield 'The search reached the search limit without these conditions:'
+        yield from ('  ' + _without(relaxation) for relaxation in cut)
+
+
+def _relaxation_row(relaxation: Relaxation) -> list[str]:
+    most = relaxation.most_free.values()
+    return [
+        _without(relaxation),
+        _count(relaxation.trees).lower(),
+        ', '.join(_amount(each.free) for each in most),
+        ', '.join(_amount(each.max_unit) for each in most),
+    ]
+
+
+def _without(relaxation: Relaxation) -> str:
+    return tables.printable(' and '.join(relaxation.without))
+
+
+def _amount(most: Most) -> str:
+    return f'{most.amount} on {most.provider}'
+
+
+def _funnel_table(explanation: Explanation) -> str:
+    titles = [_TITLES[check] for check in funnel.CHECKS]
+    rows = [
+        [_label(of_group), *(of_group.providers[check] for check in funnel.CHECKS)]
+        for of_group in explanation.funnel
+    ]
+    return tables.table(['Request', *titles], rows, numbers=titles)
+
+
+def _label(of_group: GroupFunnel) -> str:
+    amounts = ', '.join(f'{name}:{amount}' for name, amount in of_group.amounts.items())
+    return f'group {of_group.suffix}: {amounts}'.rstrip(': ') if of_group.suffix else amounts
+
+
+def _roots_table(explanation: Explanation) -> str:
+    roots = explanation.roots
+    titles = ['All', 'root_required', 'Every group served', 'Candidates']
+    row = [roots.total, roots.root_required, roots.served, _count(roots.candidates).lower()]
+    return tables.table(titles, [row], numbers=titles)
+
+
+def _near_lines(tree: NearTree) -> list[str]:
+    facts = '; '.join(fact.text for fact in tree.failures)
+    line = f'{tree.name}: {facts or "each condition is satisfied, but not all together"}'
+    return textwrap.wrap(
+        tables.printable(line),
+        tables.WIDTH,
+        initial_indent='  ',
+        subsequent_indent='      ',
+        break_on_hyphens=False,
+    )
