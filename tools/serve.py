@@ -8,9 +8,13 @@ the loopback interface.
 import argparse
 import os
 from pathlib import Path
+import shlex
 import sys
+from typing import Any
 
 import bootstrap
+
+CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
 
 NEXT_STEPS = """
 Placement serves requests at {url}
@@ -27,6 +31,14 @@ The tour creates providers, requests allocation candidates, and writes and delet
 To stop the server, press Ctrl-C. To start with an empty database, delete the database file.
 """
 
+DEMO = """
+{done} To show it as a page, run:
+
+  {connection}{command} report report.html
+
+and open report.html in a browser.
+"""
+
 
 def main() -> None:
     """Create the virtual environment, then run this script again in that environment."""
@@ -34,7 +46,7 @@ def main() -> None:
     if options.inside:
         _serve(options)
         return
-    python = bootstrap.prepare('serve', '-e', '.[serve]')
+    python = bootstrap.prepare('serve', '-e', '.[serve,tools]')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
@@ -54,6 +66,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         '--database', type=Path, default=bootstrap.ROOT / 'placement.db', help='SQLite file to use'
     )
+    parser.add_argument(
+        '--demo', action='store_true', help='register a small varied cloud before serving'
+    )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -61,7 +76,7 @@ def _parse() -> argparse.Namespace:
 def _serve(options: argparse.Namespace) -> None:
     """Serve Placement; existing environment variables override the default configuration."""
     database = options.database.resolve()
-    os.environ.setdefault('OS_PLACEMENT_DATABASE__CONNECTION', f'sqlite:///{database}')
+    os.environ.setdefault(CONNECTION, f'sqlite:///{database}')
     os.environ.setdefault('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
     os.environ.setdefault('OS_API__AUTH_STRATEGY', 'noauth2')
 
@@ -70,6 +85,7 @@ def _serve(options: argparse.Namespace) -> None:
     from placement import wsgi
 
     application = wsgi.init_application()
+    demo = _register_demo(application, database) if options.demo else ''
     try:
         server = waitress.create_server(
             application, host=options.host, port=options.port, threads=options.threads
@@ -77,15 +93,32 @@ def _serve(options: argparse.Namespace) -> None:
     except OSError as error:
         sys.exit(f'Cannot listen on {options.host}:{options.port}: {error}')
     url = f'http://{options.host}:{options.port}'
-    print(NEXT_STEPS.format(url=url, database=_shown_database(database)), flush=True)
+    print(NEXT_STEPS.format(url=url, database=_shown_database(database)) + demo, flush=True)
     server.run()
+
+
+def _register_demo(application: Any, database: Path) -> str:
+    """Register the demo cloud, and return a text with the command that makes a page of it."""
+    import demo
+
+    try:
+        done = demo.register_in(application)
+    except demo.UnexpectedResponseError as error:
+        sys.exit(f'The demo cloud cannot be registered: {error}')
+    # The environment of the other terminal may lack the variable, unless the operator set it.
+    url = shlex.quote(f'sqlite:///{database}')
+    connection = f'{CONNECTION}={url} ' if _is_default(database) else ''
+    command = shlex.quote(str(Path(sys.executable).with_name('placement-manage')))
+    return DEMO.format(done=done, connection=connection, command=command)
 
 
 def _shown_database(default: Path) -> str:
     """Return a description of the database without its URL, which can contain a password."""
-    if os.environ['OS_PLACEMENT_DATABASE__CONNECTION'] == f'sqlite:///{default}':
-        return str(default)
-    return 'configured by OS_PLACEMENT_DATABASE__CONNECTION'
+    return str(default) if _is_default(default) else f'configured by {CONNECTION}'
+
+
+def _is_default(database: Path) -> bool:
+    return os.environ[CONNECTION] == f'sqlite:///{database}'
 
 
 if __name__ == '__main__':

@@ -1,0 +1,182 @@
+"""The commands of pages of the documentation and their output, executed on the demo cloud.
+
+A block `.. code-block:: console` of a page contains commands and their output. Each line that
+starts with `$ ` is a command, and lines that start with `> ` continue it. The lines until the next
+command are what the command writes to standard output and standard error. A line `...` stands for
+any number of lines. Blanks at the end of a line and empty lines at the end of an output do not
+matter. All blocks of a page run in the same shell, in the order of the page, in an
+empty directory. The database is the demo cloud of tools/demo.py.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+import os
+from pathlib import Path
+import re
+import subprocess
+import sys
+import textwrap
+
+import placement
+
+ROOT = Path(placement.__file__).parents[1]
+FOLDER = ROOT / 'doc' / 'source' / 'admin'
+# The pages of the tools that operators use. A page may be missing.
+PAGES = ('explain', 'headroom', 'audit', 'export-import', 'report', 'exporter')
+ANY_LINES = '...'
+
+_DIRECTIVE = re.compile(r'([ *-]*)\.\. code-block:: console *$')
+_COMMAND, _CONTINUATION = '$ ', '> '
+# Separates the outputs of commands; followed by the number of the command.
+_MARK = '-- placement-console-page '
+_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A command of a page, and its output.
+
+    :ivar line: the number of the first line of the command in the page, from 1
+    :ivar indent: the indentation of the block
+    """
+
+    line: int
+    indent: str
+    command: tuple[str, ...]
+    output: tuple[str, ...]
+
+    @property
+    def shell(self) -> str:
+        """The command as a shell reads it."""
+        return '\n'.join(line[len(_COMMAND) :] for line in self.command)
+
+
+def examples(text: str) -> Iterator[Example]:
+    """Yield the commands of all blocks of a page."""
+    for first, lines in _blocks(text.splitlines()):
+        block = '\n'.join(lines)
+        indent = re.match(' *', lines[0])[0]
+        yield from _examples(first, indent, textwrap.dedent(block).splitlines())
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each block, from 1, and the lines of the block."""
+    position = 0
+    while position < len(lines):
+        directive = _DIRECTIVE.match(lines[position])
+        position += 1
+        if directive is None:
+            continue
+        outside = len(directive[1])
+        start = position
+        while position < len(lines) and _is_inside(lines[position], outside):
+            position += 1
+        block = list(lines[start:position])
+        # Options of the directive end with an empty line.
+        while block and (not block[0].strip() or block[0].strip().startswith(':')):
+            del block[0]
+            start += 1
+        while block and not block[-1].strip():
+            del block[-1]
+        if block:
+            yield start + 1, block
+
+
+def _is_inside(line: str, outside: int) -> bool:
+    return not line.strip() or len(line) - len(line.lstrip()) > outside
+
+
+def _examples(first: int, indent: str, lines: Sequence[str]) -> Iterator[Example]:
+    starts = [number for number, line in enumerate(lines) if line.startswith(_COMMAND)]
+    if not starts or starts[0] != 0:
+        raise ValueError(f'line {first}: the block does not start with "{_COMMAND}"')
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        output = start + 1
+        while output < end and lines[output].startswith(_CONTINUATION):
+            output += 1
+        yield Example(first + start, indent, tuple(lines[start:output]), _shown(lines[output:end]))
+
+
+def _shown(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines without blanks at their ends and without empty lines at the end."""
+    return tuple('\n'.join(line.rstrip() for line in lines).rstrip('\n').splitlines())
+
+
+def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
+    """Whether the lines are equal; an expected line `...` stands for any number of lines."""
+    if not expected:
+        return not actual
+    if expected[0] == ANY_LINES:
+        return any(matches(expected[1:], actual[start:]) for start in range(len(actual) + 1))
+    return bool(actual) and expected[0] == actual[0] and matches(expected[1:], actual[1:])
+
+
+class Session:
+    """A directory with the demo cloud, and a shell in which `placement-manage` uses it.
+
+    :param folder: an empty directory
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._cwd = folder / 'work'
+        programs = folder / 'bin'
+        for created in (self._cwd, programs):
+            created.mkdir()
+        for name in ('manage', 'status'):
+            program = programs / f'placement-{name}'
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} -m placement.cmd.{name} "$@"\n')
+            program.chmod(0o755)
+        variables = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        self._variables = variables | {
+            'PATH': os.pathsep.join((str(programs), os.environ['PATH'])),
+            'PYTHONPATH': str(ROOT),
+            'COLUMNS': '100',
+            'LC_ALL': 'C.UTF-8',
+            'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{folder / "placement.db"}',
+        }
+        self._execute(sys.executable, str(ROOT / 'tools' / 'demo.py'))
+
+    def outputs(self, commands: Sequence[str]) -> list[tuple[str, ...]]:
+        """Execute commands in one shell and return the lines that each of them writes."""
+        # The exit status of the command is available to the next one.
+        script = ''.join(
+            f'{command}\n_status=$?; printf "\\n%s%s\\n" "{_MARK}" {number}; (exit $_status)\n'
+            for number, command in enumerate(commands)
+        )
+        path = self._cwd.parent / 'script'
+        path.write_text(script)
+        rest = self._execute('bash', '--norc', str(path))
+        results = []
+        for number, command in enumerate(commands):
+            output, mark, rest = rest.partition(f'\n{_MARK}{number}\n')
+            if not mark:
+                raise AssertionError(f'The shell ended in the command {command!r}: {output}')
+            results.append(_shown(output.splitlines()))
+        return results
+
+    def _execute(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self._cwd,
+            env=self._variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+        )
+        return done.stdout
+
+
+def updated(text: str, session: Session) -> str:
+    """Return a page with the actual output in place of each output that differs."""
+    found = list(examples(text))
+    lines = text.splitlines()
+    outputs = session.outputs([example.shell for example in found])
+    # From the end, so that the numbers of the lines before remain valid.
+    for example, output in reversed(list(zip(found, outputs, strict=True))):
+        if not matches(example.output, output):
+            start = example.line - 1 + len(example.command)
+            end = start + len(example.output)
+            lines[start:end] = [(example.indent + line).rstrip() for line in output]
+    return '\n'.join(lines) + '\n'

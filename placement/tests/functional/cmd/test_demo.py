@@ -1,0 +1,131 @@
+"""The demo cloud of tools/demo.py, which the guide pages of the tools use."""
+
+import os
+from pathlib import Path
+import subprocess
+import sys
+import urllib.request
+
+import sqlalchemy as sa
+
+from placement import direct
+from placement.db.sqlalchemy import migration, models
+from placement.tests import servers
+from placement.tests.functional.cmd import base
+from placement.tests.functional.faults import machines
+
+TOOLS = Path(__file__).parents[4] / 'tools'
+DONE = 'The demo cloud is registered: 18 provider trees, 53 consumers.\n'
+NUMA = (
+    'resources_CPU=PCPU:4,MEMORY_MB:8192&resources_NET=SRIOV_NET_VF:1'
+    '&required_NET=CUSTOM_PHYSNET_DATA&same_subtree=_CPU,_NET&group_policy=none'
+)
+GPU = (
+    'resources=VCPU:8,MEMORY_MB:32768,DISK_GB:100&resources_GPU=PGPU:1&required_GPU=CUSTOM_GPU_80GB'
+)
+
+
+class DemoTest(base.TestCase):
+    def register(self, *options: str) -> subprocess.CompletedProcess:
+        """Run tools/demo.py on the database of the test."""
+        variables = os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
+        return subprocess.run(
+            [sys.executable, TOOLS / 'demo.py', *options],
+            env=variables,
+            capture_output=True,
+            text=True,
+        )
+
+    def candidates(self, query: str) -> list[list[str]]:
+        """The names of the providers of each candidate."""
+        with self.engine.connect() as conn:
+            columns = models.resource_providers.c
+            names = dict(conn.execute(sa.select(columns.uuid, columns.name)).all())
+        with direct.PlacementDirect(self.config, latest_microversion=True) as client:
+            response = client.get(f'/allocation_candidates?{query}').json()
+        return sorted(
+            sorted(names[uuid] for uuid in candidate['allocations'])
+            for candidate in response['allocation_requests']
+        )
+
+    def test_the_cloud_is_registered_once(self):
+        done = self.register()
+        self.assertEqual((0, '', DONE), (done.returncode, done.stderr, done.stdout))
+        tables = (models.resource_providers, models.inventories, models.allocations)
+        before = [self.count(table) for table in tables]
+
+        done = self.register()
+        self.assertEqual('The demo cloud is already registered.\n', done.stdout)
+        self.assertEqual([36, 71, 178], before)
+        self.assertEqual(before, [self.count(table) for table in tables])
+
+    def test_the_requests_of_the_guide(self):
+        self.register()
+        self.assertEqual(
+            [], self.candidates('resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX512F')
+        )
+        enabled = 'resources=VCPU:4,MEMORY_MB:8192&root_required=!COMPUTE_STATUS_DISABLED'
+        self.assertEqual(6, len(self.candidates(enabled)))
+        self.assertEqual([['numa-01-node-0', 'numa-01-node-0-card']], self.candidates(NUMA))
+        self.assertEqual(
+            [['gpu-01', 'gpu-01-device-2'], ['gpu-01', 'gpu-01-device-3']], self.candidates(GPU)
+        )
+        self.assertEqual([], self.candidates('resources=CUSTOM_BAREMETAL_LARGE:1'))
+
+    def test_an_interrupted_registration_is_completed(self):
+        self.register()
+        last = sa.select(models.resource_providers.c.id).where(
+            models.resource_providers.c.name == 'compute-08'
+        )
+        with self.engine.begin() as conn:
+            number = conn.execute(last).scalar_one()
+            for table in (
+                models.inventories,
+                models.resource_provider_traits,
+                models.resource_provider_aggregates,
+            ):
+                conn.execute(sa.delete(table).where(table.c.resource_provider_id == number))
+            providers = models.resource_providers
+            conn.execute(sa.delete(providers).where(providers.c.id == number))
+        done = self.register()
+        self.assertEqual((0, DONE), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual(36, self.count(models.resource_providers))
+
+    def test_a_name_that_is_in_use(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.insert(models.resource_providers).values(
+                    uuid='rp', name='compute-01', root_provider_id=1, id=1
+                )
+            )
+        done = self.register()
+        self.assertEqual((1, ''), (done.returncode, done.stdout))
+        self.assertRegex(done.stderr, r'^Error: POST /resource_providers returned 409: .*\n$')
+
+
+class ServeTest(base.TestCase):
+    def test_the_server_registers_the_cloud(self):
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('tools/serve.py creates an SQLite file')
+        database = Path(self.database.url.removeprefix('sqlite:///'))
+        log = database.with_suffix('.log')
+        worker = machines.Worker(
+            self.database.url,
+            lambda port: [
+                *(sys.executable, str(TOOLS / 'serve.py'), '--inside', '--demo'),
+                *('--port', str(port), '--database', str(database)),
+            ],
+            log=log,
+        )
+        self.addCleanup(worker.stop)
+        output = log.read_text()
+        self.assertIn(DONE.strip(), output)
+        self.assertIn(f'CONNECTION=sqlite:///{database} ', output)
+        self.assertIn('placement-manage report report.html\n', output)
+        request = urllib.request.Request(
+            f'http://127.0.0.1:{worker.port}/resource_providers?name=gpu-01',
+            headers={'X-Auth-Token': 'admin'},
+        )
+        with urllib.request.urlopen(request) as response:
+            self.assertIn(b'"name":"gpu-01"', response.read())

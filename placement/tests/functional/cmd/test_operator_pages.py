@@ -1,0 +1,128 @@
+"""The guide pages of the tools for operators show the real output of their commands.
+
+Each page is executed on the demo cloud, as `console_pages` describes. After an intended change,
+`python -m tools.operator_pages` writes the new output into the pages.
+"""
+
+import difflib
+import os
+from pathlib import Path
+import tempfile
+import unittest
+
+import ddt
+from oslotest import base
+
+from placement.tests import servers
+from placement.tests.functional.cmd import console_pages
+
+TEXT = """
+A page
+======
+
+.. code-block:: console
+   :caption: A caption
+
+   $ printf 'a\\n\\nb'
+   a
+
+   b
+   $ echo one \\
+   > two
+   one two
+
+   $ false
+
+Text
+
+* .. code-block:: console
+
+     $ echo $?
+     ...
+     1
+
+.. code-block:: shell
+
+   $ this is not executed
+"""
+
+
+@ddt.ddt
+class PagesTest(base.BaseTestCase):
+    @ddt.data(*console_pages.PAGES)
+    def test_the_page_shows_the_output_of_its_commands(self, name):
+        page = console_pages.FOLDER / f'{name}.rst'
+        if not page.exists():
+            self.skipTest(f'there is no page {page.name}')
+        differences = compare(page.read_text(), session(self))
+        self.assertEqual('', differences, f'The output in {page} is different:\n{differences}')
+
+
+class ConsoleTest(base.BaseTestCase):
+    """The functions that read and execute a page."""
+
+    def test_the_commands_of_a_page(self):
+        expected = [
+            (8, ("$ printf 'a\\n\\nb'",), ('a', '', 'b')),
+            (12, ('$ echo one \\', '> two'), ('one two',)),
+            (16, ('$ false',), ()),
+            (22, ('$ echo $?',), ('...', '1')),
+        ]
+        found = list(console_pages.examples(TEXT))
+        self.assertEqual(expected, [(one.line, one.command, one.output) for one in found])
+        self.assertEqual('echo one \\\ntwo', found[1].shell)
+
+    def test_a_block_without_a_command_is_an_error(self):
+        text = '.. code-block:: console\n\n   output\n'
+        self.assertRaises(ValueError, lambda: list(console_pages.examples(text)))
+
+    def test_any_lines(self):
+        for expected, actual, result in (
+            ('a', 'a', True),
+            ('a', 'b', False),
+            ('a', 'a b', False),
+            ('a b', 'a', False),
+            ('...', '', True),
+            ('a ... b', 'a b', True),
+            ('a ... b', 'a c b d b', True),
+            ('a ... b', 'a b c', False),
+            ('... b ... c', 'a b c d', False),
+        ):
+            with self.subTest(expected=expected, actual=actual):
+                self.assertIs(result, console_pages.matches(expected.split(), actual.split()))
+
+    def test_differences_are_reported(self):
+        shell = session(self)
+        self.assertEqual('', compare(TEXT, shell))
+        wrong = TEXT.replace('   one two', '   one three')
+        self.assertIn('-one three\n+one two\n', compare(wrong, shell))
+        self.assertEqual(TEXT, console_pages.updated(wrong, shell))
+
+    def test_the_commands_use_the_demo_cloud(self):
+        commands = ['placement-manage db version', 'echo $?', 'placement-manage', 'ls', 'exit 3']
+        shell = session(self)
+        version, status, usage, files = shell.outputs(commands[:-1])
+        self.assertEqual((1, ('0',), ()), (len(version), status, files))
+        self.assertIn('usage: placement-manage', usage[0])
+        self.assertRaisesRegex(AssertionError, 'exit 3', shell.outputs, commands)
+
+
+def session(test: unittest.TestCase) -> console_pages.Session:
+    if servers.ADMIN_URL in os.environ:
+        test.skipTest('the demo cloud of the pages is an SQLite file')
+    folder = tempfile.TemporaryDirectory(prefix='placement-pages-')
+    test.addCleanup(folder.cleanup)
+    return console_pages.Session(Path(folder.name))
+
+
+def compare(text: str, shell: console_pages.Session) -> str:
+    """Return the differences between the outputs in a page and the actual outputs."""
+    examples = list(console_pages.examples(text))
+    outputs = shell.outputs([example.shell for example in examples])
+    differences = []
+    for example, actual in zip(examples, outputs, strict=True):
+        if not console_pages.matches(example.output, actual):
+            title = f'line {example.line}: {example.shell}'
+            lines = difflib.unified_diff(example.output, actual, title, 'actual', lineterm='')
+            differences.append('\n'.join((*lines, '')))
+    return ''.join(differences)
