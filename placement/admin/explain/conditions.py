@@ -208,7 +208,10 @@ def may_be_relaxed(relaxed: Collection[Condition], conditions: Iterable[Conditio
 
 
 def presence(class_id: int) -> int:
-    """Return the id of the class that stands for the presence of an inventory of a class."""
+    """Return the id of the class that stands for the presence of an inventory of a class.
+
+    The presence of the presence of a class is the class itself.
+    """
     return -1 - class_id
 
 

@@ -1,6 +1,6 @@
 """Finds the largest free capacity and the largest max_unit for a relaxed amount."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from placement.admin.explain import conditions, patterns
@@ -25,7 +25,7 @@ def of_relaxation(
     """Return the key of each relaxed amount -> what the providers of its group have.
 
     The providers are those with an inventory of the class that satisfy the conditions of the group
-    that are not relaxed. A key is missing if there is no such provider.
+    that are not relaxed; see `_most_free`. A key is missing if there is no such provider.
     """
     query = conditions.query_of(judge.all_conditions, relaxed.without, nested=True)
     with_ids = conditions.with_presence(request.with_ids(query, judge.ids))
@@ -41,27 +41,58 @@ def of_relaxation(
     return found
 
 
+# Whether a provider satisfies a group, of which the amount of a class is relaxed.
+_Serves = Callable[[ProviderPattern, model.Group[int], int], bool]
+
+
 def _most_free(
     group: model.Group[int], class_id: int, providers: Iterable[ProviderPattern]
 ) -> MostFreeIds:
+    """Return what the providers have that satisfy the group alone.
+
+    If the unsuffixed group needs several providers, because none satisfies it alone, the providers
+    count that may serve the class.
+    """
+    providers = [pattern for pattern in providers if class_id in pattern.classes]
+    most = _of_serving(_serves_alone, group, class_id, providers)
+    if most.free.provider_ids or group.suffix:
+        return most
+    return _of_serving(_serves_class, group, class_id, providers)
+
+
+def _of_serving(
+    serves: _Serves,
+    group: model.Group[int],
+    class_id: int,
+    providers: Iterable[ProviderPattern],
+) -> MostFreeIds:
     free, max_unit = Largest(), Largest()
     for pattern in providers:
-        if class_id in pattern.classes and _may_serve(pattern, group, class_id):
+        if serves(pattern, group, class_id):
             facts = pattern.classes[class_id]
             free.merge(facts.free)
             max_unit.merge(facts.max_unit)
     return MostFreeIds(free, max_unit)
 
 
-def _may_serve(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
-    """Whether the provider satisfies the group, of which the amount of this class is relaxed."""
-    present = conditions.presence(class_id)
-    provider = patterns.with_presence(
-        pattern.provider, [conditions.presence(id_) for id_, _ in group.amounts if id_ < 0]
-    )
+def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
+    provider = _with_presence(pattern, group)
     if group.suffix:
         return provider_checks.satisfies_suffixed_group(provider, model.Slot(group, group.amounts))
-    slot = model.Slot(group, ((present, 1),))
-    return bool(
-        provider_checks.eligible_for_classes((slot,), model.Anchor(pattern.root, (provider,)))
+    return (
+        all(provider_checks.can_allocate(provider, id_, amount) for id_, amount in group.amounts)
+        and provider_checks.satisfies_required(provider.traits, group)
+        and _serves_class(pattern, group, class_id)
     )
+
+
+def _serves_class(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
+    """Whether the provider may serve the class as one of several of the unsuffixed group."""
+    slot = model.Slot(group, ((conditions.presence(class_id), 1),))
+    anchor = model.Anchor(pattern.root, (_with_presence(pattern, group),))
+    return bool(provider_checks.eligible_for_classes((slot,), anchor))
+
+
+def _with_presence(pattern: ProviderPattern, group: model.Group[int]) -> model.Provider:
+    relaxed = [conditions.presence(id_) for id_, _ in group.amounts if id_ < 0]
+    return patterns.with_presence(pattern.provider, relaxed)

@@ -183,6 +183,38 @@ class Cloud:
             and self.meets_together(of_group, host, root)
         ]
 
+    def serving(
+        self, every: list[Condition], relaxed: Collection[str], of: Condition
+    ) -> list[Host]:
+        """Return the providers that satisfy the group of a relaxed amount alone.
+
+        If there are none, and the group is the unsuffixed one, return those for the class.
+        """
+        suffix, (name,) = str(of.suffix), of.values
+        slots = [amounts for s, amounts in _slots(every, relaxed) if s == suffix]
+        of_class = next(amounts for amounts in slots if name in amounts)
+        together = {name: n for amounts in slots for name, n in amounts.items()}
+        required = [
+            c for c in every if c.kind == 'required' and c.suffix == suffix and c.key not in relaxed
+        ]
+        alone = [
+            host
+            for host in self._own(every, relaxed, suffix, together)
+            if all(self.meets(c, host, self.root(host)) for c in required)
+        ]
+        return alone if alone or suffix else self._own(every, relaxed, suffix, of_class)
+
+    def _own(
+        self, every: list[Condition], relaxed: Collection[str], suffix: str, amounts: dict[str, int]
+    ) -> list[Host]:
+        """Return the options for some amounts in the trees of the providers themselves."""
+        return [
+            host
+            for root in self.roots
+            for host in self.options(every, relaxed, suffix, amounts, root)
+            if self.root(host) is root
+        ]
+
     def meets_together(self, of_group: list[Condition], host: Host, root: Host) -> bool:
         """Whether a provider satisfies all conditions of a group.
 
@@ -303,18 +335,7 @@ def most_free(
     found = {}
     for c in every:
         if c.key in relaxed and c.kind == 'resources':
-            amounts = next(
-                amounts
-                for suffix, amounts in _slots(every, relaxed)
-                if suffix == c.suffix and c.values[0] in amounts
-            )
-            assert c.suffix is not None
-            hosts = [
-                host
-                for root in cloud.roots
-                for host in cloud.options(every, relaxed, c.suffix, amounts, root)
-                if cloud.root(host) is root
-            ]
+            hosts = cloud.serving(every, relaxed, c)
             if hosts:
                 inventories = [(host.uuid, host.inventories[c.values[0]]) for host in hosts]
                 free = min((-max(0, int(capacity(i)) - i['used']), name) for name, i in inventories)
