@@ -1,6 +1,6 @@
 """Builds the JSON document and the text of an explanation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import textwrap
 from typing import Any
 
@@ -156,11 +156,7 @@ def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
             if several
             else 'Without one of these conditions, there are candidates:'
         )
-        yield tables.table(
-            ['Without', 'Trees', 'Most free', 'Largest max_unit'],
-            [_relaxation_row(relaxation) for relaxation in found],
-            numbers=['Trees'],
-        )
+        yield _relaxation_table(found)
     elif explanation.pairs_omitted:
         yield (
             'There is no single condition without which there are candidates. Pairs of conditions '
@@ -176,13 +172,22 @@ def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
         yield from ('  ' + _without(relaxation) for relaxation in cut)
 
 
+def _relaxation_table(found: Sequence[Relaxation]) -> str:
+    titles = ['Without', 'Trees', 'Most free', 'Largest max_unit']
+    if not any(relaxation.most_free for relaxation in found):
+        titles = titles[:2]
+    rows = [_relaxation_row(relaxation)[: len(titles)] for relaxation in found]
+    return tables.table(titles, rows, numbers=['Trees'])
+
+
 def _relaxation_row(relaxation: Relaxation) -> list[str]:
-    most = relaxation.most_free.values()
+    most = relaxation.most_free.items()
+    several = len(most) > 1
     return [
         _without(relaxation),
         _count(relaxation.trees).lower(),
-        ', '.join(_amount(each.free) for each in most),
-        ', '.join(_amount(each.max_unit) for each in most),
+        ', '.join(_amount(key if several else '', each.free) for key, each in most),
+        ', '.join(_amount(key if several else '', each.max_unit) for key, each in most),
     ]
 
 
@@ -190,8 +195,9 @@ def _without(relaxation: Relaxation) -> str:
     return tables.printable(' and '.join(relaxation.without))
 
 
-def _amount(most: Most) -> str:
-    return f'{most.amount} on {most.provider}'
+def _amount(key: str, most: Most) -> str:
+    """Return an amount with its provider, and with the resource class at the end of a key."""
+    return f'{key.rpartition(":")[2]} {most.amount} on {most.provider}'.lstrip()
 
 
 def _funnel_table(explanation: Explanation) -> str:

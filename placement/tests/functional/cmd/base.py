@@ -12,10 +12,13 @@ class TestCase(base.TestCase):
 
     module: str
 
-    def run_command(self, *arguments: str, connection: bool = True) -> subprocess.CompletedProcess:
+    def run_command(
+        self, *arguments: str, connection: bool = True, stdin: str = ''
+    ) -> subprocess.CompletedProcess:
         """Execute the command and wait for its end.
 
         :param connection: whether the database is configured
+        :param stdin: the standard input of the command
         """
         environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_PLACEMENT_')}
         if connection:
@@ -23,6 +26,7 @@ class TestCase(base.TestCase):
         return subprocess.run(
             [sys.executable, '-m', self.module, *arguments],
             env=environment,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=120,

@@ -1,0 +1,91 @@
+"""The command `placement-manage explain` on the demo cloud."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import placement
+from placement.tests.functional.cmd import base
+
+ROOT = pathlib.Path(placement.__file__).parent.parent
+# The hosts with this trait have too little of one class each.
+FULL = 'resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX512F'
+
+
+class ExplainTest(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def setUp(self) -> None:
+        super().setUp()
+        environment = dict(os.environ, OS_PLACEMENT_DATABASE__CONNECTION=self.database.url)
+        subprocess.run(
+            [sys.executable, 'tools/demo.py'], cwd=ROOT, env=environment, check=True, timeout=120
+        )
+
+    def test_explanations(self) -> None:
+        self.check_reasons()
+        self.check_forms_of_the_query()
+        self.check_other_results()
+
+    def check_reasons(self) -> None:
+        done = self.explain(FULL, '--format', 'json')
+        document = json.loads(done.stdout)
+        self.assertEqual({'trees': 0, 'more': False}, document['candidates'])
+        self.assertEqual(
+            [
+                ['resources:VCPU'],
+                ['resources:MEMORY_MB'],
+                ['required:HW_CPU_X86_AVX512F'],
+            ],
+            [relaxation['without'] for relaxation in document['relaxations']],
+        )
+        self.assertEqual(
+            {'key': 'resources:VCPU', 'fact': 'VCPU 128 of 128 used, 4 requested'},
+            document['nearest'][0]['failures'][0],
+        )
+        done = self.explain(FULL, '--nearest', '1')
+        self.assertIn('compute-01: VCPU 128 of 128 used, 4 requested', done.stdout)
+        self.assertNotIn('compute-02:', done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def check_forms_of_the_query(self) -> None:
+        expected = json.loads(self.explain(FULL, '--format', 'json').stdout)['relaxations']
+        encoded = FULL.replace(',', '%2C').replace(':', '%3A')
+        for text in (
+            f'/allocation_candidates?{encoded}',
+            f'http://127.0.0.1:8778/placement/allocation_candidates?{FULL}&limit=3',
+        ):
+            done = self.explain(text, '--format', 'json')
+            self.assertEqual(expected, json.loads(done.stdout)['relaxations'])
+        done = self.explain('-', '--format', 'json', stdin=f'{encoded}\n')
+        self.assertEqual(expected, json.loads(done.stdout)['relaxations'])
+
+    def check_other_results(self) -> None:
+        done = self.explain('resources=VCPU:1', status=0)
+        self.assertRegex(done.stdout, r'\A\d+ trees have candidates in microversion 1.39.\n')
+        # A NUMA node and its network device are different providers of one tree.
+        nested = 'resources=PCPU:2,SRIOV_NET_VF:1'
+        done = self.explain(nested, '--microversion', '1.28')
+        self.assertRegex(
+            done.stdout,
+            r'\ANo tree has candidates in microversion 1.28.\n'
+            r'\d+ trees have candidates from microversion 1.29 on.\n',
+        )
+        for arguments, message in (
+            (['resources=VCPU:0'], "the amount of 'VCPU:0' is less than 1"),
+            (['resources=CUSTOM_A:1&required=CUSTOM_B'], 'No such resource class CUSTOM_A'),
+            (['resources=VCPU:1', '--microversion', '1.9'], "'1.9' is not a microversion"),
+        ):
+            done = self.explain(*arguments, status=2)
+            self.assertEqual('', done.stdout)
+            self.assertIn(message, done.stderr)
+            self.assertNotIn('Traceback', done.stderr)
+
+    def explain(
+        self, *arguments: str, status: int = 1, stdin: str = ''
+    ) -> subprocess.CompletedProcess:
+        done = self.run_command('explain', *arguments, stdin=stdin)
+        self.assertEqual(status, done.returncode, done.stderr)
+        return done

@@ -1,0 +1,62 @@
+"""Searches that reach the search limit."""
+
+from oslotest import base
+
+from placement.admin import progress
+from placement.admin.explain import conditions, judge, patterns, relaxations
+from placement.admin.explain.checks import Checks
+from placement.candidates import request
+from placement.candidates.search_step_limit import SearchLimit
+from placement.tests.unit.candidates import worlds
+
+# Eight devices, for nine groups that need one device each.
+DEVICES = worlds.World.of('R[V:8]\n' + ''.join(f'  D{n}[VGPU:1 ]\n' for n in range(8)))
+GROUPS = '&'.join(f'resources_{n}=VGPU:1' for n in range(9)) + '&group_policy=isolate'
+
+
+def judge_of(world: worlds.World, text: str) -> judge.Judge:
+    pairs = [tuple(item.split('=')) for item in text.split('&')]
+    query = request.parse(pairs, worlds.NEWEST)
+    every = conditions.conditions_of(pairs, worlds.NEWEST, query)
+    seen = patterns.Patterns(request.with_ids(query, world.ids))
+    seen.add(world.anchors)
+    checks = Checks(every, world.ids)
+    return judge.Judge(every, world.ids, judge.by_failures(checks, seen.anchors.values()))
+
+
+class SearchLimitTest(base.BaseTestCase):
+    def test_a_cut_search(self) -> None:
+        found = judge_of(DEVICES, GROUPS).trees((), True, SearchLimit(5))
+        self.assertTrue(found.cut)
+        self.assertTrue(found.more)
+
+    def test_conditions_whose_search_was_cut_are_listed_as_such(self) -> None:
+        every = judge_of(DEVICES, GROUPS)
+        found = relaxations.find(every, True, 5, progress.silent)
+        self.assertTrue(found.relaxations)
+        self.assertEqual({True}, {relaxed.trees.cut for relaxed in found.relaxations})
+
+    def test_a_complete_search(self) -> None:
+        every = judge_of(DEVICES, GROUPS)
+        found = relaxations.find(every, True, -1, progress.silent)
+        keys = {tuple(c.key for c in relaxed.without) for relaxed in found.relaxations}
+        self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
+
+
+class PatternsTest(base.BaseTestCase):
+    def test_hosts_with_different_free_capacity_have_the_same_pattern(self) -> None:
+        hosts = ''.join(f'H{n}[V: total 64 used {n}, M:{1000 + n}] @A\n' for n in range(20))
+        world = worlds.World.of(hosts)
+        every = judge_of(world, 'resources=VCPU:4')
+        (found,) = every.failures.values()
+        self.assertEqual([20], [pattern.count for pattern in found])
+
+    def test_more_conditions_than_pairs_are_examined_for(self) -> None:
+        world = worlds.World.of('H[V:8]')
+        text = 'resources=VCPU:9&' + '&'.join(
+            f'member_of=!{worlds.uuid_of(str(n))}' for n in range(40)
+        )
+        every = judge_of(world, text + '&required=CUSTOM_GOLD')
+        found = relaxations.find(every, True, -1, progress.silent)
+        self.assertEqual((), found.relaxations)
+        self.assertTrue(found.pairs_omitted)
