@@ -55,7 +55,9 @@ def add_commands(commands: Any) -> None:
 def _add_action(
     actions: Any, name: str, action: program.Action, text: str
 ) -> argparse.ArgumentParser:
-    return program.add_database_command(actions, name, action, text, failed=program.ERROR)
+    return program.add_database_command(
+        actions, name, action, text, failed=program.ERROR, creates_database=True
+    )
 
 
 def _sync(_config: cfg.ConfigOpts) -> int:

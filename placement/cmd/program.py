@@ -14,7 +14,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from placement import conf, messages, version
-from placement.conf import sources
+from placement.admin.failure import CannotProceedError
+from placement.conf import database_url, sources
 from placement.db import engine
 
 Action = Callable[[cfg.ConfigOpts], int]
@@ -87,22 +88,37 @@ def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
 
 
 def add_database_command(
-    commands: Any, name: str, action: Action, text: str, failed: int = CANNOT
+    commands: Any,
+    name: str,
+    action: Action,
+    text: str,
+    failed: int = CANNOT,
+    creates_database: bool = False,
 ) -> argparse.ArgumentParser:
     """Add a command that uses the database, and return its parser.
 
     :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
     :param text: the description of the command
     :param failed: the exit status after an error
+    :param creates_database: whether the command may create the file of an SQLite database
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(
-        action=functools.partial(_on_database, action), help_only=False, failed=failed
+        action=functools.partial(_on_database, action, creates_database),
+        help_only=False,
+        failed=failed,
     )
     return parser
 
 
-def _on_database(action: Action, config: cfg.ConfigOpts) -> int:
+def _on_database(action: Action, creates_database: bool, config: cfg.ConfigOpts) -> int:
+    file = database_url.file_of(config.placement_database.connection)
+    if file and not creates_database and not file.exists():
+        # SQLite would create an empty file.
+        raise CannotProceedError(
+            f'The database file {file} does not exist. Run `placement-manage db sync`, or correct '
+            '[placement_database] connection.'
+        )
     engine.configure(config, patient=True)
     return action(config)
 

@@ -1,6 +1,7 @@
 """URLs of databases: validation, and a form without secrets for messages."""
 
 from collections.abc import Iterator
+import pathlib
 
 import sqlalchemy as sa
 
@@ -38,6 +39,19 @@ def validate(text: str, option: str) -> None:
             f'[placement_database] {option} names the unknown database driver {dialect}. Use '
             'mysql+pymysql, postgresql+psycopg, or sqlite.'
         )
+
+
+def file_of(text: str) -> pathlib.Path | None:
+    """Return the file of an SQLite database; None for other databases.
+
+    The result is also None for a database in memory, and if the URL contains the URI of a file.
+    """
+    url = sa.make_url(text)
+    name = url.database or ':memory:'
+    # The URI of a file can have the parameter mode=memory.
+    if url.get_backend_name() != 'sqlite' or name.startswith((':memory:', 'file:')):
+        return None
+    return pathlib.Path(name)
 
 
 def masked(text: str) -> str | None:

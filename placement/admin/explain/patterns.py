@@ -288,6 +288,8 @@ class _View:
 
 def _sums(amounts: Sequence[int]) -> Sequence[int]:
     """Return the sums of all subsets in ascending order, starting with 0."""
+    # No inventory can serve a larger amount.
+    amounts = [min(amount, capacity.MAX_INT + 1) for amount in amounts]
     if len(amounts) > _MAX_SUMMANDS:
         return range(sum(amounts) + 1)
     sums = {0}

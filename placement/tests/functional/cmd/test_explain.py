@@ -89,3 +89,18 @@ class ExplainTest(base.TestCase):
         done = self.run_command('explain', *arguments, stdin=stdin)
         self.assertEqual(status, done.returncode, done.stderr)
         return done
+
+
+class MissingFileTest(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def test_a_missing_database_file_is_not_created(self) -> None:
+        if self.engine.dialect.name != 'sqlite':
+            self.skipTest('the test is for SQLite')
+        file = pathlib.Path(self.engine.url.database)
+        self.engine.dispose()
+        file.unlink(missing_ok=True)
+        done = self.run_command('explain', 'resources=VCPU:1')
+        self.assertEqual(2, done.returncode)
+        self.assertIn(f'The database file {file} does not exist. Run `placement-', done.stderr)
+        self.assertFalse(file.exists())

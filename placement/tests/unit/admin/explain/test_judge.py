@@ -60,3 +60,8 @@ class PatternsTest(base.BaseTestCase):
         found = relaxations.find(every, True, -1, progress.silent)
         self.assertEqual((), found.relaxations)
         self.assertTrue(found.pairs_omitted)
+
+    def test_amounts_that_no_inventory_can_have(self) -> None:
+        groups = '&'.join(f'resources_{n}=VCPU:{10**30}' for n in range(11))
+        every = judge_of(worlds.World.of('H[V:8]'), f'{groups}&group_policy=none')
+        self.assertEqual(0, every.trees((), True, SearchLimit()).count)
