@@ -20,6 +20,11 @@ def fits(amount: int, used: int, capacity: float) -> bool:
     return used + amount <= capacity
 
 
+def free(used: int, capacity: float) -> int:
+    """Return the largest amount that `fits` accepts; not positive if it accepts no amount."""
+    return int(capacity) - used
+
+
 def unit_violation(amount: int, min_unit: int, max_unit: int, step_size: int) -> str | None:
     """Return the name of the first limit that the amount of one allocation violates.
 

@@ -195,4 +195,4 @@ def free_capacity_of(inventory: model.ProviderInventory) -> int:
 
     :returns: the free capacity, but not more than max_unit
     """
-    return min(int(inventory.capacity) - inventory.used, inventory.max_unit)
+    return min(capacity.free(inventory.used, inventory.capacity), inventory.max_unit)

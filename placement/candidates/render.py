@@ -10,7 +10,7 @@ only once and used in all of them. Creating equal parts separately would take mo
 long response.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,20 +64,34 @@ class SearchResult:
 
 def render(result: SearchResult, shape: Shape) -> Json:
     """Return the body of the response."""
+    uuids = {id_: provider.uuid for id_, provider in result.providers.items()}
+    bindings = (binding for _, binding in result.candidates)
+    names = result.summaries.class_names
     return {
-        'allocation_requests': _allocation_requests(result, shape),
+        'allocation_requests': list(
+            allocation_requests(bindings, result.slots, uuids, names, shape)
+        ),
         'provider_summaries': _provider_summaries(result, shape),
     }
 
 
-def _allocation_requests(result: SearchResult, shape: Shape) -> list[Json]:
-    bits = [1 << number for number in range(len(result.slots))]
-    uuids = {id_: provider.uuid for id_, provider in result.providers.items()}
-    resources = _Resources(result)
+def allocation_requests(
+    bindings: Iterable[model.Binding],
+    slots: Sequence[model.Slot],
+    uuids: Mapping[int, str],
+    class_names: Mapping[int, str],
+    shape: Shape,
+) -> Iterator[Json]:
+    """Yield the allocation request of each binding.
+
+    :param uuids: provider id -> UUID, including all providers of the bindings
+    :param class_names: class id -> name, including all classes of the slots
+    """
+    bits = [1 << number for number in range(len(slots))]
+    resources = _Resources(slots, class_names)
     allocations = _keyed_allocations if shape.keyed else _listed_allocations
-    mappings = _mappings_function(result.slots, uuids) if shape.mappings else None
-    requests = []
-    for _, binding in result.candidates:
+    mappings = _mappings_function(slots, uuids) if shape.mappings else None
+    for binding in bindings:
         # Provider id -> the slots that the provider serves, as a bit mask of slot numbers.
         served: dict[int, int] = {}
         for id_, bit in zip(binding, bits, strict=True):
@@ -85,8 +99,7 @@ def _allocation_requests(result: SearchResult, shape: Shape) -> list[Json]:
         request: Json = {'allocations': allocations(served, uuids, resources)}
         if mappings:
             request['mappings'] = mappings(binding)
-        requests.append(request)
-    return requests
+        yield request
 
 
 class _Resources(dict[int, Json]):
@@ -95,9 +108,9 @@ class _Resources(dict[int, Json]):
     If these slots request no resources, the allocation is empty.
     """
 
-    def __init__(self, result: SearchResult) -> None:
-        self._slots = result.slots
-        self._names = result.summaries.class_names
+    def __init__(self, slots: Sequence[model.Slot], names: Mapping[int, str]) -> None:
+        self._slots = slots
+        self._names = names
 
     def __missing__(self, served: int) -> Json:
         sums: dict[str, int] = {}

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from placement.cmd import db, explain, program
+from placement.cmd import db, explain, headroom, program
 
-_GROUPS = (db, explain)
+_GROUPS = (db, explain, headroom)
 
 
 def main() -> int:

@@ -19,6 +19,12 @@ class CapacityTest(base.BaseTestCase):
         self.assertFalse(capacity.fits(7, 4, 10.0))
         self.assertFalse(capacity.fits(7, 4, 10.9))
 
+    def test_the_free_capacity_is_the_largest_amount_that_fits(self):
+        for used, limit in ((0, 10.0), (4, 10.9), (3, 3.0), (7, 6.5), (0, 0.7)):
+            free = capacity.free(used, limit)
+            self.assertTrue(capacity.fits(free, used, limit))
+            self.assertFalse(capacity.fits(free + 1, used, limit))
+
 
 class UnitViolationTest(base.BaseTestCase):
     def test_all_limits_include_their_value(self):

@@ -1,0 +1,104 @@
+"""Reads the provider trees and the names that a report needs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from placement import exception
+from placement.admin import query_text
+from placement.admin.failure import CannotProceedError
+from placement.admin.progress import Progress
+from placement.candidates import facts, model, paging
+from placement.db.sqlalchemy import models
+from placement.microversion import Version
+
+_PROVIDERS = models.resource_providers
+_AGGREGATES = models.placement_aggregates
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The queries with ids, and the state of the cloud in one snapshot of the database."""
+
+    queries: Sequence[model.Query[int]]
+    anchors: Sequence[model.Anchor]
+    # The id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has the trait.
+    sharing_id: int | None
+    # Aggregate id -> UUID.
+    aggregates: Mapping[int, str]
+    # UUID of a root provider -> name.
+    names: Mapping[str, str]
+
+
+def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
+    """Return the queries of the command line.
+
+    :raises CannotProceedError: the API refuses a query
+    """
+    queries = []
+    for number, text in enumerate(texts, 1):
+        with _refusing(number, len(texts)):
+            queries.append(query_text.parse(text, version))
+    return queries
+
+
+@contextlib.contextmanager
+def _refusing(number: int, count: int) -> Iterator[None]:
+    """Raise CannotProceedError for a query that the API refuses; of several, name the number."""
+    try:
+        yield
+    except (exception.BadInput, CannotProceedError) as error:
+        refusal = query_text.refusal(error) if isinstance(error, exception.BadInput) else error
+        if count == 1:
+            raise refusal from error
+        raise CannotProceedError(f'Query {number} is not valid: {refusal}') from error
+
+
+def read(
+    conn: sa.Connection,
+    queries: Sequence[model.Query[str]],
+    progress: Progress,
+    with_aggregates: bool,
+    with_names: bool,
+) -> Cloud:
+    """Read all trees once for all queries.
+
+    :param conn: a connection on which all statements read the same snapshot of the database
+    :param with_aggregates: whether the UUIDs of aggregates are needed
+    :param with_names: whether the names of root providers are needed
+    :raises CannotProceedError: a class or trait of a query does not exist
+    """
+    with_ids, sharing_id = [], None
+    for number, query in enumerate(queries, 1):
+        with _refusing(number, len(queries)):
+            found, sharing_id = facts.with_ids(conn, query)
+        with_ids.append(found)
+    # The pages of a query with same_subtree have all that the other queries need.
+    query_of_pages = next((query for query in with_ids if query.same_subtrees), with_ids[0])
+    in_any_case = with_aggregates or any(query.aggregates for query in with_ids)
+    anchors: list[model.Anchor] = []
+    with progress('Reading provider trees') as advance:
+        for page in paging.all_pages(conn, query_of_pages, sharing_id, in_any_case):
+            anchors += page
+            advance(len(page))
+    return Cloud(
+        queries=with_ids,
+        anchors=anchors,
+        sharing_id=sharing_id,
+        aggregates=_aggregates(conn) if with_aggregates else {},
+        names=_names(conn) if with_names else {},
+    )
+
+
+def _aggregates(conn: sa.Connection) -> dict[int, str]:
+    return {
+        row.id: row.uuid for row in conn.execute(sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid))
+    }
+
+
+def _names(conn: sa.Connection) -> dict[str, str]:
+    roots = _PROVIDERS.c.parent_provider_id.is_(None)
+    rows = conn.execute(sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(roots))
+    return {uuid: name or '' for uuid, name in rows}
