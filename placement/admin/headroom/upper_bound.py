@@ -102,7 +102,7 @@ class UpperBound:
     def _bound(self, eligible: _Eligible) -> int:
         """Return the bound of a set of providers."""
         of_kinds = [
-            sum(_times(provider, slot.amounts) for provider in eligible[kind]) // count
+            self._bound_of_kind(slot, count, eligible[kind])
             for kind, (slot, count) in self._kinds.items()
         ]
         of_classes = []
@@ -110,6 +110,20 @@ class UpperBound:
             providers = {p.id: p for kind in kinds for p in eligible[kind]}.values()
             of_classes.append(sum(_free(p, class_id) for p in providers) // amount)
         return min(of_kinds + of_classes)
+
+    def _bound_of_kind(
+        self, slot: model.Slot, count: int, providers: Iterable[model.Provider]
+    ) -> int:
+        """Return how often the providers can serve `count` slots like this one."""
+        times = [_times(provider, slot.amounts) for provider in providers]
+        bound = sum(times) // count
+        if not (self._prepared.query.isolate and slot.suffixed):
+            return bound
+        # Each claim uses `count` different providers. So of n claims, a provider serves at most n
+        # slots, and all providers together must serve `count` times n slots.
+        while (smaller := sum(min(served, bound) for served in times) // count) < bound:
+            bound = smaller
+        return bound
 
 
 def _classes_of_several_kinds(

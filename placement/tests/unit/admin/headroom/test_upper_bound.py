@@ -58,6 +58,11 @@ class UpperBoundTest(base.BaseTestCase):
             (1, 1), 'R\n  A[V:3]\n  B[V:2]', 'resources1=V:1&resources2=V:2&group_policy=none'
         )
 
+    def test_groups_that_use_different_providers(self):
+        for policy, expected in (('none', (5, 5)), ('isolate', (2, 2))):
+            query = f'resources1=V:1&resources2=V:1&group_policy={policy}'
+            self.check(expected, 'R\n  A[V:8]\n  B[V:2]', query)
+
     def test_a_sharing_provider_limits_all_its_trees(self):
         hosts = '\n'.join(f'H{n}[V:4] @A' for n in range(5))
         self.check((10, 10), f'SS[D:100] {{SHARE}} @A\n{hosts}', 'resources=V:1,D:10')

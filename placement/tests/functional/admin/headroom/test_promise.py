@@ -1,8 +1,8 @@
 """The promise of headroom, over HTTP, in random clouds.
 
 Sent to the API in the order of the file, all claims are granted; afterwards, the query has no
-candidate. To check other clouds than the suite, set PLACEMENT_HEADROOM_SEEDS, for example to
-`1000:2000`.
+candidate. To check other clouds than the suite, set PLACEMENT_TEST_HEADROOM, for example to
+`1000-2000`.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ OWNER = claims.Owner('project', 'user')
 
 
 def seeds() -> range:
-    first, _, end = os.environ.get('PLACEMENT_HEADROOM_SEEDS', '0:60').partition(':')
+    first, _, end = os.environ.get('PLACEMENT_TEST_HEADROOM', '0-60').partition('-')
     return range(int(first), int(end))
 
 
@@ -42,7 +42,7 @@ class PromiseTest(base.TestCase):
             with self.subTest(seed=seed, query=case.text, version=str(case.version)):
                 world_rows.fill(db_api.get_placement_engine(), case.world)
                 counts.update(self._check(case))
-        if 'PLACEMENT_HEADROOM_SEEDS' in os.environ:
+        if 'PLACEMENT_TEST_HEADROOM' in os.environ:
             print(f'{seeds()}: {dict(counts)}', file=sys.__stderr__)
         self.assertGreater(counts['queries with claims'], len(seeds()) // 4)
 

@@ -1,0 +1,139 @@
+"""The command `placement-manage headroom`."""
+
+import json
+import pathlib
+import subprocess
+from typing import Any
+
+import fixtures
+
+from placement.db.sqlalchemy import models
+from placement.objects import sync
+from placement.tests.functional.admin import world_rows
+from placement.tests.functional.cmd import base
+from placement.tests.unit.candidates import worlds
+
+WORLD = worlds.World.of("""
+compute1[V:8, M:4096] @A,B
+compute2[V:4, M:4096] @A
+compute3[V:1, M:4096]
+""")
+UUIDS = {host.name: host.uuid for host in WORLD.hosts}
+QUERY = 'resources=VCPU:2,MEMORY_MB:512'
+TOO_LARGE = 'resources=VCPU:9'
+
+
+class TestCase(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def headroom(
+        self, *arguments: str, status: int = 0, stdin: str = ''
+    ) -> subprocess.CompletedProcess:
+        done = self.run_command('headroom', *arguments, stdin=stdin)
+        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        return done
+
+
+class CloudTest(TestCase):
+    """Queries on a small cloud."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        models.metadata.create_all(self.engine)
+        sync.sync_resource_classes()
+        world_rows.fill(self.engine, WORLD)
+
+    def document(self, *arguments: str, status: int = 0, stdin: str = '') -> Any:
+        done = self.headroom(*arguments, '--format', 'json', status=status, stdin=stdin)
+        self.assertEqual('', done.stderr)
+        return json.loads(done.stdout)
+
+    def test_results(self):
+        expected = {
+            'query': QUERY,
+            'microversion': '1.39',
+            'fits': 6,
+            'at_most': 6,
+            'by': {UUIDS['compute1']: 4, UUIDS['compute2']: 2},
+        }
+        self.assertEqual([expected], self.document(QUERY))
+        too_large = {'query': TOO_LARGE, 'fits': 0, 'at_most': 0, 'by': {}}
+        self.assertEqual(
+            [expected, too_large | {'microversion': '1.39'}],
+            self.document('-', stdin=f' {QUERY}\n\n{TOO_LARGE}\n', status=1),
+        )
+        # Each query is computed from the present state.
+        (one, other) = self.document(QUERY, QUERY, '--by', 'aggregate', '--microversion', '1.10')
+        self.assertEqual(one, other)
+        by = {worlds.uuid_of('A'): 6, worlds.uuid_of('B'): 4}
+        self.assertEqual(expected | {'microversion': '1.10', 'by': by}, one)
+
+    def test_tables(self):
+        done = self.headroom(QUERY)
+        self.assertRegex(done.stdout, r'\| resources=VCPU:2,MEMORY_MB:512 \| +6 \| +6 \|')
+        self.assertRegex(done.stdout, rf'\| compute1 +\| {UUIDS["compute1"]} \| +4 \|')
+        self.assertEqual('', done.stderr)
+        done = self.headroom(QUERY, TOO_LARGE, status=1)
+        self.assertNotIn('compute1', done.stdout)
+        self.assertEqual(
+            '`placement-manage explain` explains why a query has no candidates.\n', done.stderr
+        )
+
+    def test_claims(self):
+        path = self.folder / 'claims.jsonl'
+        options = ('--claims', str(path), '--format', 'json')
+        self.headroom(QUERY, *options)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual(6, len(lines))
+        providers = [provider for line in lines for provider in line['allocations']]
+        self.assertEqual(4, providers.count(UUIDS['compute1']))
+        self.assertEqual(('headroom', 'headroom'), (lines[0]['project_id'], lines[0]['user_id']))
+
+        more = ('--max-claims', '5', '--project', 'p' * 255, '--user', 'ü')
+        done = self.headroom(QUERY, *options, *more)
+        self.assertEqual(
+            f'{path} contains the first 5 of 6 claims, as --max-claims requires.\n', done.stderr
+        )
+        self.assertEqual(6, json.loads(done.stdout)[0]['fits'])
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual(5, len(lines))
+        self.assertEqual(('p' * 255, 'ü'), (lines[4]['project_id'], lines[4]['user_id']))
+
+        self.headroom(TOO_LARGE, *options, status=1)
+        self.assertEqual('', path.read_text())
+        self.assertEqual([path], list(self.folder.iterdir()))
+
+    def test_unknown_names(self):
+        done = self.headroom(QUERY, 'resources=VCPU:1&required=CUSTOM_NOTHING', status=2)
+        self.assertEqual(
+            'Error: Query 2 is not valid: No such trait: CUSTOM_NOTHING.\n', done.stderr
+        )
+        done = self.headroom('resources=CUSTOM_NOTHING:1', status=2)
+        self.assertIn('Error: Unknown resource class: No such resource class', done.stderr)
+        self.assertEqual('', done.stdout)
+
+
+class RefusalTest(TestCase):
+    """What is not valid is refused with one sentence, before the database is read."""
+
+    def test_refusals(self):
+        claims = ('--claims', '/nowhere/claims')
+        for arguments, sentence in (
+            (['resources=VCPU:x'], "the amount of 'VCPU:x' is not an integer"),
+            ([QUERY, '--microversion', '1.9'], "'1.9' is not a microversion"),
+            (['-'], 'Standard input contains no query.'),
+            ([QUERY, *claims], 'The file /nowhere/claims cannot be written: No such file'),
+            ([QUERY, '--claims', '-'], 'standard output contains the result'),
+            ([QUERY, QUERY, *claims], '--claims requires a single query; there are 2.'),
+            ([QUERY, '--user', 'me'], '--user requires --claims.'),
+            ([QUERY, '--max-claims', '1'], '--max-claims requires --claims.'),
+            ([QUERY, *claims, '--project', ''], '--project is not valid'),
+            ([QUERY, *claims, '--user', 'u' * 256], '--user is not valid'),
+        ):
+            done = self.headroom(*arguments, status=2)
+            self.assertEqual('', done.stdout)
+            (line,) = done.stderr.splitlines()
+            self.assertTrue(line.startswith('Error: '), line)
+            self.assertIn(sentence, line)
