@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from placement.cmd import db, explain, headroom, program
+from placement.cmd import db, explain, headroom, program, transfer
 
-_GROUPS = (db, explain, headroom)
+_GROUPS = (db, explain, headroom, transfer)
 
 
 def main() -> int:

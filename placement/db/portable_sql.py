@@ -53,6 +53,17 @@ class StoredText(functions.GenericFunction[str]):
     type = sa.String()
 
 
+class CodePointOrder(functions.GenericFunction[Any]):
+    """A text column in ORDER BY: the rows are in the order of the code points of the text.
+
+    The collation of the column has no effect on the order.
+    """
+
+    name = 'code_point_order'
+    inherit_cache = True
+    type = sa.LargeBinary()
+
+
 Element = functions.GenericFunction[Any]
 
 
@@ -95,3 +106,20 @@ def _without_index_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) ->
 @compiles(StoredText, 'mysql', 'mariadb')
 def _stored_text_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return f'CONVERT({compiler.process(element.clauses, **kw)} USING utf8mb4) COLLATE utf8mb4_bin'
+
+
+@compiles(CodePointOrder, 'mysql', 'mariadb')
+def _code_point_order_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    # The collation utf8mb4_bin ignores trailing blanks, so that "a" follows "a" with a tabulator.
+    return f'CAST(CONVERT({compiler.process(element.clauses, **kw)} USING utf8mb4) AS BINARY)'
+
+
+@compiles(CodePointOrder, 'postgresql')
+def _code_point_order_postgresql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    # The collation "C" would compare the bytes in the encoding of the database.
+    return f"convert_to({compiler.process(element.clauses, **kw)}, 'UTF8')"
+
+
+@compiles(CodePointOrder, 'sqlite')
+def _code_point_order_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'{compiler.process(element.clauses, **kw)} COLLATE BINARY'

@@ -61,12 +61,12 @@ def _insert_missing_resource_classes(conn: sa.Connection) -> None:
         if name not in present
     ]
     if missing:
-        with _explicit_zero(conn):
+        with explicit_zero(conn):
             conn.execute(sa.insert(models.resource_classes), missing)
 
 
 @contextlib.contextmanager
-def _explicit_zero(conn: sa.Connection) -> Iterator[None]:
+def explicit_zero(conn: sa.Connection) -> Iterator[None]:
     """Allow inserts of rows whose auto-increment key is 0.
 
     By default, MySQL replaces the key 0 with the next free number. This function restores the SQL

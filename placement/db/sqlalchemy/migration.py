@@ -58,9 +58,12 @@ def upgrade(revision: str = 'head') -> None:
 def version() -> str | None:
     """Return the id of the current revision of the database; None if no revision is stored."""
     with db_engine.get_placement_engine().connect() as conn:
-        if not sa.inspect(conn).has_table(_REVISION.name):
-            return None
-        return read_revision(conn)
+        return read_version(conn)
+
+
+def read_version(conn: sa.Connection) -> str | None:
+    """Return the id of the current revision of the database; None if no revision is stored."""
+    return read_revision(conn) if sa.inspect(conn).has_table(_REVISION.name) else None
 
 
 def read_revision(conn: sa.Connection) -> str | None:

@@ -1,0 +1,114 @@
+"""The commands `placement-manage export` and `placement-manage import`."""
+
+from collections.abc import Iterator
+import contextlib
+from pathlib import Path
+import signal
+from typing import Any, NoReturn
+
+from oslo_config import cfg
+
+from placement.admin import tables
+from placement.admin.failure import CannotProceedError
+from placement.admin.transfer import files, load, pseudonyms, target
+from placement.admin.transfer.export import export
+from placement.cmd import output, program
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to the result of `ArgumentParser.add_subparsers`."""
+    export_ = program.add_database_command(
+        commands,
+        'export',
+        _export,
+        'Write the contents of the database to a file. The file is independent of the database '
+        'system, and `placement-manage import` reads it.',
+    )
+    export_.add_argument(
+        'file',
+        nargs='?',
+        default=files.STANDARD,
+        metavar='FILE',
+        help='compressed if the name ends in .gz; the default, -, is the standard output',
+    )
+    export_.add_argument(
+        '--anonymize',
+        action='store_true',
+        help='replace the names of providers, projects and users, and custom names',
+    )
+    export_.add_argument(
+        '--key-file',
+        metavar='KEYFILE',
+        help='with --anonymize: a file with a secret, without which names cannot be guessed',
+    )
+    export_.epilog = 'Exit status: 0 the file is complete; 2 there is no file.'
+    import_ = program.add_database_command(
+        commands,
+        'import',
+        _import,
+        'Insert the contents of a file into an empty database. Stop the service before.',
+    )
+    import_.add_argument(
+        'file',
+        metavar='FILE',
+        help='a file of `placement-manage export`; - is the standard input',
+    )
+    import_.add_argument(
+        '--force', action='store_true', help='also import into a database that contains data'
+    )
+    import_.epilog = 'Exit status: 0 everything is imported; 2 nothing is imported.'
+
+
+def _export(config: cfg.ConfigOpts) -> int:
+    options = config.category
+    rename = None
+    if options.anonymize:
+        key = Path(options.key_file).read_bytes() if options.key_file else b''
+        if options.key_file and not key:
+            raise CannotProceedError(f'The file {options.key_file} is empty, so it has no key.')
+        rename = pseudonyms.Pseudonyms(key)
+    elif options.key_file:
+        raise CannotProceedError('--key-file has no effect without --anonymize.')
+    with _stoppable(), files.destination(options.file) as file:
+        export(file, output.progress, rename)
+    return 0
+
+
+def _import(config: cfg.ConfigOpts) -> int:
+    options = config.category
+    with files.source(options.file) as file:
+        header, exceeded = load.load(file, output.progress, options.force)
+    output.notify(f'{sum(header.counts.values())} rows are imported.')
+    if exceeded.count:
+        _report(exceeded)
+    return 0
+
+
+def _report(exceeded: target.OverCapacity) -> None:
+    output.notify(
+        f'{exceeded.count} inventories have more usage than capacity, as in the exported database.'
+    )
+    for one in exceeded.first:
+        name = tables.printable(one.resource_class)
+        output.notify(
+            f'Provider {tables.printable(one.provider)}: {one.used} of {one.capacity:g} {name} '
+            'are in use.'
+        )
+    if exceeded.count > len(exceeded.first):
+        output.notify('`placement-manage audit --only over-capacity` lists all of them.')
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Delete the temporary file also if the process receives SIGTERM or SIGHUP."""
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    previous = [signal.signal(number, _interrupt) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, previous, strict=True):
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
