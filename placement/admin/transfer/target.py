@@ -13,6 +13,7 @@ from placement.objects import resource_class
 
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
+_ALLOCATIONS = models.allocations
 _CLASSES = models.resource_classes
 
 
@@ -85,16 +86,32 @@ def over_capacity(conn: sa.Connection, last_provider: int) -> OverCapacity:
 
     :param last_provider: the largest id of a provider before the import
     """
-    used = capacity_sql.used(_INVENTORIES)
+    # PERF: on MariaDB, whose statistics do not include the new rows, a subquery for each inventory
+    # takes minutes (tools/transfer_pairs.py, 10,000 hosts, 2026-11).
+    usage = (
+        sa.select(
+            _ALLOCATIONS.c.resource_provider_id,
+            _ALLOCATIONS.c.resource_class_id,
+            sa.func.sum(_ALLOCATIONS.c.used).label('used'),
+        )
+        .where(_ALLOCATIONS.c.resource_provider_id > last_provider)
+        .group_by(_ALLOCATIONS.c.resource_provider_id, _ALLOCATIONS.c.resource_class_id)
+        .subquery()
+    )
     capacity = capacity_sql.capacity(_INVENTORIES)
     exceeded = (
-        sa.select(
-            _PROVIDERS.c.uuid, _CLASSES.c.name, used.label('used'), capacity.label('capacity')
+        sa.select(_PROVIDERS.c.uuid, _CLASSES.c.name, usage.c.used, capacity.label('capacity'))
+        .select_from(usage)
+        .join(
+            _INVENTORIES,
+            sa.and_(
+                _INVENTORIES.c.resource_provider_id == usage.c.resource_provider_id,
+                _INVENTORIES.c.resource_class_id == usage.c.resource_class_id,
+            ),
         )
-        .select_from(_INVENTORIES)
         .join(_PROVIDERS, _PROVIDERS.c.id == _INVENTORIES.c.resource_provider_id)
         .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
-        .where(_PROVIDERS.c.id > last_provider, used > capacity)
+        .where(usage.c.used > capacity)
     )
     count = conn.scalar(sa.select(sa.func.count()).select_from(exceeded.subquery()))
     if not count:
