@@ -12,7 +12,7 @@ class Progress(Protocol):
     """Starts to report the progress of one step of the work."""
 
     def __call__(
-        self, label: str, total: int | None = None
+        self, label: str, total: int | None = None, /
     ) -> contextlib.AbstractContextManager[Advance]:
         """Return a context manager whose value the step calls with completed items.
 
