@@ -108,7 +108,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument('--hosts', type=int, nargs='+', default=[10_000], help='numbers of hosts')
     parser.add_argument('--consumers', type=int, default=10, help='consumers of each host')
     parser.add_argument('--kinds', choices=worlds.KINDS, nargs='+', default=list(worlds.KINDS))
-    parser.add_argument('--only', nargs='+', metavar='WORD', help='commands that start with a word')
+    parser.add_argument('--only', nargs='+', metavar='COMMAND', help='measure only these commands')
     parser.add_argument('--output', type=Path, metavar='CSV', help='file to write')
     return parser.parse_args()
 
@@ -145,7 +145,7 @@ def _measure(
     measure.in_new_process(measure.build, url, world, False)
     with tempfile.TemporaryDirectory(prefix='placement-commands-') as folder:
         for label, arguments in _commands(world.kind):
-            if only is None or label.startswith(tuple(only)):
+            if only is None or arguments[0] in only:
                 yield run(label, arguments, url, Path(folder))
         exported = Path(folder, 'cloud.jsonl')
         if exported.exists() and (only is None or 'import' in only):
