@@ -64,6 +64,22 @@ class CodePointOrder(functions.GenericFunction[Any]):
     type = sa.LargeBinary()
 
 
+class IsFolded(functions.GenericFunction[bool]):
+    """Whether a text column contains only characters that `str.casefold` does not change.
+
+    The function may return false for other texts that `str.casefold` does not change, for example
+    for all texts with a character that is not ASCII.
+    """
+
+    name = 'is_folded'
+    inherit_cache = True
+    type = sa.Boolean()
+
+
+# Matches each character that is not one of these: space to at sign (with the digits), underscore,
+# a to z. The regular expressions of all database systems and GLOB of SQLite accept this pattern.
+_NOT_FOLDED = '[^ -@_a-z]'
+
 Element = functions.GenericFunction[Any]
 
 
@@ -123,3 +139,16 @@ def _code_point_order_postgresql(element: Element, compiler: SQLCompiler, **kw: 
 @compiles(CodePointOrder, 'sqlite')
 def _code_point_order_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return f'{compiler.process(element.clauses, **kw)} COLLATE BINARY'
+@compiles(IsFolded)
+def _is_folded(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'({compiler.process(element.clauses, **kw)} COLLATE "C" !~ \'{_NOT_FOLDED}\')'
+
+
+@compiles(IsFolded, 'mysql', 'mariadb')
+def _is_folded_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"({_stored_text_mysql(element, compiler, **kw)} NOT REGEXP '{_NOT_FOLDED}')"
+
+
+@compiles(IsFolded, 'sqlite')
+def _is_folded_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"({compiler.process(element.clauses, **kw)} NOT GLOB '*{_NOT_FOLDED}*')"
