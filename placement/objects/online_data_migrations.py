@@ -5,13 +5,15 @@ migration corrects one batch of rows. Migrations can run at any time, and more t
 service is running.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from oslo_config import cfg
 import sqlalchemy as sa
 
+from placement import exception
 from placement.db import engine
 from placement.db.sqlalchemy import models
 
@@ -62,20 +64,56 @@ def create_incomplete_consumers(conf: cfg.ConfigOpts, max_count: int) -> Outcome
     """
 
     def work(conn: sa.Connection) -> Outcome:
-        project_id = _ensure_owner(
-            conn, models.projects, conf.placement.incomplete_consumer_project_id
-        )
-        user_id = _ensure_owner(conn, models.users, conf.placement.incomplete_consumer_user_id)
+        owner = ensure_incomplete_owner(conn, conf)
         uuid = _ALLOCATIONS.c.consumer_id
         query = select_without_consumer(uuid).distinct().order_by(uuid).limit(max_count)
         uuids = conn.scalars(query).all()
-        if not uuids:
-            return Outcome(0, 0)
-        owner = {'project_id': project_id, 'user_id': user_id, 'generation': 0}
-        conn.execute(sa.insert(_CONSUMERS), [{'uuid': uuid, **owner} for uuid in uuids])
+        insert_incomplete_consumers(conn, owner, uuids)
         return Outcome(len(uuids), len(uuids))
 
     return engine.write(work)
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteOwner:
+    """The ids of the project and the user of consumers whose project and user are not known."""
+
+    project_id: int
+    user_id: int
+
+
+def ensure_incomplete_owner(conn: sa.Connection, conf: cfg.ConfigOpts) -> IncompleteOwner:
+    """Return the project and user that the options define, and insert them if necessary."""
+    options = conf.placement
+    return IncompleteOwner(
+        _ensure_owner(conn, models.projects, options.incomplete_consumer_project_id),
+        _ensure_owner(conn, models.users, options.incomplete_consumer_user_id),
+    )
+
+
+def insert_incomplete_consumers(
+    conn: sa.Connection, owner: IncompleteOwner, uuids: Sequence[str]
+) -> Counter[str]:
+    """Insert consumers to which allocations refer.
+
+    The function locks the allocations after the insert, so that a concurrent transaction that
+    deletes them waits, and then also deletes the consumer.
+
+    :param uuids: the UUIDs of the consumers, as they are spelled in the allocations
+    :returns: the number of allocations of each consumer
+    :raises exception.ConcurrentChange: a concurrent transaction deleted the allocations of a
+        consumer
+    """
+    if not uuids:
+        return Counter()
+    values = {'project_id': owner.project_id, 'user_id': owner.user_id, 'generation': 0}
+    conn.execute(sa.insert(_CONSUMERS), [{'uuid': uuid, **values} for uuid in sorted(uuids)])
+    consumer = _ALLOCATIONS.c.consumer_id
+    locked = sa.select(consumer).where(consumer.in_(sorted(uuids))).with_for_update()
+    counts = Counter(conn.scalars(locked))
+    if not counts.keys() >= set(uuids):
+        raise exception.ConcurrentChange('The allocations of a consumer')
+    return counts
 
 
 def select_without_consumer(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:

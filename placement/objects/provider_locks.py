@@ -5,8 +5,9 @@ UUIDs. InnoDB locks rows in the order of the index that it reads. A statement th
 id would lock them in another order, and could deadlock with these functions.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -57,7 +58,7 @@ def lock(
     """
     if not uuids and not stored:
         return {}
-    rows = conn.execute(_LOCK, {'uuids': sorted({*uuids, *stored})})
+    rows = lock_rows(conn, {*uuids, *stored})
     locked = {row.uuid: Locked(*row) for row in rows if row.root_id is not None}
     requested = set(uuids)
     if locked.keys() == requested:
@@ -71,6 +72,14 @@ def lock(
     names.require_distinct({uuid: id_ for uuid, id_ in ids.items() if uuid in requested})
     by_id = {provider.id: provider for provider in locked.values()}
     return {uuid: by_id[id_] for uuid, id_ in ids.items()}
+
+
+def lock_rows(conn: sa.Connection, uuids: Collection[str]) -> Sequence[Any]:
+    """Lock the providers with these UUIDs, and return their rows, also those without a root.
+
+    :returns: rows with the columns `id`, `uuid`, `generation`, `root_id` and `parent_id`
+    """
+    return conn.execute(_LOCK, {'uuids': sorted(uuids)}).all()
 
 
 def lock_one(conn: sa.Connection, uuid: str) -> Locked:

@@ -12,7 +12,8 @@ _CONSUMERS = models.consumers
 _PROJECTS = models.projects
 _TYPES = models.consumer_types
 _USERS = models.users
-_WITH_OWNERS = (
+# All consumers, with the names of their project, user and type.
+WITH_OWNERS = (
     sa.select(
         _CONSUMERS.c.uuid.label('consumer_uuid'),
         _PROJECTS.c.external_id.label('project'),
@@ -34,7 +35,7 @@ Selects = Sequence[sa.Select[Any]]
 
 def idle() -> Selects:
     """Return a select of the consumers without allocations."""
-    return [_WITH_OWNERS.where(is_idle())]
+    return [WITH_OWNERS.where(is_idle())]
 
 
 def is_idle() -> sa.ColumnElement[bool]:
@@ -45,13 +46,13 @@ def is_idle() -> sa.ColumnElement[bool]:
 def of_project(external_id: str) -> Selects:
     """Return a select of the consumers of a project."""
     project = sa.select(_PROJECTS.c.id).where(_PROJECTS.c.external_id == external_id)
-    return [_WITH_OWNERS.where(_CONSUMERS.c.project_id == project.scalar_subquery())]
+    return [WITH_OWNERS.where(_CONSUMERS.c.project_id == project.scalar_subquery())]
 
 
 def without_owner() -> Selects:
     """Return a select of the consumers whose project, user or type does not exist."""
     return [
-        _WITH_OWNERS.where(
+        WITH_OWNERS.where(
             sa.or_(
                 _PROJECTS.c.id.is_(None),
                 _USERS.c.id.is_(None),

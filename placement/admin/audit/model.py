@@ -123,9 +123,8 @@ def select_codes(only: Collection[str] | None) -> tuple[str, ...]:
         return NAMES
     unknown = sorted(set(only) - set(NAMES))
     if unknown:
-        raise CannotProceedError(
-            f'{", ".join(unknown)}: no such code. The codes are {", ".join(NAMES)}.'
-        )
+        names = ', '.join(f"'{name}'" for name in unknown)
+        raise CannotProceedError(f'Unknown code {names}; the codes are {", ".join(NAMES)}.')
     return tuple(name for name in NAMES if name in only)
 
 

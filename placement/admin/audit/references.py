@@ -1,6 +1,6 @@
 """Find allocations, inventories and links that refer to rows that do not exist."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,8 +16,6 @@ _AGGREGATES = models.placement_aggregates
 _TRAITS = models.traits
 _AGGREGATE_LINKS = models.resource_provider_aggregates
 _TRAIT_LINKS = models.resource_provider_traits
-# The tables with rows of providers, in the order of the report.
-PROVIDER_TABLES = (_ALLOCATIONS, _INVENTORIES, _TRAIT_LINKS, _AGGREGATE_LINKS)
 _CONSUMER = _ALLOCATIONS.c.consumer_id.label('consumer_uuid')
 
 Selects = Sequence[sa.Select[Any]]
@@ -31,32 +29,10 @@ def orphan_allocations() -> Selects:
 def orphan_provider_rows() -> Selects:
     """Return selects of the rows whose provider does not exist, one for each table."""
     return [
-        _named(table, columns)
-        .select_from(table)
-        .join(missing, missing.c.id == table.c.resource_provider_id)
-        .outerjoin(named, named.c.id == key)
-        .order_by(*table.primary_key.columns)
-        for table, columns, named, key in (
-            (
-                _ALLOCATIONS,
-                (_CONSUMER, *class_columns(_ALLOCATIONS.c.resource_class_id), _ALLOCATIONS.c.used),
-                CLASSES,
-                _ALLOCATIONS.c.resource_class_id,
-            ),
-            (
-                _INVENTORIES,
-                (*class_columns(_INVENTORIES.c.resource_class_id), _INVENTORIES.c.total),
-                CLASSES,
-                _INVENTORIES.c.resource_class_id,
-            ),
-            (_TRAIT_LINKS, (_TRAITS.c.name.label('trait'),), _TRAITS, _TRAIT_LINKS.c.trait_id),
-            (
-                _AGGREGATE_LINKS,
-                (_AGGREGATES.c.uuid.label('aggregate_uuid'),),
-                _AGGREGATES,
-                _AGGREGATE_LINKS.c.aggregate_id,
-            ),
+        select.join(missing, missing.c.id == table.c.resource_provider_id).order_by(
+            *table.primary_key.columns
         )
+        for table, select in PROVIDER_ROWS.items()
         for missing in (dangling(table.c.resource_provider_id, PROVIDERS),)
     ]
 
@@ -160,9 +136,43 @@ def _with_names(allocations: sa.Select[Any]) -> sa.Select[Any]:
     )
 
 
-def _named(table: sa.Table, columns: Sequence[sa.ColumnElement[Any]]) -> sa.Select[Any]:
-    return sa.select(
-        sa.literal(table.name).label('table'),
-        table.c.resource_provider_id.label('provider_id'),
-        *columns,
+def _provider_rows(
+    table: sa.Table, named: sa.Table, key: str, *columns: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
+    """Return a select of the rows of a table that refers to providers.
+
+    :param named: the table with the names of the rows that the column `key` refers to
+    """
+    return (
+        sa.select(
+            sa.literal(table.name).label('table'),
+            table.c.resource_provider_id.label('provider_id'),
+            *columns,
+        )
+        .select_from(table)
+        .outerjoin(named, named.c.id == table.c[key])
     )
+
+
+# The tables with rows of providers, in the order of the report: selects of all rows with names.
+PROVIDER_ROWS: Mapping[sa.Table, sa.Select[Any]] = {
+    _ALLOCATIONS: _provider_rows(
+        _ALLOCATIONS,
+        CLASSES,
+        'resource_class_id',
+        _CONSUMER,
+        *class_columns(_ALLOCATIONS.c.resource_class_id),
+        _ALLOCATIONS.c.used,
+    ),
+    _INVENTORIES: _provider_rows(
+        _INVENTORIES,
+        CLASSES,
+        'resource_class_id',
+        *class_columns(_INVENTORIES.c.resource_class_id),
+        _INVENTORIES.c.total,
+    ),
+    _TRAIT_LINKS: _provider_rows(_TRAIT_LINKS, _TRAITS, 'trait_id', _TRAITS.c.name.label('trait')),
+    _AGGREGATE_LINKS: _provider_rows(
+        _AGGREGATE_LINKS, _AGGREGATES, 'aggregate_id', _AGGREGATES.c.uuid.label('aggregate_uuid')
+    ),
+}

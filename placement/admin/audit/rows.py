@@ -1,6 +1,7 @@
 """Count the findings of a check, and read the first of them with readable names."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +24,8 @@ _NAMES_AND_IDS = (
 )
 # The database returns sums as decimal numbers, and the capacity with decimal places.
 _NUMBERS = frozenset({'used', 'capacity'})
+# The prefix of the columns in `stored_columns`.
+_STORED = 'stored_'
 
 
 def provider_columns(id_: sa.ColumnElement[Any]) -> tuple[sa.ColumnElement[Any], ...]:
@@ -76,3 +79,25 @@ def readable(row: dict[str, Any]) -> Row:
         else:
             del row[id_]
     return row
+
+
+def stored_columns(table: sa.Table) -> list[sa.ColumnElement[Any]]:
+    """Return all columns of a table, to read them in addition to columns with names."""
+    return [column.label(f'{_STORED}{column.name}') for column in table.columns]
+
+
+def split(row: Mapping[str, Any]) -> tuple[Row, Row]:
+    """Return the readable names in a row, and the columns in `stored_columns`."""
+    stored = {
+        name.removeprefix(_STORED): value for name, value in row.items() if name.startswith(_STORED)
+    }
+    names = {name: value for name, value in row.items() if not name.startswith(_STORED)}
+    return readable(names), as_stored(stored)
+
+
+def as_stored(row: Mapping[Any, Any]) -> Row:
+    """Return a row with times as texts, so that JSON can represent it."""
+    return {
+        name: value.isoformat(' ') if isinstance(value, datetime.datetime) else value
+        for name, value in row.items()
+    }

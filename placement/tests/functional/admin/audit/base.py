@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.admin import audit
+from placement.admin.audit import repair
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.tests.functional import base
@@ -36,8 +37,10 @@ class TestCase(base.TestCase):
         self.put_claim(INSTANCE, {self.host: {'VCPU': 2, 'DISK_GB': 10}})
         self.put_claim(MIGRATION, {self.node: {'VCPU': 1}})
 
-    def put_claim(self, consumer: str, amounts: dict[str, dict[str, int]]) -> None:
-        self.send_ok('PUT', f'/allocations/{consumer}', claim(amounts))
+    def put_claim(
+        self, consumer: str, amounts: dict[str, dict[str, int]], project: str = 'project'
+    ) -> None:
+        self.send_ok('PUT', f'/allocations/{consumer}', claim(amounts, project=project))
 
     def execute(self, *statements: sa.Executable) -> None:
         """Execute statements without foreign keys, as a restored backup can contain such rows."""
@@ -84,6 +87,20 @@ class TestCase(base.TestCase):
     def found(self, only: Collection[str] | None = None) -> dict[str, int]:
         """The number of findings by code."""
         return {finding.code: finding.count for finding in self.findings(only)}
+
+    def repair(self, *only: str, purge: bool = False) -> dict[str, audit.Finding]:
+        """Correct findings; return what was found by code."""
+        options = repair.Options(only or None, fix=True, purge=purge)
+        config = self.service.conf_fixture.conf
+        return {finding.code: finding for finding in repair.run(config, options)}
+
+    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All rows of all tables."""
+        with engine.reader() as conn:
+            return {
+                table.name: sorted(map(tuple, conn.execute(sa.select(table))), key=repr)
+                for table in models.metadata.sorted_tables
+            }
 
     def insert_allocation(self, **values: Any) -> None:
         """Insert an allocation of 1 VCPU from the host; `values` are other values."""

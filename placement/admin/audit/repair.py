@@ -1,0 +1,86 @@
+"""Correct findings, and then read the findings that are left."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+from placement.admin.audit import (
+    checks,
+    fix_consumers,
+    fix_providers,
+    fix_references,
+    model,
+    purge,
+)
+from placement.admin.failure import CannotProceedError
+from placement.admin.progress import Progress, silent
+from placement.db import engine
+
+Fix = Callable[[cfg.ConfigOpts, Progress], list[model.Change]]
+
+# The corrections in their order. Each of them can make the next one necessary: a provider that
+# becomes a root is the root of its subtree, and a consumer whose orphaned allocations are deleted
+# can be without allocations.
+FIXES: tuple[tuple[str, Fix], ...] = (
+    (model.PARENT_MISSING, fix_providers.make_roots),
+    (model.ROOT_MISSING, fix_providers.set_roots),
+    (model.ORPHAN_PROVIDER, fix_references.delete_rows),
+    (model.ORPHAN_ALLOCATION, fix_consumers.create_missing),
+    (model.IDLE_CONSUMER, fix_consumers.delete_idle),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command.
+
+    :param only: the codes to check; None checks all codes
+    :param fix: whether to correct the findings that have a safe correction
+    :param purge: whether to delete unused rows
+    """
+
+    only: Collection[str] | None = None
+    fix: bool = False
+    purge: bool = False
+
+
+def check_options(options: Options) -> None:
+    """Check the options before anything is read or changed.
+
+    :raises CannotProceedError: a code does not exist, or the codes do not include `unused` although
+        the unused rows are to be deleted
+    """
+    codes = model.select_codes(options.only)
+    if options.purge and model.UNUSED not in codes:
+        raise CannotProceedError(
+            f'--purge deletes the rows of the code {model.UNUSED}, but --only does not name it.'
+        )
+
+
+def run(
+    conf: cfg.ConfigOpts, options: Options, report: Progress = silent
+) -> tuple[model.Finding, ...]:
+    """Correct findings as the options demand, and return all findings.
+
+    :param conf: the configuration, with the project and the user of incomplete consumers
+    :raises CannotProceedError: for the same reasons as in `check_options`
+    """
+    check_options(options)
+    codes = model.select_codes(options.only)
+    changes: list[model.Change] = []
+    if options.fix:
+        for code, fix in FIXES:
+            if code in codes:
+                changes += fix(conf, report)
+    if options.purge:
+        changes += purge.purge(report)
+    with engine.reader(consistent=True) as conn:
+        found = checks.read(
+            conn,
+            codes,
+            checks.ROW_LIMIT,
+            incomplete_project=conf.placement.incomplete_consumer_project_id,
+            report=report,
+        )
+    return model.assemble(found, changes, checks.ROW_LIMIT)

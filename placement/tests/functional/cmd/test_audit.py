@@ -1,0 +1,82 @@
+"""The command `placement-manage audit`."""
+
+import json
+import uuid
+
+import sqlalchemy as sa
+
+from placement.admin.audit import model
+from placement.db.sqlalchemy import migration, models
+from placement.objects import sync
+from placement.tests.functional.cmd import base
+
+IDLE = str(uuid.UUID(int=1))
+
+
+class AuditTest(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def setUp(self):
+        super().setUp()
+        migration.upgrade('head')
+        sync.sync_resource_classes()
+
+    def audit(self, status, *arguments):
+        """Execute the command, check its exit status, and return what it prints."""
+        done = self.run_command('audit', *arguments)
+        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        if status == 2:
+            self.assertEqual(('', 1), (done.stdout, done.stderr.count('\n')), done.stderr)
+            return done.stderr
+        self.assertEqual('', done.stderr)
+        return done.stdout
+
+    def insert_idle_consumer(self):
+        with self.engine.begin() as conn:
+            for table in (models.projects, models.users):
+                conn.execute(sa.insert(table).values(id=1, external_id='one'))
+            conn.execute(sa.insert(models.consumers).values(uuid=IDLE, project_id=1, user_id=1))
+
+    def test_nothing_is_found(self):
+        self.assertEqual('The audit found nothing.\n', self.audit(0))
+        self.assertEqual('{"findings": []}\n', self.audit(0, '--format', 'json'))
+
+    def test_errors_are_found_and_corrected(self):
+        self.insert_idle_consumer()
+        self.assertIn(IDLE, self.audit(1))
+        found = json.loads(self.audit(1, '--format', 'json'))
+        row = {'consumer_uuid': IDLE, 'project': 'one', 'user': 'one', 'consumer_type': None}
+        finding = {'code': 'idle-consumer', 'severity': 'error', 'count': 1, 'fixed': 0}
+        self.assertEqual({'findings': [{**finding, 'rows': [row]}]}, found)
+
+        (fixed,) = json.loads(
+            self.audit(0, '--fix', '--format', 'json', '--only', 'idle-consumer')
+        )['findings']
+        self.assertEqual((1, 1), (fixed['count'], fixed['fixed']))
+        self.assertEqual(IDLE, fixed['rows'][0]['before']['uuid'])
+        self.assertEqual(0, self.count(models.consumers))
+
+    def test_notices_are_not_errors(self):
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.projects).values(external_id='one'))
+        self.assertIn('| unused | notice   |     1 |     0 |', self.audit(0))
+
+    def test_purge(self):
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(models.projects).values(external_id='one'))
+        self.assertIn('--yes', self.audit(2, '--purge'))
+        self.assertEqual(1, self.count(models.projects))
+        self.assertIn('| unused | notice   |     1 |     1 |', self.audit(0, '--purge', '--yes'))
+        self.assertEqual(0, self.count(models.projects))
+
+    def test_invalid_options(self):
+        message = self.audit(2, '--only', 'idle-consumer,nonsense')
+        for text in ("'nonsense'", *model.NAMES):
+            self.assertIn(text, message)
+        self.assertIn('unused', self.audit(2, '--purge', '--yes', '--only', 'idle-consumer'))
+
+    def test_an_empty_database(self):
+        with self.engine.begin() as conn:
+            models.metadata.drop_all(conn)
+        self.assertIn('placement-manage db sync', self.audit(2))
