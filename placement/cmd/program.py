@@ -50,7 +50,11 @@ _LOG_OPTIONS: tuple[tuple[tuple[str, ...], str | None, str | None], ...] = (
 )
 
 # These loggers report failures that a command reports in its error message, too.
-_REPETITIVE_LOGGERS = ('placement.db.engine=ERROR', 'oslo_db.sqlalchemy.exc_filters=CRITICAL')
+_REPETITIVE_LOGGERS = (
+    'placement.db.engine=ERROR',
+    'placement.db.failures=ERROR',
+    'oslo_db.sqlalchemy.exc_filters=CRITICAL',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ def add_database_command(
     text: str,
     failed: int = CANNOT,
     creates_database: bool = False,
+    patient: bool = True,
 ) -> argparse.ArgumentParser:
     """Add a command that uses the database, and return its parser.
 
@@ -101,17 +106,21 @@ def add_database_command(
     :param text: the description of the command
     :param failed: the exit status after an error
     :param creates_database: whether the command may create the file of an SQLite database
+    :param patient: whether to wait for responses of the database without a time limit, and for the
+        start of the database server if `[placement_database] max_retries` is set
     """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(
-        action=functools.partial(_on_database, action, creates_database),
+        action=functools.partial(_on_database, action, creates_database, patient),
         help_only=False,
         failed=failed,
     )
     return parser
 
 
-def _on_database(action: Action, creates_database: bool, config: cfg.ConfigOpts) -> int:
+def _on_database(
+    action: Action, creates_database: bool, patient: bool, config: cfg.ConfigOpts
+) -> int:
     file = database_url.file_of(config.placement_database.connection)
     if file and not creates_database and not file.exists():
         # SQLite would create an empty file.
@@ -119,7 +128,9 @@ def _on_database(action: Action, creates_database: bool, config: cfg.ConfigOpts)
             f'The database file {file} does not exist. Run `placement-manage db sync`, or correct '
             '[placement_database] connection.'
         )
-    engine.configure(config, patient=True)
+    if not patient:
+        config.set_override('max_retries', 0, group='placement_database')
+    engine.configure(config, patient=patient)
     return action(config)
 
 

@@ -13,6 +13,7 @@ from oslotest import base
 
 from placement import version
 from placement.cmd import manage, program, status
+from placement.db import engine
 
 MAINS = {'placement-manage': manage.main, 'placement-status': status.main}
 
@@ -115,6 +116,35 @@ class RetriesTest(base.BaseTestCase):
         variable = 'OS_PLACEMENT_DATABASE__MAX_RETRIES'
         self.useFixture(fixtures.EnvironmentVariable(variable, '7'))
         self.assertEqual(7, self.max_retries())
+
+
+class PatienceTest(base.BaseTestCase):
+    """The time limits of a command that uses the database."""
+
+    def configured(self, **options: bool) -> tuple[bool, int]:
+        """Return whether a command has no limits, and how often it tries to connect."""
+        called: list[tuple[bool, int]] = []
+
+        def configure(config: cfg.ConfigOpts, patient: bool) -> None:
+            called.append((patient, config.placement_database.max_retries))
+
+        def add_commands(commands):
+            program.add_database_command(commands, 'run', lambda _: 0, 'Run.', **options)
+
+        self.useFixture(fixtures.MockPatchObject(engine, 'configure', configure))
+        self.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
+        for name, value in (('CONNECTION', 'sqlite://'), ('MAX_RETRIES', '-1')):
+            variable = f'OS_PLACEMENT_DATABASE__{name}'
+            self.useFixture(fixtures.EnvironmentVariable(variable, value))
+        definition = program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
+        self.assertEqual(0, program.main(definition))
+        return called[0]
+
+    def test_a_command_waits_as_long_as_necessary(self):
+        self.assertEqual((True, -1), self.configured())
+
+    def test_a_command_that_serves_requests_does_not_wait(self):
+        self.assertEqual((False, 0), self.configured(patient=False))
 
 
 class FailureTest(base.BaseTestCase):
