@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from placement.cmd import audit, db, explain, headroom, program, transfer
+from placement.cmd import audit, db, explain, exporter, headroom, program, transfer
 
-_GROUPS = (db, explain, headroom, audit, transfer)
+_GROUPS = (db, explain, headroom, audit, transfer, exporter)
 
 
 def main() -> int:

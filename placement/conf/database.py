@@ -161,7 +161,8 @@ database server.
 After that time, the connection counts as lost, and the response is
 503 Service Unavailable. The value should be greater than 15, because
 a statement can wait for a lock for 15 seconds. 0 means no limit.
-Schema migrations and the commands of Placement have no limit.
+Schema migrations and the commands of Placement have no limit,
+except `placement-manage exporter`.
 
 Applies to PyMySQL, mysqlclient and psycopg 3. If the URL or
 `connection_parameters` of PyMySQL or mysqlclient contains

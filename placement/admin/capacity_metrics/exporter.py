@@ -1,0 +1,62 @@
+"""Share the metrics between requests, and report failures of the database."""
+
+from collections.abc import Callable
+import logging
+import threading
+import time
+
+from placement import messages
+from placement.admin.capacity_metrics.exposition import Page
+from placement.admin.capacity_metrics.model import Cloud
+from placement.admin.capacity_metrics.shared_call import SharedCall
+
+LOG = logging.getLogger(__name__)
+
+
+class Exporter:
+    """Provides the metrics. A read of the database serves all requests that wait for it.
+
+    :param read: reads the state of the cloud
+    :param keep: the maximum age of the metrics in seconds; 0 means that each request that finds no
+        running read starts one
+    :param clock: returns the current time in seconds
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Cloud],
+        keep: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pages = SharedCall(lambda: Page(read()), keep, clock)
+        self._page_without_database = Page(None)
+        self._lock = threading.Lock()
+        self._available = True
+
+    def page(self, seconds: float) -> Page:
+        """Return the metrics; if the database cannot be read, the page has only `placement_up 0`.
+
+        :param seconds: the maximum time to wait for the database
+        """
+        try:
+            page = self._pages.result(seconds)
+        except TimeoutError:
+            self._log_change(f'There is no result after {seconds:g} seconds.')
+        except Exception as exc:
+            LOG.debug('The read of the database failed', exc_info=True)
+            self._log_change(messages.sentence(exc))
+        else:
+            self._log_change(None)
+            return page
+        return self._page_without_database
+
+    def _log_change(self, failure: str | None) -> None:
+        """Log the first failure, and the first success after a failure."""
+        available = failure is None
+        with self._lock:
+            changed = available != self._available
+            self._available = available
+        if changed and available:
+            LOG.info('The database can be read again.')
+        elif changed:
+            LOG.warning('The database cannot be read: %s', failure)

@@ -1,0 +1,105 @@
+"""What one read of the database returns, and the metrics that are computed from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from placement.capacity import Inventory
+
+T = TypeVar('T')
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInventory:
+    """An inventory of a provider.
+
+    :ivar provider: the name of the provider
+    :ivar used: the sum of the allocations against the inventory
+    :ivar generation: the generation of the provider
+    """
+
+    provider: str
+    resource_class: str
+    inventory: Inventory
+    used: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The state of the cloud.
+
+    :ivar inventories: sorted by the names of the provider and of the resource class
+    :ivar providers: the number of providers that the API lists
+    :ivar consumers: the number of consumers that have allocations
+    :ivar allocations: the number of allocations, each of one consumer, provider and resource class
+    """
+
+    inventories: tuple[ProviderInventory, ...]
+    providers: int
+    consumers: int
+    allocations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge(Generic[T]):
+    """A metric.
+
+    :ivar help: one sentence, which the exposition contains
+    :ivar value: returns the value of a sample
+    """
+
+    name: str
+    help: str
+    value: Callable[[T], float]
+
+
+# 1 if the database was read, else 0. Without the database, this is the only metric.
+UP = 'placement_up'
+UP_HELP = 'Whether the exporter could read the database of Placement.'
+# The labels of the metrics in `OF_INVENTORIES`. These labels, and the first five names, are those
+# of openstack-exporter, so that existing dashboards can be used.
+LABELS = ('hostname', 'resourcetype')
+OF_INVENTORIES: tuple[Gauge[ProviderInventory], ...] = (
+    Gauge(
+        'openstack_placement_resource_total',
+        'Total amount of a resource class that a resource provider has.',
+        lambda one: one.inventory.total,
+    ),
+    Gauge(
+        'openstack_placement_resource_reserved',
+        'Amount of a resource class that is reserved on a resource provider.',
+        lambda one: one.inventory.reserved,
+    ),
+    Gauge(
+        'openstack_placement_resource_allocation_ratio',
+        'Allocation ratio of a resource class on a resource provider.',
+        lambda one: one.inventory.allocation_ratio,
+    ),
+    Gauge(
+        'openstack_placement_resource_usage',
+        'Amount of a resource class that is allocated on a resource provider.',
+        lambda one: one.used,
+    ),
+    Gauge(
+        'openstack_placement_resource_generation',
+        'Generation of the resource provider.',
+        lambda one: one.generation,
+    ),
+    Gauge(
+        'placement_resource_capacity',
+        'Capacity of a resource class on a resource provider: (total - reserved) * '
+        'allocation_ratio, truncated to an integer.',
+        # Truncated as in the response to GET /allocation_candidates.
+        lambda one: int(one.inventory.capacity),
+    ),
+)
+OF_THE_CLOUD: tuple[Gauge[Cloud], ...] = (
+    Gauge('placement_providers', 'Resource providers.', lambda cloud: cloud.providers),
+    Gauge('placement_consumers', 'Consumers that have allocations.', lambda cloud: cloud.consumers),
+    Gauge(
+        'placement_allocations',
+        'Allocations, each of one consumer, resource provider and resource class.',
+        lambda cloud: cloud.allocations,
+    ),
+)

@@ -1,0 +1,406 @@
+"""The command placement-manage exporter, in a process of its own."""
+
+from collections.abc import Callable
+from concurrent import futures
+import contextlib
+import functools
+import os
+from pathlib import Path
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import fixtures
+import requests
+import sqlalchemy as sa
+
+from placement.db.sqlalchemy import migration, models
+from placement.tests import servers
+from placement.tests.functional.admin.capacity_metrics import worlds
+from placement.tests.functional.cmd import base
+from placement.tests.functional.faults import machines
+from placement.tests.functional.web import commands
+
+LONG = 60
+EMPTY = {
+    ('placement_up',): 1.0,
+    ('placement_providers',): 0.0,
+    ('placement_consumers',): 0.0,
+    ('placement_allocations',): 0.0,
+}
+DOWN = {('placement_up',): 0.0}
+MANAGE = (sys.executable, '-m', 'placement.cmd.manage')
+WITHOUT_LIBRARY = (
+    "import sys; sys.modules['prometheus_client'] = None; from placement.cmd import manage; "
+    'sys.exit(manage.main())'
+)
+
+
+class Serving:
+    """A process that serves metrics on a free port.
+
+    :ivar url: the URL of the metrics
+    """
+
+    def __init__(self, database: str, *arguments: str, **settings: str) -> None:
+        self._process = subprocess.Popen(
+            (*MANAGE, 'exporter', '--listen', '127.0.0.1:0', *arguments),
+            env={**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': database, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A shell that runs the tests in the background makes them ignore SIGINT.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
+        line = self._process.stderr.readline()
+        match = re.fullmatch(r'Serving metrics at (http://127\.0\.0\.1:\d+/metrics)\n', line)
+        if match is None:
+            raise AssertionError(line + self._process.communicate()[1])
+        self.url = match[1]
+
+    @property
+    def port(self) -> int:
+        return int(self.url.split(':')[2].split('/')[0])
+
+    def scrape(self, **headers: str) -> worlds.Samples:
+        response = requests.get(self.url, headers=headers, timeout=LONG)
+        if response.status_code != 200:
+            raise AssertionError(response.text)
+        return worlds.parse(response.text)
+
+    def threads(self) -> int:
+        """Return the number of threads of the process."""
+        return len(list(Path(f'/proc/{self._process.pid}/task').iterdir()))
+
+    def stop(self, number: signal.Signals) -> tuple[int, str, str]:
+        """Send a signal; return the exit status, and the further output."""
+        self._process.send_signal(number)
+        stdout, stderr = self._process.communicate(timeout=LONG)
+        return self._process.returncode, stdout, stderr
+
+    def remove(self) -> None:
+        """Kill the process if it runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+class TestCase(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def once(self) -> worlds.Samples:
+        done = self.run_command('exporter', '--once')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        return worlds.parse(done.stdout)
+
+    def serve(self, *arguments: str, **settings: str) -> Serving:
+        process = Serving(self.database.url, *arguments, **settings)
+        self.addCleanup(process.remove)
+        return process
+
+    def insert_consumer(self) -> None:
+        """Insert a consumer with an allocation."""
+        with self.engine.begin() as conn:
+            number = conn.scalar(sa.select(sa.func.count()).select_from(models.consumers))
+            row = {'uuid': str(number), 'project_id': 1, 'user_id': 1, 'generation': 1}
+            conn.execute(sa.insert(models.consumers).values(row))
+            conn.execute(
+                sa.insert(models.allocations).values(
+                    resource_provider_id=1, consumer_id=str(number), resource_class_id=7, used=1
+                )
+            )
+
+    def insert_inventory(self) -> None:
+        """Insert a provider with an inventory."""
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.insert(models.resource_providers).values(
+                    id=1, uuid='u', name='host', generation=1, root_provider_id=1
+                )
+            )
+            conn.execute(sa.insert(models.resource_classes).values(id=7, name='NUMA_THREAD'))
+            conn.execute(
+                sa.insert(models.inventories).values(
+                    resource_provider_id=1,
+                    resource_class_id=7,
+                    **dict.fromkeys(('total', 'reserved', 'min_unit', 'max_unit', 'step_size'), 1),
+                    allocation_ratio=1.0,
+                )
+            )
+
+    def assertFailed(self, done: subprocess.CompletedProcess, pattern: str) -> None:
+        """The command printed one sentence to the standard error, and nothing else."""
+        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertRegex(done.stderr, f'^Error: {pattern}\n$')
+
+
+class OnceTest(TestCase):
+    def test_an_empty_database(self):
+        migration.upgrade('head')
+        self.assertEqual(EMPTY, self.once())
+
+    def test_without_tables(self):
+        self.assertFailed(
+            self.run_command('exporter', '--once'),
+            'The database .* lacks a table or a column: .* Run `placement-manage db sync`, .*',
+        )
+
+    def test_without_the_database(self):
+        url = self.database.url
+        if 'sqlite' in url:
+            self.database.url = 'sqlite:////nonexistent/placement.db'
+        else:
+            port = machines.free_port()
+            self.database.url = re.sub(r':\d+/', f':{port}/', url)
+        done = self.run_command('exporter', '--once')
+        self.assertFailed(done, 'The database .*')
+        self.assertNotIn(sa.make_url(url).password or 'no password', done.stderr)
+
+
+class OutsideOfTheDatabaseTest(TestCase):
+    """The command line, signals, the output, and Prometheus."""
+
+    def setUp(self):
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the database does not matter')
+
+    def test_values_that_are_not_valid(self):
+        for arguments, pattern in (
+            (('--listen', '9180'), "'9180' is not an address and a port to listen on, .*"),
+            (('--cache', '-1'), "--cache must be a number of seconds from 0, but is '-1'."),
+            (('--once', '--cache', '1m'), "--cache must be a number .*, but is '1m'."),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assertFailed(self.run_command('exporter', *arguments), pattern)
+
+    def test_an_address_in_use(self):
+        with socket.create_server(('127.0.0.1', 0)) as other:
+            address = f'127.0.0.1:{other.getsockname()[1]}'
+            self.assertFailed(
+                self.run_command('exporter', '--listen', address),
+                f'Cannot listen on {address}: Address already in use.',
+            )
+
+    def test_options_that_exclude_each_other(self):
+        done = self.run_command('exporter', '--once', '--listen', '127.0.0.1:0')
+        self.assertEqual((2, ''), (done.returncode, done.stdout))
+        self.assertIn('not allowed with argument', done.stderr)
+
+    def test_without_the_library(self):
+        for arguments in ((), ('--once',)):
+            done = subprocess.run(
+                (sys.executable, '-c', WITHOUT_LIBRARY, 'exporter', *arguments),
+                env={**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+                capture_output=True,
+                text=True,
+            )
+            self.assertFailed(
+                done,
+                'The Python library prometheus_client is not installed or is damaged. '
+                r"Run `pip install 'openstack-placement\[metrics\]'`.",
+            )
+
+    def test_a_full_disk_and_a_closed_pipe(self):
+        migration.upgrade('head')
+        environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
+        with Path('/dev/full').open('wb') as full:
+            reader, closed = os.pipe()
+            os.close(reader)
+            for stdout, reason in (
+                (full, r'\[Errno 28\] No space left on device'),
+                (closed, 'The reader closed the output before the end.'),
+            ):
+                done = subprocess.run(
+                    (*MANAGE, 'exporter', '--once'),
+                    env=environment,
+                    stdout=stdout,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                self.assertEqual(2, done.returncode)
+                self.assertRegex(done.stderr, f'^Error: {reason}\n$')
+            os.close(closed)
+
+    def test_promtool_finds_only_the_name_that_openstack_exporter_uses(self):
+        promtool = commands.program('promtool')
+        migration.upgrade('head')
+        self.insert_inventory()
+        text = self.run_command('exporter', '--once').stdout
+        self.assertEqual(10, text.count('# TYPE '))
+        checked = subprocess.run(
+            (promtool, 'check', 'metrics'), input=text, capture_output=True, text=True
+        )
+        self.assertEqual(
+            'openstack_placement_resource_total non-counter metrics should not have "_total" '
+            'suffix\n',
+            checked.stdout + checked.stderr,
+        )
+
+    def test_a_signal_stops_the_process(self):
+        migration.upgrade('head')
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = self.serve()
+            self.assertEqual(EMPTY, process.scrape())
+            status, stdout, stderr = process.stop(number)
+            self.assertEqual((0, ''), (status, stdout))
+            self.assertRegex(stderr, r'^\S+ \S+ \d+ INFO \S+ \[-\] The exporter stops\.\n$')
+
+    def test_a_signal_stops_the_process_while_a_client_is_connected(self):
+        migration.upgrade('head')
+        process = self.serve()
+        with socket.create_connection(('127.0.0.1', process.port)):
+            self.assertEqual(0, process.stop(signal.SIGTERM)[0])
+
+    def test_prometheus_reads_the_metrics(self):
+        migration.upgrade('head')
+        self.insert_consumer()
+        process = self.serve()
+        folder = Path(self.useFixture(fixtures.TempDir()).path)
+        command = functools.partial(commands.prometheus, targets=[process.port], folder=folder)
+        monitor = machines.Worker('', command, log=folder / 'prometheus.log')
+        self.addCleanup(monitor.stop)
+        url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
+        deadline = time.monotonic() + LONG
+        values: list[str] = []
+        while not values and time.monotonic() < deadline:
+            time.sleep(0.2)
+            response = requests.get(url, {'query': 'placement_consumers'}, timeout=LONG)
+            found = response.json()['data']['result'] if response.ok else []
+            values = [one['value'][1] for one in found]
+        self.assertEqual(['1'], values)
+
+
+class ServeTest(TestCase):
+    def setUp(self):
+        super().setUp()
+        migration.upgrade('head')
+
+    def test_the_cache(self):
+        cached, fresh = self.serve('--cache', '3600'), self.serve('--cache', '0')
+        for _ in range(2):
+            self.assertEqual([EMPTY, EMPTY], [cached.scrape(), fresh.scrape()])
+        self.insert_consumer()
+        self.assertEqual(EMPTY, cached.scrape())
+        self.assertEqual(1, fresh.scrape()['placement_consumers',])
+        self.insert_consumer()
+        self.assertEqual(2, fresh.scrape()['placement_consumers',])
+
+    def test_a_database_without_tables(self):
+        """The metrics appear as soon as the tables exist."""
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql('ALTER TABLE consumers RENAME TO hidden')
+        process = self.serve('--cache', '3600')
+        self.assertEqual([DOWN, DOWN], [process.scrape(), process.scrape()])
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql('ALTER TABLE hidden RENAME TO consumers')
+        self.assertEqual(EMPTY, process.scrape())
+        _, _, log = process.stop(signal.SIGTERM)
+        self.assertEqual(1, log.count('The database cannot be read: The database'), log)
+        self.assertEqual(1, log.count('Run `placement-manage db sync`'), log)
+        self.assertEqual(3, len(log.splitlines()), log)
+
+
+class FaultsTest(TestCase):
+    """The database server is stopped or hangs, and works again."""
+
+    def setUp(self):
+        self.server = machines.DatabaseServer()
+        self.addCleanup(self.server.remove)
+        super().setUp()
+        self.database.url = self.server.create_database('placement')
+        self.assertEqual(0, self.run_command('db', 'sync').returncode)
+
+    def serve(self, *arguments: str, **settings: str) -> Serving:
+        names = ('CONNECT', 'READ', 'WRITE')
+        limits = {f'OS_PLACEMENT_DATABASE__{name}_TIMEOUT': '2' for name in names}
+        return super().serve(*arguments, **limits, **settings)
+
+    def test_the_server_is_restarted(self):
+        process = self.serve('--cache', '0')
+        self.assertEqual(EMPTY, process.scrape())
+        self.server.kill()
+        self.assertEqual([DOWN] * 3, [process.scrape() for _ in range(3)])
+        self.assertFailed(
+            self.run_command('exporter', '--once'), 'The database .* is not reachable: .*'
+        )
+        self.server.start()
+        self.assertEqual(EMPTY, process.scrape())
+        status, _, log = process.stop(signal.SIGTERM)
+        self.assertEqual(0, status)
+        self.assertEqual(3, len(log.splitlines()), log)
+
+    def test_the_server_starts_later_than_the_exporter(self):
+        self.server.kill()
+        process = self.serve(OS_PLACEMENT_DATABASE__MAX_RETRIES='-1')
+        self.assertEqual(DOWN, process.scrape())
+        self.server.start()
+        self.assertEqual(EMPTY, process.scrape())
+
+    def test_the_server_hangs(self):
+        """Many requests share one read, and no request waits longer than Prometheus."""
+        process = self.serve('--cache', '0')
+        self.assertEqual(EMPTY, process.scrape())
+        before = process.threads()
+        self.server.hang()
+        most = before
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.server.resume)
+            clients = stack.enter_context(futures.ThreadPoolExecutor(8))
+            for _ in range(5):
+                header = {'X-Prometheus-Scrape-Timeout-Seconds': '0.5'}
+                scrapes = [clients.submit(process.scrape, **header) for _ in range(8)]
+                most = max(most, process.threads())
+                self.assertEqual([DOWN] * 8, [scrape.result() for scrape in scrapes])
+            # One thread reads, and each client has one.
+            self.assertLessEqual(most, before + 1 + 8)
+            self.assertLessEqual(process.threads(), before + 2)
+            # Without the header, a request waits for the time limit of the database connection.
+            self.assertEqual(DOWN, process.scrape())
+            self.server.resume()
+        deadline = time.monotonic() + LONG
+        while process.scrape() != EMPTY:
+            self.assertLess(time.monotonic(), deadline)
+        status, _, log = process.stop(signal.SIGTERM)
+        self.assertEqual(0, status)
+        self.assertEqual(3, len(log.splitlines()), log)
+
+
+class SharedReadTest(TestCase):
+    """The read waits for a lock, while many clients wait for the read."""
+
+    def test_concurrent_requests_share_one_read(self):
+        engine = machines.engine_of_run()
+        migration.upgrade('head')
+        process = self.serve('--cache', '0')
+        with futures.ThreadPoolExecutor(8) as clients:
+            with machines.other_connection(self.database.url) as conn:
+                if engine == 'mariadb':
+                    conn.exec_driver_sql('LOCK TABLES allocations WRITE')
+                else:
+                    conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
+                scrapes = [clients.submit(process.scrape) for _ in range(8)]
+                self.wait(lambda: process.threads() >= 8 + 2)
+                self.wait(lambda: self.waiting_statements(conn))
+                time.sleep(0.5)
+                self.assertEqual(1, self.waiting_statements(conn))
+                if engine == 'mariadb':
+                    conn.exec_driver_sql('UNLOCK TABLES')
+            self.assertEqual([EMPTY] * 8, [scrape.result() for scrape in scrapes])
+
+    def waiting_statements(self, conn: sa.Connection) -> int:
+        """Return the number of statements that wait for a lock."""
+        if conn.dialect.name == 'mysql':
+            return conn.exec_driver_sql(
+                "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting%%'"
+            ).scalar_one()
+        return conn.exec_driver_sql('SELECT count(*) FROM pg_locks WHERE NOT granted').scalar_one()
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + LONG
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)

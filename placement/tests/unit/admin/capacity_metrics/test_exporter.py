@@ -1,0 +1,73 @@
+"""The exporter: pages with and without the database, and its log."""
+
+import logging
+import threading
+
+import fixtures
+from oslotest import base
+
+from placement.admin.capacity_metrics.exporter import Exporter
+from placement.admin.capacity_metrics.model import Cloud
+
+LONG = 60
+DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'
+
+
+class ExporterTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(
+            fixtures.FakeLogger('placement.admin.capacity_metrics', logging.INFO)
+        )
+        self.error = None
+        self.reads = 0
+        self.proceed = threading.Event()
+        self.proceed.set()
+        self.addCleanup(self.proceed.set)
+        self.exporter = Exporter(self.read, keep=30)
+
+    def read(self) -> Cloud:
+        self.proceed.wait(LONG)
+        self.reads += 1
+        if self.error:
+            raise self.error
+        return Cloud((), self.reads, 0, 0)
+
+    def lines(self, seconds: float = LONG) -> list[bytes]:
+        """Return the lines of a page, without comments."""
+        text = self.exporter.page(seconds).render().body
+        return [line for line in text.splitlines() if not line.startswith(b'#')]
+
+    def test_a_page_is_shared(self):
+        self.assertIs(self.exporter.page(LONG), self.exporter.page(LONG))
+        self.assertIn(UP, self.lines())
+        self.assertEqual((1, ''), (self.reads, self.log.output))
+
+    def test_the_database_recovers(self):
+        self.error = OSError('no route to host')
+        self.assertEqual([DOWN], self.lines())
+        self.assertEqual([DOWN], self.lines())
+        self.error = None
+        self.assertIn(b'placement_providers 3.0', self.lines())
+        self.assertIn(b'placement_providers 3.0', self.lines())
+        self.assertEqual(
+            [
+                'The database cannot be read: no route to host',
+                'The database can be read again.',
+            ],
+            self.log.output.splitlines(),
+        )
+
+    def test_the_database_hangs(self):
+        self.proceed.clear()
+        for _ in range(3):
+            self.assertEqual([DOWN], self.lines(seconds=0.01))
+        self.proceed.set()
+        self.assertIn(b'placement_providers 1.0', self.lines())
+        self.assertEqual(
+            [
+                'The database cannot be read: There is no result after 0.01 seconds.',
+                'The database can be read again.',
+            ],
+            self.log.output.splitlines(),
+        )
