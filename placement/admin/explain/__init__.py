@@ -3,6 +3,7 @@
 | Module | Task |
 |---|---|
 | `conditions` | splits a query into conditions; builds the query without some of them |
+| `provider_kinds` | determines which providers no condition of the query can distinguish |
 | `patterns` | groups the anchors of the cloud that no condition of the query can distinguish |
 | `checks` | checks each condition alone for the providers of an anchor |
 | `judge` | decides whether the query without some conditions has candidates |

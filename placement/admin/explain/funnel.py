@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from placement.admin.explain import patterns
+from placement.admin.explain import provider_kinds
 from placement.admin.explain.checks import Failures
 from placement.admin.explain.model import GroupFunnel, RootFunnel, Trees
 from placement.admin.explain.patterns import AnchorPattern, ProviderPattern
@@ -86,7 +86,7 @@ def _checks(group: model.Group[int]) -> tuple[_Check, ...]:
 
     def passes(number: int) -> _Check:
         return lambda provider, _root: all(
-            patterns.passed_checks(provider.inventories[class_id], amount) > number
+            provider_kinds.passed_checks(provider.inventories[class_id], amount) > number
             for class_id, amount in group.amounts
         )
 
@@ -94,9 +94,9 @@ def _checks(group: model.Group[int]) -> tuple[_Check, ...]:
     only: model.Group[int] = model.Group(group.suffix)
     return (
         lambda provider, _root: classes <= provider.inventories.keys(),
-        passes(patterns.UNITS),
-        passes(patterns.EMPTY_CAPACITY),
-        passes(patterns.FREE_CAPACITY),
+        passes(provider_kinds.UNITS),
+        passes(provider_kinds.EMPTY_CAPACITY),
+        passes(provider_kinds.FREE_CAPACITY),
         _satisfies(replace(only, in_tree=group.in_tree)),
         _satisfies(
             replace(

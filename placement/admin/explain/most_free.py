@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from placement.admin.explain import conditions, patterns
+from placement.admin.explain import conditions
 from placement.admin.explain.conditions import Kind
 from placement.admin.explain.judge import Judge
 from placement.admin.explain.patterns import Largest, ProviderPattern
@@ -76,7 +76,7 @@ def _of_serving(
 
 
 def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
-    provider = _with_presence(pattern, group)
+    provider = pattern.provider
     if group.suffix:
         return provider_checks.satisfies_suffixed_group(provider, model.Slot(group, group.amounts))
     return (
@@ -89,10 +89,5 @@ def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: i
 def _serves_class(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
     """Whether the provider may serve the class as one of several of the unsuffixed group."""
     slot = model.Slot(group, ((conditions.presence(class_id), 1),))
-    anchor = model.Anchor(pattern.root, (_with_presence(pattern, group),))
+    anchor = model.Anchor(pattern.root, (pattern.provider,))
     return bool(provider_checks.eligible_for_classes((slot,), anchor))
-
-
-def _with_presence(pattern: ProviderPattern, group: model.Group[int]) -> model.Provider:
-    relaxed = [conditions.presence(id_) for id_, _ in group.amounts if id_ < 0]
-    return patterns.with_presence(pattern.provider, relaxed)

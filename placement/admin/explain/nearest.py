@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from placement import capacity
-from placement.admin.explain import patterns
+from placement.admin.explain import provider_kinds
 from placement.admin.explain.checks import Failures
 from placement.admin.explain.conditions import Condition, Kind
 from placement.admin.explain.patterns import AnchorPattern
@@ -66,19 +66,19 @@ def _amount(condition: Condition, class_id: int, anchor: model.Anchor, names: Na
     best = max(able, key=lambda provider: _closeness(provider.inventories[class_id], amount))
     inventory = best.inventories[class_id]
     where = '' if best.id == anchor.root.id else f' on {names[best.id]}'
-    passed = patterns.passed_checks(inventory, amount)
-    if passed == patterns.UNITS:
+    passed = provider_kinds.passed_checks(inventory, amount)
+    if passed == provider_kinds.UNITS:
         limit = capacity.unit_violation(
             amount, inventory.min_unit, inventory.max_unit, inventory.step_size
         )
         return f'{name} {limit} {getattr(inventory, str(limit))}{where}, {amount} requested'
-    if passed == patterns.EMPTY_CAPACITY:
+    if passed == provider_kinds.EMPTY_CAPACITY:
         return f'{name} capacity {int(inventory.capacity)}{where}, {amount} requested'
     return f'{name} {inventory.used} of {int(inventory.capacity)} used{where}, {amount} requested'
 
 
 def _closeness(inventory: model.ProviderInventory, amount: int) -> tuple[int, int]:
-    return patterns.passed_checks(inventory, amount), contention.free_capacity_of(inventory)
+    return provider_kinds.passed_checks(inventory, amount), contention.free_capacity_of(inventory)
 
 
 def provider_ids(anchors: Collection[model.Anchor]) -> set[int]:

@@ -1,45 +1,21 @@
 """Groups the anchors of a cloud that no condition of the query can distinguish.
 
-A cloud with 100,000 hosts has few different hosts from the point of view of one query: only the
-requested classes, traits, aggregates and trees matter, and of an inventory only which requested
-amounts it can serve. Anchors that are equal in all of these respects have the same *pattern*. The
-search runs once for each pattern, with one of its anchors as the example. Because only one example
-is kept, the memory does not grow with the cloud.
+A query can distinguish few of the hosts of a large cloud (see `provider_kinds`). Anchors that it
+cannot distinguish have the same *pattern*. The search runs once for each pattern, with one of its
+anchors as the example. Only this example is kept in memory.
 
 The values that make up a pattern are interned: equal values are represented by the same integer.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from placement import capacity
-from placement.admin.explain import conditions
-from placement.candidates import contention, model
+from placement.admin.explain.provider_kinds import ProviderKinds
+from placement.candidates import model
 
 # Stands for the id of a parent that does not exist.
 _NO_PARENT = -1
-# If more slots than this number request a class, the possible sums of their amounts are not
-# computed.
-_MAX_SUMMANDS = 10
-
-# The checks of one amount against one inventory, in the order of the funnel. The number of an
-# inventory is the number of checks that it passes.
-UNITS, EMPTY_CAPACITY, FREE_CAPACITY = range(3)
-PASSED_ALL = 3
-
-
-def passed_checks(inventory: model.ProviderInventory, amount: int) -> int:
-    """Return how many of the checks of units, empty capacity and free capacity are passed."""
-    _, _, _, min_unit, max_unit, step_size, _, used = inventory
-    if capacity.unit_violation(amount, min_unit, max_unit, step_size):
-        return UNITS
-    if not capacity.fits(amount, 0, inventory.capacity):
-        return EMPTY_CAPACITY
-    if not capacity.fits(amount, used, inventory.capacity):
-        return FREE_CAPACITY
-    return PASSED_ALL
 
 
 @dataclass(slots=True)
@@ -74,12 +50,17 @@ class ClassFacts:
 
 @dataclass(slots=True)
 class ProviderPattern:
-    """Providers that no condition can distinguish, and whose roots it cannot distinguish either."""
+    """Providers of one kind, whose roots are of one kind too.
+
+    :ivar provider: one of the providers as an example, see `ProviderKinds.example`
+    :ivar root: the root of this provider
+    :ivar count: the number of these providers
+    :ivar classes: requested resource class -> its largest amounts
+    """
 
     provider: model.Provider
     root: model.Provider
     count: int = 0
-    # Requested resource class -> its largest amounts.
     classes: defaultdict[int, ClassFacts] = field(default_factory=lambda: defaultdict(ClassFacts))
 
 
@@ -87,8 +68,7 @@ class ProviderPattern:
 class AnchorPattern:
     """Anchors that no condition can distinguish.
 
-    :ivar anchor: the example. Each of its providers with an inventory of a requested class also has
-        an inventory that stands for the presence of this inventory (see `conditions.presence`)
+    :ivar anchor: one of the anchors as an example, see `ProviderKinds.example`
     :ivar root_ids: the roots of all anchors with this pattern
     """
 
@@ -101,118 +81,146 @@ class AnchorPattern:
         return len(self.root_ids)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """The sharing providers of an anchor.
+
+    :ivar number: equal for sharing providers that no condition can distinguish
+    """
+
+    number: int
+    examples: tuple[model.Provider, ...]
+
+
 class Patterns:
     """The patterns of all anchors of a cloud, and of all providers of their trees."""
 
     def __init__(self, query: model.Query[int]) -> None:
         self.anchors: dict[Hashable, AnchorPattern] = {}
         self.providers: dict[tuple[int, int], ProviderPattern] = {}
-        self._view = _View(query)
+        self._kinds = ProviderKinds(query)
         self._with_positions = bool(query.same_subtrees)
         self._numbers: dict[Hashable, int] = {}
-        self._sharing: dict[tuple[int, ...], int] = {}
+        self._sharing: dict[tuple[int, ...], _Sharing] = {}
+        # Provider id -> the example of a sharing provider.
+        self._sharing_examples: dict[int, model.Provider] = {}
 
     def add(self, anchors: Iterable[model.Anchor]) -> None:
         """Add the anchors of a page. Each anchor of the cloud must be added once."""
         for anchor in anchors:
-            root_seen = self._seen(anchor.root)
-            seen = {provider.id: self._seen(provider) for provider in anchor.tree}
+            kinds = {provider.id: self._kinds.of(provider) for provider in anchor.tree}
             for provider in anchor.tree:
-                self._count(provider, anchor.root, (seen[provider.id], root_seen))
-            tree = self._tree(anchor, seen) if len(seen) > 1 else root_seen
-            sharing = anchor.sharing_providers
-            key = (tree, self._of_sharing(sharing)) if sharing else tree
+                self._count(provider, anchor.root, kinds)
+            key = self._tree(anchor, kinds) if len(kinds) > 1 else kinds[anchor.root.id]
+            sharing = None
+            if anchor.sharing_providers:
+                sharing = self._of_sharing(anchor.sharing_providers)
+                key = key, sharing.number
             pattern = self.anchors.get(key)
             if pattern is None:
-                pattern = self.anchors[key] = AnchorPattern(self._example(anchor))
+                example = self._example(anchor, kinds, sharing.examples if sharing else ())
+                pattern = self.anchors[key] = AnchorPattern(example)
             pattern.root_ids.append(anchor.root.id)
 
     def _number(self, value: Hashable) -> int:
         return self._numbers.setdefault(value, len(self._numbers))
 
-    def _seen(self, provider: model.Provider) -> int:
-        return self._number(self._view.of(provider))
-
-    def _count(self, provider: model.Provider, root: model.Provider, key: tuple[int, int]) -> None:
-        pattern = self.providers.get(key)
+    def _count(
+        self, provider: model.Provider, root: model.Provider, kinds: Mapping[int, int]
+    ) -> None:
+        kind, kind_of_root = kinds[provider.id], kinds[root.id]
+        pattern = self.providers.get((kind, kind_of_root))
         if pattern is None:
-            pattern = self.providers[key] = ProviderPattern(provider, root)
+            pattern = self.providers[kind, kind_of_root] = ProviderPattern(
+                self._kinds.example(provider, kind), self._kinds.example(root, kind_of_root)
+            )
         pattern.count += 1
-        for class_id in self._view.classes:
+        for class_id in self._kinds.classes:
             if inventory := provider.inventories.get(class_id):
                 facts = pattern.classes[class_id]
                 facts.free.add(max(0, int(inventory.capacity) - inventory.used), provider.id)
                 facts.max_unit.add(inventory.max_unit, provider.id)
 
-    def _tree(self, anchor: model.Anchor, seen: Mapping[int, int]) -> Hashable:
+    def _tree(self, anchor: model.Anchor, kinds: Mapping[int, int]) -> Hashable:
         """Return a value that is equal for trees that no condition can distinguish."""
-        if self._with_positions:
-            children = _children(anchor.tree)
-            tops = [anchor.root, *children.get(_NO_PARENT, ())]
-            root, *others = (self._form(top, children, seen) for top in tops)
-            return root, *sorted(others)
-        others = sorted(seen[p.id] for p in anchor.tree if p is not anchor.root)
-        return seen[anchor.root.id], *others
+        if not self._with_positions:
+            others = sorted(kinds[p.id] for p in anchor.tree if p is not anchor.root)
+            return kinds[anchor.root.id], *others
+        children = _children(anchor.tree)
+        tops = [anchor.root, *children.get(_NO_PARENT, ())]
+        forms = self._forms(tops, children, kinds)
+        if len(forms) < len(anchor.tree):
+            # In a damaged database, a provider may be its own ancestor.
+            return 'cycle', anchor.root.id
+        root, *others = (forms[top.id] for top in tops)
+        return root, *sorted(others)
 
-    def _form(
+    def _forms(
         self,
-        top: model.Provider,
+        tops: Iterable[model.Provider],
         children: Mapping[int, Sequence[model.Provider]],
-        seen: Mapping[int, int],
-    ) -> int:
-        """Return a number that is equal for subtrees with equal providers in equal positions."""
+        kinds: Mapping[int, int],
+    ) -> dict[int, int]:
+        """Return the form of the subtree below each provider, by provider id.
+
+        A form is a number that is equal for subtrees with equal providers in equal positions.
+        """
         forms: dict[int, int] = {}
-        stack = [(top, False)]
+        stack = [(top, False) for top in tops]
         while stack:
             provider, visited = stack.pop()
             below = children.get(provider.id, ())
             if visited:
                 parts = sorted(forms[child.id] for child in below)
-                forms[provider.id] = self._number((seen[provider.id], 'children', *parts))
+                forms[provider.id] = self._number((kinds[provider.id], 'children', *parts))
             else:
                 stack.append((provider, True))
                 stack += [(child, False) for child in below]
-        return forms[top.id]
+        return forms
 
-    def _of_sharing(self, providers: Sequence[model.Provider]) -> int:
-        """Return a number that is equal for sharing providers that no condition can distinguish.
-
-        With same_subtree, the trees of the sharing providers matter too: then only the same
-        providers have the same number.
-        """
+    def _of_sharing(self, providers: Sequence[model.Provider]) -> _Sharing:
         ids = tuple(provider.id for provider in providers)
-        if ids not in self._sharing:
-            by_root: dict[int, list[int]] = defaultdict(list)
+        found = self._sharing.get(ids)
+        if found is None:
+            by_root: dict[int, list[model.Provider]] = defaultdict(list)
             for provider in providers:
-                by_root[provider.root_id].append(self._seen(provider))
-            trees = sorted(tuple(sorted(seen)) for seen in by_root.values())
-            self._sharing[ids] = self._number(
-                ('sharing', *(ids if self._with_positions else trees))
-            )
-        return self._sharing[ids]
+                by_root[provider.root_id].append(provider)
+            trees = sorted(self._sharing_tree(of_root) for of_root in by_root.values())
+            examples = tuple(map(self._sharing_example, providers))
+            found = self._sharing[ids] = _Sharing(self._number(('sharing', *trees)), examples)
+        return found
 
-    def _example(self, anchor: model.Anchor) -> model.Anchor:
-        tree = tuple(self._with_presence(provider) for provider in anchor.tree)
+    def _sharing_tree(self, providers: Sequence[model.Provider]) -> tuple[bool, tuple[int, ...]]:
+        """Return a value that is equal for sharing providers that no condition can distinguish.
+
+        With same_subtree, the positions of sharing providers in their tree matter. Then only the
+        same providers have the same value, unless the root is the only sharing provider.
+
+        :param providers: the sharing providers of one tree
+        """
+        if self._with_positions and any(provider.parent_id is not None for provider in providers):
+            return True, tuple(provider.id for provider in providers)
+        return False, tuple(sorted(map(self._kinds.of, providers)))
+
+    def _sharing_example(self, provider: model.Provider) -> model.Provider:
+        found = self._sharing_examples.get(provider.id)
+        if found is None:
+            found = self._kinds.example(provider, self._kinds.of(provider))
+            self._sharing_examples[provider.id] = found
+        return found
+
+    def _example(
+        self,
+        anchor: model.Anchor,
+        kinds: Mapping[int, int],
+        sharing_providers: tuple[model.Provider, ...],
+    ) -> model.Anchor:
+        tree = tuple(self._kinds.example(provider, kinds[provider.id]) for provider in anchor.tree)
         return anchor._replace(
             root=next(provider for provider in tree if provider.id == anchor.root.id),
             tree=tree,
-            sharing_providers=tuple(map(self._with_presence, anchor.sharing_providers)),
+            sharing_providers=sharing_providers,
         )
-
-    def _with_presence(self, provider: model.Provider) -> model.Provider:
-        return with_presence(provider, self._view.classes)
-
-
-def with_presence(provider: model.Provider, classes: Iterable[int]) -> model.Provider:
-    """Return the provider with an inventory for the presence of each inventory of these classes."""
-    inventories = dict(provider.inventories)
-    for class_id in classes:
-        if class_id in inventories:
-            id_ = conditions.presence(class_id)
-            inventories[id_] = model.ProviderInventory(
-                id_, capacity.MAX_INT, 0, 1, capacity.MAX_INT, 1, 1.0, 0
-            )
-    return provider._replace(inventories=inventories)
 
 
 def _children(tree: Sequence[model.Provider]) -> dict[int, list[model.Provider]]:
@@ -227,72 +235,3 @@ def _children(tree: Sequence[model.Provider]) -> dict[int, list[model.Provider]]
             parent = provider.parent_id if provider.parent_id in ids else _NO_PARENT
             children[parent].append(provider)
     return children
-
-
-class _View:
-    """What the conditions of a query can see of a provider.
-
-    PERF: inventories, traits and aggregates repeat in large clouds, so the results are cached.
-    """
-
-    def __init__(self, query: model.Query[int]) -> None:
-        self.classes = sorted(query.classes)
-        self._traits = query.traits
-        self._aggregates = query.aggregates
-        self._in_trees = query.in_trees
-        amounts: dict[int, list[int]] = defaultdict(list)
-        for slot in model.slots_of(query):
-            for class_id, amount in slot.amounts:
-                amounts[class_id].append(amount)
-        self._amounts = {class_id: sorted(set(values)) for class_id, values in amounts.items()}
-        # Class that several slots request -> the sums that they can take from one provider.
-        self._sums = {
-            class_id: _sums(values) for class_id, values in amounts.items() if len(values) > 1
-        }
-        self._of_inventory: dict[model.ProviderInventory, Hashable] = {}
-        self._of_ids: dict[tuple[frozenset[int], frozenset[int]], Hashable] = {}
-
-    def of(self, provider: model.Provider) -> Hashable:
-        """Return a value that is equal for providers that no condition can distinguish."""
-        ids = provider.traits, provider.aggregates
-        relevant = self._of_ids.get(ids)
-        if relevant is None:
-            relevant = provider.traits & self._traits, provider.aggregates & self._aggregates
-            self._of_ids[ids] = relevant
-        inventories = provider.inventories
-        return (
-            relevant,
-            provider.root_id if provider.root_id in self._in_trees else None,
-            *(
-                self._inventory(inventories[class_id]) if class_id in inventories else None
-                for class_id in self.classes
-            ),
-        )
-
-    def _inventory(self, inventory: model.ProviderInventory) -> Hashable:
-        found = self._of_inventory.get(inventory)
-        if found is None:
-            class_id = inventory.class_id
-            passed = (passed_checks(inventory, amount) for amount in self._amounts[class_id])
-            found = self._of_inventory[inventory] = (*passed, self._largest_sum(inventory))
-        return found
-
-    def _largest_sum(self, inventory: model.ProviderInventory) -> int | None:
-        """Return the largest sum that slots can take from an inventory that several may use."""
-        sums = self._sums.get(inventory.class_id)
-        if sums is None:
-            return None
-        free = max(0, contention.free_capacity_of(inventory))
-        return sums[bisect_right(sums, free) - 1]
-
-
-def _sums(amounts: Sequence[int]) -> Sequence[int]:
-    """Return the sums of all subsets in ascending order, starting with 0."""
-    # No inventory can serve a larger amount.
-    amounts = [min(amount, capacity.MAX_INT + 1) for amount in amounts]
-    if len(amounts) > _MAX_SUMMANDS:
-        return range(sum(amounts) + 1)
-    sums = {0}
-    for amount in amounts:
-        sums |= {amount + known for known in sums}
-    return sorted(sums)
