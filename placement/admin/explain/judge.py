@@ -39,10 +39,14 @@ class Judge:
         :param nested: whether a candidate may use several providers of one tree
         :param limit: updated with the search steps
         """
-        mask = mask_of(relaxed, self.all_conditions)
+        possible = self._possible(mask_of(relaxed, self.all_conditions))
+        if not possible:
+            return Trees(0)
+        if limit.exceeded:
+            return Trees(0, more=True, cut=True)
         prepared = self._prepared(relaxed, nested)
         count = 0
-        for pattern in _with_candidates(prepared, self._possible(mask), limit):
+        for pattern in _with_candidates(prepared, possible, limit):
             count += pattern.count
             if count > MAX_TREES:
                 return Trees(MAX_TREES, more=True)
@@ -83,8 +87,8 @@ def _with_candidates(
 ) -> Iterator[AnchorPattern]:
     """Yield the patterns that have a candidate, until the search limit is exceeded."""
     length = _FIRST_TURN
-    searches = [_Search(pattern, prepared) for pattern in patterns]
-    while searches:
+    searches: Iterable[_Search] = (_Search(pattern, prepared) for pattern in patterns)
+    while True:
         unfinished = []
         for search in searches:
             found = search.turn(length, limit)
@@ -94,6 +98,8 @@ def _with_candidates(
                 yield search.pattern
             elif found is None:
                 unfinished.append(search)
+        if not unfinished:
+            return
         searches = unfinished
         length *= _TURN_GROWTH
 

@@ -1,4 +1,4 @@
-"""Searches that reach the search limit."""
+"""Searches that reach the search limit, and queries with many conditions."""
 
 from oslotest import base
 
@@ -36,6 +36,12 @@ class SearchLimitTest(base.BaseTestCase):
         self.assertTrue(found.relaxations)
         self.assertEqual({True}, {relaxed.trees.cut for relaxed in found.relaxations})
 
+    def test_a_set_that_no_tree_can_serve_needs_no_search(self) -> None:
+        text = f'{GROUPS}&resources=VCPU:9&required=CUSTOM_GOLD'
+        found = relaxations.find(judge_of(DEVICES, text), True, 0, progress.silent)
+        keys = [tuple(c.key for c in relaxed.without) for relaxed in found.relaxations]
+        self.assertEqual([('resources:VCPU', 'required:CUSTOM_GOLD')], keys)
+
     def test_a_complete_search(self) -> None:
         every = judge_of(DEVICES, GROUPS)
         found = relaxations.find(every, True, -1, progress.silent)
@@ -43,14 +49,7 @@ class SearchLimitTest(base.BaseTestCase):
         self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
 
 
-class PatternsTest(base.BaseTestCase):
-    def test_hosts_with_different_free_capacity_have_the_same_pattern(self) -> None:
-        hosts = ''.join(f'H{n}[V: total 64 used {n}, M:{1000 + n}] @A\n' for n in range(20))
-        world = worlds.World.of(hosts)
-        every = judge_of(world, 'resources=VCPU:4')
-        (found,) = every.failures.values()
-        self.assertEqual([20], [pattern.count for pattern in found])
-
+class ManyConditionsTest(base.BaseTestCase):
     def test_more_conditions_than_pairs_are_examined_for(self) -> None:
         world = worlds.World.of('H[V:8]')
         text = 'resources=VCPU:9&' + '&'.join(
