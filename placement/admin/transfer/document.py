@@ -76,10 +76,8 @@ class Document:
             line = self._file.readline(LONGEST_LINE + 1)
         except EOFError:
             self._refuse('The file is cut off; it ends within compressed data')
-        except gzip.BadGzipFile as error:
-            self._refuse(f'The file is not compressed with gzip, or is damaged: {error}')
-        except zlib.error as error:
-            self._refuse(f'The compressed data is damaged: {error}')
+        except (gzip.BadGzipFile, zlib.error):
+            self._refuse('The file is not compressed with gzip, or the compressed data is damaged')
         if not line:
             self._number -= 1
             return ''

@@ -7,12 +7,11 @@ from typing import Any, BinaryIO
 
 import sqlalchemy as sa
 
-from placement import exception
 from placement.admin import progress as reporting
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import model, sorting, statements, tables, unnameable
 from placement.admin.transfer.pseudonyms import Rename
-from placement.db import engine
+from placement.db import engine, failures
 from placement.db.sqlalchemy import migration
 
 _ROWS_PER_BATCH = 1000
@@ -36,11 +35,10 @@ def export(
     with engine.reader(consistent=True) as conn:
         try:
             return _export(conn, file, progress, rename)
-        except exception.UnstorableValue as error:
-            raise CannotProceedError('A value in the database is not valid.') from error
         except BaseException:
-            # Otherwise, the driver would read the remaining rows of the current statement.
-            conn.invalidate()
+            if conn.dialect.name == 'mysql':
+                # Otherwise, the driver would read the remaining rows of the current statement.
+                conn.invalidate()
             raise
 
 
@@ -54,8 +52,8 @@ def _export(
     with progress('Exporting', sum(header.counts.values())) as advance:
         for kind in model.KINDS:
             written = 0
-            for rows in _batches(_rows(conn, kind, rename)):
-                file.write(b''.join(_lines(kind, rows)))
+            for rows in _batches(kind, _rows(conn, kind, rename)):
+                file.write(b''.join(rows))
                 written += len(rows)
                 advance(len(rows))
             if written != header.counts[kind.name]:
@@ -107,8 +105,24 @@ def _repeated(kind: model.Kind, key: tuple[Any, ...]) -> str:
     )
 
 
-def _batches(rows: Iterator[Values]) -> Iterator[list[Values]]:
-    while batch := list(itertools.islice(rows, _ROWS_PER_BATCH)):
+def _batches(kind: model.Kind, rows: Iterator[Values]) -> Iterator[list[bytes]]:
+    """Yield the lines of the rows in batches.
+
+    :raises CannotProceedError: a column contains a value that is not valid
+    """
+    lines = _lines(kind, rows)
+    while True:
+        try:
+            batch = list(itertools.islice(lines, _ROWS_PER_BATCH))
+        except Exception as error:
+            if not isinstance(error, model.InvalidValueError) and not failures.is_bad_value(error):
+                raise
+            table = tables.of(kind).table.name
+            raise CannotProceedError(
+                f'The table {table} has a value that is not valid: {failures.reason(error)}.'
+            ) from error
+        if not batch:
+            return
         yield batch
 
 

@@ -125,7 +125,12 @@ class Time:
 
     def write(self, value: Any) -> str | None:
         """Return the time without fractions of a second, which are truncated."""
-        return None if value is None else f'{value.isoformat(timespec="seconds")}Z'
+        if value is None:
+            return None
+        if not isinstance(value, datetime.datetime):
+            # MySQL has times like 0000-00-00, which its drivers return as text.
+            raise InvalidValueError(f'{value} is not a time')
+        return f'{value.isoformat(timespec="seconds")}Z'
 
 
 @functools.lru_cache(maxsize=10_000)  # PERF: many rows have the same times.
@@ -141,7 +146,7 @@ def _or_null(nullable: bool) -> str:
     return ' or null' if nullable else ''
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """A kind of lines. Each line has the fields of its kind, and no other ones.
 
