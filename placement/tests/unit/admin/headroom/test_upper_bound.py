@@ -69,6 +69,16 @@ class UpperBoundTest(base.BaseTestCase):
         # Here the trees are the limit.
         self.check((20, 20), f'SS[D:900] {{SHARE}} @A\n{hosts}', 'resources=V:1,D:10')
 
+    def test_different_classes_limit_the_trees_of_a_sharing_provider(self):
+        """Together, the trees have enough of each class for 11 claims."""
+        drawing = 'SS[D:900] {SHARE} @A\nH1[V:10, M:1] @A\nH2[V:1, M:10] @A'
+        self.check((2, 2), drawing, 'resources=V:1,M:1,D:1')
+
+    def test_trees_that_use_one_of_several_sharing_providers_in_common(self):
+        """S2 serves both trees, but its capacity counts once."""
+        drawing = 'S1[D:10] {SHARE} @A\nS2[D:10] {SHARE} @B\nH1[V:9] @A,B\nH2[V:9] @B'
+        self.check((2, 2), drawing, 'resources=V:1,D:10')
+
     def test_trees_that_do_not_use_the_same_sharing_provider(self):
         self.check(
             (5, 5),
