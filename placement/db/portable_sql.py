@@ -139,6 +139,8 @@ def _code_point_order_postgresql(element: Element, compiler: SQLCompiler, **kw: 
 @compiles(CodePointOrder, 'sqlite')
 def _code_point_order_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return f'{compiler.process(element.clauses, **kw)} COLLATE BINARY'
+
+
 @compiles(IsFolded)
 def _is_folded(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return f'({compiler.process(element.clauses, **kw)} COLLATE "C" !~ \'{_NOT_FOLDED}\')'
