@@ -68,7 +68,8 @@ class RaceTestCase(base.BaseTestCase):
             config.config(group='placement_database', connection=self.connection)
         service = PlacementFixture(conf_fixture=config, use_intercept=False, register_opts=False)
         self.useFixture(service)
-        self.application = deploy.loadapp(config.conf)
+        self.config = config.conf
+        self.application = deploy.loadapp(self.config)
         # Switch threads often, also between two statements.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0005)
