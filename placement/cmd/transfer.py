@@ -69,7 +69,7 @@ def _export(config: cfg.ConfigOpts) -> int:
         rename = pseudonyms.Pseudonyms(key)
     elif options.key_file:
         raise CannotProceedError('--key-file has no effect without --anonymize.')
-    with _stoppable(), files.destination(options.file) as file:
+    with stoppable(), files.destination(options.file) as file:
         export(file, output.progress, rename)
     return 0
 
@@ -99,7 +99,7 @@ def _report(exceeded: target.OverCapacity) -> None:
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
+def stoppable() -> Iterator[None]:
     """Delete the temporary file also if the process receives SIGTERM or SIGHUP."""
     signals = (signal.SIGTERM, signal.SIGHUP)
     previous = [signal.signal(number, _interrupt) for number in signals]

@@ -1,15 +1,19 @@
 """What an export writes, and which databases it refuses."""
 
+from collections.abc import Iterator
+import contextlib
 import datetime
 import io
 import json
+from pathlib import Path
 from typing import Any
 
+import fixtures
 import sqlalchemy as sa
 
 from placement.admin import progress
 from placement.admin.failure import CannotProceedError
-from placement.admin.transfer import export
+from placement.admin.transfer import export, files
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.admin.transfer import base
@@ -74,6 +78,23 @@ class RowsTest(base.TestCase):
         self.assertTrue(file.has_written)
         self.assertEqual(data.decode(), file.getvalue().decode())
         self.assertNotIn('allocation', self.counts())
+
+    def test_an_interrupted_export_leaves_no_file_behind(self):
+        self.load(documents.file_of(documents.EXAMPLE))
+        folder = Path(self.useFixture(fixtures.TempDir()).path)
+
+        @contextlib.contextmanager
+        def interrupted(*_: Any) -> Iterator[progress.Advance]:
+            def advance(_: int) -> None:
+                self.assertNotEqual([], list(folder.iterdir()))
+                raise KeyboardInterrupt
+
+            yield advance
+
+        destination = files.destination(str(folder / 'cloud.jsonl'))
+        with self.assertRaises(KeyboardInterrupt), destination as file:
+            export.export(file, interrupted)
+        self.assertEqual([], list(folder.iterdir()))
 
 
 class _Writing(io.BytesIO):

@@ -35,7 +35,9 @@ class RefusalTest(base.TestCase):
 
 class InvalidFileTest(RefusalTest):
     def test_invalid_lines_and_missing_rows(self):
-        for mistake, edit, text in (*documents.INVALID, *documents.INCONSISTENT):
+        # The lines that are invalid by themselves do not depend on the database system.
+        step = 1 if self.engine.dialect.name == 'sqlite' else 8
+        for mistake, edit, text in (*documents.INVALID[::step], *documents.INCONSISTENT):
             with self.subTest(mistake):
                 self.check(edit, text)
         self.assertEqual({}, self.counts())
@@ -49,7 +51,7 @@ class InvalidFileTest(RefusalTest):
 
     def test_files_that_are_cut_off(self):
         data = documents.file_of(documents.EXAMPLE)
-        for length in (*range(0, len(data) - 1, 97), len(data) - 1):
+        for length in (*range(0, len(data) - 1, 397), len(data) - 1):
             with self.subTest(length=length):
                 message = str(self.refusal(data[:length]))
                 self.assertTrue(message.startswith('Line '), message)
@@ -75,7 +77,7 @@ class InvalidFileTest(RefusalTest):
     def test_an_interrupted_import_leaves_nothing_behind(self):
         data = documents.file_of(documents.EXAMPLE)
         for error in (KeyboardInterrupt, OSError):
-            for lines in range(0, len(documents.EXAMPLE) + 2, 3):
+            for lines in range(0, len(documents.EXAMPLE) + 2, 5):
                 file = _Interrupted(data, lines, error)
                 self.assertRaises(error, load.load, file, progress.silent)
                 self.assertEqual({}, self.counts())
