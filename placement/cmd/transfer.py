@@ -86,13 +86,13 @@ def _import(config: cfg.ConfigOpts) -> int:
 
 def _report(exceeded: target.OverCapacity) -> None:
     output.notify(
-        f'{exceeded.count} inventories have more usage than capacity, as in the exported database.'
+        f'Inventories with more usage than capacity, as in the exported database: {exceeded.count}.'
     )
     for one in exceeded.first:
-        name = tables.printable(one.resource_class)
+        name, class_ = (tables.printable(text or '') for text in (one.name, one.resource_class))
         output.notify(
-            f'Provider {tables.printable(one.provider)}: {one.used} of {one.capacity:g} {name} '
-            'are in use.'
+            f'Provider {tables.printable(one.provider)} ({name}): {one.used} of {one.capacity:g} '
+            f'{class_} are in use.'
         )
     if exceeded.count > len(exceeded.first):
         output.notify('`placement-manage audit --only over-capacity` lists all of them.')

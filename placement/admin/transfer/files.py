@@ -36,7 +36,7 @@ def destination(name: str) -> Iterator[BinaryIO]:
     except OSError as error:
         target = 'standard output' if name == STANDARD else name
         raise CannotProceedError(
-            f'The export cannot be written to {target}: {error.strerror}.'
+            f'The export cannot be written to {target}: {error.strerror or error}.'
         ) from error
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from placement import exception
 from placement.admin import progress as reporting
+from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import (
     document,
     insertion,
@@ -82,6 +83,11 @@ def _transaction() -> Iterator[sa.Connection]:
     except Exception as error:
         if complete and failures.is_connection_lost(error):
             raise exception.OutcomeUnknown() from error
+        if failures.is_transient(error) and not failures.is_connection_lost(error):
+            raise CannotProceedError(
+                'Another program uses the same rows of the database. Nothing is imported. Stop the '
+                'service, and try again.'
+            ) from error
         raise
 
 

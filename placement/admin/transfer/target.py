@@ -22,6 +22,7 @@ class Inventory:
     """An inventory whose usage exceeds its capacity."""
 
     provider: str
+    name: str | None
     resource_class: str
     used: int
     capacity: float
@@ -100,7 +101,13 @@ def over_capacity(conn: sa.Connection, last_provider: int) -> OverCapacity:
     )
     capacity = capacity_sql.capacity(_INVENTORIES)
     exceeded = (
-        sa.select(_PROVIDERS.c.uuid, _CLASSES.c.name, usage.c.used, capacity.label('capacity'))
+        sa.select(
+            _PROVIDERS.c.uuid,
+            _PROVIDERS.c.name,
+            _CLASSES.c.name.label('resource_class'),
+            usage.c.used,
+            capacity.label('capacity'),
+        )
         .select_from(usage)
         .join(
             _INVENTORIES,
@@ -117,5 +124,5 @@ def over_capacity(conn: sa.Connection, last_provider: int) -> OverCapacity:
     if not count:
         return OverCapacity(0, ())
     rows = conn.execute(exceeded.order_by(_PROVIDERS.c.uuid, _CLASSES.c.name).limit(SHOWN))
-    first = tuple(Inventory(row[0], row[1], int(row[2]), row[3]) for row in rows)
+    first = tuple(Inventory(row[0], row[1], row[2], int(row[3]), row[4]) for row in rows)
     return OverCapacity(count, first)

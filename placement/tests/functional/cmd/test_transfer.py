@@ -112,7 +112,10 @@ class CommandTest(TransferCase):
         data, _ = documents.edited(documents.change('allocation', 2, used=93))
         done = self.run_command('import', self.file(data))
         self.assertEqual((0, ''), (done.returncode, done.stdout))
-        self.assertIn(f'Provider {documents.HOST}: 97 of 96 VCPU are in use.\n', done.stderr)
+        name = documents.EXAMPLE[5]['name']
+        self.assertIn(
+            f'Provider {documents.HOST} ({name}): 97 of 96 VCPU are in use.\n', done.stderr
+        )
 
     def test_a_reader_that_closes_the_pipe(self):
         self.load(large_file())

@@ -3,6 +3,7 @@
 import io
 
 import ddt
+from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from placement import exception
@@ -183,6 +184,23 @@ class DatabaseTest(RefusalTest):
         self.assertIn('Stop the service', str(refusal))
         self.assertEqual({'project': 1}, self.counts())
 
+    def test_conflicts_with_other_programs(self):
+        file = _Interrupted(documents.file_of(documents.EXAMPLE), 5, _deadlock)
+        refusal = self.assertRaises(CannotProceedError, load.load, file, progress.silent)
+        self.assertIn('Nothing is imported. Stop the service', str(refusal))
+        self.assertEqual({}, self.counts())
+
+    def test_a_connection_that_is_lost_during_commit(self):
+        def lose(_: object) -> None:
+            raise db_exc.DBConnectionError()
+
+        sa.event.listen(self.engine, 'commit', lose)
+        data = documents.file_of(documents.EXAMPLE)
+        try:
+            self.assertRaises(exception.OutcomeUnknown, self.load, data)
+        finally:
+            sa.event.remove(self.engine, 'commit', lose)
+
     def test_force_requires_sound_data(self):
         self.execute(
             sa.insert(models.allocations),
@@ -282,6 +300,10 @@ class ForceTest(RefusalTest):
         message = str(self.refusal(documents.file_of(rows), force=True))
         self.assertTrue(message.startswith('Line 4: '), message)
         self.assertIn('which no earlier line contains', message)
+
+
+def _deadlock() -> None:
+    raise db_exc.DBDeadlock()
 
 
 class _Interrupted(io.BytesIO):

@@ -2,11 +2,13 @@
 
 import io
 import json
+from pathlib import Path
 import uuid
 
 import ddt
 import sqlalchemy as sa
 
+import placement
 from placement.admin.transfer import load
 from placement.admin.transfer.pseudonyms import Pseudonyms
 from placement.db.sqlalchemy import models
@@ -16,6 +18,7 @@ from placement.tests.functional.admin.transfer import base
 from placement.tests.unit.admin.transfer import documents
 
 _SEEDS = range(12)
+_EXAMPLE = Path(placement.__file__).parents[1] / 'doc/source/admin/export-example.jsonl'
 
 
 def random_file(seed: int) -> bytes:
@@ -36,6 +39,12 @@ class RoundTripTest(base.TestCase):
                 data = random_file(seed)
                 self.load(data)
                 self.assertEqual(data.decode(), self.export().decode())
+
+    def test_the_example_of_the_guide(self):
+        data = _EXAMPLE.read_bytes()
+        self.load(data)
+        self.assertEqual(data.decode(), self.export().decode())
+        self.assertEqual(set(documents.KINDS), set(self.counts()))
 
     def test_an_empty_database(self):
         self.assertEqual(documents.file_of([]), self.export())
