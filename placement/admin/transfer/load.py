@@ -14,6 +14,7 @@ from placement.admin.transfer import (
     insertion,
     model,
     references,
+    statements,
     tables,
     target,
     unnameable,
@@ -41,6 +42,7 @@ def load(
     source = document.Document(file)
     _require_known_revision(source.header)
     with _transaction() as conn:
+        statements.prepare(conn)
         before = tables.counts(conn)
         if force:
             unnameable.require_none(conn, 'Correct or delete them before the import.')
