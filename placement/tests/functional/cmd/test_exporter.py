@@ -12,17 +12,19 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 
 import fixtures
 import requests
 import sqlalchemy as sa
 
+from placement.admin.capacity_metrics import model
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
 from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
-from placement.tests.functional.web import commands
+from placement.tests.functional.web import commands, prometheus_pages
 
 LONG = 60
 EMPTY = {
@@ -302,6 +304,63 @@ class ServeTest(TestCase):
         self.assertEqual(1, log.count('The database cannot be read: The database'), log)
         self.assertEqual(1, log.count('Run `placement-manage db sync`'), log)
         self.assertEqual(3, len(log.splitlines()), log)
+
+
+class PageTest(base.TestCase):
+    """The queries, the alert rules and the configuration of Prometheus in the guide."""
+
+    def setUp(self):
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the database does not matter')
+        self.folder = Path(self.useFixture(fixtures.TempDir()).path)
+
+    def test_queries(self):
+        queries = prometheus_pages.blocks('exporter', 'promql')
+        self.assertLess(5, len(queries))
+        rules = prometheus_pages.rules_of(queries)
+        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
+
+    def test_configuration_and_alert_rules(self):
+        configuration, rules = prometheus_pages.blocks('exporter', 'yaml')
+        self.assertEqual('', prometheus_pages.problems('config', configuration, self.folder))
+        self.assertLess(3, rules.count('alert:'))
+        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
+
+    def test_the_page_and_the_exporter_have_the_same_metrics(self):
+        page = (prometheus_pages.FOLDER / 'exporter.rst').read_text()
+        declared = {model.UP, *(one.name for one in (*model.OF_INVENTORIES, *model.OF_THE_CLOUD))}
+        self.assertEqual(declared, set(re.findall(r'^``([a-z_]+)`` ', page, re.MULTILINE)))
+        used = ' '.join(
+            prometheus_pages.blocks('exporter', 'promql')
+            + prometheus_pages.blocks('exporter', 'yaml')
+        )
+        self.assertEqual(set(), set(re.findall(r'\b\w*placement_\w+', used)) - declared)
+
+
+class PrivilegesTest(TestCase):
+    def test_a_database_account_that_can_only_select_is_sufficient(self):
+        engine = machines.engine_of_run()
+        migration.upgrade('head')
+        name, url = f'exporter_{uuid.uuid4().hex[:8]}', self.engine.url
+        account, tables = (
+            (f"'{name}'@'{url.host}'", f'{url.database}.*')
+            if engine == 'mariadb'
+            else (name, 'ALL TABLES IN SCHEMA public')
+        )
+        password = 'IDENTIFIED BY' if engine == 'mariadb' else 'PASSWORD'
+        self.execute(f"CREATE USER {account} {password} 'secret'")
+        self.addCleanup(self.execute, f'DROP USER {account}')
+        self.execute(f'GRANT SELECT ON {tables} TO {account}')
+        if engine == 'postgresql':
+            self.addCleanup(self.execute, f'DROP OWNED BY {account}')
+        restricted = url.set(username=name, password='secret')
+        self.database.url = restricted.render_as_string(hide_password=False)
+        self.assertEqual(EMPTY, self.once())
+
+    def execute(self, statement: str) -> None:
+        with self.engine.begin() as conn:
+            conn.exec_driver_sql(statement)
 
 
 class FaultsTest(TestCase):

@@ -1,26 +1,30 @@
-"""The systemd unit and the container image run uWSGI without privileges."""
+"""The systemd units and the container image run without privileges."""
 
+import argparse
 import os
 import re
 import shlex
 import subprocess
 import sys
 
+from placement.admin.capacity_metrics import listen_address
+from placement.cmd import exporter
 from placement.tests.functional.deployment import base, files
 from placement.tests.functional.web import commands
 
 UNIT = 'systemd/placement.service'
+EXPORTER = 'systemd/placement-exporter.service'
 # The largest exposure of `systemd-analyze security` that it calls "OK", in tenths.
 EXPOSURE = 20
 
 
-def command(name: str, number: int = 0, **variables: str) -> list[str]:
-    """Return a command of the unit as a list of arguments.
+def command(name: str, number: int = 0, unit: str = UNIT, **variables: str) -> list[str]:
+    """Return a command of a unit as a list of arguments.
 
     :param name: the option, for example `ExecStop`
     :param number: the index of the command if the option has several
     """
-    text = files.read(UNIT, {'/opt/placement': sys.prefix})
+    text = files.read(unit, {'/opt/placement': sys.prefix})
     line = re.findall(rf'^{name}=-?(.+)$', text, re.M)[number]
     for variable, value in variables.items():
         line = line.replace(f'${variable}', value)
@@ -28,15 +32,25 @@ def command(name: str, number: int = 0, **variables: str) -> list[str]:
 
 
 class UnitTest(base.TestCase):
-    def test_systemd_accepts_the_unit(self) -> None:
+    def test_systemd_accepts_the_units(self) -> None:
         analyze = commands.program('systemd-analyze')
-        unit = self.folder / 'placement.service'
-        unit.write_text(files.read(UNIT, {'/opt/placement': sys.prefix}))
-        verified = subprocess.run((analyze, 'verify', unit), capture_output=True, text=True)
-        self.assertEqual((0, ''), (verified.returncode, verified.stderr))
-        security = ('security', '--offline=true', f'--threshold={EXPOSURE}', unit)
-        checked = subprocess.run((analyze, *security), capture_output=True, text=True)
-        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+        for name in (UNIT, EXPORTER):
+            unit = self.folder / name.rpartition('/')[2]
+            unit.write_text(files.read(name, {'/opt/placement': sys.prefix}))
+            verified = subprocess.run((analyze, 'verify', unit), capture_output=True, text=True)
+            self.assertEqual((0, ''), (verified.returncode, verified.stderr))
+            security = ('security', '--offline=true', f'--threshold={EXPOSURE}', unit)
+            checked = subprocess.run((analyze, *security), capture_output=True, text=True)
+            self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
+
+    def test_the_command_of_the_exporter_is_valid(self) -> None:
+        """It listens on the default address, and only programs on this machine can connect."""
+        (program, *arguments) = command('ExecStart', unit=EXPORTER)
+        self.assertEqual(f'{sys.prefix}/bin/placement-manage', program)
+        parser = argparse.ArgumentParser()
+        exporter.add_commands(parser.add_subparsers())
+        self.assertEqual(exporter.ADDRESS, parser.parse_args(arguments).listen)
+        self.assertEqual('127.0.0.1', listen_address.parse(exporter.ADDRESS).host)
 
     def test_a_reload_fails_if_the_configuration_is_not_usable(self) -> None:
         environment = {**os.environ, 'OS_PLACEMENT_CONFIG_DIR': str(self.folder)}

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from concurrent import futures
 import functools
 import os
-from pathlib import Path
 import re
 import signal
 import subprocess
@@ -15,15 +14,12 @@ import uuid
 
 from prometheus_client import parser
 import requests
-import yaml
 
-import placement
 from placement.telemetry import declarations, processes, server
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
-from placement.tests.functional.web import base, commands
+from placement.tests.functional.web import base, commands, prometheus_pages
 
-PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'metrics.rst'
 PROVIDER = str(uuid.UUID(int=1))
 TRAITS = f'/resource_providers/{PROVIDER}/traits'
 CANDIDATES = '/allocation_candidates?resources=VCPU:1'
@@ -237,25 +233,13 @@ class WarningTest(base.TestCase):
 class PageTest(base.TestCase):
     """The queries and the alert rules of the administration guide."""
 
-    def blocks(self, language: str) -> list[str]:
-        """Return the code blocks of the page in a language."""
-        pattern = rf'^\.\. code-block:: {language}\n\n((?:(?:   .*)?\n)+)'
-        return re.findall(pattern, PAGE.read_text(), re.MULTILINE)
-
-    def check(self, rules: str) -> None:
-        file = self.folder / 'rules.yaml'
-        file.write_text(rules)
-        command = (commands.program('promtool'), 'check', 'rules', str(file))
-        checked = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
-
     def test_queries(self) -> None:
-        queries = self.blocks('promql')
+        queries = prometheus_pages.blocks('metrics', 'promql')
         self.assertLess(3, len(queries))
-        rules = [{'record': f'query:{n}', 'expr': query} for n, query in enumerate(queries)]
-        self.check(yaml.safe_dump({'groups': [{'name': 'queries', 'rules': rules}]}))
+        rules = prometheus_pages.rules_of(queries)
+        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
 
     def test_alert_rules(self) -> None:
-        (rules,) = self.blocks('yaml')
+        (rules,) = prometheus_pages.blocks('metrics', 'yaml')
         self.assertLess(2, rules.count('alert:'))
-        self.check(rules)
+        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
