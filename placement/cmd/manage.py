@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from placement.cmd import audit, db, explain, exporter, headroom, program, transfer
+from placement.cmd import audit, db, explain, exporter, headroom, program, report, transfer
 
-_GROUPS = (db, explain, headroom, audit, transfer, exporter)
+_GROUPS = (db, explain, headroom, audit, transfer, report, exporter)
 
 
 def main() -> int:

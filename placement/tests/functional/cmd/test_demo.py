@@ -74,19 +74,9 @@ class DemoTest(base.TestCase):
 
     def test_an_interrupted_registration_is_completed(self):
         self.register()
-        last = sa.select(models.resource_providers.c.id).where(
-            models.resource_providers.c.name == 'compute-08'
-        )
-        with self.engine.begin() as conn:
-            number = conn.execute(last).scalar_one()
-            for table in (
-                models.inventories,
-                models.resource_provider_traits,
-                models.resource_provider_aggregates,
-            ):
-                conn.execute(sa.delete(table).where(table.c.resource_provider_id == number))
-            providers = models.resource_providers
-            conn.execute(sa.delete(providers).where(providers.c.id == number))
+        with direct.PlacementDirect(self.config, latest_microversion=True) as client:
+            (last,) = client.get('/resource_providers?name=compute-08').json()['resource_providers']
+            self.assertEqual(204, client.delete(f'/resource_providers/{last["uuid"]}').status_code)
         done = self.register()
         self.assertEqual((0, DONE), (done.returncode, done.stdout), done.stderr)
         self.assertEqual(36, self.count(models.resource_providers))

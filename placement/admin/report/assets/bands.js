@@ -1,0 +1,59 @@
+// The bands of fullness, which the map shows as colors. The colors themselves are in the style
+// sheet. They differ in lightness too, so that they can be told apart without color vision.
+
+const NEARLY_FULL = 0.9;
+const BANDS = [
+  { label: "no capacity", contains: (value) => value === null },
+  { label: "unused", contains: (value) => value === 0 },
+  { label: "under 50 %", contains: (value) => value < 0.5 },
+  { label: "50 to 75 %", contains: (value) => value < 0.75 },
+  { label: "75 to 90 %", contains: (value) => value < NEARLY_FULL },
+  { label: "90 to 100 %", contains: (value) => value <= 1 },
+  { label: "over 100 %", contains: () => true },
+];
+
+function band(value) {
+  return BANDS.findIndex((one) => one.contains(value));
+}
+
+// The legend of the map: a list of buttons, which show only the trees of one band.
+class Legend {
+  constructor(list, onChange) {
+    this.selected = null;
+    this.buttons = BANDS.map(({ label }, index) => {
+      this.counts ??= [];
+      const count = element("span", { class: "band-count" });
+      this.counts.push(count);
+      const button = element("button", {
+        type: "button",
+        class: "band",
+        "aria-pressed": "false",
+        click: () => this.#toggle(index, onChange),
+      }, element("i", { class: `band-${index}` }), label, " ", count);
+      list.append(element("li", {}, button));
+      return button;
+    });
+  }
+
+  show(counts) {
+    counts.forEach((count, index) => {
+      this.counts[index].textContent = number(count);
+      this.buttons[index].disabled = count === 0 && this.selected !== index;
+    });
+  }
+
+  // The colors of the bands and of the text on them, in the current theme.
+  colors() {
+    return this.buttons.map((button) => {
+      const style = getComputedStyle(button.querySelector("i"));
+      return { fill: style.backgroundColor, text: style.color, line: style.borderTopColor };
+    });
+  }
+
+  #toggle(index, onChange) {
+    this.selected = this.selected === index ? null : index;
+    this.buttons.forEach((button, other) =>
+      button.setAttribute("aria-pressed", String(other === this.selected)));
+    onChange();
+  }
+}

@@ -1,0 +1,49 @@
+"""Makes a report: reads the database, and renders the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from placement.admin import audit
+from placement.admin.progress import Progress
+from placement.admin.report import document, page, read, trees
+from placement.admin.report.model import Cloud, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a report shows."""
+
+    origin: Origin
+    cloud: Cloud
+    findings: Sequence[audit.Finding]
+
+
+def contents(
+    conn: sa.Connection, database: str, incomplete_project: str, progress: Progress
+) -> Contents:
+    """Return what the report shows.
+
+    :param conn: a connection from `engine.reader(consistent=True)`, so that all parts of the page
+        show the same state
+    :param database: the URL of the database; the page shows it without its password
+    :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
+    """
+    return Contents(
+        read.origin(conn, database),
+        read.cloud(conn, progress),
+        audit.findings(conn, incomplete_project=incomplete_project, report=progress),
+    )
+
+
+def html(shown: Contents, progress: Progress) -> bytes:
+    """Return the page in UTF-8."""
+    with progress('Rendering', 3) as advance:
+        found = trees.of_cloud(shown.cloud)
+        advance(1)
+        data = document.build(shown.cloud, found)
+        advance(1)
+        text = page.render(shown.cloud, found, data, shown.findings, shown.origin)
+        advance(1)
+    return text.encode()

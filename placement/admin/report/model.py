@@ -1,0 +1,158 @@
+"""The data of a report: what `read` reads, and what `trees` and `totals` compute from it.
+
+A *tree* is a root provider with all its descendants. The *fullness* of a resource class in a tree
+is its usage divided by its capacity, both summed over the providers of the tree. The *fullest
+class* of a tree is the one with the highest fullness.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+import datetime
+
+from placement.candidates import model
+from placement.capacity import capacity_of
+
+# The classes, traits, and providers of this package are identified by their database ids.
+Provider = model.Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """From what the report was made.
+
+    :ivar time: the time when the database was read, in UTC
+    :ivar database: the URL of the database without a password
+    :ivar schema: the revision of the schema
+    :ivar version: the version of this software
+    """
+
+    time: datetime.datetime
+    database: str
+    schema: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectUsage:
+    """The usage of one resource class by the consumers of a project."""
+
+    project: str
+    class_id: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """The contents of the database.
+
+    :ivar providers: all providers with traits, aggregates, inventories, and usage
+    :ivar names: provider id -> name
+    :ivar generations: provider id -> generation
+    :ivar classes: resource class id -> name
+    :ivar traits: trait id -> name
+    :ivar aggregates: aggregate id -> UUID
+    :ivar sharing_trait: the id of MISC_SHARES_VIA_AGGREGATE; None if the trait does not exist
+    :ivar consumers: root id -> the number of consumers with allocations in the tree
+    :ivar projects: the usage of each project
+    :ivar project_consumers: project -> the number of its consumers
+    :ivar counts: the number of rows, by the name of what they are
+    """
+
+    providers: Sequence[Provider]
+    names: Mapping[int, str]
+    generations: Mapping[int, int]
+    classes: Mapping[int, str]
+    traits: Mapping[int, str]
+    aggregates: Mapping[int, str]
+    sharing_trait: int | None
+    consumers: Mapping[int, int] = field(default_factory=dict)
+    projects: Sequence[ProjectUsage] = ()
+    project_consumers: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def class_name(self, class_id: int) -> str:
+        """Return the name of a resource class, which can be missing in a damaged database."""
+        return self.classes.get(class_id, f'unknown class {class_id}')
+
+
+@dataclass(slots=True)
+class Total:
+    """The sums of inventories of one resource class, in units of the class.
+
+    :ivar inventories: the number of inventories
+    :ivar nominal: the capacity if nothing was reserved
+    """
+
+    inventories: int = 0
+    total: int = 0
+    reserved: int = 0
+    capacity: int = 0
+    used: int = 0
+    nominal: int = 0
+
+    def add(self, inventory: model.ProviderInventory) -> None:
+        """Add an inventory."""
+        self.inventories += 1
+        self.total += inventory.total
+        self.reserved += inventory.reserved
+        self.capacity += capacity(inventory)
+        self.used += inventory.used
+        self.nominal += int(capacity_of(inventory.total, 0, inventory.allocation_ratio))
+
+    def include(self, other: 'Total') -> None:
+        """Add the inventories of another sum."""
+        self.inventories += other.inventories
+        self.total += other.total
+        self.reserved += other.reserved
+        self.capacity += other.capacity
+        self.used += other.used
+        self.nominal += other.nominal
+
+    @property
+    def free(self) -> int:
+        """The capacity that is not used, at least 0."""
+        return max(0, self.capacity - self.used)
+
+    @property
+    def fullness(self) -> float | None:
+        """The usage divided by the capacity; None without capacity and usage."""
+        if self.capacity > 0:
+            return self.used / self.capacity
+        return float('inf') if self.used else None
+
+
+Totals = dict[int, Total]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A root provider with its descendants.
+
+    :ivar providers: the root, and then its descendants; each provider follows its parent
+    :ivar parents: for each provider, the position of its parent in `providers`; -1 for the root
+    :ivar totals: resource class id -> the sums over the tree
+    :ivar fullest: the id of the fullest class; None if no class has capacity or usage
+    :ivar sharing: the sharing providers of other trees that are available to the tree
+    """
+
+    providers: Sequence[Provider]
+    parents: Sequence[int]
+    totals: Totals
+    fullest: int | None
+    sharing: tuple[Provider, ...] = ()
+
+    @property
+    def root(self) -> Provider:
+        """The root provider."""
+        return self.providers[0]
+
+    @property
+    def fullness(self) -> float:
+        """The fullness of the fullest class; -1 without such a class."""
+        fullness = None if self.fullest is None else self.totals[self.fullest].fullness
+        return -1.0 if fullness is None else fullness
+
+
+def capacity(inventory: model.ProviderInventory) -> int:
+    """Return the number of whole units that can be allocated in total."""
+    return max(0, int(inventory.capacity))

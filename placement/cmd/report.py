@@ -1,0 +1,60 @@
+"""The command `placement-manage report`."""
+
+import sys
+from typing import Any
+
+from oslo_config import cfg
+
+from placement.admin import atomic_file
+from placement.cmd import output, program
+from placement.db import engine
+
+_TEXT = 'Write an HTML page that shows the contents of the database.'
+_STANDARD_OUTPUT = '-'
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to the result of `ArgumentParser.add_subparsers`."""
+    parser = program.add_database_command(commands, 'report', _report, _TEXT)
+    parser.epilog = (
+        'Exit status: 0 the page is written; 2 the page cannot be written, the database cannot be '
+        'read, or the command line is not valid.'
+    )
+    parser.add_argument(
+        'file',
+        metavar='FILE',
+        help='the page, for example report.html; an existing file is replaced when the page is '
+        'complete; - writes the page to standard output',
+    )
+
+
+def _report(config: cfg.ConfigOpts) -> int:
+    # The library for templates is part of an extra, which other commands do not need.
+    from placement.admin.report import make
+
+    path = config.category.file
+    if path != _STANDARD_OUTPUT:
+        atomic_file.check(path)
+    with engine.reader(consistent=True) as conn:
+        contents = make.contents(
+            conn,
+            config.placement_database.connection,
+            config.placement.incomplete_consumer_project_id,
+            output.progress,
+        )
+    page = make.html(contents, output.progress)
+    if path == _STANDARD_OUTPUT:
+        _print(page)
+    else:
+        with atomic_file.replacing(path) as file:
+            file.write(page)
+    return 0
+
+
+def _print(page: bytes) -> None:
+    """Write a page to standard output, without a buffer that would be written again at exit."""
+    sys.stdout.flush()
+    with open(sys.stdout.fileno(), 'wb', buffering=0, closefd=False) as file:
+        rest = memoryview(page)
+        while rest:
+            rest = rest[file.write(rest) :]

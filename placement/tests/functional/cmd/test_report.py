@@ -1,0 +1,286 @@
+"""The command `placement-manage report`: what the page contains, and how it is written."""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import fixtures
+import sqlalchemy as sa
+
+from placement import direct
+from placement.admin import progress
+from placement.admin.report import make
+from placement.db import engine
+from placement.db.sqlalchemy import migration, models
+from placement.tests import servers, statements
+from placement.tests.functional.cmd import base
+
+TOOLS = pathlib.Path(__file__).parents[4] / 'tools'
+
+
+class TestCase(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.page = self.folder / 'report.html'
+
+    def register_demo_cloud(self) -> None:
+        variables = os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
+        subprocess.run([sys.executable, TOOLS / 'demo.py'], env=variables, check=True)
+
+    def data(self, page: str) -> dict[str, Any]:
+        """The JSON document in a page."""
+        text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+        return json.loads(text[1])
+
+    def assertSentence(self, sentence: str, done: subprocess.CompletedProcess) -> None:
+        self.assertEqual(2, done.returncode)
+        self.assertRegex(done.stderr, rf'\A.*{sentence}.*\n\Z')
+
+
+class ContentTest(TestCase):
+    def test_the_page_contains_what_the_api_returns(self):
+        self.register_demo_cloud()
+        done = self.run_command('report', str(self.page))
+        self.assertEqual((0, '', ''), (done.returncode, done.stdout, done.stderr))
+        self.assertEqual([self.page], list(self.folder.iterdir()))
+        found = self.data(self.page.read_text())
+        with direct.PlacementDirect(self.config, latest_microversion=True) as client:
+            providers = client.get('/resource_providers').json()['resource_providers']
+            self.assertEqual(
+                {one['uuid']: (one['name'], one['generation']) for one in providers},
+                dict(
+                    zip(
+                        found['providers']['uuid'],
+                        zip(
+                            found['providers']['name'],
+                            found['providers']['generation'],
+                            strict=True,
+                        ),
+                        strict=True,
+                    )
+                ),
+            )
+            for provider in self.providers(found):
+                self.compare(client, provider)
+            self.compare_projects(client, found)
+        self.check_counts(self.page.read_text(), found)
+
+    def providers(self, found: dict[str, Any]) -> list[dict[str, Any]]:
+        """The providers of a document, with the properties of the API."""
+        columns, shapes = found['providers'], found['shapes']
+        inventories = iter(zip(*found['inventories'].values(), strict=True))
+        result = []
+        for position, uuid in enumerate(columns['uuid']):
+            own = [next(inventories) for _ in range(columns['inventories'][position])]
+            names = [found['classes'][shapes['class'][shape]] for shape, _ in own]
+            numbers = [
+                {name: shapes[name][shape] for name in shapes if name not in ('class', 'capacity')}
+                for shape, _ in own
+            ]
+            result.append(
+                {
+                    'uuid': uuid,
+                    'inventories': dict(zip(names, numbers, strict=True)),
+                    'usages': dict(zip(names, (used for _, used in own), strict=True)),
+                    'traits': [
+                        found['traits'][trait]
+                        for trait in found['trait_sets'][columns['traits'][position]]
+                    ],
+                    'aggregates': [
+                        found['aggregates'][aggregate]
+                        for aggregate in found['aggregate_sets'][columns['aggregates'][position]]
+                    ],
+                }
+            )
+        return result
+
+    def compare(self, client: Any, provider: dict[str, Any]) -> None:
+        for name in ('inventories', 'usages', 'traits', 'aggregates'):
+            document = client.get(f'/resource_providers/{provider["uuid"]}/{name}').json()
+            expected = document[name]
+            if isinstance(expected, list):
+                expected = sorted(expected)
+            self.assertEqual(expected, provider[name])
+
+    def compare_projects(self, client: Any, found: dict[str, Any]) -> None:
+        part = found['parts']['project']
+        self.assertEqual({'research', 'telecom', 'tools', 'web-shop'}, set(part['name']))
+        for position, project in enumerate(part['name']):
+            rows = zip(*(part['totals'][name] for name in ('part', 'class', 'used')), strict=True)
+            self.assertEqual(
+                client.get(f'/usages?project_id={project}&consumer_type=all').json()['usages'][
+                    'all'
+                ],
+                {
+                    found['classes'][class_]: used
+                    for owner, class_, used in rows
+                    if owner == position
+                }
+                | {'consumer_count': part['count'][position]},
+            )
+
+    def check_counts(self, page: str, found: dict[str, Any]) -> None:
+        consumers = dict(zip(self.roots(found), found['trees']['consumers'], strict=True))
+        self.assertEqual(
+            (8, 2, 10, 0),
+            tuple(consumers[name] for name in ('compute-01', 'gpu-01', 'storage-02', 'compute-08')),
+        )
+        counts = dict(re.findall(r'<dt>([\w ]+)</dt><dd>([\d,]+)</dd>', page))
+        self.assertEqual(
+            {
+                'Provider trees': '18',
+                'Providers': '36',
+                'Consumers': '53',
+                'Allocations': '178',
+                'Projects': '4',
+                'Findings': '1',
+            },
+            {name: count for name, count in counts.items() if name != 'Placement'},
+        )
+
+    def roots(self, found: dict[str, Any]) -> list[str]:
+        columns = found['providers']
+        return [
+            name
+            for name, parent in zip(columns['name'], columns['parent'], strict=True)
+            if parent == -1
+        ]
+
+    def test_an_empty_database(self):
+        migration.upgrade('head')
+        done = self.run_command('report', '-')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual(0, self.data(done.stdout)['all_trees'])
+
+    def test_damaged_rows(self):
+        migration.upgrade('head')
+        with self.engine.begin() as conn:
+            conn.execute(
+                sa.insert(models.resource_providers), [{'id': 1, 'uuid': 'rp', 'name': None}]
+            )
+            numbers = {'total': 4, 'reserved': 9, 'min_unit': 1, 'max_unit': 4, 'step_size': 1}
+            inventory = {'resource_provider_id': 1, 'resource_class_id': 4711, **numbers}
+            conn.execute(sa.insert(models.inventories), [{**inventory, 'allocation_ratio': 1.0}])
+            conn.execute(
+                sa.insert(models.consumers), [{'uuid': 'c', 'project_id': 7, 'user_id': 7}]
+            )
+            columns = ('resource_provider_id', 'resource_class_id', 'consumer_id', 'used')
+            rows = ((1, 4711, 'c', 2), (1, 4711, 'missing', 2), (99, 4711, 'c', 2))
+            conn.execute(
+                sa.insert(models.allocations),
+                [dict(zip(columns, row, strict=True)) for row in rows],
+            )
+        done = self.run_command('report', '-')
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        found = self.data(done.stdout)
+        self.assertEqual(['unknown class 4711'], found['classes'])
+        self.assertEqual(['unknown project 7'], found['parts']['project']['name'])
+        self.assertEqual(([''], ['rp']), (found['providers']['name'], found['providers']['uuid']))
+        self.assertIn('<code>unknown-class</code>', done.stdout)
+
+    def test_the_number_of_statements_does_not_depend_on_the_data(self):
+        migration.upgrade('head')
+        numbers = []
+        for first in (1, 1000):
+            rows = [{'uuid': f'u{first + i}', 'name': f'n{first + i}'} for i in range(first)]
+            with self.engine.begin() as conn:
+                conn.execute(sa.insert(models.resource_providers), rows)
+            with (
+                statements.recorded(self.engine) as sent,
+                engine.reader(consistent=True) as conn,
+            ):
+                make.contents(conn, 'database', 'incomplete', progress.silent)
+            numbers.append(len(sent))
+        self.assertEqual(numbers[0], numbers[1])
+
+    def test_the_password_is_not_in_the_page(self):
+        migration.upgrade('head')
+        done = self.run_command('report', str(self.page))
+        self.assertEqual(0, done.returncode, done.stderr)
+        text = self.page.read_text()
+        url = sa.make_url(self.database.url)
+        self.assertIn(f'{url.database}</code>', text)
+        if url.password:
+            self.assertNotIn(str(url.password), text)
+
+    def test_a_database_without_tables(self):
+        done = self.run_command('report', str(self.page))
+        self.assertSentence('placement-manage db sync', done)
+        self.assertFalse(self.page.exists())
+
+
+class OutputTest(TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the output does not depend on the database server')
+        migration.upgrade('head')
+
+    def test_a_directory_that_does_not_exist(self):
+        done = self.run_command('report', str(self.folder / 'missing' / 'report.html'))
+        self.assertSentence('cannot be written: No such file or directory', done)
+
+    def test_the_disk_is_full(self):
+        self.page.write_text('an older page')
+        done = subprocess.run(
+            [sys.executable, '-m', self.module, 'report', str(self.page)],
+            env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+            capture_output=True,
+            text=True,
+            preexec_fn=limit_files,
+        )
+        self.assertSentence('cannot be written: File too large', done)
+        self.assertEqual([self.page], [p for p in self.folder.iterdir() if p.suffix == '.html'])
+        self.assertEqual('an older page', self.page.read_text())
+
+    def test_standard_output_cannot_be_written(self):
+        with pathlib.Path('/dev/full').open('wb') as full:
+            done = subprocess.run(
+                [sys.executable, '-m', self.module, 'report', '-'],
+                env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        self.assertSentence('No space left on device', done)
+
+    def test_a_closed_pipe(self):
+        command = f'{sys.executable} -m {self.module} report - | true; echo ${{PIPESTATUS[0]}}'
+        done = subprocess.run(
+            ['bash', '-c', command],
+            env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual('2\n', done.stdout)
+        self.assertEqual('Error: The reader closed the output before the end.\n', done.stderr)
+
+    def test_an_interrupt_leaves_nothing_behind(self):
+        for delay in (0.7, 1.2):
+            process = subprocess.Popen(
+                [sys.executable, '-m', self.module, 'report', str(self.page)],
+                env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+            # The command may have finished before the signal.
+            self.assertEqual([], [path for path in self.folder.iterdir() if path != self.page])
+
+
+def limit_files() -> None:
+    """Limit the size of files, so that writing the page fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))

@@ -1,0 +1,163 @@
+"""Chromium, which opens the page of `placement-manage report` like a reader of the page."""
+
+import base64
+from collections.abc import Sequence
+import json
+import logging
+from pathlib import Path
+import time
+from typing import Any
+
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+
+from placement.tests.functional.web import commands
+
+# The width and the height of the window in CSS pixels.
+DESKTOP, PHONE = (1280, 900), (390, 844)
+_SECONDS = 30
+_OPTIONS = (
+    '--headless=new',
+    # Chromium refuses to start as root with its sandbox. It opens only files of the test.
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-lcd-text',
+    '--disable-dev-shm-usage',
+    '--force-device-scale-factor=1',
+    '--hide-scrollbars',
+)
+
+
+class Browser:
+    """A browser without a window; skips the test if Chromium is not installed."""
+
+    def __init__(self) -> None:
+        for library in ('selenium', 'urllib3'):
+            logging.getLogger(library).setLevel(logging.WARNING)
+        options = webdriver.ChromeOptions()
+        options.binary_location = commands.program('chromium')
+        for option in _OPTIONS:
+            options.add_argument(option)
+        options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
+        service = Service(commands.program('chromedriver'))
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.driver.set_script_timeout(_SECONDS)
+        self.axe = Axe()
+
+    def close(self) -> None:
+        """End the browser."""
+        self.driver.quit()
+
+    def open(
+        self, page: Path, size: tuple[int, int] = DESKTOP, dark: bool = False, fragment: str = ''
+    ) -> None:
+        """Open a file and wait until it is usable.
+
+        :param size: the width and the height of the window
+        :param dark: whether the system of the reader has a dark theme
+        """
+        width, height = size
+        self.cdp(
+            'Emulation.setDeviceMetricsOverride',
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=size == PHONE,
+        )
+        theme = {'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}
+        still = {'name': 'prefers-reduced-motion', 'value': 'reduce'}
+        self.cdp('Emulation.setEmulatedMedia', features=[theme, still])
+        # Without this step, a new fragment would not load the page again.
+        self.driver.get('about:blank')
+        self.messages()
+        self.requests()
+        self.driver.get(page.as_uri() + fragment)
+        self.wait('return performance.getEntriesByName("usable").length')
+
+    def cdp(self, command: str, **parameters: Any) -> Any:
+        """Execute a command of the Chrome DevTools Protocol."""
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def script(self, text: str, *arguments: Any) -> Any:
+        """Return the result of a script."""
+        return self.driver.execute_script(text, *arguments)
+
+    def wait(self, condition: str, *arguments: Any) -> Any:
+        """Return the result of a script as soon as it is true."""
+        deadline = time.monotonic() + _SECONDS
+        while not (result := self.script(condition, *arguments)):
+            if time.monotonic() > deadline:
+                raise AssertionError(f'{condition} is not true after {_SECONDS} seconds')
+            time.sleep(0.02)
+        return result
+
+    def find(self, selector: str) -> WebElement:
+        """Return the first element that a CSS selector selects."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of all elements that a CSS selector selects."""
+        return self.script(
+            'return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)',
+            selector,
+        )
+
+    def button(self, text: str, within: str = 'body') -> WebElement:
+        """Return the first button with a text."""
+        return self.script(
+            'return [...document.querySelector(arguments[1]).querySelectorAll("button")]'
+            '.find((one) => one.textContent.trim() === arguments[0])',
+            text,
+            within,
+        )
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other; the focused element receives them."""
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def tab_to(self, selector: str, limit: int = 200) -> None:
+        """Press the tabulator until an element that a CSS selector selects has the focus."""
+        for _ in range(limit):
+            self.press(Keys.TAB)
+            if self.script('return document.activeElement.matches(arguments[0])', selector):
+                return
+        raise AssertionError(f'The tabulator does not reach {selector}')
+
+    def focused(self) -> str:
+        """Return the text of the focused element."""
+        return self.script('return document.activeElement.textContent.trim()')
+
+    def violations(self) -> list[tuple[str, Sequence[str]]]:
+        """Return what axe-core finds: the rule, and the elements that violate it."""
+        found = self.axe.run(self.driver)['violations']
+        return [(one['id'], [node['html'] for node in one['nodes']]) for one in found]
+
+    def messages(self) -> list[str]:
+        """Return the messages on the console since the last call."""
+        return [entry['message'] for entry in self.driver.get_log('browser')]
+
+    def requests(self) -> list[str]:
+        """Return the URLs that the page requested since the last call."""
+        events = [json.loads(entry['message'])['message'] for entry in self.logged('performance')]
+        return [
+            event['params']['request']['url']
+            for event in events
+            if event['method'] == 'Network.requestWillBeSent'
+        ]
+
+    def logged(self, kind: str) -> list[dict[str, Any]]:
+        """Return the entries of a log since the last call."""
+        return self.driver.get_log(kind)
+
+    def screenshot(self) -> bytes:
+        """Return the visible part of the page as PNG."""
+        return base64.b64decode(self.cdp('Page.captureScreenshot', format='png')['data'])
+
+    def pdf(self) -> bytes:
+        """Return the printed page."""
+        return base64.b64decode(self.cdp('Page.printToPDF')['data'])

@@ -1,0 +1,26 @@
+"""The screenshots of the guide page of `placement-manage report`.
+
+`python -m tools.report_screenshots` writes them into the documentation. A test makes them too.
+"""
+
+from pathlib import Path
+
+from placement.tests.functional.report.browser import PHONE, Browser
+
+# The size of each file must stay below this number of bytes.
+LIMIT = 150 * 1024
+_SIZE = (1180, 760)
+_NAMES = ('light', 'dark', 'tree', 'phone')
+
+
+def make(browser: Browser, page: Path, folder: Path) -> list[Path]:
+    """Write the screenshots of a page to a folder and return their paths."""
+    paths = [folder / f'report-{name}.png' for name in _NAMES]
+    for name, path in zip(_NAMES, paths, strict=True):
+        browser.open(page, PHONE if name == 'phone' else _SIZE, dark=name == 'dark')
+        if name != 'light':
+            browser.script('document.getElementById("map").scrollIntoView()')
+        if name == 'tree':
+            browser.button('numa-03', '#provider-table').click()
+        path.write_bytes(browser.screenshot())
+    return paths

@@ -1,0 +1,132 @@
+"""The page of `placement-manage report` with hostile names, and with the data of 10,000 hosts."""
+
+import os
+from pathlib import Path
+import sys
+import tempfile
+
+from oslotest import base
+
+from placement.admin import audit, progress
+from placement.admin.report import make
+from placement.tests import servers
+from placement.tests.functional.report.browser import Browser
+from placement.tests.unit.admin.report import clouds
+from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
+
+HOSTS = 10_000
+HOSTILE = (
+    '</script><img src=x onerror=document.title=1>',
+    '"><svg onload=document.title=1>',
+    "${document.title=1}{{7*7}}'",
+    '<!-- <script>',
+    'line\u2028separator',
+    'right\u202eto left',
+    'אבג',
+    '  ',
+    'a' * 200,
+)
+
+
+class PageTest(base.BaseTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the page does not depend on the database server')
+        self.browser = Browser()
+        self.addCleanup(self.browser.close)
+        folder = tempfile.TemporaryDirectory(prefix='placement-report-')
+        self.addCleanup(folder.cleanup)
+        self.page = Path(folder.name, 'report.html')
+
+    def write(self, *providers, findings=(), **options) -> None:
+        contents = make.Contents(clouds.ORIGIN, clouds.cloud(*providers, **options), findings)
+        self.page.write_bytes(make.html(contents, progress.silent))
+
+    def test_names_are_text(self):
+        numbers = range(1, len(HOSTILE) + 1)
+        names = dict(zip(numbers, HOSTILE, strict=True))
+        self.write(
+            *(
+                provider(
+                    number, inventory(number, 8, used=4), traits=(number,), aggregates=(number,)
+                )
+                for number in numbers
+            ),
+            names=names,
+            classes=names,
+            traits=names,
+            aggregates=names,
+            projects=tuple((name, 1, 1) for name in HOSTILE),
+            findings=(audit.Finding('duplicate-name', 'notice', 1, rows=({'name': HOSTILE[0]},)),),
+        )
+        self.browser.open(self.page)
+        for name in HOSTILE[:4]:
+            with self.subTest(name):
+                self.browser.button(name, '#provider-table tbody').click()
+                self.assertEqual([name], self.browser.texts('#details-title'))
+                self.browser.find('.close').click()
+        shown = self.browser.texts('#provider-table tbody th')
+        self.assertIn('line\\u2028separator', shown)
+        self.assertIn('right\\u202eto left', shown)
+        self.assertEqual('Placement report, 2026-11-22 12:30:00 UTC', self.browser.driver.title)
+        self.assertEqual([], self.browser.texts('img'))
+        self.assertEqual([], self.browser.violations())
+        self.assertEqual([], self.browser.messages())
+        self.assertEqual([self.page.as_uri()], self.browser.requests())
+
+    def test_an_empty_database(self):
+        self.write()
+        self.browser.open(self.page)
+        self.assertIn('no inventory', self.browser.find('#classes').text)
+        self.assertEqual('0 trees', self.browser.find('#match-count').text)
+        self.assertEqual([], self.browser.violations())
+        self.assertEqual([], self.browser.messages())
+
+    def test_many_hosts(self):
+        self.write(
+            *(
+                provider(
+                    number,
+                    inventory(VCPU, 64, used=number * 7 % 257, ratio=4.0),
+                    inventory(MEMORY_MB, 262144, used=number * 1021 % 262144, reserved=512),
+                    inventory(DISK_GB, 4000, used=number % 4000),
+                    aggregates=(number % 10,),
+                    traits=(clouds.FAST,) if number % 3 else (),
+                )
+                for number in range(1, HOSTS + 1)
+            )
+        )
+        self.browser.open(self.page)
+        usable = self.browser.script('return performance.getEntriesByName("usable")[0].startTime')
+        print(
+            f'{HOSTS} hosts: {self.page.stat().st_size / 2**20:.1f} MiB, '
+            f'usable after {usable / 1000:.2f} s',
+            file=sys.stderr,
+        )
+        self.assertEqual('10,000 trees', self.browser.find('#match-count').text)
+        self.browser.button('Provider', '#provider-table').click()
+        # Only the rows in view are elements.
+        rows = 'return document.querySelectorAll("#provider-table tbody tr").length'
+        self.assertLess(self.browser.script(rows), 60)
+        self.browser.script('document.querySelector(".scroller").scrollTop = 1e9')
+        self.browser.wait(
+            'return [...document.querySelectorAll("#provider-table tbody th")]'
+            '.some((one) => one.textContent === "provider-10000")'
+        )
+        self.browser.find('#search').send_keys('provider-4711')
+        self.assertEqual(['provider-4711'], self.browser.texts('#provider-table tbody th'))
+        self.assertEqual([], self.browser.messages())
+
+    def test_a_large_table_is_printed_in_part(self):
+        self.write(*(provider(number, inventory(VCPU, 1)) for number in range(1, 1001)))
+        self.browser.open(self.page)
+        self.browser.script('dispatchEvent(new Event("beforeprint"))')
+        rows = 'return document.querySelectorAll("#provider-table tbody th").length'
+        self.assertEqual(500, self.browser.script(rows))
+        self.assertEqual(
+            ['These are the first 500 of 1,000 rows.'],
+            self.browser.texts('#provider-table .note:not([hidden])'),
+        )
+        self.browser.script('dispatchEvent(new Event("afterprint"))')
+        self.assertLess(self.browser.script(rows), 60)
