@@ -1,5 +1,6 @@
 // The bands of fullness, which the map shows as colors. The colors themselves are in the style
-// sheet. They differ in lightness too, so that they can be told apart without color vision.
+// sheet. The lightness of the blue colors follows the fullness, and the last two bands have marks, so
+// that the bands can be told apart without color vision.
 
 const NEARLY_FULL = 0.9;
 const BANDS = [
@@ -11,6 +12,8 @@ const BANDS = [
   { label: "90 to 100 %", contains: (value) => value <= 1 },
   { label: "over 100 %", contains: () => true },
 ];
+
+const NEARLY_FULL_BAND = 5;
 
 function band(value) {
   return BANDS.findIndex((one) => one.contains(value));
@@ -29,7 +32,7 @@ class Legend {
         class: "band",
         "aria-pressed": "false",
         click: () => this.#toggle(index, onChange),
-      }, element("i", { class: `band-${index}` }), label, " ", count);
+      }, swatch(index), label, " ", count);
       list.append(element("li", {}, button));
       return button;
     });
@@ -56,4 +59,12 @@ class Legend {
       button.setAttribute("aria-pressed", String(other === this.selected)));
     onChange();
   }
+}
+
+// The color of a band, with the mark that it has in the map.
+function swatch(index) {
+  const lines = ["M4 10l6-6", "M4 10l6-6M4 4l6 6"][index - NEARLY_FULL_BAND];
+  return element("i", { class: `band-${index}` }, lines === undefined ? null
+    : graphic("svg", { class: "icon", viewBox: "0 0 14 14", "aria-hidden": "true" },
+      graphic("path", { class: "icon-line", d: lines })));
 }

@@ -64,18 +64,19 @@ class Page {
   }
 
   find(text) {
-    if (byId("details").open && byId("details").matches(":modal")) {
-      this.details.close();
-    }
     this.search.value = text;
     this.update();
+    if (byId("details").open) {
+      this.opener = null;
+      this.details.close();
+    }
     byId("providers").scrollIntoView();
   }
 
   #closed() {
     this.map.select(null);
     this.table.select(null);
-    history.replaceState(null, "", "#providers");
+    history.replaceState(null, "", location.href.split("#")[0]);
     if (this.opener === byId("map-canvas").firstChild) {
       this.opener.focus({ preventScroll: true });
     } else {
@@ -146,8 +147,9 @@ class Theme {
       this.#apply();
     });
     this.system.addEventListener("change", () => this.#apply());
-    addEventListener("beforeprint", () => this.onChange());
-    addEventListener("afterprint", () => this.onChange());
+    // The map is drawn in the colors of the theme, so it has to be drawn again for paper.
+    addEventListener("beforeprint", () => this.#show("light"));
+    addEventListener("afterprint", () => this.#apply());
     this.#apply();
   }
 
@@ -156,10 +158,12 @@ class Theme {
   }
 
   #apply() {
-    if (this.chosen !== null) {
-      document.documentElement.dataset.theme = this.chosen;
-    }
     this.button.setAttribute("aria-pressed", String(this.dark));
+    this.#show(this.dark ? "dark" : "light");
+  }
+
+  #show(theme) {
+    document.documentElement.dataset.theme = theme;
     this.onChange();
   }
 }

@@ -113,8 +113,8 @@ class TreeMap {
     }
     if (this.tiled) {
       this.#label(context, tree, x, y, color);
-    } else if (index === BANDS.length - 1) {
-      this.#cross(context, x, y, color);
+    } else if (index >= NEARLY_FULL_BAND) {
+      this.#mark(context, x, y, color, index > NEARLY_FULL_BAND);
     }
     context.globalAlpha = 1;
   }
@@ -135,16 +135,20 @@ class TreeMap {
     context.fillText(shortened(context, this.text(tree), room), x + 10, y + 42);
   }
 
-  // Marks an exceeded capacity, so that it does not depend on color alone.
-  #cross(context, x, y, color) {
+  // Marks a tree that is nearly full by a line and an exceeded capacity by a cross, so that they do
+  // not depend on color alone.
+  #mark(context, x, y, color, exceeded) {
+    const near = this.cellWidth / 3.5;
+    const far = this.cellWidth - near;
     context.strokeStyle = color.text;
     context.lineWidth = Math.max(1, this.cellWidth / 10);
-    const inset = this.cellWidth / 3.5;
     context.beginPath();
-    context.moveTo(x + inset, y + inset);
-    context.lineTo(x + this.cellWidth - inset, y + this.cellHeight - inset);
-    context.moveTo(x + this.cellWidth - inset, y + inset);
-    context.lineTo(x + inset, y + this.cellHeight - inset);
+    context.moveTo(x + near, y + far);
+    context.lineTo(x + far, y + near);
+    if (exceeded) {
+      context.moveTo(x + near, y + near);
+      context.lineTo(x + far, y + far);
+    }
     context.stroke();
   }
 

@@ -39,12 +39,23 @@ class Parts {
       element("div", { role: "tablist", "aria-label": "Kind of breakdown", class: "tabs" },
         this.tabs),
       ...this.panels);
+    this.class_ = null;
+    this.shown = KINDS.map(() => null); // the class that each panel shows
+    addEventListener("beforeprint", () => KINDS.forEach((_, index) => this.#fill(index)));
     this.#open(0);
   }
 
   show(class_) {
-    KINDS.forEach((kind, index) =>
-      this.panels[index].replaceChildren(...this.#panel(kind, class_)));
+    this.class_ = class_;
+    this.#fill(this.opened);
+  }
+
+  // Creates the rows of a panel when they are needed: a panel can have 1,000 rows.
+  #fill(index) {
+    if (this.class_ !== null && this.shown[index] !== this.class_) {
+      this.panels[index].replaceChildren(...this.#panel(KINDS[index], this.class_));
+      this.shown[index] = this.class_;
+    }
   }
 
   #panel(kind, class_) {
@@ -93,6 +104,8 @@ class Parts {
   }
 
   #open(index) {
+    this.opened = index;
+    this.#fill(index);
     this.tabs.forEach((tab, other) => {
       tab.setAttribute("aria-selected", String(other === index));
       tab.tabIndex = other === index ? 0 : -1;

@@ -112,7 +112,7 @@ class ProviderTable {
 
   #useCell(tree, class_, withName) {
     if (class_ < 0 || !this.cloud.hasClass[class_][tree]) {
-      return [element("span", { class: "faint" }, withName ? "no inventory" : "–")];
+      return [element("span", { class: "faint" }, withName ? "no capacity" : "–")];
     }
     const used = this.cloud.used[class_][tree];
     const capacity = this.cloud.capacity[class_][tree];

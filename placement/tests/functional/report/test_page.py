@@ -275,7 +275,13 @@ class DisplayTest(TestCase):
         )
 
     def test_printing(self):
+        drawn = 'return document.querySelector("canvas").toDataURL()'
+        light = self.browser.script(drawn)
         self.open(dark=True)
+        self.assertNotEqual(light, self.browser.script(drawn))
+        self.browser.script('dispatchEvent(new Event("beforeprint"))')
+        self.assertEqual(light, self.browser.script(drawn))
+        self.assertEqual(4, len(self.browser.texts('#parts-trait tbody tr')))
         self.browser.cdp('Emulation.setEmulatedMedia', media='print')
         self.assertEqual('rgb(255, 255, 255)', self.color())
         for hidden in ('nav', '#search', '[role="tablist"]'):
