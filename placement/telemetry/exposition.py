@@ -19,7 +19,12 @@ def serve(
     started: list[Any] = []
     application = prometheus_client.make_wsgi_app(registry)
     # The application of prometheus_client rejects HEAD.
-    body = b''.join(application({**environ, 'REQUEST_METHOD': 'GET'}, start))
+    environ_of_get = {**environ, 'REQUEST_METHOD': 'GET'}
+    try:
+        body = b''.join(application(environ_of_get, start))
+    except TypeError:
+        # prometheus_client compares the versions in the header Accept, even if one is not a number.
+        body = b''.join(application({**environ_of_get, 'HTTP_ACCEPT': ''}, start))
     status, headers = started[-1]
     start_response(status, [*headers, ('Content-Length', str(len(body)))])
     return [body] if environ['REQUEST_METHOD'] == 'GET' else []
