@@ -15,7 +15,7 @@ import placement
 from placement.tests import servers
 
 ROOT = pathlib.Path(placement.__file__).resolve().parents[1]
-DATA = ('.ini', '.mako', '.rst', '.yaml')
+DATA = ('.css', '.ini', '.j2', '.js', '.mako', '.rst', '.yaml')
 
 
 class BuildTest(base.BaseTestCase):
