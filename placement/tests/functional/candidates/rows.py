@@ -35,6 +35,10 @@ def database() -> Iterator[sa.Connection]:
 
 def fill(conn: sa.Connection, world: worlds.World) -> None:
     """Replace the contents of the database by a world."""
+    # MySQL checks for each deleted row whether other rows refer to it.
+    conn.execute(
+        models.resource_providers.update().values(parent_provider_id=None, root_provider_id=None)
+    )
     for table in reversed(_TABLES):
         conn.execute(table.delete())
     for table, rows in _rows(world).items():
