@@ -33,6 +33,9 @@ from placement.candidates import facts, model, page_reader, paging, request
 from placement.candidates.search_step_limit import SearchLimit
 from placement.microversion import Version
 
+# The nearest trees are read in batches of this size.
+NEAR_TREES_PER_BATCH = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -71,7 +74,8 @@ def explain(conn: sa.Connection, question: Question, progress: Progress) -> Expl
     """
     cloud = _read(conn, question, progress)
     nested, max_steps = cloud.query.nested, question.max_steps
-    candidates = cloud.judge.trees((), nested, SearchLimit(max_steps))
+    with progress('Searching candidates') as advance:
+        candidates = cloud.judge.trees((), nested, SearchLimit(max_steps), advance)
     found = relaxations.Found(())
     if not candidates.count and not candidates.cut:
         found = relaxations.find(cloud.judge, nested, max_steps, progress)
@@ -104,7 +108,8 @@ def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud
             seen.add(page)
             advance(len(page))
     checks = Checks(all_conditions, ids)
-    by_failures = judge.by_failures(checks, seen.anchors.values())
+    with progress('Checking conditions', len(seen.anchors)) as advance:
+        by_failures = judge.by_failures(checks, seen.anchors.values(), advance)
     return _Cloud(
         query=query,
         names=names,
@@ -162,9 +167,13 @@ def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, 
     names = statements.names(conn, roots)
     roots.sort(key=lambda id_: (failures[id_].alone.bit_count(), names[id_], id_))
     reader = page_reader.Reader(conn, cloud.query, cloud.sharing_id)
-    anchors = {anchor.root.id: anchor for anchor in reader.read_trees(roots[:count])}
-    names |= statements.names(conn, nearest.provider_ids(anchors.values()))
-    return tuple(_near_tree(cloud, anchors[id_], names) for id_ in roots[:count])
+    found: list[NearTree] = []
+    for first in range(0, min(count, len(roots)), NEAR_TREES_PER_BATCH):
+        batch = roots[first : min(first + NEAR_TREES_PER_BATCH, count)]
+        anchors = {anchor.root.id: anchor for anchor in reader.read_trees(batch)}
+        names = statements.names(conn, nearest.provider_ids(anchors.values()))
+        found += (_near_tree(cloud, anchors[id_], names) for id_ in batch)
+    return tuple(found)
 
 
 def _failures_of_roots(

@@ -8,6 +8,7 @@ from placement.admin.explain.checks import Checks, Failures, Mask
 from placement.admin.explain.conditions import Condition
 from placement.admin.explain.model import Trees
 from placement.admin.explain.patterns import AnchorPattern
+from placement.admin.progress import Advance
 from placement.candidates import request, solver
 from placement.candidates.backtracking import Bindings
 from placement.candidates.search_step_limit import SearchLimit, Steps
@@ -33,11 +34,18 @@ class Judge:
     ids: request.Ids
     failures: dict[Failures, list[AnchorPattern]]
 
-    def trees(self, relaxed: Collection[Condition], nested: bool, limit: SearchLimit) -> Trees:
+    def trees(
+        self,
+        relaxed: Collection[Condition],
+        nested: bool,
+        limit: SearchLimit,
+        advance: Advance = lambda _count: None,
+    ) -> Trees:
         """Return the number of trees that have candidates if these conditions are relaxed.
 
         :param nested: whether a candidate may use several providers of one tree
         :param limit: updated with the search steps
+        :param advance: called with the number of patterns whose search is complete
         """
         possible = self._possible(mask_of(relaxed, self.all_conditions))
         if not possible:
@@ -46,7 +54,7 @@ class Judge:
             return Trees(0, more=True, cut=True)
         prepared = self._prepared(relaxed, nested)
         count = 0
-        for pattern in _with_candidates(prepared, possible, limit):
+        for pattern in _with_candidates(prepared, possible, limit, advance):
             count += pattern.count
             if count > MAX_TREES:
                 return Trees(MAX_TREES, more=True)
@@ -73,17 +81,24 @@ def mask_of(some: Collection[Condition], all_conditions: Sequence[Condition]) ->
 
 
 def by_failures(
-    checks: Checks, patterns: Iterable[AnchorPattern]
+    checks: Checks, patterns: Iterable[AnchorPattern], advance: Advance
 ) -> dict[Failures, list[AnchorPattern]]:
-    """Return the patterns, grouped by the conditions that fail in them."""
+    """Return the patterns, grouped by the conditions that fail in them.
+
+    :param advance: called with the number of checked patterns
+    """
     grouped: dict[Failures, list[AnchorPattern]] = {}
     for pattern in patterns:
         grouped.setdefault(checks.failures(pattern.anchor), []).append(pattern)
+        advance(1)
     return grouped
 
 
 def _with_candidates(
-    prepared: solver.PreparedQuery, patterns: Iterable[AnchorPattern], limit: SearchLimit
+    prepared: solver.PreparedQuery,
+    patterns: Iterable[AnchorPattern],
+    limit: SearchLimit,
+    advance: Advance,
 ) -> Iterator[AnchorPattern]:
     """Yield the patterns that have a candidate, until the search limit is exceeded."""
     length = _FIRST_TURN
@@ -94,10 +109,12 @@ def _with_candidates(
             found = search.turn(length, limit)
             if limit.exceeded:
                 return
+            if found is None:
+                unfinished.append(search)
+                continue
+            advance(1)
             if found:
                 yield search.pattern
-            elif found is None:
-                unfinished.append(search)
         if not unfinished:
             return
         searches = unfinished

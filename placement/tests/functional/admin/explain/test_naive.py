@@ -8,6 +8,7 @@ import os
 import random
 from urllib import parse
 
+import fixtures
 from oslotest import base
 
 from placement.admin import progress
@@ -25,6 +26,7 @@ class NaiveTest(base.BaseTestCase):
     def test_random_queries(self) -> None:
         first, last = map(int, SEEDS.split('-'))
         sizes: Counter[int] = Counter()
+        self.useFixture(fixtures.MockPatchObject(explanation, 'NEAR_TREES_PER_BATCH', 2))
         with rows.database() as conn:
             for seed in range(first, last):
                 rng = random.Random(seed)

@@ -20,8 +20,10 @@ def judge_of(world: worlds.World, text: str) -> judge.Judge:
     every = conditions.conditions_of(pairs, worlds.NEWEST, query)
     seen = patterns.Patterns(request.with_ids(query, world.ids))
     seen.add(world.anchors)
-    checks = Checks(every, world.ids)
-    return judge.Judge(every, world.ids, judge.by_failures(checks, seen.anchors.values()))
+    by_failures = judge.by_failures(
+        Checks(every, world.ids), seen.anchors.values(), lambda _count: None
+    )
+    return judge.Judge(every, world.ids, by_failures)
 
 
 class SearchLimitTest(base.BaseTestCase):
@@ -47,6 +49,14 @@ class SearchLimitTest(base.BaseTestCase):
         found = relaxations.find(every, True, -1, progress.silent)
         keys = {tuple(c.key for c in relaxed.without) for relaxed in found.relaxations}
         self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
+
+
+class ProgressTest(base.BaseTestCase):
+    def test_each_searched_pattern_is_reported_once(self) -> None:
+        every = judge_of(worlds.World.of('H1[V:8]\nH2[V:6] {GOLD}\nH3[V:1]'), 'resources=VCPU:4')
+        counts: list[int] = []
+        self.assertEqual(2, every.trees((), True, SearchLimit(), counts.append).count)
+        self.assertEqual(1, sum(counts))
 
 
 class ManyConditionsTest(base.BaseTestCase):
