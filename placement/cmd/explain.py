@@ -21,8 +21,8 @@ def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'explain', _explain, _TEXT)
     parser.epilog = (
-        'Exit status: 0 the query has candidates; 1 it has none; 2 the query or the command line '
-        'is not valid, or the database cannot be read.'
+        'Exit status: 0 the query has candidates; 1 none was found; 2 the query or the command '
+        'line is not valid, or the database cannot be read.'
     )
     parser.add_argument(
         'query',
@@ -65,5 +65,5 @@ def _explain(config: cfg.ConfigOpts) -> int:
     if arguments.format == output.JSON:
         output.print_document(render.document(result))
     else:
-        print(render.text(result))
+        output.print_text(render.text(result))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

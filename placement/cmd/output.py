@@ -26,6 +26,12 @@ def print_document(document: Any) -> None:
     print(json.dumps(document))
 
 
+def print_text(text: str) -> None:
+    r"""Print a text, with `\xe4` and similar in place of characters that the encoding lacks."""
+    encoding = sys.stdout.encoding or 'utf-8'
+    print(text.encode(encoding, 'backslashreplace').decode(encoding))
+
+
 def notify(sentence: str) -> None:
     """Print a sentence to standard error, so that standard output contains only the result."""
     print(sentence, file=sys.stderr)

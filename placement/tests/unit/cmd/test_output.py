@@ -16,6 +16,15 @@ class Terminal(io.StringIO):
         return True
 
 
+class TextTest(base.BaseTestCase):
+    def test_characters_that_the_encoding_lacks_are_escaped(self):
+        stdout = io.TextIOWrapper(io.BytesIO(), encoding='latin-1')
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', stdout))
+        output.print_text('h\u00f6st \u8a08')
+        stdout.flush()
+        self.assertEqual(b'h\xf6st \\u8a08\n', stdout.buffer.getvalue())
+
+
 class ProgressTest(base.BaseTestCase):
     def show(self, stderr: io.StringIO) -> str:
         self.useFixture(fixtures.MonkeyPatch('sys.stderr', stderr))
