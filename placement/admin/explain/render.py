@@ -19,6 +19,14 @@ from placement.admin.explain.relaxations import MAX_CONDITIONS_FOR_PAIRS
 
 Json = dict[str, Any]
 
+# The text lists at most this number of sets of conditions whose search reached the search limit.
+_MAX_CUT = 10
+
+_COLLECTIVE_TRAITS = (
+    'Required traits of the unsuffixed group are not checked: its providers may have them together.'
+)
+_LIMIT_REACHED = 'The search reached the limit [placement] max_candidate_search_steps'
+
 # The titles of the checks of `funnel.CHECKS`.
 _TITLES = {
     'inventory': 'Inventory',
@@ -112,32 +120,48 @@ def text(explanation: Explanation) -> str:
 
 
 def _lines(explanation: Explanation) -> Iterator[str]:
-    yield _summary(explanation.candidates, f'in microversion {explanation.microversion}')
+    candidates = explanation.candidates
+    yield from _summary(candidates, f'in microversion {explanation.microversion}')
     if explanation.nested:
-        yield _summary(explanation.nested, 'from microversion 1.29 on')
-    if not explanation.candidates.count:
+        yield from _summary(explanation.nested, 'from microversion 1.29 on')
+    if not candidates.count and not candidates.cut:
         yield ''
         yield from _relaxation_lines(explanation)
     yield ''
     yield 'Providers that remain after each check:'
     yield _funnel_table(explanation)
+    if _has_collective_traits(explanation):
+        yield _COLLECTIVE_TRAITS
     yield ''
     yield 'Trees that remain after each check:'
     yield _roots_table(explanation)
-    if not explanation.candidates.count and explanation.nearest:
+    if not candidates.count and explanation.nearest:
         yield ''
         yield 'Trees in which the fewest conditions fail:'
         for tree in explanation.nearest:
             yield from _near_lines(tree)
 
 
-def _summary(trees: Trees, where: str) -> str:
+def _summary(trees: Trees, where: str) -> list[str]:
     if trees.cut and not trees.count:
-        return f'The search reached the search limit {where}. Candidates may exist.'
+        return _paragraph(f'{_LIMIT_REACHED} {where}. Allocation candidates may exist.')
     if not trees.count:
-        return f'No tree has candidates {where}.'
+        return [f'No provider tree has allocation candidates {where}.']
     count = _count(trees)
-    return f'{count} {"tree has" if count == "1" else "trees have"} candidates {where}.'
+    have = 'provider tree has' if count == '1' else 'provider trees have'
+    return [f'{count} {have} allocation candidates {where}.']
+
+
+def _paragraph(text: str) -> list[str]:
+    return textwrap.wrap(text, tables.WIDTH, break_on_hyphens=False)
+
+
+def _has_collective_traits(explanation: Explanation) -> bool:
+    """Whether the unsuffixed group has required traits."""
+    return any(
+        key.startswith('required:') and not key.startswith('required:!')
+        for key in explanation.conditions
+    )
 
 
 def _count(trees: Trees) -> str:
@@ -158,9 +182,10 @@ def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
         )
         yield _relaxation_table(found)
     elif explanation.pairs_omitted:
-        yield (
-            'There is no single condition without which there are candidates. Pairs of conditions '
-            f'are examined for at most {MAX_CONDITIONS_FOR_PAIRS} conditions; this query has '
+        yield from _paragraph(
+            f'There is no {"other " if cut else ""}single condition without which there are '
+            'candidates. Pairs of conditions are examined for at most '
+            f'{MAX_CONDITIONS_FOR_PAIRS} conditions; this query has '
             f'{len(explanation.conditions)}.'
         )
     elif not cut:
@@ -168,8 +193,17 @@ def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
             'There is no condition, and no pair of conditions, without which there are candidates.'
         )
     if cut:
-        yield 'The search reached the search limit without these conditions:'
-        yield from ('  ' + _without(relaxation) for relaxation in cut)
+        yield from _cut_lines(cut)
+
+
+def _cut_lines(cut: Sequence[Relaxation]) -> Iterator[str]:
+    yield from _paragraph(
+        f'{_LIMIT_REACHED} without these conditions. Allocation candidates may exist:'
+    )
+    for relaxation in cut[:_MAX_CUT]:
+        yield from _item(' and '.join(relaxation.without))
+    if len(cut) > _MAX_CUT:
+        yield f'  and {len(cut) - _MAX_CUT} more, which --format json lists'
 
 
 def _relaxation_table(found: Sequence[Relaxation]) -> str:
@@ -223,7 +257,11 @@ def _roots_table(explanation: Explanation) -> str:
 
 def _near_lines(tree: NearTree) -> list[str]:
     facts = '; '.join(fact.text for fact in tree.failures)
-    line = f'{tree.name}: {facts or "each condition is satisfied, but not all together"}'
+    return _item(f'{tree.name}: {facts or "each condition is satisfied, but not all together"}')
+
+
+def _item(line: str) -> list[str]:
+    """Return the lines of an item of a list."""
     return textwrap.wrap(
         tables.printable(line),
         tables.WIDTH,

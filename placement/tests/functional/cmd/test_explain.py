@@ -64,14 +64,16 @@ class ExplainTest(base.TestCase):
 
     def check_other_results(self) -> None:
         done = self.explain('resources=VCPU:1', status=0)
-        self.assertRegex(done.stdout, r'\A\d+ trees have candidates in microversion 1.39.\n')
+        self.assertRegex(
+            done.stdout, r'\A\d+ provider trees have allocation candidates in microversion 1.39.\n'
+        )
         # A NUMA node and its network device are different providers of one tree.
         nested = 'resources=PCPU:2,SRIOV_NET_VF:1'
         done = self.explain(nested, '--microversion', '1.28')
         self.assertRegex(
             done.stdout,
-            r'\ANo tree has candidates in microversion 1.28.\n'
-            r'\d+ trees have candidates from microversion 1.29 on.\n',
+            r'\ANo provider tree has allocation candidates in microversion 1.28.\n'
+            r'\d+ provider trees have allocation candidates from microversion 1.29 on.\n',
         )
         for arguments, message in (
             (['resources=VCPU:0'], "the amount of 'VCPU:0' is less than 1"),
