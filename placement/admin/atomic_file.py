@@ -12,6 +12,8 @@ from placement.admin.failure import CannotProceedError
 
 # The permissions of a new file, before the umask is applied.
 _MODE = 0o666
+# The permissions of a file that only its owner can read.
+_PRIVATE = 0o600
 
 
 def check(path: str) -> None:
@@ -28,17 +30,20 @@ def check(path: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
+def replacing(path: str, private: bool = False) -> Iterator[BinaryIO]:
     """Yield a temporary file, which replaces the file at the path when the block ends.
 
     The block must do nothing but write. If it raises an exception, the temporary file is deleted,
     and an existing file stays as it is.
 
+    :param private: whether only the owner can read the file
     :raises CannotProceedError: the file cannot be written, or the path is not that of a file
     """
     with _refusing(path):
         target = Path(path).resolve()
         mode = _mode(target)
+        if private:
+            mode = _PRIVATE
         descriptor, temporary = _temporary(target)
         try:
             with os.fdopen(descriptor, 'wb') as file:

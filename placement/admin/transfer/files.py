@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 import stat
 import sys
-import tempfile
 from typing import BinaryIO, cast
 
+from placement.admin import atomic_file
 from placement.admin.failure import CannotProceedError
 
 # As the name of a file, this is standard output or standard input.
@@ -63,28 +63,13 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with open(os.dup(sys.stdout.fileno()), 'wb', buffering=0) as file:  # noqa: PTH123 - a number
             yield cast(BinaryIO, file)
         return
-    # If the name is a symbolic link, replace its target and keep the link.
-    path = Path(os.path.realpath(name))
+    path = Path(name)
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         with path.open('wb', buffering=0) as file:
             yield cast(BinaryIO, file)
         return
-    with _temporary(path) as file:
+    with atomic_file.replacing(name, private=True) as file:
         yield file
-
-
-@contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file that gets the given path if the block succeeds, and is deleted otherwise."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
-    try:
-        with open(descriptor, 'wb', buffering=0) as file:  # noqa: PTH123 - a number
-            yield cast(BinaryIO, file)
-            os.fsync(descriptor)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @contextlib.contextmanager
