@@ -76,7 +76,7 @@ def _changes(rows: Iterable[Row]) -> str:
 def _values(row: Row | None, order: Row | None) -> str:
     if row is None or order is None:
         return '-'
-    return ', '.join(f'{key}={_text(row[key])}' for key in order if key in row)
+    return ', '.join(f'{key}: {_text(row[key])}' for key in order if key in row)
 
 
 def _findings(rows: Iterable[Row]) -> str:

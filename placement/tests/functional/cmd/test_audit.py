@@ -1,15 +1,20 @@
 """The command `placement-manage audit`."""
 
+import datetime
 import json
+import pathlib
+import textwrap
 import uuid
 
 import sqlalchemy as sa
 
+import placement
 from placement.admin.audit import model
 from placement.db.sqlalchemy import migration, models
 from placement.objects import sync
 from placement.tests.functional.cmd import base
 
+PAGE = pathlib.Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'audit.rst'
 IDLE = str(uuid.UUID(int=1))
 
 
@@ -56,6 +61,26 @@ class AuditTest(base.TestCase):
         self.assertEqual((1, 1), (fixed['count'], fixed['fixed']))
         self.assertEqual(IDLE, fixed['rows'][0]['before']['uuid'])
         self.assertEqual(0, self.count(models.consumers))
+
+    def test_the_report_of_a_correction_is_in_the_guide(self):
+        row = {
+            'created_at': datetime.datetime(2026, 3, 1, 9, 30),
+            'id': 4711,
+            'uuid': 'c3a1de44-18fd-4c6d-8a71-6a8e1f3c9a01',
+            'generation': 1,
+            'consumer_type_id': 12,
+        }
+        with self.engine.begin() as conn:
+            for table, name, text in (
+                (models.projects, 'external_id', '0c2d3b3f5f8b4d0c9e6f7a8b9c0d1e2f'),
+                (models.users, 'external_id', '5d4c3b2a19084f7e8d6c5b4a39281706'),
+                (models.consumer_types, 'name', 'INSTANCE'),
+            ):
+                conn.execute(sa.insert(table).values(**{'id': 12, name: text}))
+            conn.execute(sa.insert(models.consumers).values(**row, project_id=12, user_id=12))
+        report = self.audit(0, '--fix', '--only', 'idle-consumer')
+        block = PAGE.read_text().split('.. code-block:: text\n\n')[1].split('\n\n``Count``')[0]
+        self.assertEqual(report.strip(), textwrap.dedent(block))
 
     def test_notices_are_not_errors(self):
         with self.engine.begin() as conn:

@@ -51,7 +51,7 @@ class ReportTest(base.BaseTestCase):
                 'over-capacity notice 1 0 inventories whose usage exceeds their capacity',
                 'idle-consumer, changed rows:',
                 'Row Before After',
-                'consumer_uuid=a, project=p id=7, uuid=a, updated_at=- -',
+                'consumer_uuid: a, project: p id: 7, uuid: a, updated_at: - -',
                 'idle-consumer:',
                 'Consumer Project',
                 'b id 9',

@@ -1,0 +1,115 @@
+"""The guide page of the audit names all codes, and its SQL statements correct the findings."""
+
+import pathlib
+import re
+import textwrap
+import uuid
+
+import sqlalchemy as sa
+
+import placement
+from placement.admin.audit import model, repair
+from placement.db.sqlalchemy import models
+from placement.tests.functional.admin.audit import base
+from placement.tests.functional.admin.audit.base import (
+    ALLOCATIONS,
+    CONSUMERS,
+    INSTANCE,
+    MIGRATION,
+    PROVIDERS,
+)
+
+TEXT = (
+    pathlib.Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'audit.rst'
+).read_text()
+# The ids and UUIDs in the examples of the page.
+CLASS, OWNER = 10042, 4042
+PROVIDER = '7b5f7f4e-3f0a-4d2e-9d52-0d7c1b0c1f6a'
+CONSUMER = 'c3a1de44-18fd-4c6d-8a71-6a8e1f3c9a01'
+
+_HEADING = re.compile(r'^(?P<title>[^\n]+)\n=+\n', re.MULTILINE)
+_ROW = re.compile(r'^`(?P<code>[a-z-]+)`_ +(?P<severity>\w+) +(?P<correction>.*)$', re.MULTILINE)
+_SQL = re.compile(r'^\.\. code-block:: sql\n\n((?:   .*\n|\n)+)', re.MULTILINE)
+
+
+def sections() -> dict[str, str]:
+    """The text of each section by its title."""
+    parts = _HEADING.split(TEXT)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def sql(title: str) -> list[list[str]]:
+    """The statements of each block of a section."""
+    return [
+        [statement for statement in textwrap.dedent(block).split(';') if statement.strip()]
+        for block in _SQL.findall(sections()[title])
+    ]
+
+
+class PageTest(base.TestCase):
+    def test_the_table_of_codes(self):
+        rows = [match.groupdict() for match in _ROW.finditer(TEXT)]
+        expected = [(code.name, code.severity) for code in model.CODES]
+        self.assertEqual(expected, [(row['code'], row['severity']) for row in rows])
+        fixed = {row['code'] for row in rows if '--fix' in row['correction']}
+        self.assertEqual({code for code, _ in repair.FIXES}, fixed)
+        self.assertEqual(
+            ['unused'], [row['code'] for row in rows if '--purge' in row['correction']]
+        )
+
+    def test_each_code_has_a_section(self):
+        titles = [title for title in sections() if title in model.NAMES]
+        self.assertEqual(list(model.NAMES), titles)
+
+    def test_the_order_of_the_corrections(self):
+        text = re.search(r'made in this order:(.*?)\. Some', TEXT, re.DOTALL)[1]
+        self.assertEqual([code for code, _ in repair.FIXES], re.findall(r'`([a-z-]+)`_', text))
+
+
+class StatementsTest(base.TestCase):
+    def run_block(self, title, number):
+        self.execute(*(sa.text(statement) for statement in sql(title)[number]))
+
+    def test_unknown_class(self):
+        for number, left in ((0, {}), (1, {'idle-consumer': 1})):
+            with self.subTest(number=number):
+                self.delete(models.resource_classes.c.id == CLASS)
+                self.insert_inventory(resource_class_id=CLASS)
+                self.insert_consumer(str(uuid.UUID(int=8)))
+                self.insert_allocation(resource_class_id=CLASS, consumer_id=str(uuid.UUID(int=8)))
+                self.assertEqual({'unknown-class': 2}, self.found())
+                self.run_block('unknown-class', number)
+                self.assertEqual(left, self.found())
+                self.delete(ALLOCATIONS.c.resource_class_id == CLASS)
+                self.delete(models.inventories.c.resource_class_id == CLASS)
+                self.repair()
+
+    def test_owner_missing(self):
+        self.update(CONSUMERS.c.uuid == INSTANCE, project_id=OWNER, user_id=OWNER)
+        self.update(CONSUMERS.c.uuid == MIGRATION, consumer_type_id=OWNER)
+        self.assertEqual({'owner-missing': 2}, self.found(['owner-missing']))
+        self.run_block('owner-missing', 0)
+        self.assertEqual({}, self.found())
+
+    def test_owner_missing_although_its_project_exists(self):
+        self.insert(models.projects, external_id='0c2d3b3f5f8b4d0c9e6f7a8b9c0d1e2f')
+        self.put_claim(CONSUMER, {self.host: {'VCPU': 1}})
+        self.update(CONSUMERS.c.uuid == CONSUMER, project_id=OWNER)
+        self.run_block('owner-missing', 1)
+        self.assertEqual({}, self.found())
+
+    def test_type_missing(self):
+        self.update(CONSUMERS.c.uuid == INSTANCE, consumer_type_id=OWNER)
+        self.run_block('owner-missing', 2)
+        self.assertEqual({}, self.found())
+
+    def test_parent_cycle(self):
+        below = self.make_provider('below', parent=self.node)
+        self.update(PROVIDERS.c.uuid == self.host, parent_provider_id=self.id_of(self.node))
+        self.update(PROVIDERS.c.uuid == self.node, uuid=PROVIDER)
+        self.assertEqual({'parent-cycle': 2}, self.found())
+        self.run_block('parent-cycle', 0)
+        self.assertEqual({'root-missing': 3}, {c: f.fixed for c, f in self.repair().items()})
+        self.assertEqual({}, self.found())
+        provider = self.send_ok('GET', f'/resource_providers/{below}')
+        self.assertEqual(PROVIDER, provider['root_provider_uuid'])
