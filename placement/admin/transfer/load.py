@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
+import itertools
 from typing import BinaryIO
 
 import sqlalchemy as sa
@@ -51,10 +52,12 @@ def load(
         known = references.known(conn)
         with progress('Importing', sum(source.header.counts.values())) as advance:
             added = dict.fromkeys(source.header.counts, 0)
-            for lines in _batches(source.lines()):
-                kind = lines[0].kind
-                added[kind.name] += _write(conn, known, kind, lines)
-                advance(len(lines))
+            batches = _batches(source.lines())
+            for kind, of_kind in itertools.groupby(batches, key=lambda lines: lines[0].kind):
+                for lines in of_kind:
+                    added[kind.name] += _write(conn, known, kind, lines)
+                    advance(len(lines))
+                statements.update_statistics(conn, kind)
         _set_roots(conn, known)
         target.require_counts(conn, {name: before[name] + number for name, number in added.items()})
         unnameable.require_none(conn, 'Nothing is imported. Stop the service, and try again.')

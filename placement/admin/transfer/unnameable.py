@@ -5,6 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.admin.audit import model as audit
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import model, statements, tables
 from placement.capacity import MAX_INT
@@ -14,16 +15,14 @@ _PROVIDERS = models.resource_providers
 
 # The finding of `placement-manage audit` for a missing row, by the field that refers to it.
 _AUDIT_CODES = {
-    'consumer': 'orphan-allocation',
-    'provider': 'orphan-provider',
-    'resource_class': 'unknown-class',
-    'project': 'owner-missing',
-    'user': 'owner-missing',
-    'consumer_type': 'owner-missing',
-    'parent': 'parent-missing',
+    'consumer': audit.ORPHAN_ALLOCATION,
+    'provider': audit.ORPHAN_PROVIDER,
+    'resource_class': audit.UNKNOWN_CLASS,
+    'project': audit.OWNER_MISSING,
+    'user': audit.OWNER_MISSING,
+    'consumer_type': audit.OWNER_MISSING,
+    'parent': audit.PARENT_MISSING,
 }
-# In the order of the table of `placement-manage audit`.
-_ROOT, _CYCLE = 'root-missing', 'parent-cycle'
 
 
 def require_none(conn: sa.Connection, remedy: str) -> None:
@@ -39,7 +38,7 @@ def require_none(conn: sa.Connection, remedy: str) -> None:
             if code is None:
                 raise CannotProceedError(_sentence(kind, name))
             codes[code] = None
-    codes |= dict.fromkeys(_damaged_trees(conn, 'parent-missing' in codes))
+    codes |= dict.fromkeys(_damaged_trees(conn, audit.PARENT_MISSING in codes))
     if codes:
         raise CannotProceedError(
             'The database has rows that refer to missing rows. '
@@ -108,9 +107,9 @@ def _damaged_trees(conn: sa.Connection, lacks_parents: bool) -> Iterator[str]:
         ).join_from(tree, _PROVIDERS, _PROVIDERS.c.id == tree.c.id)
     ).one()
     if wrong_roots:
-        yield _ROOT
+        yield audit.ROOT_MISSING
     # Providers below a missing parent are not part of a tree either.
     if not lacks_parents and number != conn.scalar(
         sa.select(sa.func.count()).select_from(_PROVIDERS)
     ):
-        yield _CYCLE
+        yield audit.PARENT_CYCLE

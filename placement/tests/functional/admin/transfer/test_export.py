@@ -11,9 +11,10 @@ from typing import Any
 import fixtures
 import sqlalchemy as sa
 
-from placement.admin import progress
+from placement.admin import audit, progress
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import export, files
+from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.admin.transfer import base
@@ -127,6 +128,9 @@ class RefusalTest(base.TestCase):
 
     def check(self, codes: str) -> None:
         self.assertIn(f'`placement-manage audit --only {codes}`', self.refusal())
+        with db_engine.reader(consistent=True) as conn:
+            found = audit.findings(conn, codes.split(','))
+        self.assertEqual(sorted(codes.split(',')), sorted(finding.code for finding in found))
         servers.delete_all_rows(self.engine)
         self.load(documents.file_of(documents.EXAMPLE))
 
