@@ -194,12 +194,12 @@ class DatabaseTest(RefusalTest):
         def lose(_: object) -> None:
             raise db_exc.DBConnectionError()
 
-        sa.event.listen(self.engine, 'commit', lose)
-        data = documents.file_of(documents.EXAMPLE)
-        try:
-            self.assertRaises(exception.OutcomeUnknown, self.load, data)
-        finally:
-            sa.event.remove(self.engine, 'commit', lose)
+        def begin_to_lose() -> None:
+            sa.event.listen(self.engine, 'commit', lose)
+            self.addCleanup(sa.event.remove, self.engine, 'commit', lose)
+
+        file = _Interrupted(documents.file_of(documents.EXAMPLE), 5, begin_to_lose)
+        self.assertRaises(exception.OutcomeUnknown, load.load, file, progress.silent)
 
     def test_force_requires_sound_data(self):
         self.execute(
