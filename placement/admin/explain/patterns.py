@@ -96,7 +96,7 @@ class Patterns:
     """The patterns of all anchors of a cloud, and of all providers of their trees."""
 
     def __init__(self, query: model.Query[int]) -> None:
-        self.anchors: dict[Hashable, AnchorPattern] = {}
+        self.anchors: dict[tuple[Hashable, int], AnchorPattern] = {}
         self.providers: dict[tuple[int, int], ProviderPattern] = {}
         self._kinds = ProviderKinds(query)
         self._with_positions = bool(query.same_subtrees)
@@ -111,15 +111,12 @@ class Patterns:
             kinds = {provider.id: self._kinds.of(provider) for provider in anchor.tree}
             for provider in anchor.tree:
                 self._count(provider, anchor.root, kinds)
-            key = self._tree(anchor, kinds) if len(kinds) > 1 else kinds[anchor.root.id]
-            sharing = None
-            if anchor.sharing_providers:
-                sharing = self._of_sharing(anchor.sharing_providers)
-                key = key, sharing.number
-            pattern = self.anchors.get(key)
+            tree = self._tree(anchor, kinds) if len(kinds) > 1 else kinds[anchor.root.id]
+            sharing = self._of_sharing(anchor.sharing_providers)
+            pattern = self.anchors.get((tree, sharing.number))
             if pattern is None:
-                example = self._example(anchor, kinds, sharing.examples if sharing else ())
-                pattern = self.anchors[key] = AnchorPattern(example)
+                pattern = AnchorPattern(self._example(anchor, kinds, sharing.examples))
+                self.anchors[tree, sharing.number] = pattern
             pattern.root_ids.append(anchor.root.id)
 
     def _number(self, value: Hashable) -> int:

@@ -51,6 +51,10 @@ class PatternsTest(base.BaseTestCase):
         self.assertCounts([2, 2], pools, GROUPS)
         self.assertCounts([1, 1, 2], pools, f'{GROUPS}&same_subtree=_1,_2')
 
+    def test_a_sharing_provider_is_not_taken_for_a_child(self) -> None:
+        drawing = 'R[V:8]\n  C[D:1]\nH1[V:8] @A\nH2[V:8] @B\nS1[D:5] {SHARE} @A\nS2[D:9] {SHARE} @B'
+        self.assertCounts([1, 1, 1, 1, 1], drawing, 'resources=V:1,D:6')
+
     def test_a_tree_with_a_cycle_has_its_own_pattern(self) -> None:
         drawing = ''.join(f'R{n}[V:8]\n  A{n}[D:1]\n    B{n}[D:1]\n' for n in range(3))
         anchors = list(worlds.World.of(drawing).anchors)
