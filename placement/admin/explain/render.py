@@ -21,6 +21,8 @@ Json = dict[str, Any]
 
 # The text lists at most this number of sets of conditions whose search reached the search limit.
 _MAX_CUT = 10
+# The text lists at most this number of facts of a tree.
+_MAX_FACTS = 10
 
 _COLLECTIVE_TRAITS = (
     'Required traits of the unsuffixed group are not checked: its providers may have them together.'
@@ -256,7 +258,9 @@ def _roots_table(explanation: Explanation) -> str:
 
 
 def _near_lines(tree: NearTree) -> list[str]:
-    facts = '; '.join(fact.text for fact in tree.failures)
+    facts = '; '.join(fact.text for fact in tree.failures[:_MAX_FACTS])
+    if len(tree.failures) > _MAX_FACTS:
+        facts += f'; and {len(tree.failures) - _MAX_FACTS} more, which --format json lists'
     return _item(f'{tree.name}: {facts or "each condition is satisfied, but not all together"}')
 
 

@@ -64,6 +64,9 @@ class TextTest(base.BaseTestCase):
     def test_long_lists_are_cut_off(self) -> None:
         cut = tuple(model.Relaxation((f'{n}',), CUT, {}) for n in range(15))
         self.assertText('\n  9\n  and 5 more, which --format json lists\n', relaxations=cut)
+        facts = tuple(model.Fact(f'required:T{n}', f'lacks T{n}') for n in range(15))
+        tree = model.NearTree('host-7', 'u', facts)
+        self.assertText('lacks T9; and 5 more, which --format json lists', nearest=(tree,))
 
     def test_required_traits_of_the_unsuffixed_group_are_mentioned(self) -> None:
         sentence = 'Required traits of the unsuffixed group are not checked'
