@@ -118,6 +118,13 @@ class RetriesTest(base.BaseTestCase):
         self.assertEqual(7, self.max_retries())
 
 
+class WithoutLogSetup(fixtures.MockPatchObject):
+    """A command does not change the loggers of the process of the tests."""
+
+    def __init__(self) -> None:
+        super().__init__(program, '_set_up_logging')
+
+
 class PatienceTest(base.BaseTestCase):
     """The time limits of a command that uses the database."""
 
@@ -132,6 +139,7 @@ class PatienceTest(base.BaseTestCase):
             program.add_database_command(commands, 'run', lambda _: 0, 'Run.', **options)
 
         self.useFixture(fixtures.MockPatchObject(engine, 'configure', configure))
+        self.useFixture(WithoutLogSetup())
         self.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
         for name, value in (('CONNECTION', 'sqlite://'), ('MAX_RETRIES', '-1')):
             variable = f'OS_PLACEMENT_DATABASE__{name}'
@@ -162,6 +170,7 @@ class FailureTest(base.BaseTestCase):
         self.useFixture(
             fixtures.EnvironmentVariable('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
         )
+        self.useFixture(WithoutLogSetup())
         stderr = io.StringIO()
         with contextlib.redirect_stderr(stderr):
             status_ = program.main(
