@@ -3,8 +3,12 @@
 A set of conditions is represented by a bit mask: bit n stands for the condition with the number n.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+import functools
+import itertools
+import operator
 
 from placement.admin.explain import conditions
 from placement.admin.explain.conditions import Condition, Kind
@@ -31,17 +35,20 @@ class Failures:
     :ivar slots: for each slot, the sets of conditions of which one must be relaxed so that some
         provider can serve the slot. An empty set means that a provider can serve it as it is, and
         no set means that no provider has the inventories
+    :ivar effective: the conditions whose relaxation may change the candidates of the anchor
     """
 
     alone: Mask
     slots: tuple[frozenset[Mask], ...]
+    effective: Mask
 
     def allow(self, relaxed: Mask) -> bool:
-        """Whether each slot has an eligible provider if these conditions are relaxed.
+        """Whether the anchor may have candidates if these conditions are relaxed.
 
-        This is necessary for a candidate, but not sufficient.
+        It has none if a slot has no eligible provider. If a relaxed condition has no effect, the
+        candidates are those of a smaller set of relaxed conditions, which is expected to have none.
         """
-        if self.alone & ~relaxed:
+        if self.alone & ~relaxed or relaxed & ~self.effective:
             return False
         return all(any(not mask & ~relaxed for mask in masks) for masks in self.slots)
 
@@ -61,6 +68,7 @@ class Checks:
         self._conditions = all_conditions
         self._checks = [_check_of(condition, ids) for condition in all_conditions]
         self._slots = _slots(all_conditions, ids)
+        self._always_effective = _always_effective(all_conditions)
 
     def satisfying(self, number: int, anchor: model.Anchor) -> frozenset[int]:
         """Return the ids of the providers in reach that satisfy a condition alone."""
@@ -69,23 +77,47 @@ class Checks:
     def failures(self, anchor: model.Anchor) -> Failures:
         """Return the conditions that fail in an anchor."""
         satisfying = [self.satisfying(number, anchor) for number in range(len(self._checks))]
+        alone = sum(1 << number for number, ids in enumerate(satisfying) if not ids)
+        of_slots = [_masks(slot, anchor, satisfying) for slot in self._slots]
         return Failures(
-            alone=sum(1 << number for number, ids in enumerate(satisfying) if not ids),
-            slots=tuple(_masks(slot, anchor, satisfying) for slot in self._slots),
+            alone=alone,
+            slots=tuple(map(_minimal, of_slots)),
+            effective=functools.reduce(
+                operator.or_, itertools.chain(*of_slots), alone | self._always_effective
+            ),
         )
 
 
-def _masks(
-    slot: _Slot, anchor: model.Anchor, satisfying: Sequence[frozenset[int]]
-) -> frozenset[Mask]:
-    """Return the minimal sets of conditions that fail for a provider with the inventories."""
-    masks = {
+def _masks(slot: _Slot, anchor: model.Anchor, satisfying: Sequence[frozenset[int]]) -> set[Mask]:
+    """Return the sets of conditions that fail for a provider with the inventories."""
+    return {
         sum(1 << number for number in slot.numbers if provider.id not in satisfying[number])
         for provider in anchor.providers
         if all(class_id in provider.inventories for class_id in slot.classes)
     }
+
+
+def _minimal(masks: set[Mask]) -> frozenset[Mask]:
+    """Return the masks of which no other mask is a subset."""
     return frozenset(
         mask for mask in masks if not any(other != mask and not other & ~mask for other in masks)
+    )
+
+
+def _always_effective(all_conditions: Sequence[Condition]) -> Mask:
+    """Return the conditions that can affect candidates even if each provider satisfies them alone.
+
+    The amounts of several slots are added up, same_subtree and group_policy concern several
+    providers, and in the unsuffixed group, the expressions of member_of must be satisfied by the
+    same provider, and the required traits by all providers together.
+    """
+    requests = Counter(c.name for c in all_conditions if c.kind is Kind.RESOURCES)
+    return sum(
+        1 << number
+        for number, condition in enumerate(all_conditions)
+        if condition.kind in _OF_SEVERAL_PROVIDERS
+        or (condition.kind is Kind.RESOURCES and requests[condition.name] > 1)
+        or (condition.kind in (Kind.REQUIRED, Kind.MEMBER_OF) and not condition.suffix)
     )
 
 

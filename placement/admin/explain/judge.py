@@ -43,6 +43,8 @@ class Judge:
     ) -> Trees:
         """Return the number of trees that have candidates if these conditions are relaxed.
 
+        If a proper subset of the conditions yields candidates, some trees may not be counted.
+
         :param nested: whether a candidate may use several providers of one tree
         :param limit: updated with the search steps
         :param advance: called with the number of patterns whose search is complete
@@ -66,7 +68,7 @@ class Judge:
         return solver.PreparedQuery.of(with_ids, one_per_tree=not nested)
 
     def _possible(self, relaxed: Mask) -> list[AnchorPattern]:
-        """Return the patterns in which each slot has an eligible provider."""
+        """Return the patterns that may have candidates; see `Failures.allow`."""
         return [
             pattern
             for failures, patterns in self.failures.items()

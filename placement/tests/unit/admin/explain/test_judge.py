@@ -44,6 +44,19 @@ class SearchLimitTest(base.BaseTestCase):
         keys = [tuple(c.key for c in relaxed.without) for relaxed in found.relaxations]
         self.assertEqual([('resources:VCPU', 'required:CUSTOM_GOLD')], keys)
 
+    def test_a_condition_that_each_provider_satisfies_needs_no_search(self) -> None:
+        text = f'{GROUPS}&required_0=!CUSTOM_GOLD&root_required=!CUSTOM_GOLD&resources=VCPU:1'
+        found = relaxations.find(judge_of(DEVICES, text), True, 0, progress.silent)
+        keys = [relaxed.without[0].key for relaxed in found.relaxations if not relaxed.without[1:]]
+        self.assertEqual([*(f'resources_{n}:VGPU' for n in range(9)), 'group_policy'], keys)
+
+    def test_each_expression_of_the_unsuffixed_group_can_have_an_effect(self) -> None:
+        # The root satisfies one expression, and its child the other one.
+        world = worlds.World.of('R @A\n  C[V:8] @B')
+        text = f'resources=VCPU:1&member_of={worlds.uuid_of("A")}&member_of={worlds.uuid_of("B")}'
+        found = relaxations.find(judge_of(world, text), True, -1, progress.silent)
+        self.assertEqual([1, 1], [relaxed.trees.count for relaxed in found.relaxations])
+
     def test_a_complete_search(self) -> None:
         every = judge_of(DEVICES, GROUPS)
         found = relaxations.find(every, True, -1, progress.silent)
