@@ -127,9 +127,8 @@ def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud
 def _relaxations(
     conn: sa.Connection, cloud: _Cloud, found: relaxations.Found
 ) -> tuple[Relaxation, ...]:
-    providers = cloud.patterns.providers.values()
     by_relaxation = [
-        {} if relaxed.trees.cut else most_free.of_relaxation(relaxed, cloud.judge, providers)
+        {} if relaxed.trees.cut else most_free.of_relaxation(relaxed, cloud.judge, cloud.patterns)
         for relaxed in found.relaxations
     ]
     ids = {

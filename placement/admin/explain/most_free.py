@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from placement.admin.explain import conditions
 from placement.admin.explain.conditions import Kind
 from placement.admin.explain.judge import Judge
-from placement.admin.explain.patterns import Largest, ProviderPattern
+from placement.admin.explain.patterns import Largest, Patterns, ProviderPattern
 from placement.admin.explain.relaxations import Relaxed
 from placement.candidates import model, provider_checks, request
 
@@ -19,9 +19,7 @@ class MostFreeIds:
     max_unit: Largest
 
 
-def of_relaxation(
-    relaxed: Relaxed, judge: Judge, providers: Iterable[ProviderPattern]
-) -> dict[str, MostFreeIds]:
+def of_relaxation(relaxed: Relaxed, judge: Judge, patterns: Patterns) -> dict[str, MostFreeIds]:
     """Return the key of each relaxed amount -> what the providers of its group have.
 
     The providers are those with an inventory of the class that satisfy the conditions of the group
@@ -30,12 +28,11 @@ def of_relaxation(
     query = conditions.query_of(judge.all_conditions, relaxed.without, nested=True)
     with_ids = conditions.with_presence(request.with_ids(query, judge.ids))
     groups = {group.suffix: group for group in with_ids.groups}
-    providers = list(providers)
     found = {}
     for condition in relaxed.without:
         if condition.kind is Kind.RESOURCES:
             group = groups[condition.suffix or '']
-            most = _most_free(group, judge.ids.classes[condition.name], providers)
+            most = _most_free(group, judge.ids.classes[condition.name], patterns)
             if most.free.provider_ids:
                 found[condition.key] = most
     return found
@@ -45,19 +42,24 @@ def of_relaxation(
 _Serves = Callable[[ProviderPattern, model.Group[int], int], bool]
 
 
-def _most_free(
-    group: model.Group[int], class_id: int, providers: Iterable[ProviderPattern]
-) -> MostFreeIds:
+def _most_free(group: model.Group[int], class_id: int, patterns: Patterns) -> MostFreeIds:
     """Return what the providers have that satisfy the group alone.
 
-    If the unsuffixed group needs several providers, because none satisfies it alone, the providers
-    count that may serve the class.
+    For the unsuffixed group, the sharing providers that may serve the class for other trees count
+    too: a host can have the other classes. If there are none of both, because the group needs
+    several providers of a tree, the providers count that may serve the class.
     """
-    providers = [pattern for pattern in providers if class_id in pattern.classes]
-    most = _of_serving(_serves_alone, group, class_id, providers)
-    if most.free.provider_ids or group.suffix:
-        return most
-    return _of_serving(_serves_class, group, class_id, providers)
+    found = _of_serving(_serves_alone, group, class_id, patterns.providers.values())
+    if not group.suffix:
+        _merge(found, _of_serving(_serves_others, group, class_id, patterns.sharing.values()))
+    if found.free.provider_ids or group.suffix:
+        return found
+    return _of_serving(_serves_class, group, class_id, patterns.providers.values())
+
+
+def _merge(most: MostFreeIds, other: MostFreeIds) -> None:
+    most.free.merge(other.free)
+    most.max_unit.merge(other.max_unit)
 
 
 def _of_serving(
@@ -68,7 +70,7 @@ def _of_serving(
 ) -> MostFreeIds:
     free, max_unit = Largest(), Largest()
     for pattern in providers:
-        if serves(pattern, group, class_id):
+        if class_id in pattern.classes and serves(pattern, group, class_id):
             facts = pattern.classes[class_id]
             free.merge(facts.free)
             max_unit.merge(facts.max_unit)
@@ -88,6 +90,15 @@ def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: i
 
 def _serves_class(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
     """Whether the provider may serve the class as one of several of the unsuffixed group."""
-    slot = model.Slot(group, ((conditions.presence(class_id), 1),))
     anchor = model.Anchor(pattern.root, (pattern.provider,))
-    return bool(provider_checks.eligible_for_classes((slot,), anchor))
+    return bool(provider_checks.eligible_for_classes((_slot(group, class_id),), anchor))
+
+
+def _serves_others(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
+    """Whether a sharing provider may serve the class for other trees."""
+    return provider_checks.can_serve_other_trees(pattern.provider, _slot(group, class_id))
+
+
+def _slot(group: model.Group[int], class_id: int) -> model.Slot:
+    """Return the slot of a class of the unsuffixed group whose amount is relaxed."""
+    return model.Slot(group, ((conditions.presence(class_id), 1),))

@@ -102,8 +102,9 @@ class Patterns:
         self._with_positions = bool(query.same_subtrees)
         self._numbers: dict[Hashable, int] = {}
         self._sharing: dict[tuple[int, ...], _Sharing] = {}
-        # Provider id -> the example of a sharing provider.
-        self._sharing_examples: dict[int, model.Provider] = {}
+        # Provider id -> a sharing provider that is available to other trees. Each one has a pattern
+        # of its own, in which it is the root: the aggregates of its root do not apply there.
+        self.sharing: dict[int, ProviderPattern] = {}
 
     def add(self, anchors: Iterable[model.Anchor]) -> None:
         """Add the anchors of a page. Each anchor of the cloud must be added once."""
@@ -131,6 +132,9 @@ class Patterns:
             pattern = self.providers[kind, kind_of_root] = ProviderPattern(
                 self._kinds.example(provider, kind), self._kinds.example(root, kind_of_root)
             )
+        self._add(pattern, provider)
+
+    def _add(self, pattern: ProviderPattern, provider: model.Provider) -> None:
         pattern.count += 1
         for class_id in self._kinds.classes:
             if inventory := provider.inventories.get(class_id):
@@ -200,11 +204,12 @@ class Patterns:
         return False, tuple(sorted(map(self._kinds.of, providers)))
 
     def _sharing_example(self, provider: model.Provider) -> model.Provider:
-        found = self._sharing_examples.get(provider.id)
-        if found is None:
-            found = self._kinds.example(provider, self._kinds.of(provider))
-            self._sharing_examples[provider.id] = found
-        return found
+        pattern = self.sharing.get(provider.id)
+        if pattern is None:
+            example = self._kinds.example(provider, self._kinds.of(provider))
+            pattern = self.sharing[provider.id] = ProviderPattern(example, example)
+            self._add(pattern, provider)
+        return pattern.provider
 
     def _example(
         self,

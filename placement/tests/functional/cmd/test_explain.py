@@ -45,6 +45,11 @@ class ExplainTest(base.TestCase):
             {'key': 'resources:VCPU', 'fact': 'VCPU 128 of 128 used, 4 requested'},
             document['nearest'][0]['failures'][0],
         )
+        # No compute host has as much free capacity as the storage that some of them share.
+        done = self.explain('resources=VCPU:4,DISK_GB:200000', '--format', 'json')
+        (relaxation,) = json.loads(done.stdout)['relaxations']
+        most_free = relaxation['most_free']['resources:DISK_GB']
+        self.assertEqual([31000, 'storage-01'], [most_free['amount'], most_free['provider']])
         done = self.explain(FULL, '--nearest', '1')
         self.assertIn('compute-01: VCPU 128 of 128 used, 4 requested', done.stdout)
         self.assertNotIn('compute-02:', done.stdout)

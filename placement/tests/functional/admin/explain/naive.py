@@ -188,7 +188,8 @@ class Cloud:
     ) -> list[Host]:
         """Return the providers that satisfy the group of a relaxed amount alone.
 
-        If there are none, and the group is the unsuffixed one, return those for the class.
+        For the unsuffixed group, sharing providers for the class are returned too. If there are
+        none of both, those for the class are returned.
         """
         suffix, (name,) = str(of.suffix), of.values
         slots = [amounts for s, amounts in _slots(every, relaxed) if s == suffix]
@@ -202,7 +203,24 @@ class Cloud:
             for host in self._own(every, relaxed, suffix, together)
             if all(self.meets(c, host, self.root(host)) for c in required)
         ]
+        if not suffix:
+            alone += self._shared(every, relaxed, name)
         return alone if alone or suffix else self._own(every, relaxed, suffix, of_class)
+
+    def _shared(self, every: list[Condition], relaxed: Collection[str], name: str) -> list[Host]:
+        """Return the providers that share a class of the unsuffixed group with other trees."""
+        of_each = [
+            c
+            for c in every
+            if c.suffix == '' and c.key not in relaxed and c.kind not in ('resources', 'required')
+        ]
+        return [
+            host
+            for host in self.hosts.values()
+            if name in host.inventories
+            and any(host in self.reach(root) for root in self.roots if root is not self.root(host))
+            and self.meets_together(of_each, host, Host('root of another tree'))
+        ]
 
     def _own(
         self, every: list[Condition], relaxed: Collection[str], suffix: str, amounts: dict[str, int]
