@@ -9,6 +9,14 @@ from placement.admin.audit.model import CODES, Finding, Row
 NOTHING = 'The audit found nothing.'
 
 _NUMBERS = frozenset({'Count', 'Fixed', 'Used', 'Capacity', 'Total'})
+# Values with the same title share a column, so that two UUIDs need less width.
+_TITLES = {
+    'project': 'Project and user',
+    'user': 'Project and user',
+    'root': 'Root and true root',
+    'true_root': 'Root and true root',
+    'resource_class': 'Class',
+}
 _MEANINGS = {code.name: code.meaning for code in CODES}
 
 
@@ -80,7 +88,7 @@ def _values(row: Row | None, order: Row | None) -> str:
 
 
 def _findings(rows: Iterable[Row]) -> str:
-    """Return a table with a column for each name. The name, UUID and id of a row share a column."""
+    """Return a table with a column for each name; the name and the UUID of a row share a column."""
     cells: list[dict[str, str]] = []
     for row in rows:
         cells.append({})
@@ -100,7 +108,7 @@ def _cell(key: str, value: Any) -> tuple[str, str]:
     if key.endswith('_id'):
         text = f'id {text}'
     name = key.removesuffix('_uuid').removesuffix('_id').removesuffix('_provider')
-    return name.replace('_', ' ').capitalize(), text
+    return _TITLES.get(name, name.replace('_', ' ').capitalize()), text
 
 
 def _text(value: Any) -> str:

@@ -21,7 +21,7 @@ IDLE = Finding(
             'before': {'id': 7, 'uuid': 'a', 'updated_at': None},
             'after': None,
         },
-        {'consumer_uuid': 'b', 'project_id': 9},
+        {'consumer_uuid': 'b', 'project_id': 9, 'user': 'u'},
     ),
 )
 OVER = Finding(
@@ -53,14 +53,32 @@ class ReportTest(base.BaseTestCase):
                 'Row Before After',
                 'consumer_uuid: a, project: p id: 7, uuid: a, updated_at: - -',
                 'idle-consumer:',
-                'Consumer Project',
-                'b id 9',
+                'Consumer Project and user',
+                'b id 9 u',
                 'The table shows 1 of 2 findings.',
                 'over-capacity:',
-                'Provider Resource class Used Capacity',
+                'Provider Class Used Capacity',
                 f'host-1 {HOST} VCPU 10 8',
             ],
             list(_texts(report)),
+        )
+
+    def test_uuids_are_not_broken_across_lines(self):
+        row = {'provider': 'host-1', 'provider_uuid': HOST}
+        for code, values in (
+            ('root-missing', {'root_provider_uuid': HOST, 'true_root_provider_uuid': HOST}),
+            ('parent-cycle', {'parent_provider_uuid': HOST}),
+            ('no-inventory', {'consumer_uuid': HOST, 'resource_class': 'MEMORY_MB', 'used': 262144}),
+        ):
+            rows = ({**row, **values},)
+            report = render.report([Finding(code, 'error', 1, 0, rows)])
+            count = sum(value == HOST for value in rows[0].values())
+            self.assertEqual(count, report.count(HOST), report)
+        owners = {'project': HOST[:32], 'user': HOST[:32], 'consumer_type': 'INSTANCE'}
+        finding = Finding('idle-consumer', 'error', 1, 0, ({'consumer_uuid': HOST, **owners},))
+        self.assertEqual(
+            (3, 1),
+            (render.report([finding]).count(HOST[:32]), render.report([finding]).count(HOST)),
         )
 
     def test_rows_with_different_names_share_a_table(self):
