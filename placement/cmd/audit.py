@@ -54,7 +54,7 @@ def _audit(config: cfg.ConfigOpts) -> int:
     if arguments.format == output.JSON:
         output.print_document(render.document(findings))
     else:
-        print(render.report(findings))
+        output.print_text(render.report(findings))
     return model.exit_status(findings)
 
 

@@ -216,6 +216,6 @@ def _print(
         return
     # The tables of many queries would be long, so they are printed on request.
     with_details = len(results) == 1 or arguments.by is not None
-    print(render.text(results, arguments.by or TREE, names, with_details))
+    output.print_text(render.text(results, arguments.by or TREE, names, with_details))
     if not all(result.fits for result in results):
         output.notify('`placement-manage explain` explains why a query has no candidates.')

@@ -10,7 +10,7 @@ from oslo_upgradecheck import upgradecheck
 
 from placement.admin import upgrade_checks
 from placement.admin.preflight import checks, model, options, render, runner
-from placement.cmd import program
+from placement.cmd import output, program
 from placement.db import engine as db_engine
 
 # The exit status if a check cannot run. Smaller values are the results of the checks.
@@ -73,7 +73,7 @@ def _preflight(config: cfg.ConfigOpts) -> int:
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
     findings = runner.run(config, checks.CHECKS)
-    print(_FORMATS[config.command.format](findings))
+    output.print_text(_FORMATS[config.command.format](findings))
     return model.exit_status(findings)
 
 

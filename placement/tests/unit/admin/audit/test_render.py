@@ -68,7 +68,10 @@ class ReportTest(base.BaseTestCase):
         for code, values in (
             ('root-missing', {'root_provider_uuid': HOST, 'true_root_provider_uuid': HOST}),
             ('parent-cycle', {'parent_provider_uuid': HOST}),
-            ('no-inventory', {'consumer_uuid': HOST, 'resource_class': 'MEMORY_MB', 'used': 262144}),
+            (
+                'no-inventory',
+                {'consumer_uuid': HOST, 'resource_class': 'MEMORY_MB', 'used': 262144},
+            ),
         ):
             rows = ({**row, **values},)
             report = render.report([Finding(code, 'error', 1, 0, rows)])
