@@ -17,7 +17,6 @@ import hashlib
 import os
 from pathlib import Path
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -92,7 +91,7 @@ def _parse() -> argparse.Namespace:
     for name in ('sources', 'targets'):
         parser.add_argument(f'--{name}', nargs='+', choices=databases.ENGINES, default=ENGINES)
     parser.add_argument('--kills', type=int, default=10, help='killed imports for each target')
-    parser.add_argument('--seed', type=int, default=1, help='selects the moments of the kills')
+    parser.add_argument('--seed', type=int, default=1, help='selects the moments of kills')
     return parser.parse_args()
 
 
@@ -125,24 +124,20 @@ def _pairs(
 def _kills(
     target: str, create: databases.CreateDatabase, file: Path, kills: int, seed: int
 ) -> list[Sequence[str]]:
-    """Kill imports at random moments of their second to ninth tenth.
-
-    A kill during COMMIT could leave all rows in the database.
-    """
-    duration = _manage(_create_synced(create, 'timed'), 'import', str(file)).seconds
+    """Kill imports that have read random parts of the file from a pipe."""
     url = _create_synced(create, 'killed')
     moments = random.Random(seed)
+    content = file.read_bytes()
     rows: list[Sequence[str]] = []
     for _ in range(kills):
-        seconds = moments.uniform(0.1, 0.9) * duration
-        process = _start(url, 'import', str(file))
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-            raise FailedError('The import was complete before it was killed.')
-        process.send_signal(signal.SIGKILL)
+        part = moments.random()
+        process = _start(url, 'import', '-', stdin=subprocess.PIPE)
+        assert process.stdin is not None  # See the arguments of `_start`.
+        process.stdin.write(content[: int(part * len(content))])
+        process.kill()
         process.wait()
         _require_empty(url)
-        rows.append(('kill', '', target, f'{seconds:.1f}', '', '', 'empty'))
+        rows.append(('kill', '', target, '', '', '', f'empty, after {part:.0%}'))
         _show(rows[-1])
     rows.append(('import', '', target, *_manage(url, 'import', str(file)).cells(), 'complete'))
     _show(rows[-1])
@@ -172,11 +167,15 @@ def _vary(url: str) -> None:
     engine.dispose()
 
 
-def _start(url: str, *arguments: str) -> subprocess.Popen[bytes]:
+def _start(url: str, *arguments: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
     environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': url}
     command = [sys.executable, '-m', 'placement.cmd.manage', *arguments]
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command,
+        env=environment,
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
 
 
