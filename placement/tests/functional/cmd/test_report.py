@@ -232,9 +232,14 @@ class OutputTest(TestCase):
 
     def test_the_disk_is_full(self):
         self.page.write_text('an older page')
+        # The measurement of the coverage would write a file, too.
+        changes = {
+            'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url,
+            'COVERAGE_PROCESS_START': '',
+        }
         done = subprocess.run(
             [sys.executable, '-m', self.module, 'report', str(self.page)],
-            env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
+            env=os.environ | changes,
             capture_output=True,
             text=True,
             preexec_fn=limit_files,
