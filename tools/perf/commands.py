@@ -152,6 +152,8 @@ def _measure(
             target = create_database(f'{name}_imported')
             run('db sync', ('db', 'sync'), target, Path(folder))
             yield run('import', ('import', str(exported)), target, Path(folder))
+            # The statistics of the server do not include the imported rows yet.
+            yield run('audit after the import', ('audit',), target, Path(folder))
 
 
 def run(label: str, arguments: Sequence[str], url: str, folder: Path) -> Cost:
