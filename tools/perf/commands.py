@@ -115,12 +115,12 @@ def _parse() -> argparse.Namespace:
 
 def _row(engine: str, world: World, cost: Cost) -> dict[str, object]:
     return {
-        'engine': engine,
-        'world': world.kind,
-        'hosts': world.hosts,
-        'command': cost.command,
-        'seconds': f'{cost.seconds:.1f}',
-        'cpu seconds': f'{cost.cpu_seconds:.1f}',
+        'Database': engine,
+        'World': world.kind,
+        'Hosts': world.hosts,
+        'Command': cost.command,
+        'Seconds': f'{cost.seconds:.1f}',
+        'Processor seconds': f'{cost.cpu_seconds:.1f}',
         'MiB': f'{cost.peak_mib:.0f}',
     }
 
