@@ -1,5 +1,6 @@
 """The commands `placement-manage export` and `placement-manage import`."""
 
+import contextlib
 import gzip
 import os
 from pathlib import Path
@@ -137,7 +138,13 @@ class InterruptionTest(TransferCase):
         # When this call returns, the process has read all but the last `_BUFFERS` bytes.
         process.stdin.write(data[:position])
         process.stdin.flush()
-        process.send_signal(number)
+        for _ in range(6):
+            # Python ignores an interrupt that arrives while it deletes an object.
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+                break
+        process.kill()
         errors = process.stderr.read().decode()
         status = process.wait(60)
         process.stdin.close()
