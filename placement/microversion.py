@@ -6,6 +6,7 @@ the version with the constants, for example ``version >= microversion.CONSUMER_G
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 import functools
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -145,6 +146,15 @@ MAX_VERSION = _BY_TEXT[VERSIONS[-1]]
 Variant = TypeVar('Variant')
 
 
+@dataclass(frozen=True, slots=True)
+class Window(Generic[Variant]):
+    """A variant and the range of microversions, both inclusive, in which it applies."""
+
+    since: Version
+    until: Version
+    variant: Variant
+
+
 class Variants(Generic[Variant]):
     """Maps each microversion to the variant that applies to it.
 
@@ -153,9 +163,10 @@ class Variants(Generic[Variant]):
     :param variants: maps the first microversion of each variant to the variant
     """
 
-    __slots__ = ('_by_version',)
+    __slots__ = ('_by_version', '_variants')
 
     def __init__(self, variants: Mapping[Version, Variant]) -> None:
+        self._variants = dict(sorted(variants.items()))
         self._by_version: dict[tuple[int, int], Variant] = {}
         for version in _BY_TEXT.values():
             earlier = [since for since in variants if since <= version]
@@ -168,6 +179,15 @@ class Variants(Generic[Variant]):
         :raises KeyError: the microversion is before that of the first variant
         """
         return self._by_version[version]
+
+    def windows(self) -> list[Window[Variant]]:
+        """Return all variants, each with its first and last microversion, oldest first."""
+        starts = list(self._variants)
+        ends = [later.before() for later in starts[1:]] + [MAX_VERSION]
+        return [
+            Window(since, until, self._variants[since])
+            for since, until in zip(starts, ends, strict=True)
+        ]
 
 
 # Versioned handlers -------------------------------------------------------------

@@ -21,15 +21,6 @@ from placement.objects.provider_search import ListedProvider
 from placement.policies import resource_provider as policies
 from placement.schemas import resource_provider as schemas
 
-# The links of a provider, and the microversion that added each link.
-_LINKS = (
-    ('inventories', microversion.MIN_VERSION),
-    ('usages', microversion.MIN_VERSION),
-    ('aggregates', microversion.AGGREGATES),
-    ('traits', microversion.TRAITS),
-    ('allocations', microversion.ALLOCATIONS_LINK),
-)
-
 
 @wsgi_wrapper.PlacementWsgify
 @request.check_accept(request.JSON)
@@ -159,7 +150,7 @@ def _renderer(
     :param prefix: the path at which the API is mounted
     """
     base = f'{prefix}/resource_providers/'
-    tails = [(name, f'/{name}') for name, since in _LINKS if version >= since]
+    tails = [(name, f'/{name}') for name, since in schemas.LINKS if version >= since]
     nested = version >= microversion.NESTED_PROVIDERS
 
     def render(provider: Provider | ListedProvider) -> dict[str, Any]:

@@ -16,9 +16,20 @@ def _schema(version: microversion.Version) -> dict[str, Any]:
                 'minProperties': 1,
                 'patternProperties': {common.UUID_KEY: inventory.PUT_INVENTORIES},
                 'additionalProperties': False,
+                'description': (
+                    'All inventories of each resource provider after the request. The keys are '
+                    'UUIDs of resource providers.'
+                ),
             },
             # The schema of POST /allocations, but here the object may be empty.
-            'allocations': {**allocation.POST.pick(version), 'minProperties': 0},
+            'allocations': {
+                **allocation.POST.pick(version),
+                'minProperties': 0,
+                'description': (
+                    'All allocations of each consumer after the request. The keys are UUIDs of '
+                    'consumers.'
+                ),
+            },
         },
         'required': ['inventories', 'allocations'],
         'additionalProperties': False,

@@ -1,4 +1,4 @@
-"""Schemas of GET /usages."""
+"""Schemas of GET /usages and of the usages of a resource provider."""
 
 from typing import Any
 
@@ -25,3 +25,67 @@ _V1_38 = {
 }
 
 QUERY = Variants({microversion.USAGES: _V1_9, microversion.CONSUMER_TYPES: _V1_38})
+
+# Responses ----------------------------------------------------------------------
+
+PROVIDER_USAGES = Variants(
+    {
+        microversion.MIN_VERSION: common.closed(
+            {
+                'resource_provider_generation': common.CURRENT_GENERATION,
+                'usages': {
+                    **common.AMOUNTS,
+                    'description': (
+                        'The usage of each resource class of which the provider has an inventory.'
+                    ),
+                },
+            }
+        )
+    }
+)
+
+_GROUP = {
+    'type': 'object',
+    'properties': {
+        'consumer_count': {
+            'type': 'integer',
+            'minimum': 1,
+            'description': 'The number of consumers in the group.',
+        },
+    },
+    'required': ['consumer_count'],
+    'patternProperties': {
+        common.RESOURCE_CLASS_NAME: {
+            'type': 'integer',
+            'minimum': 1,
+            'description': 'The usage of the resource class by the consumers in the group.',
+        }
+    },
+    'additionalProperties': False,
+    'description': 'The usages of the consumers of one consumer type.',
+}
+
+USAGES = Variants(
+    {
+        microversion.USAGES: common.closed(
+            {
+                'usages': {
+                    **common.AMOUNTS,
+                    'description': 'The usage of each resource class that has allocations.',
+                }
+            }
+        ),
+        microversion.CONSUMER_TYPES: common.closed(
+            {
+                'usages': common.keyed(
+                    r'^([A-Z0-9_]+|all|unknown)\Z',
+                    _GROUP,
+                    description=(
+                        'The usages, grouped by consumer type. The group `unknown` contains the '
+                        'consumers without a type.'
+                    ),
+                )
+            }
+        ),
+    }
+)
