@@ -143,7 +143,7 @@ MAX_VERSION = _BY_TEXT[VERSIONS[-1]]
 
 # Variants -----------------------------------------------------------------------
 
-Variant = TypeVar('Variant')
+Variant = TypeVar('Variant', covariant=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ _CODE: dict[str, Any] = {
 }
 
 
-def _document(members: dict[str, Any]) -> dict[str, Any]:
+def _document(members: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
     return common.closed(
         {
             'errors': common.array(
-                common.closed(members),
+                common.closed(members, optional),
                 minItems=1,
                 maxItems=1,
                 description='The error. The array always has one element.',
@@ -59,18 +59,24 @@ ERROR = Variants(
     }
 )
 
-# The body of 406 Not Acceptable if the service does not support the microversion. The microversion
-# of the response is not known, so the document has no code.
-UNSUPPORTED_VERSION = _document(
+# The body of an error that can occur before Placement determines the microversion of the request.
+# `max_version` and `min_version` are in the body of 406 Not Acceptable if the service does not
+# support the microversion.
+EARLY_ERROR = _document(
     {
         **_MEMBERS,
-        'max_version': {'type': 'string', 'description': 'The latest supported microversion.'},
-        'min_version': {'type': 'string', 'description': 'The earliest supported microversion.'},
-    }
+        **_CODE,
+        'max_version': {
+            'type': 'string',
+            'description': 'The latest microversion, if the requested one is not supported.',
+        },
+        'min_version': {
+            'type': 'string',
+            'description': 'The earliest microversion, if the requested one is not supported.',
+        },
+    },
+    optional=('code', 'max_version', 'min_version'),
 )
-
-# The body of an error that occurs before Placement determines the microversion of the request.
-WITHOUT_VERSION = ERROR.pick(microversion.MIN_VERSION)
 
 _MESSAGE = {'type': 'string', 'description': 'A description of the error.'}
 _TITLE = {'type': 'string', 'description': 'The phrase of the status code.'}

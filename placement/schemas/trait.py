@@ -21,13 +21,16 @@ PUT_TRAITS = {
     'additionalProperties': False,
 }
 
+# An operator (`in` or `startswith`), a colon and the operand, for example `in:A,B`.
+NAME_FILTER = {'type': 'string', 'pattern': ':'}
+ASSOCIATED_FILTER = {
+    'type': 'string',
+    'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z',
+}
+
 QUERY = {
     'type': 'object',
-    'properties': {
-        # An operator (`in` or `startswith`), a colon and the operand, for example `in:A,B`.
-        'name': {'type': 'string', 'pattern': ':'},
-        'associated': {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'},
-    },
+    'properties': {'name': NAME_FILTER, 'associated': ASSOCIATED_FILTER},
     'additionalProperties': False,
 }
 

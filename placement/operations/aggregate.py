@@ -1,0 +1,44 @@
+"""The declarations of the aggregates of a resource provider."""
+
+from http import HTTPStatus
+
+from placement import errors, microversion
+from placement.operations.model import NO_PROVIDER, Operation, Success, conflict
+from placement.policies import aggregate as policies
+from placement.schemas import aggregate as schemas
+
+LIST = Operation(
+    title='List resource provider aggregates',
+    description='Lists the aggregates of a resource provider.',
+    since=microversion.AGGREGATES,
+    policy=policies.LIST,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The aggregates.', body=schemas.AGGREGATES),),
+    failures=(NO_PROVIDER,),
+)
+
+UPDATE = Operation(
+    title='Update resource provider aggregates',
+    description=(
+        'Replaces the aggregates of a resource provider. Placement creates an aggregate when a '
+        'request names it for the first time. In microversion 1.19 and later, Placement checks and '
+        'increments the generation of the resource provider.'
+    ),
+    since=microversion.AGGREGATES,
+    policy=policies.UPDATE,
+    writes=True,
+    body=schemas.PUT,
+    successes=(
+        Success(
+            status=HTTPStatus.OK, when='Placement replaced the aggregates.', body=schemas.AGGREGATES
+        ),
+    ),
+    failures=(
+        NO_PROVIDER,
+        conflict(
+            'The generation of the resource provider does not match the stored generation.',
+            errors.CONCURRENT_UPDATE,
+            since=microversion.AGGREGATE_GENERATION,
+        ),
+    ),
+)

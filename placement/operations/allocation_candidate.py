@@ -1,0 +1,164 @@
+"""The declaration of GET /allocation_candidates."""
+
+from http import HTTPStatus
+
+from placement import errors, microversion
+from placement.microversion import Variants
+from placement.operations import parameters
+from placement.operations.model import Operation, Parameter, Success, bad
+from placement.policies import allocation_candidate as policies
+from placement.schemas import allocation_candidate as schemas
+
+_NUMBER = '[1-9][0-9]*'
+_TEXT = '[a-zA-Z0-9_-]{1,64}'
+_SUFFIX = Variants({microversion.GRANULAR_GROUPS: _NUMBER, microversion.TEXT_SUFFIXES: _TEXT})
+
+_IN_GROUP = 'The parameter applies to the request group with the same suffix.'
+_TREE = 'The UUID of a provider. The group uses only providers of the tree of this provider.'
+_AGGREGATES = (
+    'The UUID of an aggregate, or `in:` and several UUIDs, separated by commas. With `in:`, a '
+    'provider must be in at least one of the aggregates. Changed in 1.24: the parameter can be '
+    'repeated, and all of its values apply. Changed in 1.32: `!` before the value excludes the '
+    'providers in the aggregates.'
+)
+_FORBIDDEN_OR_ANY = (
+    'Changed in 1.22: `!` before a trait forbids the trait. Changed in 1.39: with `in:` before the '
+    'list, a provider must have at least one of the traits. The parameter can be repeated, and all '
+    'of its values apply.'
+)
+
+_UNSUFFIXED = (
+    parameters.resources(
+        microversion.ALLOCATION_CANDIDATES,
+        'The requested amounts as a list of `CLASS:AMOUNT`, separated by commas. The providers of '
+        'one tree and the sharing providers of this tree can provide the amounts together. '
+        'Required before microversion 1.25.',
+        required_until=microversion.GRANULAR_GROUPS.before(),
+    ),
+    parameters.single(
+        'limit',
+        microversion.CANDIDATES_LIMIT,
+        parameters.text('[1-9][0-9]*'),
+        'The maximum number of candidates.',
+    ),
+    parameters.required(
+        microversion.CANDIDATES_REQUIRED,
+        'Traits, separated by commas. The providers of the unsuffixed group must have all of these '
+        f'traits together. {_FORBIDDEN_OR_ANY}',
+    ),
+    parameters.member_of(microversion.CANDIDATES_MEMBER_OF, _AGGREGATES),
+)
+
+_SUFFIXED = (
+    parameters.resources(
+        microversion.GRANULAR_GROUPS,
+        'The requested amounts of a request group as a list of `CLASS:AMOUNT`, separated by '
+        'commas. One provider provides all amounts.',
+        suffix=_SUFFIX,
+    ),
+    parameters.required(
+        microversion.GRANULAR_GROUPS,
+        f'Traits, separated by commas. {_IN_GROUP} The provider must have all of the traits. '
+        f'{_FORBIDDEN_OR_ANY}',
+        suffix=_SUFFIX,
+    ),
+    parameters.member_of(
+        microversion.GRANULAR_GROUPS, f'{_AGGREGATES} {_IN_GROUP}', suffix=_SUFFIX
+    ),
+    Parameter(
+        name='in_tree',
+        description=f'{_TREE} {_IN_GROUP}',
+        value=Variants({microversion.CANDIDATES_IN_TREE: parameters.UUID}),
+        suffix=_SUFFIX,
+    ),
+)
+
+_OTHERS = (
+    parameters.single(
+        'group_policy',
+        microversion.GRANULAR_GROUPS,
+        {'type': 'string', 'enum': ['none', 'isolate']},
+        'With `isolate`, different providers provide the resources of different groups with a '
+        'suffix. With `none`, one provider can provide the resources of several groups. Required '
+        'if several groups have a suffix.',
+    ),
+    parameters.single('in_tree', microversion.CANDIDATES_IN_TREE, parameters.UUID, _TREE),
+    parameters.single(
+        'root_required',
+        microversion.ROOT_REQUIRED,
+        parameters.TRAITS_OR_FORBIDDEN,
+        'Traits that the root provider must have, separated by commas. `!` before a trait forbids '
+        'the trait. The parameter cannot be repeated.',
+    ),
+    Parameter(
+        name='same_subtree',
+        description=(
+            'Suffixes of request groups, separated by commas. One of the providers of these groups '
+            'is the ancestor of all others, or the only one. The parameter can be repeated.'
+        ),
+        value=Variants({microversion.SAME_SUBTREE: parameters.text(f'{_TEXT}(,{_TEXT})*')}),
+        repeatable=microversion.SAME_SUBTREE,
+    ),
+)
+
+LIST = Operation(
+    title='List allocation candidates',
+    description=(
+        'Returns the sets of resource providers from which the requested resources can be '
+        'allocated now. All parameters with the same suffix form a request group. In microversions '
+        '1.25 to 1.32, a suffix is an integer of 1 or more. In 1.33 and later, it consists of 1 to '
+        '64 letters, digits, underscores, and hyphens. The parameters `resources`, `required`, '
+        '`member_of`, and `in_tree` without a suffix form the unsuffixed group.'
+    ),
+    since=microversion.ALLOCATION_CANDIDATES,
+    policy=policies.LIST,
+    accepts=True,
+    query=(*_UNSUFFIXED, *_SUFFIXED, *_OTHERS),
+    successes=(
+        Success(status=HTTPStatus.OK, when='The allocation candidates.', body=schemas.CANDIDATES),
+    ),
+    failures=(
+        bad('A resource class does not exist.'),
+        bad('A trait does not exist.', since=microversion.CANDIDATES_REQUIRED),
+        bad(
+            '`member_of` is repeated.',
+            since=microversion.CANDIDATES_MEMBER_OF,
+            until=microversion.REPEATED_MEMBER_OF.before(),
+        ),
+        bad('A group requires and forbids the same traits.', since=microversion.FORBIDDEN_TRAITS),
+        bad(
+            'Several groups have a suffix, and `group_policy` is missing.',
+            since=microversion.GRANULAR_GROUPS,
+        ),
+        bad(
+            'A group has no resources, or there is no group.',
+            since=microversion.GRANULAR_GROUPS,
+            until=microversion.SAME_SUBTREE.before(),
+        ),
+        bad(
+            '`root_required` is repeated.',
+            errors.QUERYPARAM_DUPLICATE_KEY,
+            since=microversion.ROOT_REQUIRED,
+        ),
+        bad(
+            '`root_required` requires and forbids the same trait.',
+            errors.QUERYPARAM_BAD_VALUE,
+            since=microversion.ROOT_REQUIRED,
+        ),
+        bad(
+            '`same_subtree` has an empty item, or lists a suffix without a request group.',
+            errors.QUERYPARAM_BAD_VALUE,
+            since=microversion.SAME_SUBTREE,
+        ),
+        bad(
+            'A group has no resources, and no `same_subtree` lists it.',
+            errors.QUERYPARAM_BAD_VALUE,
+            since=microversion.SAME_SUBTREE,
+        ),
+        bad(
+            'No group has resources.',
+            errors.QUERYPARAM_MISSING_VALUE,
+            since=microversion.SAME_SUBTREE,
+        ),
+    ),
+)

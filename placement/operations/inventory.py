@@ -1,0 +1,164 @@
+"""The declarations of the inventories of a resource provider."""
+
+from http import HTTPStatus
+
+from placement import errors, microversion
+from placement.microversion import MIN_VERSION, Variants
+from placement.operations.model import (
+    NO_PROVIDER,
+    STALE_PROVIDER,
+    Operation,
+    Success,
+    bad,
+    conflict,
+    missing,
+)
+from placement.policies import inventory as policies
+from placement.schemas import inventory as schemas
+
+# The rule for the capacity, as of the microversions before and since 1.26.
+_CAPACITY = (
+    bad(
+        'The capacity of an inventory, truncated to an integer, is less than 1.',
+        until=microversion.RESERVED_MAY_EQUAL_TOTAL.before(),
+    ),
+    bad('The capacity of an inventory is negative.', since=microversion.RESERVED_MAY_EQUAL_TOTAL),
+)
+_NO_CLASS = bad('A resource class does not exist.')
+_NO_INVENTORY = missing(
+    'The resource provider does not exist, or has no inventory of the resource class.'
+)
+
+LIST = Operation(
+    title='List resource provider inventories',
+    description='Lists all inventories of a resource provider.',
+    since=MIN_VERSION,
+    policy=policies.LIST,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The inventories.', body=schemas.INVENTORIES),),
+    failures=(NO_PROVIDER,),
+)
+
+CREATE = Operation(
+    title='Create resource provider inventory',
+    description=(
+        'Creates the inventory of one resource class. Placement increments the generation of the '
+        'resource provider, and ignores the generation in the request.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.CREATE,
+    writes=True,
+    body=Variants({MIN_VERSION: schemas.POST_INVENTORY}),
+    successes=(
+        Success(
+            status=HTTPStatus.CREATED,
+            when='Placement created the inventory.',
+            body=schemas.INVENTORY,
+            location=True,
+        ),
+    ),
+    failures=(
+        *_CAPACITY,
+        _NO_CLASS,
+        NO_PROVIDER,
+        conflict(
+            'The provider already has an inventory of the resource class.',
+            errors.CONCURRENT_UPDATE,
+        ),
+    ),
+)
+
+UPDATE_ALL = Operation(
+    title='Update resource provider inventories',
+    description=(
+        'Replaces all inventories of a resource provider. Placement deletes the inventories that '
+        'the request does not contain, and increments the generation of the resource provider. A '
+        'field that the request omits gets its default value.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.UPDATE,
+    writes=True,
+    body=Variants({MIN_VERSION: schemas.PUT_INVENTORIES}),
+    successes=(
+        Success(
+            status=HTTPStatus.OK,
+            when='Placement replaced the inventories.',
+            body=schemas.INVENTORIES,
+        ),
+    ),
+    failures=(
+        *_CAPACITY,
+        _NO_CLASS,
+        NO_PROVIDER,
+        STALE_PROVIDER,
+        conflict(
+            'The request omits a resource class against which allocations exist.',
+            errors.INVENTORY_INUSE,
+        ),
+    ),
+)
+
+DELETE_ALL = Operation(
+    title='Delete resource provider inventories',
+    description=(
+        'Deletes all inventories of a resource provider. Placement increments the generation of '
+        'the resource provider without checking it.'
+    ),
+    since=microversion.DELETE_INVENTORIES,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventories.'),),
+    failures=(
+        NO_PROVIDER,
+        conflict('Allocations against an inventory exist.', errors.INVENTORY_INUSE),
+    ),
+)
+
+SHOW = Operation(
+    title='Show resource provider inventory',
+    description='Shows the inventory of one resource class.',
+    since=MIN_VERSION,
+    policy=policies.SHOW,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The inventory.', body=schemas.INVENTORY),),
+    failures=(_NO_INVENTORY,),
+)
+
+UPDATE = Operation(
+    title='Update resource provider inventory',
+    description=(
+        'Replaces the inventory of one resource class. Placement increments the generation of the '
+        'resource provider. A field that the request omits gets its default value.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.UPDATE,
+    writes=True,
+    body=Variants({MIN_VERSION: schemas.PUT_INVENTORY}),
+    successes=(
+        Success(
+            status=HTTPStatus.OK, when='Placement replaced the inventory.', body=schemas.INVENTORY
+        ),
+    ),
+    failures=(
+        *_CAPACITY,
+        bad('The provider has no inventory of the resource class.'),
+        missing('The resource provider or the resource class does not exist.'),
+        STALE_PROVIDER,
+    ),
+)
+
+DELETE = Operation(
+    title='Delete resource provider inventory',
+    description=(
+        'Deletes the inventory of one resource class. Placement increments the generation of the '
+        'resource provider without checking it.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventory.'),),
+    failures=(
+        _NO_INVENTORY,
+        conflict('Allocations against the inventory exist.', errors.CONCURRENT_UPDATE),
+    ),
+)

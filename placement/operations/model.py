@@ -1,0 +1,140 @@
+"""The terms in which an operation of the API is declared.
+
+A declaration is data. The service does not read it while it serves requests. The tests compare it
+with the code and with every response of the API tests. The API reference and the OpenAPI documents
+are generated from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import functools
+from http import HTTPStatus
+from typing import Any
+
+from placement import errors
+from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A part of a declaration that applies in a range of microversions, both ends inclusive."""
+
+    since: Version = field(default=MIN_VERSION, kw_only=True)
+    until: Version = field(default=MAX_VERSION, kw_only=True)
+
+    def applies(self, version: Version) -> bool:
+        """Return whether this part applies in a microversion."""
+        return self.since <= version <= self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of a query string.
+
+    :ivar name: the name; for a parameter with a suffix, the part before the suffix
+    :ivar value: the schema of one value by microversion, beginning with the first microversion of
+        the parameter
+    :ivar repeatable: the first microversion in which every value of a repeated parameter applies;
+        None if there is no such microversion
+    :ivar suffix: the pattern of the suffix by microversion; None if the parameter has no suffix
+    :ivar required_until: the last microversion in which the parameter is required; None if it is
+        optional in all microversions
+    """
+
+    name: str
+    description: str
+    value: Variants[Schema]
+    repeatable: Version | None = None
+    suffix: Variants[str] | None = None
+    required_until: Version | None = None
+
+    @property
+    def since(self) -> Version:
+        """Return the first microversion of the parameter."""
+        return self.value.windows()[0].since
+
+    def is_required(self, version: Version) -> bool:
+        """Return whether the parameter is required in a microversion."""
+        return self.required_until is not None and version <= self.required_until
+
+    def is_repeatable(self, version: Version) -> bool:
+        """Return whether every value of the repeated parameter applies in a microversion."""
+        return self.repeatable is not None and version >= self.repeatable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success(Ranged):
+    """A response to a request that succeeded.
+
+    :ivar when: what the service did, or under which condition it returns this response
+    :ivar body: the schema of the body by microversion; None if the response has no body
+    :ivar location: whether the response has the Location header
+    :ivar cached: whether the response has Last-Modified and Cache-Control, although it has no body;
+        every response with a body has them
+    """
+
+    status: HTTPStatus
+    when: str
+    body: Variants[Schema] | None = None
+    location: bool = False
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Ranged):
+    """A reason for which a request fails.
+
+    :ivar when: the condition, as a sentence
+    :ivar code: the error code, which error documents contain since microversion 1.23
+    """
+
+    status: HTTPStatus
+    when: str
+    code: str = errors.UNDEFINED_CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A method of a path.
+
+    :ivar title: the title in the API reference; the link to the operation contains it
+    :ivar description: what the operation does, in full sentences
+    :ivar since: the first microversion with this operation
+    :ivar policy: the policy rule; None if the operation requires no token
+    :ivar query: the parameters of the query string; None if the operation ignores the query string
+    :ivar body: the schema of the request body by microversion; None if the operation ignores the
+        body. A variant can be None too
+    :ivar accepts: whether the operation fails if the Accept header does not allow JSON
+    :ivar writes: whether the operation changes the database
+    :ivar failures: the reasons for which a request fails, apart from those of `common`
+    """
+
+    title: str
+    description: str
+    since: Version
+    policy: str | None
+    successes: tuple[Success, ...]
+    failures: tuple[Failure, ...] = ()
+    query: tuple[Parameter, ...] | None = None
+    body: Variants[Schema | None] | None = None
+    accepts: bool = False
+    writes: bool = False
+
+    def body_at(self, version: Version) -> Schema | None:
+        """Return the schema of the request body in a microversion, or None if it is ignored."""
+        return None if self.body is None else self.body.pick(version)
+
+
+# Return the declaration of a 400 Bad Request, a 404 Not Found, and a 409 Conflict.
+bad = functools.partial(Failure, HTTPStatus.BAD_REQUEST)
+missing = functools.partial(Failure, HTTPStatus.NOT_FOUND)
+conflict = functools.partial(Failure, HTTPStatus.CONFLICT)
+
+
+NO_PROVIDER = missing('The resource provider does not exist.')
+STALE_PROVIDER = conflict(
+    'The generation of the resource provider does not match the stored generation.',
+    errors.CONCURRENT_UPDATE,
+)

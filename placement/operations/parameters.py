@@ -1,0 +1,88 @@
+"""The query parameters that several operations have, and the forms of their values.
+
+The patterns describe the documented forms of the values. `placement.grammar` accepts some other
+forms too, for example blanks around an amount.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from placement import microversion
+from placement.microversion import Variants, Version
+from placement.operations.model import Parameter, Schema
+from placement.schemas import common
+
+_UUID = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
+_NAME = '[A-Z0-9_]+'
+_AMOUNT = f'{_NAME}:[1-9][0-9]*'
+_AGGREGATES = f'({_UUID}|in:{_UUID}(,{_UUID})*)'
+
+UUID: Schema = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
+IDENTIFIER: Schema = common.IDENTIFIER
+
+
+def text(pattern: str) -> Schema:
+    """Return the schema of a text that completely matches a pattern."""
+    return {'type': 'string', 'pattern': rf'^{pattern}\Z'}
+
+
+TRAITS_OR_FORBIDDEN = text(f'!?{_NAME}(,!?{_NAME})*')
+
+_RESOURCES = {microversion.MIN_VERSION: text(f'{_AMOUNT}(,{_AMOUNT})*')}
+_REQUIRED = {
+    microversion.MIN_VERSION: text(f'{_NAME}(,{_NAME})*'),
+    microversion.FORBIDDEN_TRAITS: TRAITS_OR_FORBIDDEN,
+    microversion.ANY_TRAITS: text(f'(in:{_NAME}(,{_NAME})*|!?{_NAME}(,!?{_NAME})*)'),
+}
+_MEMBER_OF = {
+    microversion.MIN_VERSION: text(_AGGREGATES),
+    microversion.FORBIDDEN_AGGREGATES: text(f'!?{_AGGREGATES}'),
+}
+
+
+def single(name: str, since: Version, value: Schema, description: str) -> Parameter:
+    """Return the declaration of a parameter whose values always have the same form."""
+    return Parameter(name=name, description=description, value=Variants({since: value}))
+
+
+def resources(since: Version, description: str, **more: Any) -> Parameter:
+    """Return the declaration of `resources`.
+
+    :param more: other fields of the declaration
+    """
+    value = _beginning(since, _RESOURCES)
+    return Parameter(name='resources', description=description, value=value, **more)
+
+
+def required(since: Version, description: str, **more: Any) -> Parameter:
+    """Return the declaration of `required`.
+
+    :param more: other fields of the declaration
+    """
+    return Parameter(
+        name='required',
+        description=description,
+        value=_beginning(since, _REQUIRED),
+        repeatable=microversion.ANY_TRAITS,
+        **more,
+    )
+
+
+def member_of(since: Version, description: str, **more: Any) -> Parameter:
+    """Return the declaration of `member_of`.
+
+    :param more: other fields of the declaration
+    """
+    return Parameter(
+        name='member_of',
+        description=description,
+        value=_beginning(since, _MEMBER_OF),
+        repeatable=microversion.REPEATED_MEMBER_OF,
+        **more,
+    )
+
+
+def _beginning(since: Version, forms: Mapping[Version, Schema]) -> Variants[Schema]:
+    """Return the forms of a value beginning with the first microversion of its parameter."""
+    later = {start: form for start, form in forms.items() if start > since}
+    return Variants({since: Variants(forms).pick(since), **later})

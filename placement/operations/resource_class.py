@@ -1,0 +1,110 @@
+"""The declarations of /resource_classes."""
+
+from http import HTTPStatus
+
+from placement import microversion
+from placement.microversion import Variants
+from placement.operations.model import Operation, Success, bad, conflict, missing
+from placement.policies import resource_class as policies
+from placement.schemas import resource_class as schemas
+
+_MISSING = missing('The resource class does not exist.')
+_EXISTS = 'Another resource class has this name.'
+
+LIST = Operation(
+    title='List resource classes',
+    description='Lists all standard and custom resource classes.',
+    since=microversion.RESOURCE_CLASSES,
+    policy=policies.LIST,
+    accepts=True,
+    successes=(
+        Success(status=HTTPStatus.OK, when='The resource classes.', body=schemas.RESOURCE_CLASSES),
+    ),
+)
+
+CREATE = Operation(
+    title='Create resource class',
+    description='Creates a custom resource class.',
+    since=microversion.RESOURCE_CLASSES,
+    policy=policies.CREATE,
+    writes=True,
+    body=Variants({microversion.RESOURCE_CLASSES: schemas.BODY}),
+    successes=(
+        Success(
+            status=HTTPStatus.CREATED, when='Placement created the resource class.', location=True
+        ),
+    ),
+    failures=(conflict(_EXISTS),),
+)
+
+SHOW = Operation(
+    title='Show resource class',
+    description='Shows one resource class.',
+    since=microversion.RESOURCE_CLASSES,
+    policy=policies.SHOW,
+    accepts=True,
+    successes=(
+        Success(status=HTTPStatus.OK, when='The resource class.', body=schemas.RESOURCE_CLASS),
+    ),
+    failures=(_MISSING,),
+)
+
+_RENAMES = microversion.RESOURCE_CLASS_PUT_CREATES.before()
+_CREATES = microversion.RESOURCE_CLASS_PUT_CREATES
+
+UPDATE = Operation(
+    title='Update resource class',
+    description=(
+        'In microversions 1.2 to 1.6, renames a custom resource class. In 1.7 and later, creates a '
+        'custom resource class if it does not exist, and ignores the body.'
+    ),
+    since=microversion.RESOURCE_CLASSES,
+    policy=policies.UPDATE,
+    writes=True,
+    body=Variants({microversion.RESOURCE_CLASSES: schemas.BODY, _CREATES: None}),
+    successes=(
+        Success(
+            status=HTTPStatus.OK,
+            when='Placement renamed the resource class, or the name did not change.',
+            body=schemas.RESOURCE_CLASS,
+            until=_RENAMES,
+        ),
+        Success(
+            status=HTTPStatus.CREATED,
+            when='Placement created the resource class.',
+            location=True,
+            since=_CREATES,
+        ),
+        Success(
+            status=HTTPStatus.NO_CONTENT,
+            when='The resource class already exists.',
+            location=True,
+            since=_CREATES,
+        ),
+    ),
+    failures=(
+        bad('The resource class is a standard resource class.', until=_RENAMES),
+        bad('The name is not a valid name for a custom resource class.', since=_CREATES),
+        missing('The resource class does not exist.', until=_RENAMES),
+        conflict(_EXISTS, until=_RENAMES),
+        conflict(
+            'Another resource class has a name that the database treats as equal.', since=_CREATES
+        ),
+    ),
+)
+
+DELETE = Operation(
+    title='Delete resource class',
+    description='Deletes a custom resource class.',
+    since=microversion.RESOURCE_CLASSES,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(
+        Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the resource class.'),
+    ),
+    failures=(
+        bad('The resource class is a standard resource class.'),
+        _MISSING,
+        conflict('A resource provider has an inventory of the resource class.'),
+    ),
+)

@@ -1,0 +1,172 @@
+"""The declarations of /resource_providers."""
+
+from http import HTTPStatus
+
+from placement import errors, microversion
+from placement.microversion import MIN_VERSION
+from placement.operations import parameters
+from placement.operations.model import NO_PROVIDER, Operation, Success, bad, conflict
+from placement.policies import resource_provider as policies
+from placement.schemas import resource_provider as schemas
+
+_NO_PARENT = bad('The parent does not exist.', since=microversion.NESTED_PROVIDERS)
+_EMPTY_NAME = bad('The name is empty.')
+
+_QUERY = (
+    parameters.single(
+        'name', MIN_VERSION, {'type': 'string'}, 'Selects the provider with this name.'
+    ),
+    parameters.single('uuid', MIN_VERSION, parameters.UUID, 'Selects the provider with this UUID.'),
+    parameters.member_of(
+        microversion.PROVIDERS_MEMBER_OF,
+        'Selects the providers in an aggregate. The value is the UUID of an aggregate, or `in:` '
+        'and several UUIDs, separated by commas. With `in:`, a provider must be in at least one of '
+        'the aggregates. Changed in 1.24: the parameter can be repeated, and all of its values '
+        'apply. Changed in 1.32: `!` before the value selects the providers that are in none of '
+        'the aggregates.',
+    ),
+    parameters.resources(
+        microversion.PROVIDERS_RESOURCES,
+        'Selects the providers from which each of these amounts can be allocated. The value is a '
+        'list of `CLASS:AMOUNT`, separated by commas.',
+    ),
+    parameters.single(
+        'in_tree',
+        microversion.NESTED_PROVIDERS,
+        parameters.UUID,
+        'Selects the providers of the tree that contains the provider with this UUID.',
+    ),
+    parameters.required(
+        microversion.PROVIDERS_REQUIRED,
+        'Selects the providers that have all of these traits, separated by commas. Changed in '
+        '1.22: `!` before a trait selects the providers without the trait. Changed in 1.39: with '
+        '`in:` before the list, a provider must have at least one of the traits. The parameter can '
+        'be repeated, and all of its values apply.',
+    ),
+)
+
+LIST = Operation(
+    title='List resource providers',
+    description=(
+        'Lists the resource providers that match all parameters of the query. The parameters '
+        '`member_of`, `resources`, and `required` apply to the provider itself, not to the other '
+        'providers of its tree.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.LIST,
+    accepts=True,
+    query=_QUERY,
+    successes=(
+        Success(status=HTTPStatus.OK, when='The resource providers.', body=schemas.PROVIDERS),
+    ),
+    failures=(
+        bad(
+            '`member_of` is repeated.',
+            since=microversion.PROVIDERS_MEMBER_OF,
+            until=microversion.REPEATED_MEMBER_OF.before(),
+        ),
+        bad(
+            'A resource class in `resources` does not exist.',
+            since=microversion.PROVIDERS_RESOURCES,
+        ),
+        bad('A trait in `required` does not exist.', since=microversion.PROVIDERS_REQUIRED),
+    ),
+)
+
+_CREATED = 'Placement created the resource provider.'
+
+CREATE = Operation(
+    title='Create resource provider',
+    description='Creates a resource provider.',
+    since=MIN_VERSION,
+    policy=policies.CREATE,
+    writes=True,
+    body=schemas.POST,
+    successes=(
+        Success(
+            status=HTTPStatus.CREATED,
+            when=_CREATED,
+            location=True,
+            until=microversion.PROVIDER_POST_RETURNS_BODY.before(),
+        ),
+        Success(
+            status=HTTPStatus.OK,
+            when=_CREATED,
+            body=schemas.CREATED_PROVIDER,
+            location=True,
+            since=microversion.PROVIDER_POST_RETURNS_BODY,
+        ),
+    ),
+    failures=(
+        _EMPTY_NAME,
+        _NO_PARENT,
+        bad('The parent is the provider itself.', since=microversion.NESTED_PROVIDERS),
+        conflict('Another provider has the name or the UUID.', errors.DUPLICATE_NAME),
+    ),
+)
+
+SHOW = Operation(
+    title='Show resource provider',
+    description='Shows one resource provider.',
+    since=MIN_VERSION,
+    policy=policies.SHOW,
+    accepts=True,
+    successes=(
+        Success(status=HTTPStatus.OK, when='The resource provider.', body=schemas.PROVIDER),
+    ),
+    failures=(NO_PROVIDER,),
+)
+
+UPDATE = Operation(
+    title='Update resource provider',
+    description=(
+        'Renames a resource provider. In microversion 1.14 and later, a root provider can get a '
+        'parent. In 1.37 and later, the parent of a provider can be changed or removed. All '
+        'descendants of the provider move with it. The generation does not change.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.UPDATE,
+    writes=True,
+    body=schemas.PUT,
+    successes=(
+        Success(
+            status=HTTPStatus.OK,
+            when='Placement updated the resource provider.',
+            body=schemas.PROVIDER,
+        ),
+    ),
+    failures=(
+        _EMPTY_NAME,
+        _NO_PARENT,
+        bad(
+            'The parent is the provider itself or one of its descendants.',
+            since=microversion.NESTED_PROVIDERS,
+        ),
+        bad(
+            'The provider has a parent, and the request changes or removes it.',
+            since=microversion.NESTED_PROVIDERS,
+            until=microversion.REPARENTING.before(),
+        ),
+        NO_PROVIDER,
+        conflict('Another provider has the name.', errors.DUPLICATE_NAME),
+    ),
+)
+
+DELETE = Operation(
+    title='Delete resource provider',
+    description=(
+        'Deletes a resource provider, its inventories, and its associations with traits and '
+        'aggregates.'
+    ),
+    since=MIN_VERSION,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(
+        Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the resource provider.'),
+    ),
+    failures=(
+        NO_PROVIDER,
+        conflict('The provider has children.', errors.PROVIDER_CANNOT_DELETE_PARENT),
+        conflict('The provider has allocations.', errors.PROVIDER_IN_USE),
+    ),
+)

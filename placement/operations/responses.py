@@ -1,0 +1,222 @@
+"""All responses of an operation in a microversion, with those that all operations have in common.
+
+A microversion decides which successes and failures of a declaration apply, and which schemas their
+bodies have.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from placement import errors, microversion
+from placement.microversion import Version
+from placement.operations.model import Failure, Operation, Schema, Success, bad, conflict
+from placement.schemas import error as schemas
+
+# The statuses of errors that can occur before Placement determines the microversion.
+EARLY_STATUSES = frozenset(
+    {
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header of responses."""
+
+    description: str
+    schema: Schema
+
+
+_TEXT: Schema = {'type': 'string'}
+
+# Name -> header. Content-Type and Content-Length are not listed: HTTP defines them.
+HEADERS: dict[str, Header] = {
+    'X-Openstack-Request-Id': Header(
+        'The ID that Placement assigned to the request.',
+        {'type': 'string', 'pattern': r'^req-[0-9a-f-]{36}\Z'},
+    ),
+    'OpenStack-API-Version': Header(
+        'The microversion that Placement used, in the form `placement X.Y`.',
+        {'type': 'string', 'pattern': r'^placement [0-9]+\.[0-9]+\Z'},
+    ),
+    'Vary': Header('The headers on which the response depends.', _TEXT),
+    'Last-Modified': Header(
+        'The time of the latest change to the objects in the response, or the current time.', _TEXT
+    ),
+    'Cache-Control': Header('Always `no-cache`.', {'type': 'string', 'enum': ['no-cache']}),
+    'Location': Header('The absolute URL of the object.', {'type': 'string', 'format': 'uri'}),
+    'Retry-After': Header(
+        'The number of seconds after which the client can send the request again.',
+        {'type': 'string', 'pattern': r'^[0-9]+\Z'},
+    ),
+    'WWW-Authenticate': Header('The URL of the identity service, if Keystone is used.', _TEXT),
+    'Allow': Header('The methods of the path, separated by commas.', _TEXT),
+}
+
+# Responses have these headers if `[cors] allowed_origin` contains the origin of the request.
+CORS_HEADERS = frozenset(
+    {
+        'Access-Control-Allow-Origin',
+        'Access-Control-Allow-Credentials',
+        'Access-Control-Expose-Headers',
+    }
+)
+
+# Failures that many operations have in common.
+_REFUSALS = (
+    Failure(
+        HTTPStatus.UNAUTHORIZED,
+        'The token in the header `X-Auth-Token` is missing or invalid.',
+    ),
+    Failure(HTTPStatus.FORBIDDEN, 'The policy does not allow the request.'),
+)
+_UNSUPPORTED_VERSION = Failure(
+    HTTPStatus.NOT_ACCEPTABLE, 'The service does not support the microversion.'
+)
+_NOT_ACCEPTABLE = Failure(
+    HTTPStatus.NOT_ACCEPTABLE,
+    'The header `Accept` does not allow `application/json`.',
+)
+_LOST_RACES = (
+    conflict(
+        'Concurrent requests changed the same objects, and the retries failed.',
+        errors.CONCURRENT_UPDATE,
+    ),
+    conflict(
+        'The change repeatedly violates a key constraint of the database, and Placement cannot '
+        'find the conflicting row.'
+    ),
+)
+_TOO_LARGE = Failure(
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    'The body is larger than the configured limit.',
+)
+_UNSUPPORTED_MEDIA_TYPE = Failure(
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    'The media type of the body is not `application/json`.',
+)
+_UNEXPECTED = Failure(HTTPStatus.INTERNAL_SERVER_ERROR, 'The request failed unexpectedly.')
+_UNAVAILABLE = Failure(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    'The database or the identity service is unavailable.',
+)
+
+_VERSION_HEADERS = frozenset({'OpenStack-API-Version', 'Vary'})
+_CACHING_HEADERS = frozenset({'Last-Modified', 'Cache-Control'})
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The response of an operation with one status in one microversion.
+
+    :ivar reasons: what the service did, or why the request failed; the response has at least one
+    :ivar body: the schema of the JSON body; None if the response has no body
+    :ivar headers: the headers that every such response has
+    :ivar optional_headers: the headers that such a response can have
+    """
+
+    status: HTTPStatus
+    reasons: tuple[Success | Failure, ...]
+    body: Schema | None
+    headers: frozenset[str]
+    optional_headers: frozenset[str] = frozenset()
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Return the error codes that a response with this status can have."""
+        return frozenset(reason.code for reason in self.reasons if isinstance(reason, Failure))
+
+
+def responses(path: str, operation: Operation, version: Version) -> list[Response]:
+    """Return the declared responses of an operation in a microversion, in the order of the status.
+
+    :param path: the path of the operation, with the names of its parameters
+    """
+    found = [_success(one, version) for one in operation.successes if one.applies(version)]
+    by_status: dict[HTTPStatus, list[Failure]] = {}
+    for failure in failures(path, operation, version):
+        by_status.setdefault(failure.status, []).append(failure)
+    found += [_failure(status, reasons, version) for status, reasons in by_status.items()]
+    return sorted(found, key=lambda response: response.status)
+
+
+def failures(path: str, operation: Operation, version: Version) -> Iterator[Failure]:
+    """Yield the reasons for which a request for an operation fails in a microversion.
+
+    The reasons that many operations have in common follow from the kind of the operation.
+    """
+    has_body = operation.body_at(version) is not None
+    yield from _unreadable_requests(path, operation, has_body)
+    if operation.policy is not None:
+        yield from _REFUSALS
+    yield from (failure for failure in operation.failures if failure.applies(version))
+    yield _UNSUPPORTED_VERSION
+    if operation.accepts:
+        yield _NOT_ACCEPTABLE
+    if operation.writes:
+        yield from _LOST_RACES
+    yield _TOO_LARGE
+    if has_body:
+        yield _UNSUPPORTED_MEDIA_TYPE
+    yield _UNEXPECTED
+    if operation.policy is not None:
+        yield _UNAVAILABLE
+
+
+def _unreadable_requests(path: str, operation: Operation, has_body: bool) -> Iterator[Failure]:
+    yield bad(
+        'The header `Content-Length` is not an integer, or the request has a body and no header '
+        '`Content-Type`.'
+    )
+    if operation.query is not None:
+        yield bad(
+            'The query string is not valid UTF-8, contains a NUL character, or has a parameter '
+            'that is unknown, missing, or invalid.'
+        )
+    if has_body:
+        yield bad('The body is not valid JSON, or violates the schema.')
+        yield bad('The body names more objects than the database accepts in one statement.')
+    if has_body or operation.query or '{' in path:
+        yield bad('The request contains a value that the database cannot store.')
+
+
+def _success(success: Success, version: Version) -> Response:
+    headers = {'X-Openstack-Request-Id', *_VERSION_HEADERS}
+    if version >= microversion.LAST_MODIFIED and (success.body is not None or success.cached):
+        headers |= _CACHING_HEADERS
+    if success.location:
+        headers.add('Location')
+    body = None if success.body is None else success.body.pick(version)
+    return Response(success.status, (success,), body, frozenset(headers))
+
+
+def _failure(status: HTTPStatus, reasons: list[Failure], version: Version) -> Response:
+    headers, optional = {'X-Openstack-Request-Id'}, set()
+    if status == HTTPStatus.UNAUTHORIZED:
+        optional.add('WWW-Authenticate')
+    elif status in EARLY_STATUSES:
+        optional |= _VERSION_HEADERS
+    else:
+        headers |= _VERSION_HEADERS
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.add('Retry-After')
+    return Response(
+        status,
+        tuple(reasons),
+        _error_body(status, version),
+        frozenset(headers),
+        frozenset(optional),
+    )
+
+
+def _error_body(status: HTTPStatus, version: Version) -> Schema:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return schemas.UNAUTHORIZED
+    if status in EARLY_STATUSES:
+        return schemas.EARLY_ERROR
+    return schemas.ERROR.pick(version)

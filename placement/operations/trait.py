@@ -1,0 +1,138 @@
+"""The declarations of /traits and of the traits of a resource provider."""
+
+from http import HTTPStatus
+
+from placement import microversion
+from placement.microversion import Variants
+from placement.operations import parameters
+from placement.operations.model import (
+    NO_PROVIDER,
+    STALE_PROVIDER,
+    Operation,
+    Success,
+    bad,
+    conflict,
+    missing,
+)
+from placement.policies import trait as policies
+from placement.schemas import trait as schemas
+
+_MISSING = missing('The trait does not exist.')
+
+LIST = Operation(
+    title='List traits',
+    description='Lists the names of all traits, or of the traits that match the query.',
+    since=microversion.TRAITS,
+    policy=policies.LIST,
+    accepts=True,
+    query=(
+        parameters.single(
+            'name',
+            microversion.TRAITS,
+            schemas.NAME_FILTER,
+            'With `in:` and names, separated by commas: selects the existing traits among these '
+            'names. With `startswith:` and a prefix: selects the traits whose names begin with the '
+            'prefix. Placement ignores any other operator.',
+        ),
+        parameters.single(
+            'associated',
+            microversion.TRAITS,
+            schemas.ASSOCIATED_FILTER,
+            'With `true`: selects the traits that at least one resource provider has. With '
+            '`false`: selects the traits that no resource provider has.',
+        ),
+    ),
+    successes=(Success(status=HTTPStatus.OK, when='The traits.', body=schemas.TRAITS),),
+)
+
+SHOW = Operation(
+    title='Show traits',
+    description='Checks whether a trait exists.',
+    since=microversion.TRAITS,
+    policy=policies.SHOW,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='The trait exists.', cached=True),),
+    failures=(_MISSING,),
+)
+
+UPDATE = Operation(
+    title='Update traits',
+    description='Creates a custom trait if it does not exist.',
+    since=microversion.TRAITS,
+    policy=policies.UPDATE,
+    writes=True,
+    successes=(
+        Success(
+            status=HTTPStatus.CREATED,
+            when='Placement created the trait.',
+            location=True,
+            cached=True,
+        ),
+        Success(
+            status=HTTPStatus.NO_CONTENT,
+            when='The trait already exists.',
+            location=True,
+            cached=True,
+        ),
+    ),
+    failures=(
+        bad('The name is not a valid name for a custom trait.'),
+        conflict('Another trait has a name that the database treats as equal.'),
+    ),
+)
+
+DELETE = Operation(
+    title='Delete traits',
+    description='Deletes a custom trait.',
+    since=microversion.TRAITS,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the trait.'),),
+    failures=(
+        bad('The trait is a standard trait.'),
+        _MISSING,
+        conflict('At least one resource provider has the trait.'),
+    ),
+)
+
+PROVIDER_LIST = Operation(
+    title='List resource provider traits',
+    description='Lists the traits of a resource provider.',
+    since=microversion.TRAITS,
+    policy=policies.PROVIDER_LIST,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The traits.', body=schemas.PROVIDER_TRAITS),),
+    failures=(NO_PROVIDER,),
+)
+
+PROVIDER_UPDATE = Operation(
+    title='Update resource provider traits',
+    description=(
+        'Replaces the traits of a resource provider. Placement increments the generation of the '
+        'resource provider if its traits change.'
+    ),
+    since=microversion.TRAITS,
+    policy=policies.PROVIDER_UPDATE,
+    writes=True,
+    body=Variants({microversion.TRAITS: schemas.PUT_TRAITS}),
+    successes=(
+        Success(
+            status=HTTPStatus.OK,
+            when='Placement replaced the traits.',
+            body=schemas.PROVIDER_TRAITS,
+        ),
+    ),
+    failures=(bad('A trait does not exist.'), NO_PROVIDER, STALE_PROVIDER),
+)
+
+PROVIDER_DELETE = Operation(
+    title='Delete resource provider traits',
+    description=(
+        'Removes all traits from a resource provider. Placement increments the generation of the '
+        'resource provider if its traits change, without checking it.'
+    ),
+    since=microversion.TRAITS,
+    policy=policies.PROVIDER_DELETE,
+    writes=True,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement removed the traits.'),),
+    failures=(NO_PROVIDER,),
+)

@@ -1,0 +1,56 @@
+"""The declarations of the usages of a resource provider and of the usages of a project."""
+
+from http import HTTPStatus
+
+from placement import microversion
+from placement.microversion import MIN_VERSION, Variants
+from placement.operations import parameters
+from placement.operations.model import NO_PROVIDER, Operation, Parameter, Success
+from placement.policies import usage as policies
+from placement.schemas import usage as schemas
+
+PROVIDER_LIST = Operation(
+    title='List resource provider usages',
+    description='Shows the usage of each inventory of a resource provider.',
+    since=MIN_VERSION,
+    policy=policies.PROVIDER_USAGES,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The usages.', body=schemas.PROVIDER_USAGES),),
+    failures=(NO_PROVIDER,),
+)
+
+LIST = Operation(
+    title='List usages',
+    description=(
+        'Returns the usages of a project, or of one user in a project. The response omits resource '
+        'classes and consumer types without allocations. For an unknown project, `usages` is empty.'
+    ),
+    since=microversion.USAGES,
+    policy=policies.TOTAL_USAGES,
+    accepts=True,
+    query=(
+        Parameter(
+            name='project_id',
+            description='The identifier of the project.',
+            value=Variants({microversion.USAGES: parameters.IDENTIFIER}),
+            required_until=microversion.MAX_VERSION,
+        ),
+        parameters.single(
+            'user_id',
+            microversion.USAGES,
+            parameters.IDENTIFIER,
+            'Selects the consumers of this user.',
+        ),
+        parameters.single(
+            'consumer_type',
+            microversion.CONSUMER_TYPES,
+            {
+                **parameters.IDENTIFIER,
+                'pattern': r'^([A-Z0-9_]+|all|unknown)\Z',
+            },
+            'Selects the consumers of this type. With `unknown`, selects the consumers without a '
+            'type. With `all`, the response contains all consumers in one group.',
+        ),
+    ),
+    successes=(Success(status=HTTPStatus.OK, when='The usages.', body=schemas.USAGES),),
+)
