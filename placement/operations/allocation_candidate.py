@@ -38,7 +38,7 @@ _UNSUFFIXED = (
     parameters.single(
         'limit',
         microversion.CANDIDATES_LIMIT,
-        parameters.text('[1-9][0-9]*'),
+        {'type': 'integer', 'minimum': 1},
         'The maximum number of candidates.',
     ),
     parameters.required(

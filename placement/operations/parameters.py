@@ -10,7 +10,7 @@ from typing import Any
 from placement import microversion
 from placement.microversion import Variants, Version
 from placement.operations.model import Parameter, Schema
-from placement.schemas import common
+from placement.schemas import common, resource_class, trait
 
 _UUID = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
 _NAME = '[A-Z0-9_]+'
@@ -86,3 +86,35 @@ def _beginning(since: Version, forms: Mapping[Version, Schema]) -> Variants[Sche
     """Return the forms of a value beginning with the first microversion of its parameter."""
     later = {start: form for start, form in forms.items() if start > since}
     return Variants({since: Variants(forms).pick(since), **later})
+
+
+# Paths ------------------------------------------------------------------------
+
+_PROVIDER: Schema = {**common.UUID, 'description': 'The UUID of the resource provider.'}
+_CLASS: Schema = {
+    'type': 'string',
+    'pattern': common.RESOURCE_CLASS_NAME,
+    'description': 'The name of the resource class.',
+}
+
+# Beginning of the path -> the name of a parameter in the path -> the schema of its value.
+PATH_ITEMS: dict[str, dict[str, Schema]] = {
+    '/resource_providers/': {'uuid': _PROVIDER, 'resource_class': _CLASS},
+    '/resource_classes/': {'name': {**_CLASS, 'maxLength': resource_class.NAME['maxLength']}},
+    '/traits/': {
+        'name': {
+            'type': 'string',
+            'minLength': 1,
+            'maxLength': trait.NAME['maxLength'],
+            'description': 'The name of the trait.',
+        }
+    },
+    '/allocations/': {'consumer_uuid': {**common.UUID, 'description': 'The UUID of the consumer.'}},
+}
+
+
+def path_items(path: str) -> dict[str, Schema]:
+    """Return the schemas of the parameters in a path, by name, in the order of the path."""
+    names = [segment.strip('{}') for segment in path.split('/') if segment.startswith('{')]
+    schemas = next((items for start, items in PATH_ITEMS.items() if path.startswith(start)), {})
+    return {name: schemas[name] for name in names}

@@ -5,6 +5,7 @@ reads the body, the query string or the database, ends the request.
 """
 
 from http import HTTPStatus
+import re
 
 import ddt
 from oslotest import base
@@ -190,6 +191,13 @@ class ParametersTest(base.BaseTestCase):
         self.assertEqual(microversion.GRANULAR_GROUPS, member_of.since)
         self.assertFalse(member_of.is_required(MAX_VERSION))
         self.assertTrue(member_of.is_repeatable(microversion.GRANULAR_GROUPS))
+
+    def test_every_parameter_in_a_path_has_a_schema(self):
+        for path, _, _ in DECLARED:
+            names = re.findall(r'{(\w+)}', path)
+            self.assertEqual(names, list(parameters.path_items(path)), path)
+            for schema in parameters.path_items(path).values():
+                self.assertIn('description', schema)
 
     def test_windows_of_variants_have_no_gap(self):
         variants = Variants({MIN_VERSION: 'a', microversion.TRAITS: 'b'})

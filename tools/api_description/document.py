@@ -1,0 +1,102 @@
+"""The OpenAPI document of one microversion. Any tool that reads OpenAPI 3.1 can use it."""
+
+from http import HTTPStatus
+
+from placement.microversion import MIN_VERSION, Version
+from placement.operations import responses
+from placement.operations.model import Operation
+from placement.schemas import error as error_schemas
+from tools.api_description import names, parts
+from tools.api_description.schemas import Schema, converted
+
+_DESCRIPTION = (
+    'The API of the placement service in microversion {version}. Placement tracks which resources '
+    'a cloud has and which consumers use them.\n\n'
+    'Every request must contain the header `OpenStack-API-Version: placement {version}`. Every '
+    'response contains the header `X-Openstack-Request-Id`. If the service allows requests of '
+    'other origins (CORS), responses also contain the headers `Access-Control-*`.'
+)
+
+
+def document(version: Version) -> Schema:
+    """Return the document of a microversion."""
+    paths: Schema = {}
+    schemas: Schema = {}
+    for path, methods in parts.PATHS.items():
+        operations = {
+            method.lower(): _operation(path, method, operation, version, schemas)
+            for method, operation in methods.items()
+            if version >= operation.since
+        }
+        if operations:
+            paths[path] = operations
+    return {
+        **parts.head(str(version), _DESCRIPTION.format(version=version)),
+        'tags': parts.tags(paths),
+        'paths': paths,
+        'components': {
+            'securitySchemes': parts.SECURITY_SCHEMES,
+            'parameters': {'Microversion': _microversion(version)},
+            'headers': parts.header_components(),
+            'responses': parts.shared_responses(version, ranges=False),
+            'schemas': {
+                **schemas,
+                parts.ERROR: converted(error_schemas.ERROR.pick(version)),
+                parts.EARLY_ERROR: converted(error_schemas.EARLY_ERROR),
+                parts.UNAUTHORIZED: converted(error_schemas.UNAUTHORIZED),
+            },
+        },
+    }
+
+
+def _microversion(version: Version) -> Schema:
+    return parts.version_parameter(
+        {'type': 'string', 'enum': [f'placement {version}']}, required=version > MIN_VERSION
+    )
+
+
+def _operation(
+    path: str, method: str, operation: Operation, version: Version, schemas: Schema
+) -> Schema:
+    """Return an operation, and add the schemas of its bodies to `schemas`."""
+    result = parts.described(path, method, operation)
+    result['parameters'] = [
+        parts.reference('parameters', 'Microversion'),
+        *parts.path_parameters(path),
+        *_query(operation, version),
+    ]
+    body = operation.body_at(version)
+    if body is not None:
+        name = f'{names.component(path, method)}Request'
+        schemas[name] = converted(body)
+        result['requestBody'] = {
+            'required': True,
+            'content': {parts.JSON: {'schema': parts.reference('schemas', name)}},
+        }
+    result['responses'] = {}
+    for response in responses.responses(path, operation, version):
+        name = f'{names.component(path, method)}Response'
+        result['responses'][str(response.status.value)] = _response(response, name, schemas)
+    return result
+
+
+def _query(operation: Operation, version: Version) -> list[Schema]:
+    present = [one for one in operation.query or () if version >= one.since]
+    suffixed = [one for one in present if one.suffix is not None]
+    single = [parts.query_parameter(one, version) for one in present if one.suffix is None]
+    return [*single, parts.group_parameter(suffixed, version)] if suffixed else single
+
+
+def _response(response: responses.Response, name: str, schemas: Schema) -> Schema:
+    if response.status in parts.SHARED:
+        return parts.reference('responses', parts.SHARED[response.status])
+    if response.status >= HTTPStatus.BAD_REQUEST:
+        return parts.error_response(response, ranges=False)
+    result: Schema = {
+        'description': parts.reasons(response, ranges=False),
+        'headers': parts.headers(response.headers),
+    }
+    if response.body is not None:
+        schemas[name] = converted(response.body)
+        result['content'] = {parts.JSON: {'schema': parts.reference('schemas', name)}}
+    return result

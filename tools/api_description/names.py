@@ -1,0 +1,45 @@
+"""Names in OpenAPI documents: operation ids, tags, and names of component schemas.
+
+Code generators of OpenStack refer to these names.
+"""
+
+from typing import Any
+
+from placement.handler import ROUTE_DECLARATIONS
+
+TITLE = 'OpenStack Placement API'
+
+
+def operation_id(path: str, method: str) -> str:
+    """Return the id of an operation, for example `allocations/consumer_uuid:put`."""
+    return f'{path.strip("/").replace("{", "").replace("}", "")}:{method.lower()}'
+
+
+def tag(path: str) -> str:
+    """Return the tag of a path: its first segment, or `versions` for the version document."""
+    return path.split('/')[1] or 'versions'
+
+
+def component(path: str, method: str) -> str:
+    """Return the beginning of the names of the component schemas of an operation.
+
+    It consists of the names of the collections in the path, and of the name of the handler. The
+    last name is singular if a parameter follows it: `/allocations/{consumer_uuid}` is `Allocation`.
+    """
+    segments = path.strip('/').split('/')
+    collections = [segment for segment in segments if segment and not segment.startswith('{')]
+    if segments[-1].startswith('{'):
+        collections[-1] = _singular(collections[-1])
+    handler: Any = ROUTE_DECLARATIONS[path][method]
+    return ''.join(map(_capitalized, [*collections, handler.func.__name__]))
+
+
+def _singular(noun: str) -> str:
+    for plural, singular in (('ies', 'y'), ('sses', 'ss'), ('s', '')):
+        if noun.endswith(plural):
+            return noun.removesuffix(plural) + singular
+    return noun
+
+
+def _capitalized(name: str) -> str:
+    return '_'.join(word.capitalize() for word in name.split('_'))

@@ -1,0 +1,227 @@
+"""The parts that the document of one microversion and the combined document have in common."""
+
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+
+from placement.microversion import MIN_VERSION, Version
+from placement.operations import OPERATIONS, parameters, responses
+from placement.operations.model import Failure, Operation, Parameter, Success
+from tools.api_description import names
+from tools.api_description.schemas import Schema, converted, range_of
+
+JSON = 'application/json'
+ERROR = 'Error'
+EARLY_ERROR = 'EarlyError'
+UNAUTHORIZED = 'Unauthorized'
+# OpenAPI has no empty path: the path of the version document is `/`.
+PATHS = {path: methods for path, methods in OPERATIONS.items() if path}
+
+SECURITY_SCHEMES = {
+    'ApiKeyAuth': {
+        'type': 'apiKey',
+        'in': 'header',
+        'name': 'X-Auth-Token',
+        'description': 'A token of the identity service. Its scope must be a project.',
+    }
+}
+
+# The statuses whose responses are the same for all operations.
+SHARED = {
+    HTTPStatus.UNAUTHORIZED: 'Unauthorized',
+    HTTPStatus.FORBIDDEN: 'Forbidden',
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: 'RequestEntityTooLarge',
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: 'UnsupportedMediaType',
+    HTTPStatus.INTERNAL_SERVER_ERROR: 'InternalServerError',
+    HTTPStatus.SERVICE_UNAVAILABLE: 'ServiceUnavailable',
+}
+
+
+def head(version: str, description: str) -> Schema:
+    """Return the first members of a document.
+
+    :param version: the value of `info.version`
+    """
+    return {
+        'openapi': '3.1.0',
+        'info': {
+            'title': names.TITLE,
+            'version': version,
+            'description': description,
+            'license': {'name': 'Apache-2.0', 'identifier': 'Apache-2.0'},
+        },
+        'servers': [{'url': '/', 'description': 'The path at which the API is mounted.'}],
+        'security': [{'ApiKeyAuth': []}],
+    }
+
+
+def tags(paths: Iterable[str]) -> list[Schema]:
+    """Return the tags of the operations of some paths, without duplicates."""
+    return [{'name': name} for name in dict.fromkeys(map(names.tag, paths))]
+
+
+def reference(kind: str, name: str) -> Schema:
+    """Return a reference to a component."""
+    return {'$ref': f'#/components/{kind}/{name}'}
+
+
+def described(path: str, method: str, operation: Operation) -> Schema:
+    """Return the first members of an operation."""
+    rule = f'\n\nPolicy rule: `{operation.policy}`' if operation.policy else ''
+    result: Schema = {
+        'operationId': names.operation_id(path, method),
+        'tags': [names.tag(path)],
+        'summary': operation.title,
+        'description': f'{operation.description}{rule}',
+    }
+    if operation.policy is None:
+        result['security'] = []
+    return result
+
+
+# Parameters ---------------------------------------------------------------------
+
+
+def version_parameter(value: Schema, required: bool) -> Schema:
+    """Return the parameter for the microversion.
+
+    :param value: the schema of the header
+    """
+    return {
+        'name': 'OpenStack-API-Version',
+        'in': 'header',
+        'required': required,
+        'description': f'The microversion of the request. Without it, {MIN_VERSION} applies.',
+        'schema': value,
+    }
+
+
+def path_parameters(path: str) -> list[Schema]:
+    """Return the parameters in a path."""
+    return [
+        {
+            'name': name,
+            'in': 'path',
+            'required': True,
+            'description': schema['description'],
+            'schema': {
+                key: value for key, value in converted(schema).items() if key != 'description'
+            },
+        }
+        for name, schema in parameters.path_items(path).items()
+    ]
+
+
+def query_parameter(parameter: Parameter, version: Version) -> Schema:
+    """Return a query parameter without a suffix, in the form of a microversion."""
+    value = converted(parameter.value.pick(version))
+    result: Schema = {
+        'name': parameter.name,
+        'in': 'query',
+        'required': parameter.is_required(version),
+        'description': parameter.description,
+        'schema': value,
+    }
+    if parameter.is_repeatable(version):
+        result |= {'style': 'form', 'explode': True, 'schema': {'type': 'array', 'items': value}}
+    return result
+
+
+def group_parameter(suffixed: Iterable[Parameter], version: Version) -> Schema:
+    """Return one parameter for all query parameters with suffixes, in the form of a microversion.
+
+    In OpenAPI, a parameter has one name. The members of an object with `explode` become parameters
+    of the query string, so the object can have patterns for the names.
+    """
+    members = {}
+    lines = []
+    for parameter in suffixed:
+        assert parameter.suffix is not None
+        pattern = f'^{parameter.name}{parameter.suffix.pick(version)}$'
+        members[pattern] = converted(parameter.value.pick(version))
+        lines.append(f'`{parameter.name}` with a suffix: {parameter.description}')
+    return {
+        'name': 'request_groups',
+        'in': 'query',
+        'required': False,
+        'description': '\n\n'.join(
+            ['The parameters of request groups. The name of each ends in the suffix.', *lines]
+        ),
+        'style': 'form',
+        'explode': True,
+        'schema': {
+            'type': 'object',
+            'patternProperties': members,
+            'additionalProperties': False,
+        },
+    }
+
+
+# Responses ----------------------------------------------------------------------
+
+
+def reasons(response: responses.Response, ranges: bool) -> str:
+    """Return the description of a response: what the service did, or why the request failed.
+
+    :param ranges: whether to state the microversions of a reason
+    """
+    lines = [_reason(reason, ranges) for reason in response.reasons]
+    return lines[0] if len(lines) == 1 else '\n'.join(f'* {line}' for line in lines)
+
+
+def _reason(reason: Success | Failure, ranges: bool) -> str:
+    text = reason.when
+    if isinstance(reason, Failure) and reason.code != 'placement.undefined_code':
+        text = f'`{reason.code}`: {text}'
+    limits = range_of(reason.since, reason.until).get('x-openstack', {}) if ranges else {}
+    if not limits:
+        return text
+    since, until = limits.get('min-ver'), limits.get('max-ver')
+    if until is None:
+        return f'{text} New in {since}.'
+    return f'{text} {since or MIN_VERSION} to {until}.'
+
+
+def headers(names_of_headers: Iterable[str]) -> Schema:
+    """Return references to the components of headers."""
+    return {name: reference('headers', name) for name in sorted(names_of_headers)}
+
+
+def header_components() -> Schema:
+    """Return the components of all headers."""
+    return {
+        name: {'description': header.description, 'schema': converted(header.schema)}
+        for name, header in responses.HEADERS.items()
+    }
+
+
+def error_content(schema: str) -> Schema:
+    """Return the content of an error response. The Accept header selects the media type."""
+    text = {'schema': {'type': 'string'}}
+    return {JSON: {'schema': reference('schemas', schema)}, 'text/html': text, 'text/plain': text}
+
+
+def error_schema_name(status: HTTPStatus) -> str:
+    """Return the name of the component schema of the error documents with a status."""
+    if status == HTTPStatus.UNAUTHORIZED:
+        return UNAUTHORIZED
+    return EARLY_ERROR if status in responses.EARLY_STATUSES else ERROR
+
+
+def error_response(response: responses.Response, ranges: bool) -> Schema:
+    """Return an error response."""
+    return {
+        'description': reasons(response, ranges),
+        'headers': headers(response.headers | response.optional_headers),
+        'content': error_content(error_schema_name(response.status)),
+    }
+
+
+def shared_responses(version: Version, ranges: bool) -> Mapping[str, Schema]:
+    """Return the components of the responses that are the same for all operations."""
+    path = '/resource_providers'
+    declared = responses.responses(path, PATHS[path]['POST'], version)
+    return {
+        SHARED[response.status]: error_response(response, ranges)
+        for response in declared
+        if response.status in SHARED
+    }
