@@ -9,9 +9,11 @@ import hypothesis
 from oslotest import base
 import sqlalchemy as sa
 
+from placement import validation
 from placement.candidates import model, ordering, paging, render, search
 from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db.sqlalchemy import models
+from placement.schemas.allocation_candidate import CANDIDATES
 from placement.telemetry import declarations
 from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.unit.candidates import cases, strategies, worlds
@@ -42,6 +44,7 @@ def _test(case: cases.Case, first_page: int):
             rows.fill(conn, case.world)
             result = search.search_with(conn, query, search.Options())
         body = render.render(result, render.Shape.of(case.version))
+        self.assertIsNone(validation.problem(CANDIDATES.pick(case.version), body))
         found = case.world.from_body(body)
         expected = worlds.expected(case.row.candidates)
         if any(mappings is None for _, mappings in expected):

@@ -19,6 +19,7 @@ import webob
 
 from placement import conf, db_api, deploy
 from placement.tests import servers
+from placement.tests.declared import DeclaredResponses
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import audit
@@ -69,7 +70,7 @@ class RaceTestCase(base.BaseTestCase):
         service = PlacementFixture(conf_fixture=config, use_intercept=False, register_opts=False)
         self.useFixture(service)
         self.config = config.conf
-        self.application = deploy.loadapp(self.config)
+        self.application = DeclaredResponses(deploy.loadapp(self.config))
         # Switch threads often, also between two statements.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0005)
