@@ -88,7 +88,9 @@ def _keyed_by_consumer(schema: Schema) -> Schema:
     return {
         'type': 'object',
         'minProperties': 1,
-        'patternProperties': {common.UUID_KEY: schema},
+        'patternProperties': {
+            common.UUID_KEY: {**schema, 'description': 'The allocations of one consumer.'}
+        },
         'additionalProperties': False,
     }
 
@@ -197,7 +199,10 @@ _ONLY_IF_USED = 'Missing if the consumer has no allocations.'
 _ALLOCATIONS = common.keyed(
     # Older releases stored some UUIDs in other forms.
     '.',
-    common.closed({'generation': common.CURRENT_GENERATION, 'resources': _USED}),
+    common.described(
+        'The allocations of the consumer from one resource provider.',
+        {'generation': common.CURRENT_GENERATION, 'resources': _USED},
+    ),
     description='The allocations of the consumer. The keys are UUIDs of resource providers.',
 )
 
@@ -245,7 +250,7 @@ def _provider(properties: Schema) -> Schema:
         {
             'allocations': common.keyed(
                 '.',
-                common.closed(properties),
+                common.described('The allocations of one consumer.', properties),
                 description='The allocations against the provider. The keys are consumer UUIDs.',
             ),
             'resource_provider_generation': common.CURRENT_GENERATION,

@@ -23,12 +23,10 @@ _RESOURCES: Schema = {
 _LISTED_ALLOCATIONS: Schema = common.array(
     common.closed(
         {
-            'resource_provider': {
-                **common.closed(
-                    {'uuid': {**common.UUID, 'description': 'The UUID of the resource provider.'}}
-                ),
-                'description': 'The resource provider.',
-            },
+            'resource_provider': common.described(
+                'The resource provider.',
+                {'uuid': {**common.UUID, 'description': 'The UUID of the resource provider.'}},
+            ),
             'resources': _RESOURCES,
         }
     ),
@@ -38,7 +36,7 @@ _LISTED_ALLOCATIONS: Schema = common.array(
 
 _KEYED_ALLOCATIONS: Schema = common.keyed(
     common.UUID_KEY,
-    common.closed({'resources': _RESOURCES}),
+    common.described('The allocations from one resource provider.', {'resources': _RESOURCES}),
     minProperties=1,
     description=(
         'The allocations from each resource provider of the candidate. The keys are UUIDs of '
@@ -61,7 +59,8 @@ _MAPPINGS: Schema = common.keyed(
 
 _SUMMARY_RESOURCES: Schema = common.keyed(
     common.RESOURCE_CLASS_NAME,
-    common.closed(
+    common.described(
+        'The capacity and the usage of the resource class.',
         {
             'capacity': {
                 'type': 'integer',
@@ -75,7 +74,7 @@ _SUMMARY_RESOURCES: Schema = common.keyed(
                 'minimum': 0,
                 'description': 'The sum of the allocations of the resource class.',
             },
-        }
+        },
     ),
 )
 _REQUESTED_CLASSES = 'The capacity and the usage of each requested resource class.'
@@ -126,12 +125,12 @@ def _candidates(version: Version) -> Schema:
     return common.closed(
         {
             'allocation_requests': common.array(
-                _request(version),
+                {**_request(version), 'description': 'One allocation candidate.'},
                 description='The allocation candidates. Each can be claimed as it stands.',
             ),
             'provider_summaries': common.keyed(
                 common.UUID_KEY,
-                _summary(version),
+                {**_summary(version), 'description': 'One resource provider.'},
                 description='The resource providers. The keys are UUIDs of resource providers.',
             ),
         }

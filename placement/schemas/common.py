@@ -45,6 +45,11 @@ def closed(properties: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[s
     }
 
 
+def described(description: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has exactly the given properties, with a description."""
+    return {**closed(properties), 'description': description}
+
+
 def keyed(keys: str, values: dict[str, Any], **others: Any) -> dict[str, Any]:
     """Return the schema of an object whose keys match a pattern.
 

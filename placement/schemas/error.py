@@ -93,16 +93,14 @@ UNAUTHORIZED: dict[str, Any] = {
         ),
         common.closed(
             {
-                'error': {
-                    **common.closed(
-                        {
-                            'code': {'type': 'integer', 'description': 'The status code.'},
-                            'title': _TITLE,
-                            'message': _MESSAGE,
-                        }
-                    ),
-                    'description': 'The error.',
-                }
+                'error': common.described(
+                    'The error.',
+                    {
+                        'code': {'type': 'integer', 'description': 'The status code.'},
+                        'title': _TITLE,
+                        'message': _MESSAGE,
+                    },
+                )
             }
         ),
     ]

@@ -101,7 +101,7 @@ PUT_INVENTORIES = {
 
 # Responses ----------------------------------------------------------------------
 
-_RECORD = {**common.closed(_FIELDS), 'description': 'The inventory of one resource class.'}
+_RECORD = common.described('The inventory of one resource class.', _FIELDS)
 
 INVENTORY = Variants(
     {

@@ -14,7 +14,12 @@ def _schema(version: microversion.Version) -> dict[str, Any]:
             'inventories': {
                 'type': 'object',
                 'minProperties': 1,
-                'patternProperties': {common.UUID_KEY: inventory.PUT_INVENTORIES},
+                'patternProperties': {
+                    common.UUID_KEY: {
+                        **inventory.PUT_INVENTORIES,
+                        'description': 'All inventories of one resource provider.',
+                    }
+                },
                 'additionalProperties': False,
                 'description': (
                     'All inventories of each resource provider after the request. The keys are '

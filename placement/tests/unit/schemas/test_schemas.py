@@ -65,6 +65,25 @@ def formats(schema: Any) -> Iterator[str]:
             yield from formats(value)
 
 
+def ladders(module) -> Iterator[dict[str, Any]]:
+    """Return the schemas of bodies of a module, in all microversions."""
+    for name, value in vars(module).items():
+        if isinstance(value, Variants) and name != 'QUERY':
+            yield from (window.variant for window in value.windows())
+
+
+def properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the properties of a schema, at any depth."""
+    if isinstance(schema, list):
+        for one in schema:
+            yield from properties(one)
+    elif isinstance(schema, dict):
+        for keyword in ('properties', 'patternProperties'):
+            yield from schema.get(keyword, {}).items()
+        for one in schema.values():
+            yield from properties(one)
+
+
 class EverySchemaTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
@@ -84,6 +103,23 @@ class EverySchemaTest(base.BaseTestCase):
         # jsonschema ignores unknown formats.
         found = {name for schema in self.schemas for name in formats(schema)}
         self.assertEqual({'uuid'}, found)
+
+
+class DescriptionsTest(base.BaseTestCase):
+    def test_every_property_of_a_body_has_a_description(self):
+        bare = {
+            name
+            for module_info in pkgutil.iter_modules(schemas.__path__)
+            for schema in ladders(importlib.import_module(f'placement.schemas.{module_info.name}'))
+            for name, one in properties(schema)
+            if 'description' not in one
+        }
+        self.assertEqual(set(), bare)
+
+    def test_validation_ignores_descriptions(self):
+        described = {'type': 'object', 'properties': {'description': {'type': 'integer'}}}
+        self.assertIsNone(validation.problem(described, {'description': 1}))
+        self.assertIsNotNone(validation.problem(described, {'description': 'one'}))
 
 
 class SchemaTestCase(base.BaseTestCase):
