@@ -1,0 +1,1 @@
+"""Records the examples of the documentation, and tests that they are complete."""
