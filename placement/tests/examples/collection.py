@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 import placement
-from placement.tests.examples.operations import slug_of
+from placement.tests.examples.operations import operation_of, slug
 from placement.tests.examples.recording import Message, Recording
 
 ROOT = Path(placement.__file__).parents[1]
@@ -102,6 +102,7 @@ def body_files(recording: Recording) -> dict[str, str]:
 
 def entry(recording: Recording) -> dict[str, Any]:
     """Return the entry of an example in the index."""
+    operation = operation_of(recording.method, recording.url)
     request, response = (
         {
             'headers': dict(message.headers),
@@ -114,7 +115,7 @@ def entry(recording: Recording) -> dict[str, Any]:
     return {
         'name': recording.name,
         'title': recording.title,
-        'operation': slug_of(recording.method, recording.url),
+        'operation': operation and slug(operation),
         'microversion': recording.version,
         'request': {'method': recording.method, 'url': recording.url, **request},
         'response': {'status': recording.status, **response},

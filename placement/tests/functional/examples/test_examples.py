@@ -11,119 +11,34 @@ import ddt
 from oslotest import base
 import yaml
 
-from placement import errors, handler, microversion, validation
-from placement.microversion import Variants
-from placement.schemas import (
-    aggregate,
-    allocation,
-    allocation_candidate,
-    error,
-    inventory,
-    reshaper,
-    resource_class,
-    resource_provider,
-    root,
-    trait,
-    usage,
-)
+from placement import errors, microversion, validation
+from placement.operations import OPERATIONS
 from placement.tests.examples import collection
-from placement.tests.examples.operations import SLUGS
+from placement.tests.examples.operations import operation_of, slug
 
 FOLDER = collection.API_REFERENCE.folder
 EXAMPLES = yaml.safe_load((FOLDER / collection.INDEX).read_text())
-OPERATIONS = {slug for methods in SLUGS.values() for slug in methods.values()}
-
-
-def unchanged(schema, since=microversion.MIN_VERSION):
-    """Return the variants of a body that has the same form in all microversions."""
-    return Variants({since: schema})
-
-
-# Operation -> the schemas of its requests by microversion. None: the request has no body.
-REQUESTS = {
-    'create-resource-class': unchanged(resource_class.BODY, microversion.RESOURCE_CLASSES),
-    'update-resource-class': Variants(
-        {
-            microversion.RESOURCE_CLASSES: resource_class.BODY,
-            microversion.RESOURCE_CLASS_PUT_CREATES: None,
-        }
-    ),
-    'create-resource-provider': resource_provider.POST,
-    'update-resource-provider': resource_provider.PUT,
-    'create-resource-provider-inventory': unchanged(inventory.POST_INVENTORY),
-    'update-resource-provider-inventories': unchanged(inventory.PUT_INVENTORIES),
-    'update-resource-provider-inventory': unchanged(inventory.PUT_INVENTORY),
-    'update-resource-provider-aggregates': aggregate.PUT,
-    'update-resource-provider-traits': unchanged(trait.PUT_TRAITS, microversion.TRAITS),
-    'manage-allocations': allocation.POST,
-    'update-allocations': allocation.PUT,
-    'reshaper': reshaper.POST,
-}
-# Operation -> the schemas of its successful responses by microversion.
-RESPONSES = {
-    'list-versions': root.VERSIONS,
-    'list-resource-classes': resource_class.RESOURCE_CLASSES,
-    'show-resource-class': resource_class.RESOURCE_CLASS,
-    'update-resource-class': Variants(
-        {
-            microversion.RESOURCE_CLASSES: resource_class.RESOURCE_CLASS.pick((1, 2)),
-            microversion.RESOURCE_CLASS_PUT_CREATES: None,
-        }
-    ),
-    'list-resource-providers': resource_provider.PROVIDERS,
-    'create-resource-provider': Variants(
-        {
-            microversion.MIN_VERSION: None,
-            **{
-                window.since: window.variant
-                for window in resource_provider.CREATED_PROVIDER.windows()
-            },
-        }
-    ),
-    'show-resource-provider': resource_provider.PROVIDER,
-    'update-resource-provider': resource_provider.PROVIDER,
-    'list-resource-provider-inventories': inventory.INVENTORIES,
-    'create-resource-provider-inventory': inventory.INVENTORY,
-    'update-resource-provider-inventories': inventory.INVENTORIES,
-    'show-resource-provider-inventory': inventory.INVENTORY,
-    'update-resource-provider-inventory': inventory.INVENTORY,
-    'list-resource-provider-usages': usage.PROVIDER_USAGES,
-    'list-resource-provider-aggregates': aggregate.AGGREGATES,
-    'update-resource-provider-aggregates': aggregate.AGGREGATES,
-    'list-resource-provider-allocations': allocation.PROVIDER,
-    'list-allocations': allocation.CONSUMER,
-    'list-allocation-candidates': allocation_candidate.CANDIDATES,
-    'list-traits': trait.TRAITS,
-    'list-resource-provider-traits': trait.PROVIDER_TRAITS,
-    'update-resource-provider-traits': trait.PROVIDER_TRAITS,
-    'list-usages': usage.USAGES,
+SUCCESSES = [example for example in EXAMPLES if example['response']['status'] < 400]
+FAILURES = [example for example in EXAMPLES if example not in SUCCESSES]
+DECLARED = {
+    slug(operation): operation for methods in OPERATIONS.values() for operation in methods.values()
 }
 
 
-def version_of(example):
-    return microversion.of_text(example['microversion'])
-
-
-def is_error(example):
-    return example['response']['status'] >= 400
+def forms(operation):
+    """Return the first microversion of each form of the request or of the response."""
+    if operation.body is not None:
+        yield from (window.since for window in operation.body.windows())
+    for success in operation.successes:
+        first = max(operation.since, success.since)
+        yield first
+        if success.body is not None:
+            starts = (window.since for window in success.body.windows())
+            yield from (start for start in starts if first < start <= success.until)
 
 
 def document(name):
     return json.loads((FOLDER / name).read_text())
-
-
-def error_schema(example):
-    status = example['response']['status']
-    if status == 401:
-        return error.UNAUTHORIZED
-    if status == 406:
-        return error.UNSUPPORTED_VERSION
-    if status == 500:
-        # The response names no microversion, but the error depends on it.
-        return error.ERROR.pick(microversion.MAX_VERSION)
-    if example['microversion'] is None:
-        return error.WITHOUT_VERSION
-    return error.ERROR.pick(version_of(example))
 
 
 @ddt.ddt
@@ -145,82 +60,44 @@ class FilesTest(base.BaseTestCase):
         self.assertEqual(sorted(bodies | {collection.INDEX}), sorted(one.committed()))
 
     def test_a_name_is_the_operation_and_the_microversion(self):
-        for example in EXAMPLES:
-            with self.subTest(example['name']):
-                version = f'-{example["microversion"]}' if example['microversion'] else ''
-                if is_error(example):
-                    self.assertRegex(example['name'], rf'^error-[a-z0-9-]*[a-z0-9]{version}$')
-                else:
-                    self.assertEqual(example['operation'] + version, example['name'])
+        for example in SUCCESSES:
+            expected = f'{example["operation"]}-{example["microversion"]}'
+            self.assertEqual(expected, example['name'])
 
-    def test_every_operation_has_an_example(self):
-        declared = {
-            (path, method)
-            for path, methods in handler.ROUTE_DECLARATIONS.items()
-            for method in methods
-            if path  # an empty path is the same as `/`
-        }
-        self.assertEqual(declared, {(path, method) for path in SLUGS for method in SLUGS[path]})
-        shown = {example['operation'] for example in EXAMPLES if not is_error(example)}
-        self.assertEqual(OPERATIONS, shown)
-
-    def test_every_error_code_has_an_example(self):
-        shown = {
-            entry.get('code')
-            for example in EXAMPLES
-            if is_error(example) and (example['response']['body'] or '').endswith('.json')
-            for entry in document(example['response']['body']).get('errors', [])
-        }
-        codes = {value for name, value in vars(errors).items() if name.isupper()}
-        self.assertEqual(codes, shown - {None})
+    def test_the_name_of_an_error_ends_with_the_microversion_if_there_is_one(self):
+        for example in FAILURES:
+            version = f'-{example["microversion"]}' if example['microversion'] else ''
+            self.assertRegex(example['name'], rf'^error-[a-z0-9-]*[a-z0-9]{version}$')
 
 
 @ddt.ddt
 class FormsTest(base.BaseTestCase):
-    """Each form of a body has an example in the first microversion of the form."""
+    @ddt.data(*DECLARED)
+    def test_every_form_has_an_example_in_its_first_microversion(self, name):
+        shown = {one['microversion'] for one in SUCCESSES if one['operation'] == name}
+        expected = {str(version) for version in forms(DECLARED[name])}
+        self.assertEqual(set(), expected - shown)
 
-    @ddt.data(*REQUESTS)
-    def test_every_form_of_a_request_has_an_example(self, operation):
-        self.check_forms(operation, 'request', REQUESTS[operation])
+    def test_every_error_code_has_an_example(self):
+        names = [example['response']['body'] for example in FAILURES]
+        documents = [document(name) for name in names if name.endswith('.json')]
+        shown = {error.get('code') for one in documents for error in one.get('errors', [])}
+        codes = {value for name, value in vars(errors).items() if name.isupper()}
+        self.assertEqual(set(), codes - shown)
 
-    @ddt.data(*RESPONSES)
-    def test_every_form_of_a_response_has_an_example(self, operation):
-        self.check_forms(operation, 'response', RESPONSES[operation])
+    def test_bodies_conform_to_the_declared_schemas(self):
+        for example in SUCCESSES:
+            version = microversion.of_text(example['microversion'])
+            operation = operation_of(example['request']['method'], example['request']['url'])
+            self.check(example['request']['body'], operation.body_at(version))
+            [success] = [
+                success
+                for success in operation.successes
+                if success.status == example['response']['status'] and success.applies(version)
+            ]
+            self.check(example['response']['body'], success.body and success.body.pick(version))
 
-    def check_forms(self, operation, part, variants):
-        shown = {
-            version_of(example): example[part]['body'] is not None
-            for example in EXAMPLES
-            if example['operation'] == operation and not is_error(example)
-        }
-        for window in variants.windows():
-            with self.subTest(str(window.since)):
-                self.assertIs(window.variant is not None, shown.get(window.since))
-
-    def test_all_other_bodies_are_empty(self):
-        for example in EXAMPLES:
-            with self.subTest(example['name']):
-                if not is_error(example) and example['operation'] not in REQUESTS:
-                    self.assertIsNone(example['request']['body'])
-                if not is_error(example) and example['operation'] not in RESPONSES:
-                    self.assertIsNone(example['response']['body'])
-
-    def test_bodies_conform_to_the_schemas(self):
-        checked = 0
-        for example in EXAMPLES:
-            if is_error(example):
-                continue
-            for part, schemas in (('request', REQUESTS), ('response', RESPONSES)):
-                if name := example[part]['body']:
-                    with self.subTest(name):
-                        schema = schemas[example['operation']].pick(version_of(example))
-                        self.assertIsNone(validation.problem(schema, document(name)))
-                        checked += 1
-        self.assertGreater(checked, 60)
-
-    def test_error_documents_conform_to_the_schemas(self):
-        for example in EXAMPLES:
-            name = example['response']['body'] or ''
-            if is_error(example) and name.endswith('.json'):
-                with self.subTest(name):
-                    self.assertIsNone(validation.problem(error_schema(example), document(name)))
+    def check(self, name, schema):
+        with self.subTest(name):
+            self.assertEqual(name is None, schema is None)
+            self.assertIsNone(name and validation.problem(schema, document(name)))
