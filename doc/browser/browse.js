@@ -73,11 +73,13 @@ function display(microversion) {
     layout: "DocumentLayout",
     plugins: [documentPlugin],
     docExpansion: "list",
+    defaultModelRendering: "model",
     defaultModelExpandDepth: 3,
     defaultModelsExpandDepth: 0,
     showExtensions: true,
     showCommonExtensions: true,
     supportedSubmitMethods: [], // no requests from this page
+    syntaxHighlight: { theme: "monokai" }, // its colors have enough contrast
     validatorUrl: null,
     onComplete: () => complete(ui, microversion),
   });
@@ -140,6 +142,14 @@ function documentPlugin({ React }) {
         );
       },
       authorizeOperationBtn: () => null,
+    },
+    // Without this change, Swagger UI invents the example of a body from its schema.
+    afterLoad({ fn }) {
+      const original = fn.getSampleSchema;
+      this.fn.getSampleSchema = (schema, type, options, example) =>
+        schema && typeof type === "string" && example === undefined
+          ? "The document contains no example."
+          : original(schema, type, options, example);
     },
     wrapComponents: {
       ExamplesSelect: labelled(React, "select", "Example"),
