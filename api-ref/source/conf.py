@@ -8,4 +8,5 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
 from common import *  # noqa: F403 - Sphinx reads the names of this module
 
 project = 'Placement API reference'
-extensions: list[str] = []
+# Writes the page `browse.html`; see doc/openapi_browser.py.
+extensions = ['openapi_browser']

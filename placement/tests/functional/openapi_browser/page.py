@@ -1,0 +1,102 @@
+"""The page with the OpenAPI documents, which Chromium opens from disk."""
+
+from collections.abc import Iterator
+import os
+from pathlib import Path
+import tempfile
+from typing import Any
+import unittest
+
+from oslotest import base
+from selenium.webdriver.support.ui import Select
+import yaml
+
+from placement import microversion
+from placement.tests import openapi_browser, servers
+from placement.tests.functional.report.browser import Browser
+
+builder = openapi_browser.load()
+
+# The oldest and the newest microversion of the API.
+OLDEST, *_, NEWEST = microversion.VERSIONS
+METHODS = frozenset({'get', 'post', 'put', 'delete'})
+# The open operation.
+BLOCK = '.opblock.is-open'
+
+
+def operations(version: str) -> list[tuple[str, str]]:
+    """The paths and methods in the document of a microversion."""
+    text = (builder.DOCUMENTS / f'placement-{version}.yaml').read_text(encoding='utf-8')
+    document = yaml.load(text, getattr(yaml, 'CSafeLoader', yaml.SafeLoader))
+    return sorted(_operations(document))
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for path, item in document['paths'].items():
+        for method in METHODS & item.keys():
+            yield path, method
+
+
+class TestCase(base.BaseTestCase):
+    """Writes the page, and opens it in a browser that all tests of a class use."""
+
+    browser: Browser
+    page: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        if servers.ADMIN_URL in os.environ:
+            raise unittest.SkipTest('the page does not depend on the database server')
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+        folder = tempfile.TemporaryDirectory(prefix='placement-openapi-')
+        cls.addClassCleanup(folder.cleanup)
+        cls.write(Path(folder.name))
+        cls.page = Path(folder.name, 'browse.html')
+
+    @classmethod
+    def write(cls, folder: Path) -> None:
+        """Write the page to a directory."""
+        builder.write(builder.DOCUMENTS, folder, '17.0.0', ())
+
+    def open(self, address: str = '', **options: Any) -> None:
+        """Open the page with a query and a fragment."""
+        self.browser.open(self.page, fragment=address, **options)
+
+    def shown(self) -> list[tuple[str, str]]:
+        """The displayed paths and methods."""
+        pairs = self.browser.script(
+            'return [...document.querySelectorAll(".opblock")].map((one) => ['
+            'one.querySelector(".opblock-summary-path").dataset.path,'
+            'one.querySelector(".opblock-summary-method").textContent.toLowerCase()])'
+        )
+        return sorted((path, method) for path, method in pairs)
+
+    def choice(self) -> Select:
+        return Select(self.browser.find('#microversion'))
+
+    def select(self, version: str) -> None:
+        """Select a microversion and wait until the page displays its document."""
+        self.choice().select_by_value(version)
+        self.wait_for_document(version)
+
+    def wait_for_document(self, version: str) -> None:
+        self.browser.wait(
+            'const heading = document.querySelector("#document h2");'
+            'return heading?.textContent === arguments[0]',
+            f'Microversion {version}',
+        )
+        self.browser.wait('return !document.querySelector("[aria-busy]")')
+
+    def address(self) -> str:
+        """The query and the fragment of the page."""
+        return self.browser.script('return location.search + location.hash')
+
+    def assert_shows(self, version: str) -> None:
+        expected = operations(version)
+        self.assertEqual(expected, self.shown())
+        self.assertEqual([f'Microversion {version}'], self.browser.texts('#document h2'))
+        self.assertEqual(version, self.choice().first_selected_option.text)
+        status = f'Microversion {version}: {len(expected)} operations'
+        self.assertEqual(status, self.browser.find('#status').text)
