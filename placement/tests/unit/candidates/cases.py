@@ -179,6 +179,23 @@ _example(
     Row(query='resources=D:10&in_tree=SS&resources1=V:1', candidates=''),
 )
 _example(
+    # The picture doc/pictures/sharing.dot shows this case.
+    'a tree and a sharing provider',
+    """
+HOST[D:100] @RACK
+  NUMA0[V:8]
+  NUMA1[V:8]
+POOL[D:2000] {SHARE} @RACK
+""",
+    Row(
+        query='resources=V:1,D:10',
+        candidates=(
+            'NUMA0{V:1} POOL{D:10}; NUMA1{V:1} POOL{D:10};'
+            'NUMA0{V:1} HOST{D:10}; NUMA1{V:1} HOST{D:10}'
+        ),
+    ),
+)
+_example(
     'member_of and sharing',
     _SHARED,
     Row(query='resources=V:1,D:10&member_of=A', candidates='CN3{V:1,D:10}'),
