@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslotest import base
 
 import placement
-from placement import candidates, conf, errors, handler, microversion
+from placement import candidates, conf, errors, handler
 from placement.admin.preflight import checks
 from placement.db import connections
 from placement.telemetry import declarations
@@ -160,11 +160,6 @@ class CompletenessTest(base.BaseTestCase):
         page = (ROOT / 'api-ref' / 'source' / 'errors.rst').read_text()
         described = re.findall(r'^``(placement\.[\w.]+)``$', page, re.MULTILINE)
         self.assertEqual(ERROR_CODES, set(described))
-
-    def test_the_history_describes_every_microversion(self):
-        page = (PACKAGE / 'rest_api_version_history.rst').read_text()
-        described = re.findall(r'^(1\.\d+) .+\n-+$', page, re.MULTILINE)
-        self.assertEqual(list(microversion.VERSIONS), described)
 
     def test_the_page_of_metrics_lists_every_metric(self):
         page = METRICS_PAGE.read_text()
