@@ -1,0 +1,113 @@
+"""The API reference names a test for each of its rules.
+
+A comment `.. tested: FILE, "NAME"` below a rule names a test in a gabbi file, or in a module below
+`placement/tests`.
+"""
+
+from collections.abc import Iterator
+import functools
+import pathlib
+import re
+
+from oslotest import base
+import yaml
+
+import placement
+from placement import errors, handler
+
+PACKAGE = pathlib.Path(placement.__file__).parent
+TESTS = PACKAGE / 'tests'
+GABBITS = TESTS / 'functional' / 'gabbits'
+PAGES = PACKAGE.parent / 'api-ref' / 'source'
+# The pages on which every section states rules.
+RULES = ('conventions.rst', 'errors.rst')
+
+_COMMENT = re.compile(r'^ *\.\. tested: ([\w./-]+),\s+"([^"\n]+)"$', re.MULTILINE)
+_MENTION = re.compile(r'\.\. *tested')
+# A title with the characters below it, which can also be above it.
+_TITLE = re.compile(r'^(?!\.\.)(\S.*)\n([=-])\2+\n', re.MULTILINE)
+
+
+def pages() -> list[pathlib.Path]:
+    return sorted([*PAGES.rglob('*.rst'), *PAGES.rglob('*.inc')])
+
+
+@functools.cache
+def names(file: str) -> set[str]:
+    """The names of the tests in a file, or an empty set if the file does not exist."""
+    path = (TESTS if file.endswith('.py') else GABBITS) / file
+    if not path.is_file():
+        return set()
+    if file.endswith('.py'):
+        return set(re.findall(r'^    def (test_\w+)\(', path.read_text(), re.MULTILINE))
+    return {test['name'] for test in yaml.safe_load(path.read_text())['tests']}
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """The title of each section with its text, without the text of its subsections."""
+    titles = list(_TITLE.finditer(text))
+    ends = [title.start() for title in titles[1:]] + [len(text)]
+    for title, end in zip(titles, ends, strict=True):
+        yield title[1], text[title.end() : end].strip(' \n=')
+
+
+class TestedRulesTest(base.BaseTestCase):
+    def test_every_named_test_exists(self):
+        wrong = [
+            (page.name, *comment)
+            for page in pages()
+            for comment in _COMMENT.findall(page.read_text())
+            if comment[1] not in names(comment[0])
+        ]
+        self.assertEqual([], wrong)
+
+    def test_every_comment_has_the_expected_form(self):
+        for page in pages():
+            text = page.read_text()
+            self.assertEqual(len(_MENTION.findall(text)), len(_COMMENT.findall(text)), page.name)
+
+    def test_every_section_with_rules_names_a_test(self):
+        wrong = [
+            (name, title)
+            for name in RULES
+            for title, text in list(sections((PAGES / name).read_text()))[1:]
+            if text and not _COMMENT.search(text)
+        ]
+        self.assertEqual([], wrong)
+
+    def test_the_titles_of_the_rules_differ(self):
+        titles = [title for name in RULES for title, _ in sections((PAGES / name).read_text())]
+        self.assertEqual(sorted(set(titles)), sorted(titles))
+
+    def test_the_pages_of_the_rules_name_many_tests(self):
+        for name in RULES:
+            comments = _COMMENT.findall((PAGES / name).read_text())
+            self.assertGreater(len(comments), 40, name)
+
+
+class GabbitsTest(base.BaseTestCase):
+    """The gabbi files cover what the contributor guide states."""
+
+    def test_every_error_code_is_tested(self):
+        codes = {value for name, value in vars(errors).items() if name.isupper()}
+        text = (GABBITS / 'error-codes.yaml').read_text()
+        tested = set(re.findall(r'code: (placement\.[\w.]+)', text))
+        self.assertEqual(codes, tested)
+
+    def test_every_method_of_every_path_succeeds_in_a_file(self):
+        tested = set()
+        for file in GABBITS.glob('*.yaml'):
+            for test in yaml.safe_load(file.read_text())['tests']:
+                if int(str(test.get('status', 200))) < 300:
+                    tested |= {(key, str(value).partition('?')[0]) for key, value in test.items()}
+        wrong = [
+            (method, path)
+            for path, methods in handler.ROUTE_DECLARATIONS.items()
+            for method in methods
+            if path and not any(_fits(path, url) for key, url in tested if key == method)
+        ]
+        self.assertEqual([], wrong)
+
+
+def _fits(path: str, url: str) -> bool:
+    return re.fullmatch(re.sub(r'\{\w+\}', '[^/]+', path), url) is not None
