@@ -3,13 +3,13 @@
 from http import HTTPStatus
 
 from placement import errors, microversion
-from placement.operations.model import NO_PROVIDER, Operation, Success, conflict
+from placement.operations.model import NO_PROVIDER, Change, Operation, Success, conflict
 from placement.policies import aggregate as policies
 from placement.schemas import aggregate as schemas
 
 LIST = Operation(
     title='List resource provider aggregates',
-    description='Lists the aggregates of a resource provider.',
+    text='Lists the aggregates of a resource provider.',
     since=microversion.AGGREGATES,
     policy=policies.LIST,
     accepts=True,
@@ -19,10 +19,15 @@ LIST = Operation(
 
 UPDATE = Operation(
     title='Update resource provider aggregates',
-    description=(
+    text=(
         'Replaces the aggregates of a resource provider. Placement creates an aggregate when a '
-        'request names it for the first time. In microversion 1.19 and later, Placement checks and '
-        'increments the generation of the resource provider.'
+        'request names it for the first time.'
+    ),
+    changes=(
+        Change(
+            'Placement checks and increments the generation of the resource provider.',
+            since=microversion.AGGREGATE_GENERATION,
+        ),
     ),
     since=microversion.AGGREGATES,
     policy=policies.UPDATE,

@@ -42,7 +42,7 @@ _WRITTEN = Success(status=HTTPStatus.NO_CONTENT, when='Placement wrote the alloc
 
 MANAGE = Operation(
     title='Manage allocations',
-    description=(
+    text=(
         'Replaces the allocations of several consumers. Placement writes the allocations of all '
         'consumers, or of none.'
     ),
@@ -56,7 +56,7 @@ MANAGE = Operation(
 
 LIST = Operation(
     title='List allocations',
-    description=(
+    text=(
         'Lists the allocations of a consumer. If the consumer does not exist, `allocations` is '
         'empty.'
     ),
@@ -68,7 +68,7 @@ LIST = Operation(
 
 UPDATE = Operation(
     title='Update allocations',
-    description=(
+    text=(
         'Replaces the allocations of a consumer. Placement releases the allocations that the '
         'request does not contain. It increments the generation of the consumer and of each '
         'resource provider in the request. If the request removes all allocations of the consumer, '
@@ -84,7 +84,7 @@ UPDATE = Operation(
 
 DELETE = Operation(
     title='Delete allocations',
-    description=(
+    text=(
         'Releases all allocations of a consumer. Placement does not check the generation of the '
         'consumer.'
     ),
@@ -97,7 +97,7 @@ DELETE = Operation(
 
 PROVIDER_LIST = Operation(
     title='List resource provider allocations',
-    description='Lists the allocations against a resource provider.',
+    text='Lists the allocations against a resource provider.',
     since=MIN_VERSION,
     policy=policies.PROVIDER_LIST,
     accepts=True,
@@ -107,7 +107,7 @@ PROVIDER_LIST = Operation(
 
 RESHAPE = Operation(
     title='Reshaper',
-    description=(
+    text=(
         'Replaces the inventories of several resource providers and the allocations of several '
         'consumers in one transaction. Placement writes everything or nothing.'
     ),

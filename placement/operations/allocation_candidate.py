@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import errors, microversion
 from placement.microversion import Variants
 from placement.operations import parameters
-from placement.operations.model import Operation, Parameter, Success, bad
+from placement.operations.model import Change, Operation, Parameter, Success, bad
 from placement.policies import allocation_candidate as policies
 from placement.schemas import allocation_candidate as schemas
 
@@ -17,23 +17,38 @@ _IN_GROUP = 'The parameter applies to the request group with the same suffix.'
 _TREE = 'The UUID of a provider. The group uses only providers of the tree of this provider.'
 _AGGREGATES = (
     'The UUID of an aggregate, or `in:` and several UUIDs, separated by commas. With `in:`, a '
-    'provider must be in at least one of the aggregates. Changed in 1.24: the parameter can be '
-    'repeated, and all of its values apply. Changed in 1.32: `!` before the value excludes the '
-    'providers in the aggregates.'
+    'provider must be in at least one of the aggregates.'
 )
-_FORBIDDEN_OR_ANY = (
-    'Changed in 1.22: `!` before a trait forbids the trait. Changed in 1.39: with `in:` before the '
-    'list, a provider must have at least one of the traits. The parameter can be repeated, and all '
-    'of its values apply.'
+_MORE_AGGREGATES = (
+    parameters.REPEATED_MEMBER_OF,
+    Change(
+        '`!` before the value excludes the providers in the aggregates.',
+        since=microversion.FORBIDDEN_AGGREGATES,
+    ),
 )
+_FORBIDDEN_TRAITS = Change(
+    '`!` before a trait forbids the trait.', since=microversion.FORBIDDEN_TRAITS
+)
+_BEFORE_GROUPS = microversion.GRANULAR_GROUPS.before()
 
 _UNSUFFIXED = (
     parameters.resources(
         microversion.ALLOCATION_CANDIDATES,
-        'The requested amounts as a list of `CLASS:AMOUNT`, separated by commas. The providers of '
-        'one tree and the sharing providers of this tree can provide the amounts together. '
-        'Required before microversion 1.25.',
-        required_until=microversion.GRANULAR_GROUPS.before(),
+        'The requested amounts as a list of `CLASS:AMOUNT`, separated by commas.',
+        changes=(
+            Change('the parameter is required.', until=_BEFORE_GROUPS),
+            Change(
+                'one provider of a tree and the sharing providers of this tree can provide the '
+                'amounts together.',
+                until=microversion.NESTED_CANDIDATES.before(),
+            ),
+            Change(
+                'all providers of a tree and the sharing providers of this tree can provide the '
+                'amounts together.',
+                since=microversion.NESTED_CANDIDATES,
+            ),
+        ),
+        required_until=_BEFORE_GROUPS,
     ),
     parameters.single(
         'limit',
@@ -43,10 +58,21 @@ _UNSUFFIXED = (
     ),
     parameters.required(
         microversion.CANDIDATES_REQUIRED,
-        'Traits, separated by commas. The providers of the unsuffixed group must have all of these '
-        f'traits together. {_FORBIDDEN_OR_ANY}',
+        'Traits, separated by commas.',
+        changes=(
+            Change(
+                'the providers of a candidate must have all of the traits together.',
+                until=_BEFORE_GROUPS,
+            ),
+            _FORBIDDEN_TRAITS,
+            Change(
+                'the providers of the unsuffixed group must have all of the traits together.',
+                since=microversion.GRANULAR_GROUPS,
+            ),
+            parameters.ANY_TRAITS,
+        ),
     ),
-    parameters.member_of(microversion.CANDIDATES_MEMBER_OF, _AGGREGATES),
+    parameters.member_of(microversion.CANDIDATES_MEMBER_OF, _AGGREGATES, changes=_MORE_AGGREGATES),
 )
 
 _SUFFIXED = (
@@ -58,16 +84,19 @@ _SUFFIXED = (
     ),
     parameters.required(
         microversion.GRANULAR_GROUPS,
-        f'Traits, separated by commas. {_IN_GROUP} The provider must have all of the traits. '
-        f'{_FORBIDDEN_OR_ANY}',
+        f'Traits, separated by commas. {_IN_GROUP} The provider must have all of the traits.',
+        changes=(_FORBIDDEN_TRAITS, parameters.ANY_TRAITS),
         suffix=_SUFFIX,
     ),
     parameters.member_of(
-        microversion.GRANULAR_GROUPS, f'{_AGGREGATES} {_IN_GROUP}', suffix=_SUFFIX
+        microversion.GRANULAR_GROUPS,
+        f'{_AGGREGATES} {_IN_GROUP}',
+        changes=_MORE_AGGREGATES,
+        suffix=_SUFFIX,
     ),
     Parameter(
         name='in_tree',
-        description=f'{_TREE} {_IN_GROUP}',
+        text=f'{_TREE} {_IN_GROUP}',
         value=Variants({microversion.CANDIDATES_IN_TREE: parameters.UUID}),
         suffix=_SUFFIX,
     ),
@@ -92,7 +121,7 @@ _OTHERS = (
     ),
     Parameter(
         name='same_subtree',
-        description=(
+        text=(
             'Suffixes of request groups, separated by commas. One of the providers of these groups '
             'is the ancestor of all others, or the only one. The parameter can be repeated.'
         ),
@@ -103,12 +132,25 @@ _OTHERS = (
 
 LIST = Operation(
     title='List allocation candidates',
-    description=(
+    text=(
         'Returns the sets of resource providers from which the requested resources can be '
-        'allocated now. All parameters with the same suffix form a request group. In microversions '
-        '1.25 to 1.32, a suffix is an integer of 1 or more. In 1.33 and later, it consists of 1 to '
-        '64 letters, digits, underscores, and hyphens. The parameters `resources`, `required`, '
-        '`member_of`, and `in_tree` without a suffix form the unsuffixed group.'
+        'allocated now.'
+    ),
+    changes=(
+        Change(
+            'all parameters with the same suffix form a request group. The parameters that can '
+            'have a suffix, but have none, form the unsuffixed group.',
+            since=microversion.GRANULAR_GROUPS,
+        ),
+        Change(
+            'a suffix is an integer of 1 or more.',
+            since=microversion.GRANULAR_GROUPS,
+            until=microversion.TEXT_SUFFIXES.before(),
+        ),
+        Change(
+            'a suffix consists of 1 to 64 letters, digits, underscores, and hyphens.',
+            since=microversion.TEXT_SUFFIXES,
+        ),
     ),
     since=microversion.ALLOCATION_CANDIDATES,
     policy=policies.LIST,

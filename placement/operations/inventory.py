@@ -31,7 +31,7 @@ _NO_INVENTORY = missing(
 
 LIST = Operation(
     title='List resource provider inventories',
-    description='Lists all inventories of a resource provider.',
+    text='Lists all inventories of a resource provider.',
     since=MIN_VERSION,
     policy=policies.LIST,
     accepts=True,
@@ -41,7 +41,7 @@ LIST = Operation(
 
 CREATE = Operation(
     title='Create resource provider inventory',
-    description=(
+    text=(
         'Creates the inventory of one resource class. Placement increments the generation of the '
         'resource provider, and ignores the generation in the request.'
     ),
@@ -70,7 +70,7 @@ CREATE = Operation(
 
 UPDATE_ALL = Operation(
     title='Update resource provider inventories',
-    description=(
+    text=(
         'Replaces all inventories of a resource provider. Placement deletes the inventories that '
         'the request does not contain, and increments the generation of the resource provider. A '
         'field that the request omits gets its default value.'
@@ -100,7 +100,7 @@ UPDATE_ALL = Operation(
 
 DELETE_ALL = Operation(
     title='Delete resource provider inventories',
-    description=(
+    text=(
         'Deletes all inventories of a resource provider. Placement increments the generation of '
         'the resource provider without checking it.'
     ),
@@ -116,7 +116,7 @@ DELETE_ALL = Operation(
 
 SHOW = Operation(
     title='Show resource provider inventory',
-    description='Shows the inventory of one resource class.',
+    text='Shows the inventory of one resource class.',
     since=MIN_VERSION,
     policy=policies.SHOW,
     accepts=True,
@@ -126,7 +126,7 @@ SHOW = Operation(
 
 UPDATE = Operation(
     title='Update resource provider inventory',
-    description=(
+    text=(
         'Replaces the inventory of one resource class. Placement increments the generation of the '
         'resource provider. A field that the request omits gets its default value.'
     ),
@@ -149,7 +149,7 @@ UPDATE = Operation(
 
 DELETE = Operation(
     title='Delete resource provider inventory',
-    description=(
+    text=(
         'Deletes the inventory of one resource class. Placement increments the generation of the '
         'resource provider without checking it.'
     ),

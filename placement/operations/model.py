@@ -29,8 +29,55 @@ class Ranged:
         return self.since <= version <= self.until
 
 
+@dataclass(frozen=True, slots=True)
+class Change(Ranged):
+    """Sentences of a description that apply in a range of microversions.
+
+    :ivar text: the sentences. The first one follows a colon, so it begins in lower case unless
+        its first word is a name
+    """
+
+    text: str
+
+    def full(self, earliest: Version) -> str:
+        """Return the sentences, after the microversions in which they apply.
+
+        :param earliest: the first microversion of the described object
+        """
+        if self.until < MAX_VERSION:
+            return f'{max(self.since, earliest)} to {self.until}: {self.text}'
+        return f'Changed in {self.since}: {self.text}' if self.since > earliest else self.plain
+
+    @property
+    def plain(self) -> str:
+        """Return the sentences without the microversions."""
+        return self.text[0].upper() + self.text[1:]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Described:
+    """An operation or a parameter, with a description.
+
+    :ivar text: the sentences that apply in all microversions; can be empty
+    :ivar changes: the other sentences
+    """
+
+    text: str
+    changes: tuple[Change, ...] = ()
+
+    def full_description(self, earliest: Version) -> str:
+        """Return the description for all microversions, beginning with the given one."""
+        changes = (change.full(earliest) for change in self.changes)
+        return ' '.join(filter(None, (self.text, *changes)))
+
+    def description_at(self, version: Version) -> str:
+        """Return the description for one microversion, which mentions no microversion."""
+        present = (change.plain for change in self.changes if change.applies(version))
+        return ' '.join(filter(None, (self.text, *present)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter(Described):
     """A parameter of a query string.
 
     :ivar name: the name; for a parameter with a suffix, the part before the suffix
@@ -44,7 +91,6 @@ class Parameter:
     """
 
     name: str
-    description: str
     value: Variants[Schema]
     repeatable: Version | None = None
     suffix: Variants[str] | None = None
@@ -54,6 +100,11 @@ class Parameter:
     def since(self) -> Version:
         """Return the first microversion of the parameter."""
         return self.value.windows()[0].since
+
+    @property
+    def description(self) -> str:
+        """Return the description for all microversions."""
+        return self.full_description(self.since)
 
     def is_required(self, version: Version) -> bool:
         """Return whether the parameter is required in a microversion."""
@@ -96,11 +147,10 @@ class Failure(Ranged):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Described):
     """A method of a path.
 
     :ivar title: the title in the API reference; the link to the operation contains it
-    :ivar description: what the operation does, in full sentences
     :ivar since: the first microversion with this operation
     :ivar policy: the policy rule; None if the operation requires no token
     :ivar query: the parameters of the query string; None if the operation ignores the query string
@@ -112,7 +162,6 @@ class Operation:
     """
 
     title: str
-    description: str
     since: Version
     policy: str | None
     successes: tuple[Success, ...]
@@ -121,6 +170,11 @@ class Operation:
     body: Variants[Schema | None] | None = None
     accepts: bool = False
     writes: bool = False
+
+    @property
+    def description(self) -> str:
+        """Return the description for all microversions."""
+        return self.full_description(self.since)
 
     def body_at(self, version: Version) -> Schema | None:
         """Return the schema of the request body in a microversion, or None if it is ignored."""

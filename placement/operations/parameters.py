@@ -9,7 +9,7 @@ from typing import Any
 
 from placement import microversion
 from placement.microversion import Variants, Version
-from placement.operations.model import Parameter, Schema
+from placement.operations.model import Change, Parameter, Schema
 from placement.schemas import common, resource_class, trait
 
 _UUID = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
@@ -28,6 +28,17 @@ def text(pattern: str) -> Schema:
 
 TRAITS_OR_FORBIDDEN = text(f'!?{_NAME}(,!?{_NAME})*')
 
+# Changes that the parameters of several operations have in common.
+REPEATED_MEMBER_OF = Change(
+    'the parameter can be repeated, and all of its values apply.',
+    since=microversion.REPEATED_MEMBER_OF,
+)
+ANY_TRAITS = Change(
+    'with `in:` before the list, a provider must have at least one of the traits. The parameter '
+    'can be repeated, and all of its values apply.',
+    since=microversion.ANY_TRAITS,
+)
+
 _RESOURCES = {microversion.MIN_VERSION: text(f'{_AMOUNT}(,{_AMOUNT})*')}
 _REQUIRED = {
     microversion.MIN_VERSION: text(f'{_NAME}(,{_NAME})*'),
@@ -40,42 +51,42 @@ _MEMBER_OF = {
 }
 
 
-def single(name: str, since: Version, value: Schema, description: str) -> Parameter:
+def single(name: str, since: Version, value: Schema, text: str) -> Parameter:
     """Return the declaration of a parameter whose values always have the same form."""
-    return Parameter(name=name, description=description, value=Variants({since: value}))
+    return Parameter(name=name, text=text, value=Variants({since: value}))
 
 
-def resources(since: Version, description: str, **more: Any) -> Parameter:
+def resources(since: Version, text: str, **more: Any) -> Parameter:
     """Return the declaration of `resources`.
 
     :param more: other fields of the declaration
     """
     value = _beginning(since, _RESOURCES)
-    return Parameter(name='resources', description=description, value=value, **more)
+    return Parameter(name='resources', text=text, value=value, **more)
 
 
-def required(since: Version, description: str, **more: Any) -> Parameter:
+def required(since: Version, text: str, **more: Any) -> Parameter:
     """Return the declaration of `required`.
 
     :param more: other fields of the declaration
     """
     return Parameter(
         name='required',
-        description=description,
+        text=text,
         value=_beginning(since, _REQUIRED),
         repeatable=microversion.ANY_TRAITS,
         **more,
     )
 
 
-def member_of(since: Version, description: str, **more: Any) -> Parameter:
+def member_of(since: Version, text: str, **more: Any) -> Parameter:
     """Return the declaration of `member_of`.
 
     :param more: other fields of the declaration
     """
     return Parameter(
         name='member_of',
-        description=description,
+        text=text,
         value=_beginning(since, _MEMBER_OF),
         repeatable=microversion.REPEATED_MEMBER_OF,
         **more,

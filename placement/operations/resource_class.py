@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from placement import microversion
 from placement.microversion import Variants
-from placement.operations.model import Operation, Success, bad, conflict, missing
+from placement.operations.model import Change, Operation, Success, bad, conflict, missing
 from placement.policies import resource_class as policies
 from placement.schemas import resource_class as schemas
 
@@ -13,7 +13,7 @@ _EXISTS = 'Another resource class has this name.'
 
 LIST = Operation(
     title='List resource classes',
-    description='Lists all standard and custom resource classes.',
+    text='Lists all standard and custom resource classes.',
     since=microversion.RESOURCE_CLASSES,
     policy=policies.LIST,
     accepts=True,
@@ -24,7 +24,7 @@ LIST = Operation(
 
 CREATE = Operation(
     title='Create resource class',
-    description='Creates a custom resource class.',
+    text='Creates a custom resource class.',
     since=microversion.RESOURCE_CLASSES,
     policy=policies.CREATE,
     writes=True,
@@ -39,7 +39,7 @@ CREATE = Operation(
 
 SHOW = Operation(
     title='Show resource class',
-    description='Shows one resource class.',
+    text='Shows one resource class.',
     since=microversion.RESOURCE_CLASSES,
     policy=policies.SHOW,
     accepts=True,
@@ -54,9 +54,13 @@ _CREATES = microversion.RESOURCE_CLASS_PUT_CREATES
 
 UPDATE = Operation(
     title='Update resource class',
-    description=(
-        'In microversions 1.2 to 1.6, renames a custom resource class. In 1.7 and later, creates a '
-        'custom resource class if it does not exist, and ignores the body.'
+    text='',
+    changes=(
+        Change('renames a custom resource class.', until=_RENAMES),
+        Change(
+            'creates a custom resource class if it does not exist, and ignores the body.',
+            since=_CREATES,
+        ),
     ),
     since=microversion.RESOURCE_CLASSES,
     policy=policies.UPDATE,
@@ -95,7 +99,7 @@ UPDATE = Operation(
 
 DELETE = Operation(
     title='Delete resource class',
-    description='Deletes a custom resource class.',
+    text='Deletes a custom resource class.',
     since=microversion.RESOURCE_CLASSES,
     policy=policies.DELETE,
     writes=True,

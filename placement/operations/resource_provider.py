@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import errors, microversion
 from placement.microversion import MIN_VERSION
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Operation, Success, bad, conflict
+from placement.operations.model import NO_PROVIDER, Change, Operation, Success, bad, conflict
 from placement.policies import resource_provider as policies
 from placement.schemas import resource_provider as schemas
 
@@ -21,9 +21,14 @@ _QUERY = (
         microversion.PROVIDERS_MEMBER_OF,
         'Selects the providers in an aggregate. The value is the UUID of an aggregate, or `in:` '
         'and several UUIDs, separated by commas. With `in:`, a provider must be in at least one of '
-        'the aggregates. Changed in 1.24: the parameter can be repeated, and all of its values '
-        'apply. Changed in 1.32: `!` before the value selects the providers that are in none of '
         'the aggregates.',
+        changes=(
+            parameters.REPEATED_MEMBER_OF,
+            Change(
+                '`!` before the value selects the providers that are in none of the aggregates.',
+                since=microversion.FORBIDDEN_AGGREGATES,
+            ),
+        ),
     ),
     parameters.resources(
         microversion.PROVIDERS_RESOURCES,
@@ -38,19 +43,26 @@ _QUERY = (
     ),
     parameters.required(
         microversion.PROVIDERS_REQUIRED,
-        'Selects the providers that have all of these traits, separated by commas. Changed in '
-        '1.22: `!` before a trait selects the providers without the trait. Changed in 1.39: with '
-        '`in:` before the list, a provider must have at least one of the traits. The parameter can '
-        'be repeated, and all of its values apply.',
+        'Selects the providers that have all of these traits, separated by commas.',
+        changes=(
+            Change(
+                '`!` before a trait selects the providers without the trait.',
+                since=microversion.FORBIDDEN_TRAITS,
+            ),
+            parameters.ANY_TRAITS,
+        ),
     ),
 )
 
 LIST = Operation(
     title='List resource providers',
-    description=(
-        'Lists the resource providers that match all parameters of the query. The parameters '
-        '`member_of`, `resources`, and `required` apply to the provider itself, not to the other '
-        'providers of its tree.'
+    text='Lists the resource providers that match all parameters of the query.',
+    changes=(
+        Change(
+            'all parameters except `in_tree` apply to the provider itself, not to the other '
+            'providers of its tree.',
+            since=microversion.NESTED_PROVIDERS,
+        ),
     ),
     since=MIN_VERSION,
     policy=policies.LIST,
@@ -77,7 +89,7 @@ _CREATED = 'Placement created the resource provider.'
 
 CREATE = Operation(
     title='Create resource provider',
-    description='Creates a resource provider.',
+    text='Creates a resource provider.',
     since=MIN_VERSION,
     policy=policies.CREATE,
     writes=True,
@@ -107,7 +119,7 @@ CREATE = Operation(
 
 SHOW = Operation(
     title='Show resource provider',
-    description='Shows one resource provider.',
+    text='Shows one resource provider.',
     since=MIN_VERSION,
     policy=policies.SHOW,
     accepts=True,
@@ -119,10 +131,17 @@ SHOW = Operation(
 
 UPDATE = Operation(
     title='Update resource provider',
-    description=(
-        'Renames a resource provider. In microversion 1.14 and later, a root provider can get a '
-        'parent. In 1.37 and later, the parent of a provider can be changed or removed. All '
-        'descendants of the provider move with it. The generation does not change.'
+    text='Renames a resource provider. The generation of the provider does not change.',
+    changes=(
+        Change(
+            'the request can set the parent of a root provider. All descendants of the provider '
+            'move with it.',
+            since=microversion.NESTED_PROVIDERS,
+        ),
+        Change(
+            'the request can also change or remove the parent of a provider.',
+            since=microversion.REPARENTING,
+        ),
     ),
     since=MIN_VERSION,
     policy=policies.UPDATE,
@@ -154,7 +173,7 @@ UPDATE = Operation(
 
 DELETE = Operation(
     title='Delete resource provider',
-    description=(
+    text=(
         'Deletes a resource provider, its inventories, and its associations with traits and '
         'aggregates.'
     ),

@@ -8,7 +8,7 @@ from placement.schemas import root as schemas
 
 LIST = Operation(
     title='List versions',
-    description=(
+    text=(
         'Returns the range of microversions that the service supports. The request does not need a '
         'token.'
     ),

@@ -21,7 +21,7 @@ _MISSING = missing('The trait does not exist.')
 
 LIST = Operation(
     title='List traits',
-    description='Lists the names of all traits, or of the traits that match the query.',
+    text='Lists the names of all traits, or of the traits that match the query.',
     since=microversion.TRAITS,
     policy=policies.LIST,
     accepts=True,
@@ -47,7 +47,7 @@ LIST = Operation(
 
 SHOW = Operation(
     title='Show traits',
-    description='Checks whether a trait exists.',
+    text='Checks whether a trait exists.',
     since=microversion.TRAITS,
     policy=policies.SHOW,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='The trait exists.', cached=True),),
@@ -56,7 +56,7 @@ SHOW = Operation(
 
 UPDATE = Operation(
     title='Update traits',
-    description='Creates a custom trait if it does not exist.',
+    text='Creates a custom trait if it does not exist.',
     since=microversion.TRAITS,
     policy=policies.UPDATE,
     writes=True,
@@ -82,7 +82,7 @@ UPDATE = Operation(
 
 DELETE = Operation(
     title='Delete traits',
-    description='Deletes a custom trait.',
+    text='Deletes a custom trait.',
     since=microversion.TRAITS,
     policy=policies.DELETE,
     writes=True,
@@ -96,7 +96,7 @@ DELETE = Operation(
 
 PROVIDER_LIST = Operation(
     title='List resource provider traits',
-    description='Lists the traits of a resource provider.',
+    text='Lists the traits of a resource provider.',
     since=microversion.TRAITS,
     policy=policies.PROVIDER_LIST,
     accepts=True,
@@ -106,7 +106,7 @@ PROVIDER_LIST = Operation(
 
 PROVIDER_UPDATE = Operation(
     title='Update resource provider traits',
-    description=(
+    text=(
         'Replaces the traits of a resource provider. Placement increments the generation of the '
         'resource provider if its traits change.'
     ),
@@ -126,7 +126,7 @@ PROVIDER_UPDATE = Operation(
 
 PROVIDER_DELETE = Operation(
     title='Delete resource provider traits',
-    description=(
+    text=(
         'Removes all traits from a resource provider. Placement increments the generation of the '
         'resource provider if its traits change, without checking it.'
     ),

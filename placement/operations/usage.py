@@ -11,7 +11,7 @@ from placement.schemas import usage as schemas
 
 PROVIDER_LIST = Operation(
     title='List resource provider usages',
-    description='Shows the usage of each inventory of a resource provider.',
+    text='Shows the usage of each inventory of a resource provider.',
     since=MIN_VERSION,
     policy=policies.PROVIDER_USAGES,
     accepts=True,
@@ -21,7 +21,7 @@ PROVIDER_LIST = Operation(
 
 LIST = Operation(
     title='List usages',
-    description=(
+    text=(
         'Returns the usages of a project, or of one user in a project. The response omits resource '
         'classes and consumer types without allocations. For an unknown project, `usages` is empty.'
     ),
@@ -31,7 +31,7 @@ LIST = Operation(
     query=(
         Parameter(
             name='project_id',
-            description='The identifier of the project.',
+            text='The identifier of the project.',
             value=Variants({microversion.USAGES: parameters.IDENTIFIER}),
             required_until=microversion.MAX_VERSION,
         ),

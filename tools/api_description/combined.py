@@ -39,7 +39,7 @@ def document() -> Schema:
             'securitySchemes': parts.SECURITY_SCHEMES,
             'parameters': {'Microversion': _microversion()},
             'headers': parts.header_components(),
-            'responses': parts.shared_responses(MAX_VERSION, ranges=True),
+            'responses': parts.shared_responses(None),
             'schemas': {
                 **schemas,
                 parts.ERROR: variants(error_schemas.ERROR),
@@ -59,7 +59,7 @@ def _operation(path: str, method: str, operation: Operation, schemas: Schema) ->
     """Return an operation, and add the schemas of its bodies to `schemas`."""
     component = names.component(path, method)
     result = {
-        **parts.described(path, method, operation),
+        **parts.summary(path, method, operation, None),
         **range_of(operation.since),
         'parameters': [
             parts.reference('parameters', 'Microversion'),
@@ -88,7 +88,7 @@ def _query(operation: Operation) -> list[Schema]:
     suffixed = [one for one in declared if one.suffix is not None]
     result = [
         {
-            **parts.query_parameter(one, MAX_VERSION),
+            **parts.query_parameter(one, None),
             **range_of(one.since, earliest=operation.since),
         }
         for one in declared
@@ -96,7 +96,7 @@ def _query(operation: Operation) -> list[Schema]:
     ]
     if suffixed:
         first = min(one.since for one in suffixed)
-        group = parts.group_parameter(suffixed, MAX_VERSION)
+        group = parts.group_parameter(suffixed, None)
         result.append({**group, **range_of(first, earliest=operation.since)})
     return result
 
@@ -128,10 +128,10 @@ def _response(response: responses.Response, name: str, operation: Operation) -> 
     if response.status in parts.SHARED:
         return parts.reference('responses', parts.SHARED[response.status])
     if response.status >= HTTPStatus.BAD_REQUEST:
-        return parts.error_response(response, ranges=True)
+        return parts.error_response(response, None)
     since, until = _range(response, operation)
     result: Schema = {
-        'description': parts.reasons(response, ranges=False),
+        'description': parts.reasons(response, MAX_VERSION),
         **range_of(since, until, operation.since),
         'headers': parts.headers(response.headers),
     }

@@ -38,7 +38,7 @@ def document(version: Version) -> Schema:
             'securitySchemes': parts.SECURITY_SCHEMES,
             'parameters': {'Microversion': _microversion(version)},
             'headers': parts.header_components(),
-            'responses': parts.shared_responses(version, ranges=False),
+            'responses': parts.shared_responses(version),
             'schemas': {
                 **schemas,
                 parts.ERROR: converted(error_schemas.ERROR.pick(version)),
@@ -59,7 +59,7 @@ def _operation(
     path: str, method: str, operation: Operation, version: Version, schemas: Schema
 ) -> Schema:
     """Return an operation, and add the schemas of its bodies to `schemas`."""
-    result = parts.described(path, method, operation)
+    result = parts.summary(path, method, operation, version)
     result['parameters'] = [
         parts.reference('parameters', 'Microversion'),
         *parts.path_parameters(path),
@@ -76,7 +76,9 @@ def _operation(
     result['responses'] = {}
     for response in responses.responses(path, operation, version):
         name = f'{names.component(path, method)}Response'
-        result['responses'][str(response.status.value)] = _response(response, name, schemas)
+        result['responses'][str(response.status.value)] = _response(
+            response, name, schemas, version
+        )
     return result
 
 
@@ -87,13 +89,13 @@ def _query(operation: Operation, version: Version) -> list[Schema]:
     return [*single, parts.group_parameter(suffixed, version)] if suffixed else single
 
 
-def _response(response: responses.Response, name: str, schemas: Schema) -> Schema:
+def _response(response: responses.Response, name: str, schemas: Schema, version: Version) -> Schema:
     if response.status in parts.SHARED:
         return parts.reference('responses', parts.SHARED[response.status])
     if response.status >= HTTPStatus.BAD_REQUEST:
-        return parts.error_response(response, ranges=False)
+        return parts.error_response(response, version)
     result: Schema = {
-        'description': parts.reasons(response, ranges=False),
+        'description': parts.reasons(response, version),
         'headers': parts.headers(response.headers),
     }
     if response.body is not None:

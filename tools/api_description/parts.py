@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
-from placement.microversion import MIN_VERSION, Version
+from placement import errors, microversion
+from placement.microversion import MAX_VERSION, MIN_VERSION, Version
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.model import Failure, Operation, Parameter, Success
 from tools.api_description import names
@@ -64,14 +65,25 @@ def reference(kind: str, name: str) -> Schema:
     return {'$ref': f'#/components/{kind}/{name}'}
 
 
-def described(path: str, method: str, operation: Operation) -> Schema:
-    """Return the first members of an operation."""
+def description(described: Operation | Parameter, version: Version | None) -> str:
+    """Return the description of an operation or a parameter for a document.
+
+    :param version: the microversion of the document; None for the combined document
+    """
+    return described.description if version is None else described.description_at(version)
+
+
+def summary(path: str, method: str, operation: Operation, version: Version | None) -> Schema:
+    """Return the first members of an operation.
+
+    :param version: the microversion of the document; None for the combined document
+    """
     rule = f'\n\nPolicy rule: `{operation.policy}`' if operation.policy else ''
     result: Schema = {
         'operationId': names.operation_id(path, method),
         'tags': [names.tag(path)],
         'summary': operation.title,
-        'description': f'{operation.description}{rule}',
+        'description': f'{description(operation, version)}{rule}',
     }
     if operation.policy is None:
         result['security'] = []
@@ -111,34 +123,41 @@ def path_parameters(path: str) -> list[Schema]:
     ]
 
 
-def query_parameter(parameter: Parameter, version: Version) -> Schema:
-    """Return a query parameter without a suffix, in the form of a microversion."""
-    value = converted(parameter.value.pick(version))
+def query_parameter(parameter: Parameter, version: Version | None) -> Schema:
+    """Return a query parameter without a suffix.
+
+    :param version: the microversion of the document; None for the combined document
+    """
+    form = version or MAX_VERSION
+    value = converted(parameter.value.pick(form))
     result: Schema = {
         'name': parameter.name,
         'in': 'query',
-        'required': parameter.is_required(version),
-        'description': parameter.description,
+        'required': parameter.is_required(form),
+        'description': description(parameter, version),
         'schema': value,
     }
-    if parameter.is_repeatable(version):
+    if parameter.is_repeatable(form):
         result |= {'style': 'form', 'explode': True, 'schema': {'type': 'array', 'items': value}}
     return result
 
 
-def group_parameter(suffixed: Iterable[Parameter], version: Version) -> Schema:
-    """Return one parameter for all query parameters with suffixes, in the form of a microversion.
+def group_parameter(suffixed: Iterable[Parameter], version: Version | None) -> Schema:
+    """Return one parameter for all query parameters with suffixes.
 
     In OpenAPI, a parameter has one name. The members of an object with `explode` become parameters
     of the query string, so the object can have patterns for the names.
+
+    :param version: the microversion of the document; None for the combined document
     """
+    form = version or MAX_VERSION
     members = {}
     lines = []
     for parameter in suffixed:
         assert parameter.suffix is not None
-        pattern = f'^{parameter.name}{parameter.suffix.pick(version)}$'
-        members[pattern] = converted(parameter.value.pick(version))
-        lines.append(f'`{parameter.name}` with a suffix: {parameter.description}')
+        pattern = f'^{parameter.name}{parameter.suffix.pick(form)}$'
+        members[pattern] = converted(parameter.value.pick(form))
+        lines.append(f'`{parameter.name}` with a suffix: {description(parameter, version)}')
     return {
         'name': 'request_groups',
         'in': 'query',
@@ -159,21 +178,23 @@ def group_parameter(suffixed: Iterable[Parameter], version: Version) -> Schema:
 # Responses ----------------------------------------------------------------------
 
 
-def reasons(response: responses.Response, ranges: bool) -> str:
+def reasons(response: responses.Response, version: Version | None) -> str:
     """Return the description of a response: what the service did, or why the request failed.
 
-    :param ranges: whether to state the microversions of a reason
+    :param version: the microversion of the document; None for the combined document, which states
+        the microversions of each reason
     """
-    lines = [_reason(reason, ranges) for reason in response.reasons]
+    lines = [_reason(reason, version) for reason in response.reasons]
     return lines[0] if len(lines) == 1 else '\n'.join(f'* {line}' for line in lines)
 
 
-def _reason(reason: Success | Failure, ranges: bool) -> str:
+def _reason(reason: Success | Failure, version: Version | None) -> str:
     text = reason.when
-    if isinstance(reason, Failure) and reason.code != 'placement.undefined_code':
+    with_codes = (version or MAX_VERSION) >= microversion.ERROR_CODES
+    if isinstance(reason, Failure) and with_codes and reason.code != errors.UNDEFINED_CODE:
         text = f'`{reason.code}`: {text}'
-    limits = range_of(reason.since, reason.until).get('x-openstack', {}) if ranges else {}
-    if not limits:
+    limits = range_of(reason.since, reason.until).get('x-openstack', {})
+    if version is not None or not limits:
         return text
     since, until = limits.get('min-ver'), limits.get('max-ver')
     if until is None:
@@ -207,21 +228,27 @@ def error_schema_name(status: HTTPStatus) -> str:
     return EARLY_ERROR if status in responses.EARLY_STATUSES else ERROR
 
 
-def error_response(response: responses.Response, ranges: bool) -> Schema:
-    """Return an error response."""
+def error_response(response: responses.Response, version: Version | None) -> Schema:
+    """Return an error response.
+
+    :param version: the microversion of the document; None for the combined document
+    """
     return {
-        'description': reasons(response, ranges),
+        'description': reasons(response, version),
         'headers': headers(response.headers | response.optional_headers),
         'content': error_content(error_schema_name(response.status)),
     }
 
 
-def shared_responses(version: Version, ranges: bool) -> Mapping[str, Schema]:
-    """Return the components of the responses that are the same for all operations."""
+def shared_responses(version: Version | None) -> Mapping[str, Schema]:
+    """Return the components of the responses that are the same for all operations.
+
+    :param version: the microversion of the document; None for the combined document
+    """
     path = '/resource_providers'
-    declared = responses.responses(path, PATHS[path]['POST'], version)
+    declared = responses.responses(path, PATHS[path]['POST'], version or MAX_VERSION)
     return {
-        SHARED[response.status]: error_response(response, ranges)
+        SHARED[response.status]: error_response(response, version)
         for response in declared
         if response.status in SHARED
     }

@@ -1,6 +1,7 @@
 """The committed OpenAPI documents are current and valid, and they describe every operation."""
 
 import importlib.resources
+import re
 
 import ddt
 from openapi_spec_validator import validate
@@ -99,6 +100,21 @@ class DocumentTest(base.BaseTestCase):
             (path, method) for path, members in document['paths'].items() for method in members
         }
         self.assertEqual(expected, described)
+
+    @ddt.data('1.2', '1.12', '1.24', '1.38')
+    def test_the_document_of_a_microversion_does_not_mention_others(self, text):
+        found = {
+            version
+            for described in objects(parsed(f'placement-{text}.yaml'))
+            for version in re.findall(r'\b1\.\d+', str(described.get('description', '')))
+        }
+        # Without the header, 1.0 applies. It is also the default of `allocation_ratio`.
+        self.assertEqual({'1.0', text}, found)
+
+    def test_error_codes_occur_since_their_microversion(self):
+        conflict = '`placement.concurrent_update`: '
+        self.assertNotIn(conflict, committed('placement-1.22.yaml'))
+        self.assertIn(conflict, committed('placement-1.23.yaml'))
 
     def test_a_microversion_changes_the_bodies(self):
         name = 'AllocationSet_Allocations_For_ConsumerRequest'
