@@ -81,27 +81,26 @@ EARLY_ERROR = _document(
 _MESSAGE = {'type': 'string', 'description': 'A description of the error.'}
 _TITLE = {'type': 'string', 'description': 'The phrase of the status code.'}
 
-# The body of 401 Unauthorized from Placement itself, and from keystonemiddleware.
-UNAUTHORIZED: dict[str, Any] = {
-    'oneOf': [
-        common.closed(
+# The bodies of 401 Unauthorized: from Placement itself, and from keystonemiddleware.
+UNAUTHORIZED_BY_PLACEMENT = common.closed(
+    {
+        'message': _MESSAGE,
+        'code': {'type': 'string', 'description': 'The status code and its phrase.'},
+        'title': _TITLE,
+    }
+)
+UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE = common.closed(
+    {
+        'error': common.described(
+            'The error.',
             {
-                'message': _MESSAGE,
-                'code': {'type': 'string', 'description': 'The status code and its phrase.'},
+                'code': {'type': 'integer', 'description': 'The status code.'},
                 'title': _TITLE,
-            }
-        ),
-        common.closed(
-            {
-                'error': common.described(
-                    'The error.',
-                    {
-                        'code': {'type': 'integer', 'description': 'The status code.'},
-                        'title': _TITLE,
-                        'message': _MESSAGE,
-                    },
-                )
-            }
-        ),
-    ]
+                'message': _MESSAGE,
+            },
+        )
+    }
+)
+UNAUTHORIZED: dict[str, Any] = {
+    'oneOf': [UNAUTHORIZED_BY_PLACEMENT, UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE]
 }

@@ -11,7 +11,7 @@ from placement.operations import responses
 from placement.operations.model import Operation, Success
 from placement.schemas import error as error_schemas
 from tools.api_description import names, parts
-from tools.api_description.schemas import Schema, converted, range_of, variants
+from tools.api_description.schemas import Schema, range_of, variants
 
 _DESCRIPTION = (
     'The API of the placement service in all microversions. Placement tracks which resources a '
@@ -31,28 +31,23 @@ def document() -> Schema:
         }
         for path, methods in parts.PATHS.items()
     }
+    shared_responses = parts.shared_responses(None)
     return {
         **parts.head(str(MAX_VERSION), _DESCRIPTION),
         'tags': parts.tags(paths),
         'paths': paths,
         'components': {
             'securitySchemes': parts.SECURITY_SCHEMES,
-            'parameters': {'Microversion': _microversion()},
-            'headers': parts.header_components(),
-            'responses': parts.shared_responses(None),
+            'parameters': {parts.MICROVERSION: parts.version_parameter(required=False)},
+            'headers': parts.header_components(paths, shared_responses),
+            'responses': shared_responses,
             'schemas': {
                 **schemas,
-                parts.ERROR: variants(error_schemas.ERROR),
-                parts.EARLY_ERROR: converted(error_schemas.EARLY_ERROR),
-                parts.UNAUTHORIZED: converted(error_schemas.UNAUTHORIZED),
+                **parts.error_schemas(variants(error_schemas.ERROR)),
+                parts.MICROVERSION: parts.version_schema([*VERSIONS, 'latest']),
             },
         },
     }
-
-
-def _microversion() -> Schema:
-    values = [f'placement {version}' for version in (*VERSIONS, 'latest')]
-    return parts.version_parameter({'type': 'string', 'enum': values}, required=False)
 
 
 def _operation(path: str, method: str, operation: Operation, schemas: Schema) -> Schema:
@@ -62,7 +57,7 @@ def _operation(path: str, method: str, operation: Operation, schemas: Schema) ->
         **parts.summary(path, method, operation, None),
         **range_of(operation.since),
         'parameters': [
-            parts.reference('parameters', 'Microversion'),
+            parts.reference('parameters', parts.MICROVERSION),
             *parts.path_parameters(path),
             *_query(operation),
         ],

@@ -30,29 +30,25 @@ def document(version: Version) -> Schema:
         }
         if operations:
             paths[path] = operations
+    shared_responses = parts.shared_responses(version)
     return {
         **parts.head(str(version), _DESCRIPTION.format(version=version)),
         'tags': parts.tags(paths),
         'paths': paths,
         'components': {
             'securitySchemes': parts.SECURITY_SCHEMES,
-            'parameters': {'Microversion': _microversion(version)},
-            'headers': parts.header_components(),
-            'responses': parts.shared_responses(version),
+            'parameters': {
+                parts.MICROVERSION: parts.version_parameter(required=version > MIN_VERSION)
+            },
+            'headers': parts.header_components(paths, shared_responses),
+            'responses': shared_responses,
             'schemas': {
                 **schemas,
-                parts.ERROR: converted(error_schemas.ERROR.pick(version)),
-                parts.EARLY_ERROR: converted(error_schemas.EARLY_ERROR),
-                parts.UNAUTHORIZED: converted(error_schemas.UNAUTHORIZED),
+                **parts.error_schemas(converted(error_schemas.ERROR.pick(version))),
+                parts.MICROVERSION: parts.version_schema([str(version)]),
             },
         },
     }
-
-
-def _microversion(version: Version) -> Schema:
-    return parts.version_parameter(
-        {'type': 'string', 'enum': [f'placement {version}']}, required=version > MIN_VERSION
-    )
 
 
 def _operation(
@@ -61,7 +57,7 @@ def _operation(
     """Return an operation, and add the schemas of its bodies to `schemas`."""
     result = parts.summary(path, method, operation, version)
     result['parameters'] = [
-        parts.reference('parameters', 'Microversion'),
+        parts.reference('parameters', parts.MICROVERSION),
         *parts.path_parameters(path),
         *_query(operation, version),
     ]

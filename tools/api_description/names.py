@@ -9,6 +9,21 @@ from placement.handler import ROUTE_DECLARATIONS
 
 TITLE = 'OpenStack Placement API'
 
+# Tag -> its description.
+TAGS = {
+    'versions': 'The microversions that the service supports.',
+    'resource_classes': 'The kinds of resources, for example `VCPU`.',
+    'resource_providers': (
+        'The resource providers with their inventories, usages, aggregates, traits, and '
+        'allocations.'
+    ),
+    'allocations': 'The resources that consumers use.',
+    'allocation_candidates': 'The search for resource providers.',
+    'traits': 'The qualitative properties that resource providers can have.',
+    'usages': 'The usages of projects and users.',
+    'reshaper': 'The change of inventories and of allocations against them in one transaction.',
+}
+
 
 def operation_id(path: str, method: str) -> str:
     """Return the id of an operation, for example `allocations/consumer_uuid:put`."""

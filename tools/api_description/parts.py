@@ -1,12 +1,14 @@
 """The parts that the document of one microversion and the combined document have in common."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from placement import errors, microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.model import Failure, Operation, Parameter, Success
+from placement.schemas import error as schemas
 from tools.api_description import names
 from tools.api_description.schemas import Schema, converted, range_of
 
@@ -14,6 +16,7 @@ JSON = 'application/json'
 ERROR = 'Error'
 EARLY_ERROR = 'EarlyError'
 UNAUTHORIZED = 'Unauthorized'
+MICROVERSION = 'Microversion'
 # OpenAPI has no empty path: the path of the version document is `/`.
 PATHS = {path: methods for path, methods in OPERATIONS.items() if path}
 
@@ -57,7 +60,10 @@ def head(version: str, description: str) -> Schema:
 
 def tags(paths: Iterable[str]) -> list[Schema]:
     """Return the tags of the operations of some paths, without duplicates."""
-    return [{'name': name} for name in dict.fromkeys(map(names.tag, paths))]
+    return [
+        {'name': name, 'description': names.TAGS[name]}
+        for name in dict.fromkeys(map(names.tag, paths))
+    ]
 
 
 def reference(kind: str, name: str) -> Schema:
@@ -93,18 +99,20 @@ def summary(path: str, method: str, operation: Operation, version: Version | Non
 # Parameters ---------------------------------------------------------------------
 
 
-def version_parameter(value: Schema, required: bool) -> Schema:
-    """Return the parameter for the microversion.
-
-    :param value: the schema of the header
-    """
+def version_parameter(required: bool) -> Schema:
+    """Return the parameter for the microversion."""
     return {
         'name': 'OpenStack-API-Version',
         'in': 'header',
         'required': required,
         'description': f'The microversion of the request. Without it, {MIN_VERSION} applies.',
-        'schema': value,
+        'schema': reference('schemas', MICROVERSION),
     }
+
+
+def version_schema(versions: Iterable[str]) -> Schema:
+    """Return the schema of the header that selects one of some microversions."""
+    return {'type': 'string', 'enum': [f'placement {version}' for version in versions]}
 
 
 def path_parameters(path: str) -> list[Schema]:
@@ -167,10 +175,13 @@ def group_parameter(suffixed: Iterable[Parameter], version: Version | None) -> S
         ),
         'style': 'form',
         'explode': True,
+        # Code generators do not support `patternProperties`. No name is in `additionalProperties`
+        # only, so this keyword does not change which objects are valid.
         'schema': {
             'type': 'object',
+            'propertyNames': {'pattern': '|'.join(members)},
             'patternProperties': members,
-            'additionalProperties': False,
+            'additionalProperties': {'type': 'string'},
         },
     }
 
@@ -207,12 +218,24 @@ def headers(names_of_headers: Iterable[str]) -> Schema:
     return {name: reference('headers', name) for name in sorted(names_of_headers)}
 
 
-def header_components() -> Schema:
-    """Return the components of all headers."""
+def header_components(*responding: Any) -> Schema:
+    """Return the components of the headers to which parts of a document refer."""
+    used = set(_headers_in(responding))
     return {
         name: {'description': header.description, 'schema': converted(header.schema)}
         for name, header in responses.HEADERS.items()
+        if name in used
     }
+
+
+def _headers_in(part: Any) -> Iterator[str]:
+    if isinstance(part, Mapping):
+        yield from part.get('headers', ())
+        part = part.values()
+    elif not isinstance(part, list | tuple):
+        return
+    for one in part:
+        yield from _headers_in(one)
 
 
 def error_content(schema: str) -> Schema:
@@ -226,6 +249,23 @@ def error_schema_name(status: HTTPStatus) -> str:
     if status == HTTPStatus.UNAUTHORIZED:
         return UNAUTHORIZED
     return EARLY_ERROR if status in responses.EARLY_STATUSES else ERROR
+
+
+def error_schemas(error: Schema) -> Schema:
+    """Return the components of the schemas of errors.
+
+    :param error: the schema of errors that occur after Placement determined the microversion
+    """
+    unauthorized = {
+        'UnauthorizedByPlacement': schemas.UNAUTHORIZED_BY_PLACEMENT,
+        'UnauthorizedByKeystonemiddleware': schemas.UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE,
+    }
+    return {
+        ERROR: error,
+        EARLY_ERROR: converted(schemas.EARLY_ERROR),
+        UNAUTHORIZED: {'oneOf': [reference('schemas', name) for name in unauthorized]},
+        **{name: converted(schema) for name, schema in unauthorized.items()},
+    }
 
 
 def error_response(response: responses.Response, version: Version | None) -> Schema:
