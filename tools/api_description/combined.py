@@ -66,7 +66,7 @@ def _operation(path: str, method: str, operation: Operation, schemas: Schema) ->
         schemas[f'{component}Request'] = variants(operation.body)
         result['requestBody'] = {
             'required': operation.body_at(MAX_VERSION) is not None,
-            'content': {parts.JSON: {'schema': parts.reference('schemas', f'{component}Request')}},
+            'content': parts.content(f'{component}Request'),
         }
     for success in operation.successes:
         if success.body is not None:
@@ -131,7 +131,7 @@ def _response(response: responses.Response, name: str, operation: Operation) -> 
         'headers': parts.headers(response.headers),
     }
     if response.body is not None:
-        result['content'] = {parts.JSON: {'schema': parts.reference('schemas', name)}}
+        result['content'] = parts.content(name)
     return result
 
 

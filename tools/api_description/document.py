@@ -6,7 +6,7 @@ from placement.microversion import MIN_VERSION, Version
 from placement.operations import responses
 from placement.operations.model import Operation
 from placement.schemas import error as error_schemas
-from tools.api_description import names, parts
+from tools.api_description import examples, names, parts
 from tools.api_description.schemas import Schema, converted
 
 _DESCRIPTION = (
@@ -67,14 +67,18 @@ def _operation(
         schemas[name] = converted(body)
         result['requestBody'] = {
             'required': True,
-            'content': {parts.JSON: {'schema': parts.reference('schemas', name)}},
+            'content': parts.content(name, examples.of_request(operation, version)),
         }
+    name = f'{names.component(path, method)}Response'
     result['responses'] = {}
     for response in responses.responses(path, operation, version):
-        name = f'{names.component(path, method)}Response'
-        result['responses'][str(response.status.value)] = _response(
-            response, name, schemas, version
-        )
+        status = response.status
+        result['responses'][str(status.value)] = _response(response, version)
+        if response.body is not None and status < HTTPStatus.BAD_REQUEST:
+            schemas[name] = converted(response.body)
+            result['responses'][str(status.value)]['content'] = parts.content(
+                name, examples.of_response(operation, version, status)
+            )
     return result
 
 
@@ -85,16 +89,12 @@ def _query(operation: Operation, version: Version) -> list[Schema]:
     return [*single, parts.group_parameter(suffixed, version)] if suffixed else single
 
 
-def _response(response: responses.Response, name: str, schemas: Schema, version: Version) -> Schema:
+def _response(response: responses.Response, version: Version) -> Schema:
     if response.status in parts.SHARED:
         return parts.reference('responses', parts.SHARED[response.status])
     if response.status >= HTTPStatus.BAD_REQUEST:
         return parts.error_response(response, version)
-    result: Schema = {
+    return {
         'description': parts.reasons(response, version),
         'headers': parts.headers(response.headers),
     }
-    if response.body is not None:
-        schemas[name] = converted(response.body)
-        result['content'] = {parts.JSON: {'schema': parts.reference('schemas', name)}}
-    return result

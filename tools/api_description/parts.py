@@ -238,6 +238,15 @@ def _headers_in(part: Any) -> Iterator[str]:
         yield from _headers_in(one)
 
 
+def content(schema: str, examples: Schema | None = None) -> Schema:
+    """Return the content of a request or a response.
+
+    :param schema: the name of the component schema
+    :param examples: the member `examples`, if the content has one
+    """
+    return {JSON: {'schema': reference('schemas', schema), **(examples or {})}}
+
+
 def error_content(schema: str) -> Schema:
     """Return the content of an error response. The Accept header selects the media type."""
     text = {'schema': {'type': 'string'}}

@@ -16,7 +16,8 @@ def converted(schema: Mapping[str, Any]) -> Schema:
 
     Patterns become regular expressions of ECMA 262, which has no ``\Z``. A closed object with one
     pattern for its keys becomes an object with `propertyNames` and `additionalProperties`: code
-    generators support these keywords, but not `patternProperties`.
+    generators support these keywords, but not `patternProperties`. An open object with patterns
+    gets `additionalProperties`, because some validators of examples assume closed objects.
     """
     result: Schema = {}
     for keyword, value in schema.items():
@@ -39,6 +40,8 @@ def _ecma(pattern: str) -> str:
 
 def _keyed(schema: Schema) -> Schema:
     patterns = schema.get('patternProperties', {})
+    if patterns and 'additionalProperties' not in schema:
+        return {**schema, 'additionalProperties': True}
     closed = schema.get('additionalProperties') is False and 'properties' not in schema
     if len(patterns) != 1 or not closed:
         return schema

@@ -8,7 +8,7 @@ from openapi_spec_validator import validate
 from oslotest import base
 import yaml
 
-from placement import openapi
+from placement import openapi, validation
 from placement.microversion import VERSIONS, of_text
 from placement.operations import OPERATIONS
 from tools import openapi as tool
@@ -70,6 +70,13 @@ def objects(value):
             yield from objects(one)
 
 
+def contents(operation):
+    """Return the JSON content of the request and of the successful responses of an operation."""
+    bodies = [operation.get('requestBody', {})]
+    bodies += [one for status, one in operation['responses'].items() if status.startswith('2')]
+    return [body['content']['application/json'] for body in bodies if 'content' in body]
+
+
 class CommittedDocumentsTest(base.BaseTestCase):
     def test_the_documents_are_those_that_the_tool_writes(self):
         fresh = {name: tool.text_of(content) for name, content in tool.documents()}
@@ -115,6 +122,27 @@ class DocumentTest(base.BaseTestCase):
         conflict = '`placement.concurrent_update`: '
         self.assertNotIn(conflict, committed('placement-1.22.yaml'))
         self.assertIn(conflict, committed('placement-1.23.yaml'))
+
+    @ddt.data(*VERSIONS)
+    def test_each_body_of_a_success_has_an_example_that_conforms_to_its_schema(self, text):
+        document = parsed(f'placement-{text}.yaml')
+        schemas = document['components']['schemas']
+        for operation in (
+            one for members in document['paths'].values() for one in members.values()
+        ):
+            for content in contents(operation):
+                schema = schemas[content['schema']['$ref'].rpartition('/')[2]]
+                [(name, example)] = content['examples'].items()
+                with self.subTest(name):
+                    self.assertIsNone(validation.problem(schema, example['value']))
+                    recorded = of_text(name.rpartition('-')[2])
+                    self.assertLessEqual(recorded, of_text(text))
+
+    def test_the_example_is_that_of_the_latest_form_of_the_body(self):
+        for text, recorded in (('1.0', '1.0'), ('1.11', '1.8'), ('1.27', '1.12'), ('1.39', '1.38')):
+            operation = parsed(f'placement-{text}.yaml')['paths']['/allocations/{consumer_uuid}']
+            examples = operation['put']['requestBody']['content']['application/json']['examples']
+            self.assertEqual([f'update-allocations-{recorded}'], list(examples))
 
     def test_a_microversion_changes_the_bodies(self):
         name = 'AllocationSet_Allocations_For_ConsumerRequest'
