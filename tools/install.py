@@ -2,13 +2,16 @@
 
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. Then it runs the commands of the installation guide in a new
-virtual environment, which it fills from the archive. It installs all extras, imports what they
-provide, and serves Placement with uWSGI. All files are in a temporary directory. The tree must be a
-clone, because the script builds the last commit.
+virtual environment, which it fills from the archive. It compares the OpenAPI documents of the
+installed package, installs all extras, imports what they provide, and serves Placement with uWSGI.
+All files are in a temporary directory. The tree must be a clone, because the script builds the last
+commit.
 """
 
 from collections.abc import Mapping
 import configparser
+import hashlib
+import json
 import os
 from pathlib import Path
 import re
@@ -38,6 +41,14 @@ MODULES = {
     'uwsgi': None,
 }
 
+# Prints the digest of each OpenAPI document of the installed package.
+_LIST_DOCUMENTS = """
+import hashlib, importlib.resources, json
+files = [file for file in importlib.resources.files('placement.openapi').iterdir()
+         if file.name.endswith('.yaml')]
+print(json.dumps({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}))
+"""
+
 
 class MismatchError(Exception):
     """A build or an installation is not as documented."""
@@ -52,6 +63,7 @@ def main() -> int:
         try:
             archive = compare_builds(folder, settings['metadata']['version'])
             venv = install(folder, archive)
+            check_documents(folder, venv, archive)
             check_extras(venv, archive, set(settings['extras']))
             check_service(folder, venv)
         except (MismatchError, subprocess.CalledProcessError) as error:
@@ -119,6 +131,25 @@ def install(folder: Path, tree: Path) -> Path:
     connection = sa.make_url(guide.settings()['placement_database']['connection'])
     run(folder, str(venv / 'bin/python'), '-c', f'import {connection.get_driver_name()}, memcache')
     return venv
+
+
+def check_documents(folder: Path, venv: Path, tree: Path) -> None:
+    """Compare the OpenAPI documents of the installed package with those of a tree.
+
+    :raises MismatchError: the package does not contain the same documents
+    """
+    command = [str(venv / 'bin/python'), '-c', _LIST_DOCUMENTS]
+    environment = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
+    output = subprocess.run(
+        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    expected = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in (tree / 'placement' / 'openapi').glob('*.yaml')
+    }
+    if not expected or json.loads(output) != expected:
+        raise MismatchError('the installed package does not contain all OpenAPI documents')
+    print(f'{len(expected)} OpenAPI documents are in the installed package')
 
 
 def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:
