@@ -105,7 +105,8 @@ def version_parameter(required: bool) -> Schema:
         'name': 'OpenStack-API-Version',
         'in': 'header',
         'required': required,
-        'description': f'The microversion of the request. Without it, {MIN_VERSION} applies.',
+        'description': 'The microversion of the request.'
+        + ('' if required else f' Without it, {MIN_VERSION} applies.'),
         'schema': reference('schemas', MICROVERSION),
     }
 
