@@ -92,6 +92,7 @@ def _keyed_by_consumer(schema: Schema) -> Schema:
             common.UUID_KEY: {**schema, 'description': 'The allocations of one consumer.'}
         },
         'additionalProperties': False,
+        'description': 'The allocations of several consumers. The keys are UUIDs of consumers.',
     }
 
 
@@ -251,7 +252,9 @@ def _provider(properties: Schema) -> Schema:
             'allocations': common.keyed(
                 '.',
                 common.described('The allocations of one consumer.', properties),
-                description='The allocations against the provider. The keys are consumer UUIDs.',
+                description=(
+                    'The allocations against the provider. The keys are UUIDs of consumers.'
+                ),
             ),
             'resource_provider_generation': common.CURRENT_GENERATION,
         }

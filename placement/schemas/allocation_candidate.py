@@ -65,7 +65,7 @@ _SUMMARY_RESOURCES: Schema = common.keyed(
             'capacity': {
                 'type': 'integer',
                 'description': (
-                    '(total - reserved) * allocation_ratio of the inventory, truncated to an '
+                    '`(total - reserved) * allocation_ratio` of the inventory, truncated to an '
                     'integer.'
                 ),
             },
@@ -77,8 +77,14 @@ _SUMMARY_RESOURCES: Schema = common.keyed(
         },
     ),
 )
-_REQUESTED_CLASSES = 'The capacity and the usage of each requested resource class.'
-_ALL_CLASSES = 'The capacity and the usage of each resource class of which it has an inventory.'
+_REQUESTED_CLASSES = (
+    'The capacity and the usage of each requested resource class. The keys are names of resource '
+    'classes.'
+)
+_ALL_CLASSES = (
+    'The capacity and the usage of each resource class of which the provider has an inventory. The '
+    'keys are names of resource classes.'
+)
 
 _TREE: Schema = {
     'parent_provider_uuid': {

@@ -35,7 +35,7 @@ _FIELDS: dict[str, Any] = {
         'maximum': 3.40282e38,
         'description': (
             'The factor by which the resource is overcommitted. The capacity is '
-            '(total - reserved) * allocation_ratio. The default is 1.0.'
+            '`(total - reserved) * allocation_ratio`. The default is 1.0.'
         ),
     },
 }

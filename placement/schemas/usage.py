@@ -36,7 +36,8 @@ PROVIDER_USAGES = Variants(
                 'usages': {
                     **common.AMOUNTS,
                     'description': (
-                        'The usage of each resource class of which the provider has an inventory.'
+                        'The usage of each resource class of which the provider has an inventory. '
+                        'The keys are names of resource classes.'
                     ),
                 },
             }
@@ -62,7 +63,10 @@ _GROUP = {
         }
     },
     'additionalProperties': False,
-    'description': 'The usages of the consumers of one consumer type.',
+    'description': (
+        'The usages of the consumers of one consumer type. The other keys are names of resource '
+        'classes.'
+    ),
 }
 
 USAGES = Variants(
@@ -71,7 +75,10 @@ USAGES = Variants(
             {
                 'usages': {
                     **common.AMOUNTS,
-                    'description': 'The usage of each resource class that has allocations.',
+                    'description': (
+                        'The usage of each resource class that has allocations. The keys are names '
+                        'of resource classes.'
+                    ),
                 }
             }
         ),
@@ -81,8 +88,8 @@ USAGES = Variants(
                     r'^([A-Z0-9_]+|all|unknown)\Z',
                     _GROUP,
                     description=(
-                        'The usages, grouped by consumer type. The group `unknown` contains the '
-                        'consumers without a type.'
+                        'The usages, grouped by consumer type. The keys are consumer types. The '
+                        'group `unknown` contains the consumers without a type.'
                     ),
                 )
             }
