@@ -33,7 +33,7 @@ _QUERY = (
     parameters.resources(
         microversion.PROVIDERS_RESOURCES,
         'Selects the providers from which each of these amounts can be allocated. The value is a '
-        'list of `CLASS:AMOUNT`, separated by commas.',
+        'list of `CLASS:AMOUNT`, separated by commas, for example `VCPU:2,MEMORY_MB:1024`.',
     ),
     parameters.single(
         'in_tree',
