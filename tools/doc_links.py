@@ -1,8 +1,8 @@
 """Check the links in the built documentation: ``python tools/doc_links.py``.
 
 Each link to a local file must lead to an existing file, and its fragment to an element of that
-file. No page may request scripts, styles, or images from other sites. `tools/docs.py` builds the
-pages.
+file. If a URL has a query, a script of the page interprets the query and the fragment. No page may
+request scripts, styles, or images from other sites. `tools/docs.py` builds the pages.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def problems(path: Path) -> Iterator[str]:
         target = path.parent / unquote(parts.path) if parts.path else path
         if not target.is_file():
             yield f'The file of the link {url} does not exist.'
-        elif parts.fragment and unquote(parts.fragment) not in read(target).ids:
+        elif parts.fragment and not parts.query and unquote(parts.fragment) not in read(target).ids:
             yield f'The fragment of the link {url} does not exist.'
 
 

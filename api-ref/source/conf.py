@@ -3,10 +3,16 @@
 from pathlib import Path
 import sys
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
 
 from common import *  # noqa: F403 - Sphinx reads the names of this module
 
 project = 'Placement API reference'
-# Writes the page `browse.html`; see doc/openapi_browser.py.
-extensions = ['openapi_browser']
+extensions = [
+    # Writes the page `browse.html`; see doc/openapi_browser.py.
+    'openapi_browser',
+    # Writes the tables and the examples of the reference; see tools/api_reference.
+    'tools.api_reference',
+]
+html_css_files += ['api-reference.css']  # noqa: F405

@@ -1,0 +1,220 @@
+"""The directives of the API reference.
+
+``.. operation:: GET /traits`` writes what the declaration of an operation states: path, statuses,
+parameters, fields, and examples. The content of the directive follows the description.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from placement.microversion import MAX_VERSION, MIN_VERSION, Version
+from placement.operations import OPERATIONS
+from placement.operations.model import Operation
+from tools.api_description import names
+from tools.api_reference import examples, markup, tables
+from tools.api_reference.examples import Example
+from tools.api_reference.fields import Row
+from tools.api_reference.tables import Reason
+
+# Relative to the page of the API reference.
+POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
+OPENAPI_PAGE = 'browse.html'
+
+
+def anchor_of(operation: Operation) -> str:
+    """Return the anchor of an operation on the page."""
+    return str(nodes.make_id(operation.title))
+
+
+class OperationDirective(SphinxDirective):
+    """Writes the description of an operation into the section with its title."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the description."""
+        method, _, path = self.arguments[0].partition(' ')
+        operation = OPERATIONS.get(path, {}).get(method)
+        if operation is None:
+            raise self.error(f'There is no operation {self.arguments[0]}')
+        anchor = anchor_of(operation)
+        section = self.state_machine.node
+        if section.get('ids', [])[:1] != [anchor]:
+            raise self.error(f'The title of the section must be: {operation.title}')
+        return [
+            _method_and_path(method, path),
+            _facts(method, path, operation),
+            markup.paragraph(operation.description),
+            *self.parse_content_to_nodes(),
+            *_statuses(tables.reasons(path, operation), anchor),
+            *_parameters('Request', tables.request_rows(path, operation), anchor),
+            *_parameters('Response', tables.response_rows(path, operation), anchor),
+            *_examples(examples.of_operation(anchor, recorded(self.env)), anchor),
+        ]
+
+
+class ExampleDirective(SphinxDirective):
+    """Writes a recorded example."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the request and the response."""
+        example = recorded(self.env).get(self.arguments[0])
+        if example is None:
+            raise self.error(f'There is no example {self.arguments[0]}')
+        return list(_messages(example))
+
+
+class ErrorExamplesDirective(SphinxDirective):
+    """Writes all recorded examples of errors, which readers can open."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the examples, in the order of the status."""
+        errors = [
+            example
+            for example in recorded(self.env).values()
+            if example.name.startswith(examples.ERROR)
+        ]
+        return [
+            markup.details(
+                '',
+                *_messages(example),
+                summary=f'{example.status.value} {example.status.phrase}: {example.title}',
+            )
+            for example in sorted(errors, key=lambda example: example.status)
+        ]
+
+
+class OperationsDirective(SphinxDirective):
+    """Writes a table of all operations with links to their sections."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the table."""
+        table = markup.table('All operations', ('Method', 'Path', 'Operation', 'Since'), [])
+        (body,) = table.findall(nodes.tbody)
+        body += [
+            _operation_row(method, path, operation)
+            for path, methods in OPERATIONS.items()
+            for method, operation in methods.items()
+            if path
+        ]
+        return [table]
+
+
+def recorded(env: Any) -> Mapping[str, Example]:
+    """Return the recorded examples, which are read once in a build."""
+    found: Mapping[str, Example] | None = env.temp_data.get('placement_examples')
+    if found is None:
+        found = env.temp_data['placement_examples'] = examples.read()
+    return found
+
+
+# The parts of an operation ------------------------------------------------------
+
+
+def _badge(method: str) -> nodes.inline:
+    return nodes.inline(method, method, classes=['method', f'method-{method.lower()}'])
+
+
+def _method_and_path(method: str, path: str) -> nodes.paragraph:
+    content = (_badge(method), nodes.Text(' '), markup.code(path))
+    return nodes.paragraph('', '', *content, classes=['operation'])
+
+
+def _facts(method: str, path: str, operation: Operation) -> nodes.paragraph:
+    """Return the first microversion, the policy rule, and a link to the OpenAPI document."""
+    facts: list[list[nodes.Node]] = []
+    if operation.since > MIN_VERSION:
+        facts.append([nodes.Text(f'New in microversion {operation.since}')])
+    if operation.policy is not None:
+        rule = markup.link('', POLICY_RULES, markup.code(operation.policy))
+        facts.append([nodes.Text('Policy rule '), rule])
+    target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.operation_id(path, method)}'
+    facts.append([markup.link('OpenAPI', target)])
+    items = [nodes.inline('', '', *fact, classes=['fact']) for fact in facts]
+    spaced = [node for item in items for node in (item, nodes.Text(' '))]
+    return nodes.paragraph('', '', *spaced[:-1], classes=['facts'])
+
+
+def _statuses(reasons: list[Reason], anchor: str) -> Iterator[nodes.Node]:
+    yield markup.heading('Response codes', f'{anchor}-codes')
+    yield _status_table([one for one in reasons if not one.common], 'Response codes')
+    common = [one for one in reasons if one.common]
+    statuses = ', '.join(dict.fromkeys(str(one.status.value) for one in common))
+    summary = f'Errors that many operations have in common: {statuses}'
+    yield markup.details('', _status_table(common, summary), summary=summary)
+
+
+def _status_table(reasons: list[Reason], label: str) -> nodes.Node:
+    headers = ('Code', 'Condition', 'Error code', 'Min', 'Max')
+    return markup.table(
+        label,
+        headers,
+        [
+            (
+                f'{one.status.value} {one.status.phrase}',
+                one.when,
+                f'`{one.code}`' if one.code else '',
+                *_limits(one.since, one.until),
+            )
+            for one in reasons
+        ],
+    )
+
+
+def _parameters(title: str, rows: list[Row], anchor: str) -> Iterator[nodes.Node]:
+    if not rows:
+        return
+    yield markup.heading(title, f'{anchor}-{title.lower()}')
+    headers = ('Name', 'In', 'Type', 'Required', 'Min', 'Max', 'Description')
+    cells = (
+        (
+            row.name if row.name.startswith('(') else f'`{row.name}`',
+            row.location,
+            row.type,
+            row.required,
+            *_limits(row.since, row.until),
+            row.description,
+        )
+        for row in rows
+    )
+    yield markup.table(title, headers, cells)
+
+
+def _limits(since: Version, until: Version) -> tuple[str, str]:
+    """Return the first and the last microversion; the last one only if it is not the latest."""
+    return str(since), str(until) if until < MAX_VERSION else ''
+
+
+def _examples(found: list[Example], anchor: str) -> Iterator[nodes.Node]:
+    """Yield the examples; those of earlier microversions are closed at first."""
+    for index, (example, (since, until)) in enumerate(
+        zip(found, examples.ranges(found), strict=True)
+    ):
+        if index == 0:
+            yield markup.heading('Example', f'{anchor}-example')
+            yield from _messages(example)
+            continue
+        summary = f'Example in microversions {since} to {until}'
+        if since == until:
+            summary = f'Example in microversion {since}'
+        yield markup.details('', *_messages(example), summary=summary)
+
+
+def _messages(example: Example) -> Iterator[nodes.Node]:
+    yield markup.message(example.request)
+    yield markup.message(example.response)
+    if example.shortened:
+        yield markup.paragraph('The response in this example is shortened.')
+
+
+def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
+    link = nodes.reference('', operation.title, refid=anchor_of(operation), internal=True)
+    cells = (_badge(method), markup.code(path), link, nodes.Text(str(operation.since)))
+    return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', cell)) for cell in cells))
