@@ -5,6 +5,7 @@ parameters, fields, and examples. The content of the directive follows the descr
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
@@ -14,7 +15,7 @@ from placement.microversion import MAX_VERSION, MIN_VERSION, Version
 from placement.operations import OPERATIONS
 from placement.operations.model import Operation
 from tools.api_description import names
-from tools.api_reference import examples, markup, tables
+from tools.api_reference import examples, fields, markup, tables
 from tools.api_reference.examples import Example
 from tools.api_reference.fields import Row
 from tools.api_reference.tables import Reason
@@ -22,6 +23,30 @@ from tools.api_reference.tables import Reason
 # Relative to the page of the API reference.
 POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
 OPENAPI_PAGE = 'browse.html'
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The section of an operation.
+
+    :ivar level: the level of the headings in the section
+    """
+
+    operation: Operation
+    level: int
+
+    @property
+    def anchor(self) -> str:
+        return anchor_of(self.operation)
+
+    def heading(self, title: str) -> nodes.rubric:
+        """Return a heading in the section. Its anchor contains the last word of the title."""
+        anchor = f'{self.anchor}-{title.lower().split()[-1]}'
+        return markup.heading(title, anchor, self.level)
+
+    def label(self, content: str) -> str:
+        """Return a label of a part of the section that is unique on the page."""
+        return f'{self.operation.title}: {content}'
 
 
 def anchor_of(operation: Operation) -> str:
@@ -42,19 +67,20 @@ class OperationDirective(SphinxDirective):
         operation = OPERATIONS.get(path, {}).get(method)
         if operation is None:
             raise self.error(f'There is no operation {self.arguments[0]}')
-        anchor = anchor_of(operation)
         section = self.state_machine.node
-        if section.get('ids', [])[:1] != [anchor]:
+        if section.get('ids', [])[:1] != [anchor_of(operation)]:
             raise self.error(f'The title of the section must be: {operation.title}')
+        place = _Place(operation, _depth(section) + 1)
+        own = examples.of_operation(place.anchor, recorded(self.env))
         return [
             _method_and_path(method, path),
             _facts(method, path, operation),
             markup.paragraph(operation.description),
             *self.parse_content_to_nodes(),
-            *_statuses(tables.reasons(path, operation), anchor),
-            *_parameters('Request', tables.request_rows(path, operation), anchor),
-            *_parameters('Response', tables.response_rows(path, operation), anchor),
-            *_examples(examples.of_operation(anchor, recorded(self.env)), anchor),
+            *_statuses(tables.reasons(path, operation), place),
+            *_parameters('Request', tables.request_rows(path, operation), place),
+            *_parameters('Response', tables.response_rows(path, operation), place),
+            *_examples(own, place),
         ]
 
 
@@ -96,7 +122,7 @@ class OperationsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
-        table = markup.table('All operations', ('Method', 'Path', 'Operation', 'Since'), [])
+        table = markup.table('All operations', ('Method', 'Operation', 'Path', 'Since'), [])
         (body,) = table.findall(nodes.tbody)
         body += [
             _operation_row(method, path, operation)
@@ -142,40 +168,47 @@ def _facts(method: str, path: str, operation: Operation) -> nodes.paragraph:
     return nodes.paragraph('', '', *spaced[:-1], classes=['facts'])
 
 
-def _statuses(reasons: list[Reason], anchor: str) -> Iterator[nodes.Node]:
-    yield markup.heading('Response codes', f'{anchor}-codes')
-    yield _status_table([one for one in reasons if not one.common], 'Response codes')
+def _depth(section: nodes.Node) -> int:
+    """Return the level of the title of a section."""
+    depth = 0
+    while isinstance(section, nodes.section):
+        section = section.parent
+        depth += 1
+    return depth
+
+
+def _statuses(reasons: list[Reason], place: _Place) -> Iterator[nodes.Node]:
+    yield place.heading('Response codes')
+    own = [one for one in reasons if not one.common]
+    yield _status_table(own, place.label('response codes'))
     common = [one for one in reasons if one.common]
     statuses = ', '.join(dict.fromkeys(str(one.status.value) for one in common))
     summary = f'Errors that many operations have in common: {statuses}'
-    yield markup.details('', _status_table(common, summary), summary=summary)
+    table = _status_table(common, place.label('common errors'))
+    yield markup.details('', table, summary=summary)
 
 
 def _status_table(reasons: list[Reason], label: str) -> nodes.Node:
-    headers = ('Code', 'Condition', 'Error code', 'Min', 'Max')
-    return markup.table(
-        label,
-        headers,
-        [
-            (
-                f'{one.status.value} {one.status.phrase}',
-                one.when,
-                f'`{one.code}`' if one.code else '',
-                *_limits(one.since, one.until),
-            )
-            for one in reasons
-        ],
+    rows = (
+        (
+            f'{one.status.value} {one.status.phrase}',
+            one.when,
+            f'`{one.code}`' if one.code else '',
+            *_limits(one.since, one.until),
+        )
+        for one in reasons
     )
+    return markup.table(label, ('Code', 'Condition', 'Error code', 'Min', 'Max'), rows)
 
 
-def _parameters(title: str, rows: list[Row], anchor: str) -> Iterator[nodes.Node]:
+def _parameters(title: str, rows: list[Row], place: _Place) -> Iterator[nodes.Node]:
     if not rows:
         return
-    yield markup.heading(title, f'{anchor}-{title.lower()}')
+    yield place.heading(title)
     headers = ('Name', 'In', 'Type', 'Required', 'Min', 'Max', 'Description')
     cells = (
         (
-            row.name if row.name.startswith('(') else f'`{row.name}`',
+            row.name if row.name == fields.BODY else f'`{row.name}`',
             row.location,
             row.type,
             row.required,
@@ -184,7 +217,7 @@ def _parameters(title: str, rows: list[Row], anchor: str) -> Iterator[nodes.Node
         )
         for row in rows
     )
-    yield markup.table(title, headers, cells)
+    yield markup.table(place.label(title.lower()), headers, cells)
 
 
 def _limits(since: Version, until: Version) -> tuple[str, str]:
@@ -192,13 +225,13 @@ def _limits(since: Version, until: Version) -> tuple[str, str]:
     return str(since), str(until) if until < MAX_VERSION else ''
 
 
-def _examples(found: list[Example], anchor: str) -> Iterator[nodes.Node]:
+def _examples(found: list[Example], place: _Place) -> Iterator[nodes.Node]:
     """Yield the examples; those of earlier microversions are closed at first."""
     for index, (example, (since, until)) in enumerate(
         zip(found, examples.ranges(found), strict=True)
     ):
         if index == 0:
-            yield markup.heading('Example', f'{anchor}-example')
+            yield place.heading('Example')
             yield from _messages(example)
             continue
         summary = f'Example in microversions {since} to {until}'
@@ -216,5 +249,5 @@ def _messages(example: Example) -> Iterator[nodes.Node]:
 
 def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
     link = nodes.reference('', operation.title, refid=anchor_of(operation), internal=True)
-    cells = (_badge(method), markup.code(path), link, nodes.Text(str(operation.since)))
+    cells = (_badge(method), link, markup.code(path), nodes.Text(str(operation.since)))
     return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', cell)) for cell in cells))

@@ -15,7 +15,7 @@ class details(nodes.General, nodes.Element):  # noqa: N801 - nodes have names in
 
 
 class scrollable(nodes.General, nodes.Element):  # noqa: N801
-    """A part that scrolls in itself if it is too wide. It has the attribute `label`."""
+    """A part that scrolls in itself if it is too wide. It can have the attribute `label`."""
 
 
 def visit_details(translator: Any, node: details) -> None:
@@ -31,7 +31,9 @@ def depart_details(translator: Any, _node: details) -> None:
 
 def visit_scrollable(translator: Any, node: scrollable) -> None:
     """Write the start of a part that scrolls. The keyboard can scroll it, too."""
-    attributes = {'role': 'region', 'aria-label': node['label'], 'tabindex': '0'}
+    attributes = {'tabindex': '0'}
+    if 'label' in node:
+        attributes |= {'role': 'region', 'aria-label': node['label']}
     translator.body.append(translator.starttag(node, 'div', CLASS='scrollable', **attributes))
 
 
@@ -64,10 +66,10 @@ def paragraph(text: str) -> nodes.paragraph:
     return nodes.paragraph('', '', *inline(text))
 
 
-def heading(text: str, anchor: str) -> nodes.rubric:
+def heading(text: str, anchor: str, level: int) -> nodes.rubric:
     """Return a heading that the table of contents does not list."""
     node = nodes.rubric(text, text, ids=[anchor])
-    node['heading-level'] = 4
+    node['heading-level'] = level
     return node
 
 
@@ -76,9 +78,9 @@ def link(text: str, target: str, *content: nodes.Node) -> nodes.reference:
     return nodes.reference('', '', *(content or [nodes.Text(text)]), refuri=target)
 
 
-def message(text: str) -> nodes.literal_block:
+def message(text: str) -> scrollable:
     """Return a request or a response in the form of HTTP."""
-    return nodes.literal_block(text, text, language='http', classes=['message'])
+    return scrollable('', nodes.literal_block(text, text, language='http'), classes=['message'])
 
 
 def table(label: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> scrollable:
