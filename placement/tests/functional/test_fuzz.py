@@ -1,0 +1,46 @@
+"""No random request leads to a response that the OpenAPI documents do not describe.
+
+Schemathesis generates requests from the document of a microversion and compares the responses with
+the document. The test sends a few hundred requests to the service in this process.
+``python -m tools.fuzz`` sends many more to uWSGI and a database server.
+"""
+
+import logging
+
+import ddt
+import fixtures
+from oslotest import base
+
+from placement.tests.functional.fixtures import placement as placement_fixture
+from tools.fuzz.session import Session, document
+
+SEED = 13
+
+
+@ddt.ddt
+class FuzzTest(base.BaseTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        # Hundreds of requests produce long logs, so only errors are captured.
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.ERROR))
+        self.service = self.useFixture(placement_fixture.PlacementFixture())
+
+    @ddt.data(
+        # The first and the last microversion.
+        '1.0',
+        '1.39',
+        # Requests, responses, and queries in older forms.
+        '1.11',
+        '1.27',
+        '1.33',
+    )
+    def test_all_responses_conform_to_the_document(self, version: str) -> None:
+        session = Session(document(version), self.service.endpoint)
+        result = session.run(400, SEED)
+
+        self.assertEqual([], [str(problem) for problem in result.problems.values()])
+        self.assertEqual('', self.log.output)
+        operations = {operation for operation, _ in result.statuses}
+        self.assertEqual(session.operations(), operations)
+        # Requests succeed, and they fail for different reasons.
+        self.assertLessEqual({200, 201, 204, 400, 404, 409}, set(result.by_status()))
