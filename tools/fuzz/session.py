@@ -33,6 +33,16 @@ _SETTINGS = hypothesis.settings(
 _RESTORE_INTERVAL = 500
 # The number of requests for an operation in one round is this number times its weight.
 _ROUND = 8
+# Headers that a request has in place of the usual ones; empty headers are not sent.
+_VARIANTS: list[dict[str, str]] = [
+    *({},) * 15,
+    {'Accept': 'text/html'},
+    {'Accept': 'text/plain'},
+    {'Accept': 'text/html, application/json;q=0.5'},
+    {'Content-Type': 'text/plain'},
+    {'X-Auth-Token': ''},
+    {'X-Auth-Token': 'user', 'X-Roles': 'reader'},
+]
 _UUID = re.compile('[0-9a-f-]{36}')
 
 
@@ -127,19 +137,19 @@ class Session:
     ) -> None:
         @hypothesis.settings(_SETTINGS, max_examples=count)
         @hypothesis.seed(rng.getrandbits(32))
-        @hypothesis.given(cases)
-        def send(case: Case) -> None:
-            self._send(case)
+        @hypothesis.given(cases, strategies.sampled_from(_VARIANTS))
+        def send(case: Case, variant: dict[str, str]) -> None:
+            headers = {**_headers(self._version), **variant}
+            self._send(case, {name: value for name, value in headers.items() if value})
 
         send()
 
-    def _send(self, case: Case) -> None:
+    def _send(self, case: Case, headers: dict[str, str]) -> None:
         if self.result.requests % _RESTORE_INTERVAL == _RESTORE_INTERVAL - 1:
             self._restore_cloud()
         owner = next(iter(case.path_parameters.values()), '')
         if isinstance(case.body, (dict, list)):
             case.body = self._with_generations(case.body, owner)
-        headers = _headers(self._version)
         response = case.call(base_url=self._url, session=self._client, headers=headers)
         operation = f'{case.method} {case.path}'
         self.result.statuses[operation, response.status_code] += 1
