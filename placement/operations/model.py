@@ -158,7 +158,8 @@ class Operation(Described):
         body. A variant can be None too
     :ivar accepts: whether the operation fails if the Accept header does not allow JSON
     :ivar writes: whether the operation changes the database
-    :ivar failures: the reasons for which a request fails, apart from those of `common`
+    :ivar failures: the reasons for which a request fails, apart from those that many operations
+        have in common (`placement.operations.responses`)
     """
 
     title: str
