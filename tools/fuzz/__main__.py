@@ -8,8 +8,8 @@ and compares each response with the document. All requests are for the loopback 
 The tool prints the number of responses by document and status. A problem is a 5xx status, a
 response that the document or the declaration of the operation does not describe, or an error in the
 log of the service. The tool prints each problem with a command that sends the request. The exit
-status is 1 if there is a problem. With the same seed and count, a document gets the same requests,
-as long as the responses are the same.
+status is 1 if there is a problem. With the same seed, count and code, the service receives the same
+requests for a document, as long as its responses are the same.
 """
 
 import argparse

@@ -17,6 +17,8 @@ _SETTINGS = {
     'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
     'PYTHONPATH': commands.SEARCH_PATH,
 }
+# The number of lines of the log that a report contains.
+_SHOWN_LINES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ def fuzz(version: str, admin: sa.URL, count: int, seed: int) -> Result:
     name = f'fuzz_{version.replace(".", "_")}'
     with running(servers.create_database(admin, name)) as service:
         result = Session(document(version), service.url).run(count, seed)
-        for line in service.errors():
-            problem = Problem('the log', line, 'see the request with the same request ID')
-            result.problems.setdefault((problem.operation, line.split(' ERROR ')[-1]), problem)
+        if errors := service.errors():
+            description = '\n'.join([f'{len(errors)} lines report errors', *errors[:_SHOWN_LINES]])
+            problem = Problem('log of the service', description, 'the request ID is in the log')
+            result.problems[problem.operation, description] = problem
     servers.drop_database(admin, name)
     return result
