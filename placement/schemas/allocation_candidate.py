@@ -132,7 +132,10 @@ def _candidates(version: Version) -> Schema:
         {
             'allocation_requests': common.array(
                 {**_request(version), 'description': 'One allocation candidate.'},
-                description='The allocation candidates. Each can be claimed as it stands.',
+                description=(
+                    'The allocation candidates. The body of `PUT /allocations/{consumer_uuid}` can '
+                    'contain all members of a candidate unchanged.'
+                ),
             ),
             'provider_summaries': common.keyed(
                 common.UUID_KEY,

@@ -12,9 +12,14 @@ from tools.api_description.schemas import Schema, converted
 _DESCRIPTION = (
     'The API of the placement service in microversion {version}. Placement tracks which resources '
     'a cloud has and which consumers use them.\n\n'
-    'Every request must contain the header `OpenStack-API-Version: placement {version}`. Every '
-    'response contains the header `X-Openstack-Request-Id`. If the service allows requests of '
-    'other origins (CORS), responses also contain the headers `Access-Control-*`.'
+    '{selection} Every response contains the header `X-Openstack-Request-Id`. If the service '
+    'allows requests of other origins (CORS), responses also contain the headers '
+    '`Access-Control-*`.'
+)
+_SELECTION = 'Every request must contain the header `OpenStack-API-Version: placement {version}`.'
+_DEFAULT = (
+    'Requests can contain the header `OpenStack-API-Version: placement {version}`. Without the '
+    'header, this microversion applies.'
 )
 
 
@@ -31,15 +36,15 @@ def document(version: Version) -> Schema:
         if operations:
             paths[path] = operations
     shared_responses = parts.shared_responses(version)
+    required = version > MIN_VERSION
+    selection = (_SELECTION if required else _DEFAULT).format(version=version)
     return {
-        **parts.head(str(version), _DESCRIPTION.format(version=version)),
+        **parts.head(str(version), _DESCRIPTION.format(version=version, selection=selection)),
         'tags': parts.tags(paths),
         'paths': paths,
         'components': {
             'securitySchemes': parts.SECURITY_SCHEMES,
-            'parameters': {
-                parts.MICROVERSION: parts.version_parameter(required=version > MIN_VERSION)
-            },
+            'parameters': {parts.MICROVERSION: parts.version_parameter(required=required)},
             'headers': parts.header_components(paths, shared_responses),
             'responses': shared_responses,
             'schemas': {
