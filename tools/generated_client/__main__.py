@@ -13,7 +13,7 @@ from tools.generated_client.client import Client, MismatchError
 
 ROOT = Path(__file__).resolve().parents[2]
 # The microversions whose clients send requests: those with different forms of requests, and the
-# latest one. Before 1.12, a candidate does not have the form that PUT /allocations accepts.
+# latest one. Before 1.12, the allocations of a candidate are a list, which `use` does not support.
 USED = ('1.12', '1.18', '1.22', '1.28', '1.33', '1.36', VERSIONS[-1])
 
 

@@ -25,7 +25,7 @@ def use(client: Client) -> str:
     cloud = Cloud(client)
     candidates = search(cloud)
     claimed = claim(cloud, candidates[0])
-    refuse(cloud)
+    check_errors(cloud)
     release(cloud)
     return (
         f'{len(candidates)} candidates, {claimed} allocations of a candidate claimed and released'
@@ -205,7 +205,7 @@ def search(cloud: Cloud) -> list[Any]:
 
 
 def claim(cloud: Cloud, candidate: Any) -> int:
-    """Claim a candidate as it stands, and return the number of its providers."""
+    """Claim an unchanged candidate, and return the number of its providers."""
     client = cloud.client
     document = {**candidate.to_dict(), 'project_id': 'project', 'user_id': 'user'}
     if client.version >= microversion.CONSUMER_GENERATION:
@@ -248,13 +248,13 @@ def _usages(cloud: Cloud, provider: uuid.UUID) -> dict[str, int]:
     return result
 
 
-def refuse(cloud: Cloud) -> None:
-    """Send requests that the service refuses, and check the types of the error documents."""
+def check_errors(cloud: Cloud) -> None:
+    """Send requests that fail, and check the types of the error documents."""
     client = cloud.client
     stale = cloud.inventories(cloud.generation(cloud.pool) - 1, _DISK)
     arguments = {'uuid': cloud.pool, 'body': stale}
-    refused = client.call('resource_providers/uuid/inventories:put', 409, 'Error', **arguments)
-    (error,) = refused.errors
+    document = client.call('resource_providers/uuid/inventories:put', 409, 'Error', **arguments)
+    (error,) = document.errors
     require(error.status == 409, f'unexpected error: {error}')
     if client.version >= microversion.ERROR_CODES:
         require(error.code.value == errors.CONCURRENT_UPDATE, f'unexpected code: {error.code}')
