@@ -85,10 +85,10 @@ def svg(name: str, source: str) -> str:
     if drawn.stderr:
         sys.exit(f'Error: {name}.dot: {drawn.stderr}')
     comment = f'<!-- Drawn from doc/pictures/{name}.dot, digest {digest(source)} -->'
-    return f'{comment}\n{_without_noise(drawn.stdout)}'
+    return f'{comment}\n{_normalized(drawn.stdout)}'
 
 
-def _without_noise(text: str) -> str:
+def _normalized(text: str) -> str:
     """Return an SVG document without what depends on the version of Graphviz.
 
     The titles of the elements are the names of the nodes, which a browser would show as tooltips.

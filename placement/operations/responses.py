@@ -82,7 +82,7 @@ _NOT_ACCEPTABLE = Failure(
     HTTPStatus.NOT_ACCEPTABLE,
     'The header `Accept` does not allow `application/json`.',
 )
-_LOST_RACES = (
+_CONFLICTS = (
     conflict(
         'Concurrent requests changed the same objects, and the retries failed.',
         errors.CONCURRENT_UPDATE,
@@ -159,7 +159,7 @@ def failures(path: str, operation: Operation, version: Version) -> Iterator[Fail
     if operation.accepts:
         yield _NOT_ACCEPTABLE
     if operation.writes:
-        yield from _LOST_RACES
+        yield from _CONFLICTS
     yield _TOO_LARGE
     if has_body:
         yield _UNSUPPORTED_MEDIA_TYPE

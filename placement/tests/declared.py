@@ -62,8 +62,8 @@ class DeclaredResponses:
         status, headers = started
         problems = list(undeclared(sent, int(status.split()[0]), headers, body))
         if problems:
-            asked = f'{sent["REQUEST_METHOD"]} {sent["PATH_INFO"]}?{sent.get("QUERY_STRING", "")}'
-            raise UndeclaredError('\n'.join([f'{asked}: {status}', *problems]))
+            summary = f'{sent["REQUEST_METHOD"]} {sent["PATH_INFO"]}?{sent.get("QUERY_STRING", "")}'
+            raise UndeclaredError('\n'.join([f'{summary}: {status}', *problems]))
         compared[int(status.split()[0])] += 1
         return [body]
 

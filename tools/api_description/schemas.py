@@ -74,12 +74,12 @@ def range_of(
     return {'x-openstack': limits} if limits else {}
 
 
-def variants(ladder: Variants[Any]) -> Schema:
+def variants(declared: Variants[Any]) -> Schema:
     """Return the schema of a body that differs by microversion, with the range of each variant.
 
-    A property that only some of the variants have carries its range, too.
+    A property that only some of the variants have has its range, too.
     """
-    windows = [window for window in ladder.windows() if window.variant is not None]
+    windows = [window for window in declared.windows() if window.variant is not None]
     bodies = [converted(window.variant) for window in windows]
     if len(windows) == 1:
         return {**bodies[0], **range_of(windows[0].since, windows[0].until)}

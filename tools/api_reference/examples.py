@@ -53,7 +53,7 @@ def of_operation(anchor: str, examples: Mapping[str, Example]) -> list[Example]:
 
 
 def ranges(examples: list[Example]) -> list[tuple[Version, Version]]:
-    """Return the microversions for which each example stands: until the next example.
+    """Return the microversions to which each example applies: until the next example.
 
     :param examples: the examples of an operation, the latest microversion first
     """

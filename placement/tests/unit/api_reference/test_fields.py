@@ -52,9 +52,9 @@ class RangeTest(base.BaseTestCase):
     def test_a_field_cannot_be_missing_in_between(self):
         self.assertRaises(ValueError, rows, v1=document(a=TEXT), v2=document(), v3=document(a=TEXT))
 
-    def test_the_schemas_of_a_ladder(self):
-        ladder = Variants({V1: document(a=TEXT), V3: document(a=TEXT, b=TEXT)})
-        found = fields.rows({version: ladder.pick(version) for version in (V1, V2, V3)})
+    def test_the_variants_of_a_schema(self):
+        variants = Variants({V1: document(a=TEXT), V3: document(a=TEXT, b=TEXT)})
+        found = fields.rows({version: variants.pick(version) for version in (V1, V2, V3)})
         self.assertEqual([('a', 'string', '1.1 1.3'), ('b', 'string', '1.3 1.3')], summary(found))
 
 

@@ -179,14 +179,14 @@ class ResponsesTest(base.BaseTestCase):
 
 
 class ParametersTest(base.BaseTestCase):
-    def test_a_form_holds_until_the_next_one(self):
+    def test_a_form_applies_until_the_next_one(self):
         required = parameters.required(microversion.PROVIDERS_REQUIRED, 'Traits.')
         self.assertEqual(
             [((1, 18), (1, 21)), ((1, 22), (1, 38)), ((1, 39), (1, 39))],
             [(window.since, window.until) for window in required.value.windows()],
         )
 
-    def test_a_form_that_is_older_than_the_parameter_holds_from_the_beginning(self):
+    def test_a_form_that_is_older_than_the_parameter_applies_from_the_beginning(self):
         member_of = parameters.member_of(microversion.GRANULAR_GROUPS, 'Aggregates.')
         self.assertEqual(microversion.GRANULAR_GROUPS, member_of.since)
         self.assertFalse(member_of.is_required(MAX_VERSION))

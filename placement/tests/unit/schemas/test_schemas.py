@@ -65,7 +65,7 @@ def formats(schema: Any) -> Iterator[str]:
             yield from formats(value)
 
 
-def ladders(module) -> Iterator[dict[str, Any]]:
+def bodies(module) -> Iterator[dict[str, Any]]:
     """Return the schemas of bodies of a module, in all microversions."""
     for name, value in vars(module).items():
         if isinstance(value, Variants) and name != 'QUERY':
@@ -110,7 +110,7 @@ class DescriptionsTest(base.BaseTestCase):
         bare = {
             name
             for module_info in pkgutil.iter_modules(schemas.__path__)
-            for schema in ladders(importlib.import_module(f'placement.schemas.{module_info.name}'))
+            for schema in bodies(importlib.import_module(f'placement.schemas.{module_info.name}'))
             for name, one in properties(schema)
             if 'description' not in one
         }
