@@ -14,6 +14,8 @@ import os_resource_classes
 
 ORIGIN = 'http://placement.example.com'
 DATE = 'Tue, 14 Apr 2026 09:30:00 GMT'
+# The message of orjson, which depends on its version.
+MALFORMED = 'unexpected end of data: line 1 column 21 (char 20)'
 # The list of all resource classes has only these standard classes, because each release of
 # os-resource-classes can add a class.
 LISTED_CLASSES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
@@ -22,6 +24,7 @@ _NAMESPACE = uuid.UUID('a86ecc8d-a79c-4d4f-9d4f-31d0cd57e7c5')
 _UUID = re.compile(r'[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _REQUEST_ID = re.compile(rf'req-{_UUID.pattern}')
 _GENERATED_UUID = re.compile(rf'(?<!req-){_UUID.pattern}')
+_MALFORMED = re.compile(r'(?<=Malformed JSON: )[^"\n]+')
 _DATE = re.compile(r'[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT')
 # A key that is a UUID, a resource class, or a consumer type. The order of such keys is not defined.
 _VARIABLE_KEY = re.compile(rf'{_UUID.pattern}|[A-Z0-9_]+|all|unknown|consumer_count')
@@ -47,9 +50,10 @@ class Normalizer:
         self._generated = 0
 
     def text(self, text: str) -> str:
-        """Return a text with a constant host, and constant dates, UUIDs and request IDs."""
+        """Return a text with constant hosts, dates, messages of orjson, UUIDs, and request IDs."""
         text = text.replace(self._origin, ORIGIN)
         text = _DATE.sub(DATE, text)
+        text = _MALFORMED.sub(MALFORMED, text)
         text = _GENERATED_UUID.sub(self._uuid, text)
         return _REQUEST_ID.sub(f'req-{_uuid(self._name)}', text)
 

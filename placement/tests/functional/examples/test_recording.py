@@ -85,6 +85,14 @@ class NormalizerTest(base.BaseTestCase):
         )
         self.assertEqual(first, second)
 
+    def test_the_message_about_malformed_json_does_not_depend_on_the_library(self):
+        first, second = (
+            self.normalizer.text(f'"detail": "\n Malformed JSON: {message}", "code": 1')
+            for message in ('unexpected end of data: line 1 column 21 (char 20)', 'other: line 1')
+        )
+        self.assertEqual(first, second)
+        self.assertTrue(first.endswith('", "code": 1'), first)
+
     def test_a_request_id_depends_on_the_name_of_the_example(self):
         first = self.normalizer.text(f'req-{GENERATED}')
         second = self.normalizer.text(f'req-{OTHER}')
