@@ -173,6 +173,11 @@ class Operation(Described):
     writes: bool = False
 
     @property
+    def anchor(self) -> str:
+        """Return the anchor of the operation in the API reference."""
+        return self.title.lower().replace(' ', '-')
+
+    @property
     def description(self) -> str:
         """Return the description for all microversions."""
         return self.full_description(self.since)

@@ -13,7 +13,6 @@ import yaml
 from placement.microversion import Version, of_text
 from placement.operations.model import Operation
 from placement.tests.examples import collection
-from placement.tests.examples.operations import slug
 from tools.api_description.schemas import Schema
 
 _FOLDER = collection.API_REFERENCE.folder
@@ -41,7 +40,7 @@ def _examples(
     entry = max(
         (
             one
-            for one in _recorded(slug(operation))
+            for one in _recorded(operation.anchor)
             if of_text(one['microversion']) <= version
             and one[part]['body'] is not None
             and status in (None, one['response']['status'])

@@ -35,23 +35,14 @@ class _Place:
     operation: Operation
     level: int
 
-    @property
-    def anchor(self) -> str:
-        return anchor_of(self.operation)
-
     def heading(self, title: str) -> nodes.rubric:
         """Return a heading in the section. Its anchor contains the last word of the title."""
-        anchor = f'{self.anchor}-{title.lower().split()[-1]}'
+        anchor = f'{self.operation.anchor}-{title.lower().split()[-1]}'
         return markup.heading(title, anchor, self.level)
 
     def label(self, content: str) -> str:
         """Return a label of a part of the section that is unique on the page."""
         return f'{self.operation.title}: {content}'
-
-
-def anchor_of(operation: Operation) -> str:
-    """Return the anchor of an operation on the page."""
-    return str(nodes.make_id(operation.title))
 
 
 class OperationDirective(SphinxDirective):
@@ -68,10 +59,10 @@ class OperationDirective(SphinxDirective):
         if operation is None:
             raise self.error(f'There is no operation {self.arguments[0]}')
         section = self.state_machine.node
-        if section.get('ids', [])[:1] != [anchor_of(operation)]:
+        if section.get('ids', [])[:1] != [operation.anchor]:
             raise self.error(f'The title of the section must be: {operation.title}')
         place = _Place(operation, _depth(section) + 1)
-        own = examples.of_operation(place.anchor, recorded(self.env))
+        own = examples.of_operation(operation.anchor, recorded(self.env))
         return [
             _method_and_path(method, path),
             _facts(method, path, operation),
@@ -248,6 +239,6 @@ def _messages(example: Example) -> Iterator[nodes.Node]:
 
 
 def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
-    link = nodes.reference('', operation.title, refid=anchor_of(operation), internal=True)
+    link = nodes.reference('', operation.title, refid=operation.anchor, internal=True)
     cells = (_badge(method), link, markup.code(path), nodes.Text(str(operation.since)))
     return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', cell)) for cell in cells))

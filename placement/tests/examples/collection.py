@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 import placement
-from placement.tests.examples.operations import operation_of, slug
+from placement.tests.examples.operations import operation_of
 from placement.tests.examples.recording import Message, Recording
 
 ROOT = Path(placement.__file__).parents[1]
@@ -115,7 +115,7 @@ def entry(recording: Recording) -> dict[str, Any]:
     return {
         'name': recording.name,
         'title': recording.title,
-        'operation': operation and slug(operation),
+        'operation': operation and operation.anchor,
         'microversion': recording.version,
         'request': {'method': recording.method, 'url': recording.url, **request},
         'response': {'status': recording.status, **response},

@@ -13,8 +13,3 @@ def operation_of(method: str, url: str) -> Operation | None:
     """Return the operation of a request, or None if there is no such operation."""
     match = _mapper.match(urlsplit(url).path)
     return match[0].methods.get(method) if match else None
-
-
-def slug(operation: Operation) -> str:
-    """Return the anchor of an operation in the API reference."""
-    return operation.title.lower().replace(' ', '-')

@@ -14,14 +14,14 @@ import yaml
 from placement import errors, microversion, validation
 from placement.operations import OPERATIONS
 from placement.tests.examples import collection
-from placement.tests.examples.operations import operation_of, slug
+from placement.tests.examples.operations import operation_of
 
 FOLDER = collection.API_REFERENCE.folder
 EXAMPLES = yaml.safe_load((FOLDER / collection.INDEX).read_text())
 SUCCESSES = [example for example in EXAMPLES if example['response']['status'] < 400]
 FAILURES = [example for example in EXAMPLES if example not in SUCCESSES]
 DECLARED = {
-    slug(operation): operation for methods in OPERATIONS.values() for operation in methods.values()
+    operation.anchor: operation for methods in OPERATIONS.values() for operation in methods.values()
 }
 
 
