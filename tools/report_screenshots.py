@@ -6,8 +6,8 @@ The page is the report of the demo cloud. Chromium and ChromeDriver must be inst
 from pathlib import Path
 import tempfile
 
+from placement.tests.functional.browser import Browser
 from placement.tests.functional.report import demo_page, screenshots
-from placement.tests.functional.report.browser import Browser
 
 _FOLDER = Path(__file__).resolve().parents[1] / 'doc' / 'source' / 'admin'
 

@@ -1,19 +1,15 @@
 """The page with the OpenAPI documents, which Chromium opens from disk."""
 
 from collections.abc import Iterator
-import os
 from pathlib import Path
-import tempfile
 from typing import Any
-import unittest
 
-from oslotest import base
 from selenium.webdriver.support.ui import Select
 import yaml
 
 from placement import microversion
-from placement.tests import openapi_browser, servers
-from placement.tests.functional.report.browser import Browser
+from placement.tests import openapi_browser
+from placement.tests.functional.browser import PageTestCase
 
 builder = openapi_browser.load()
 
@@ -37,23 +33,16 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield path, method
 
 
-class TestCase(base.BaseTestCase):
-    """Writes the page, and opens it in a browser that all tests of a class use."""
+class TestCase(PageTestCase):
+    """Writes the page, and opens it."""
 
-    browser: Browser
     page: Path
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        if servers.ADMIN_URL in os.environ:
-            raise unittest.SkipTest('the page does not depend on the database server')
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-        folder = tempfile.TemporaryDirectory(prefix='placement-openapi-')
-        cls.addClassCleanup(folder.cleanup)
-        cls.write(Path(folder.name))
-        cls.page = Path(folder.name, 'browse.html')
+        cls.write(cls.folder)
+        cls.page = cls.folder / 'browse.html'
 
     @classmethod
     def write(cls, folder: Path) -> None:

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from placement.tests.functional.report.browser import PHONE, Browser
+from placement.tests.functional.browser import PHONE, Browser
 
 # The size of each file must stay below this number of bytes.
 LIMIT = 150 * 1024

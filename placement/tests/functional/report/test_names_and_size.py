@@ -10,7 +10,7 @@ from oslotest import base
 from placement.admin import audit, progress
 from placement.admin.report import make
 from placement.tests import servers
-from placement.tests.functional.report.browser import Browser
+from placement.tests.functional.browser import Browser
 from placement.tests.unit.admin.report import clouds
 from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
 

@@ -1,16 +1,11 @@
 """The page of `placement-manage report` in Chromium, with the demo cloud of tools/demo.py."""
 
-import os
 from pathlib import Path
-import tempfile
-import unittest
 
-from oslotest import base
 from selenium.webdriver.common.keys import Keys
 
-from placement.tests import servers
+from placement.tests.functional.browser import PHONE, PageTestCase
 from placement.tests.functional.report import demo_page, screenshots
-from placement.tests.functional.report.browser import PHONE, Browser
 
 GUIDE = Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
 ROWS = '#provider-table tbody tr:not(.space)'
@@ -20,22 +15,15 @@ DETAILS = '#details'
 HEAD = '#details-title'
 
 
-class TestCase(base.BaseTestCase):
-    """Opens the report of the demo cloud in a browser that all tests of a class use."""
+class TestCase(PageTestCase):
+    """Opens the report of the demo cloud."""
 
-    browser: Browser
     page: Path
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        if servers.ADMIN_URL in os.environ:
-            raise unittest.SkipTest('the page does not depend on the database server')
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-        folder = tempfile.TemporaryDirectory(prefix='placement-report-')
-        cls.addClassCleanup(folder.cleanup)
-        cls.page = Path(folder.name, 'report.html')
+        cls.page = cls.folder / 'report.html'
         cls.page.write_bytes(demo_page.content())
 
     def setUp(self) -> None:
@@ -105,13 +93,7 @@ class ContentTest(TestCase):
         self.assertEqual([], self.browser.messages())
 
     def test_the_policy_forbids_other_scripts_and_styles(self):
-        run = self.browser.script(
-            'const script = document.createElement("script");'
-            'script.textContent = "window.executed = true";'
-            'document.body.append(script);'
-            'return window.executed === true'
-        )
-        self.assertIs(False, run)
+        self.assertIs(False, self.browser.runs_inline_scripts())
         self.assertIn('Content Security Policy', ''.join(self.browser.messages()))
 
 

@@ -1,20 +1,25 @@
-"""Chromium, which opens the page of `placement-manage report` like a reader of the page."""
+"""Chromium, which opens a page like a reader of the page, and the base class of such tests."""
 
 import base64
 from collections.abc import Sequence
 import json
 import logging
+import os
 from pathlib import Path
+import tempfile
 import time
 from typing import Any
+import unittest
 
 from axe_core_python.selenium import Axe
+from oslotest import base
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from placement.tests import servers
 from placement.tests.functional.web import commands
 
 # The width and the height of the window in CSS pixels.
@@ -85,6 +90,15 @@ class Browser:
     def script(self, text: str, *arguments: Any) -> Any:
         """Return the result of a script."""
         return self.driver.execute_script(text, *arguments)
+
+    def runs_inline_scripts(self) -> bool:
+        """Add an inline script to the page, and return whether it runs."""
+        return self.script(
+            'const script = document.createElement("script");'
+            'script.textContent = "window.executed = true";'
+            'document.body.append(script);'
+            'return window.executed === true'
+        )
 
     def wait(self, condition: str, *arguments: Any) -> Any:
         """Return the result of a script as soon as it is true."""
@@ -161,3 +175,24 @@ class Browser:
     def pdf(self) -> bytes:
         """Return the printed page."""
         return base64.b64decode(self.cdp('Page.printToPDF')['data'])
+
+
+class PageTestCase(base.BaseTestCase):
+    """Opens pages in a browser that all tests of a class use.
+
+    :cvar folder: a temporary directory for the pages
+    """
+
+    browser: Browser
+    folder: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        if servers.ADMIN_URL in os.environ:
+            raise unittest.SkipTest('the page does not depend on the database server')
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+        folder = tempfile.TemporaryDirectory(prefix='placement-page-')
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
