@@ -1,10 +1,16 @@
 """Execution of commands in a process of their own."""
 
+import functools
 import os
+import signal
 import subprocess
 import sys
 
 from placement.tests.functional.db import base
+
+# The argument `preexec_fn` of `Popen` for a command that a test interrupts. A shell that runs the
+# tests in the background makes them, and the commands that they start, ignore SIGINT.
+heed_interrupts = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 
 
 class TestCase(base.TestCase):

@@ -54,8 +54,7 @@ class Serving:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A shell that runs the tests in the background makes them ignore SIGINT.
-            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=base.heed_interrupts,
         )
         line = self._process.stderr.readline()
         match = re.fullmatch(r'Serving metrics at (http://127\.0\.0\.1:\d+/metrics)\n', line)

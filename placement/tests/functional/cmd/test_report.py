@@ -277,6 +277,7 @@ class OutputTest(TestCase):
                 env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=base.heed_interrupts,
             )
             time.sleep(delay)
             process.send_signal(signal.SIGINT)

@@ -38,7 +38,13 @@ class TransferCase(transfer.TestCase, base.TestCase):
     def start(self, *arguments: str, **options) -> subprocess.Popen[bytes]:
         environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
         command = [sys.executable, '-m', self.module, *arguments]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, **options)
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stderr=subprocess.PIPE,
+            preexec_fn=base.heed_interrupts,
+            **options,
+        )
 
 
 def large_file() -> bytes:
