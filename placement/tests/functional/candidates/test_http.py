@@ -508,6 +508,17 @@ class OptionsTest(CandidatesTest):
         elements, _, _ = self.request('&limit=3')
         self.assertEqual(3, len(elements))
 
+    def test_the_strategy_selects_the_candidates_of_a_limit(self):
+        for strategy, trees in (('depth-first', 1), ('breadth-first', 3)):
+            self.option(allocation_candidates_generation_strategy=strategy)
+            elements, roots, _ = self.request('&limit=9')
+            self.assertEqual((9, trees), (len(elements), len(roots)), strategy)
+
+    def test_without_a_limit_the_strategy_has_no_effect(self):
+        depth_first = self.request()
+        self.option(allocation_candidates_generation_strategy='breadth-first')
+        self.assertEqual(depth_first, self.request())
+
     def test_a_maximum_of_zero_means_one(self):
         self.option(max_allocation_candidates=0)
         self.assertEqual(1, len(self.request()[0]))
