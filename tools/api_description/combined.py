@@ -31,23 +31,8 @@ def document() -> Schema:
         }
         for path, methods in parts.PATHS.items()
     }
-    shared_responses = parts.shared_responses(None)
-    return {
-        **parts.head(str(MAX_VERSION), _DESCRIPTION),
-        'tags': parts.tags(paths),
-        'paths': paths,
-        'components': {
-            'securitySchemes': parts.SECURITY_SCHEMES,
-            'parameters': {parts.MICROVERSION: parts.version_parameter(required=False)},
-            'headers': parts.header_components(paths, shared_responses),
-            'responses': shared_responses,
-            'schemas': {
-                **schemas,
-                **parts.error_schemas(variants(error_schemas.ERROR)),
-                parts.MICROVERSION: parts.version_schema([*VERSIONS, 'latest']),
-            },
-        },
-    }
+    head = parts.head(str(MAX_VERSION), _DESCRIPTION)
+    return parts.assembled(head, paths, schemas, variants(error_schemas.ERROR), None)
 
 
 def _operation(path: str, method: str, operation: Operation, schemas: Schema) -> Schema:

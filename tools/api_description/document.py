@@ -35,25 +35,10 @@ def document(version: Version) -> Schema:
         }
         if operations:
             paths[path] = operations
-    shared_responses = parts.shared_responses(version)
-    required = version > MIN_VERSION
-    selection = (_SELECTION if required else _DEFAULT).format(version=version)
-    return {
-        **parts.head(str(version), _DESCRIPTION.format(version=version, selection=selection)),
-        'tags': parts.tags(paths),
-        'paths': paths,
-        'components': {
-            'securitySchemes': parts.SECURITY_SCHEMES,
-            'parameters': {parts.MICROVERSION: parts.version_parameter(required=required)},
-            'headers': parts.header_components(paths, shared_responses),
-            'responses': shared_responses,
-            'schemas': {
-                **schemas,
-                **parts.error_schemas(converted(error_schemas.ERROR.pick(version))),
-                parts.MICROVERSION: parts.version_schema([str(version)]),
-            },
-        },
-    }
+    selection = (_SELECTION if version > MIN_VERSION else _DEFAULT).format(version=version)
+    head = parts.head(str(version), _DESCRIPTION.format(version=version, selection=selection))
+    error = converted(error_schemas.ERROR.pick(version))
+    return parts.assembled(head, paths, schemas, error, version)
 
 
 def _operation(

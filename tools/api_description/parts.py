@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from placement import errors, microversion
-from placement.microversion import MAX_VERSION, MIN_VERSION, Version
+from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.model import Failure, Operation, Parameter, Success
 from placement.schemas import error as schemas
@@ -55,6 +55,37 @@ def head(version: str, description: str) -> Schema:
         },
         'servers': [{'url': '/', 'description': 'The path at which the API is mounted.'}],
         'security': [{'ApiKeyAuth': []}],
+    }
+
+
+def assembled(
+    first: Schema, paths: Schema, schemas: Schema, error: Schema, version: Version | None
+) -> Schema:
+    """Return a document.
+
+    :param first: the first members of the document
+    :param schemas: the components of the schemas of bodies
+    :param error: the schema of errors that occur after Placement determined the microversion
+    :param version: the microversion of the document; None for the combined document
+    """
+    shared = shared_responses(version)
+    required = version is not None and version > MIN_VERSION
+    versions = [*VERSIONS, 'latest'] if version is None else [str(version)]
+    return {
+        **first,
+        'tags': tags(paths),
+        'paths': paths,
+        'components': {
+            'securitySchemes': SECURITY_SCHEMES,
+            'parameters': {MICROVERSION: version_parameter(required)},
+            'headers': header_components(paths, shared),
+            'responses': shared,
+            'schemas': {
+                **schemas,
+                **error_schemas(error),
+                MICROVERSION: version_schema(versions),
+            },
+        },
     }
 
 
