@@ -14,8 +14,8 @@ from placement.tests.functional.invalid_requests import generated
 
 Schema = dict[str, Any]
 
-# Each of these numbers stands for the current generation: `session` replaces it before it sends a
-# request. There are several because the values of a schema are equally likely.
+# Placeholders of the current generation. `session` replaces them before it sends a request. The
+# values of a schema are equally likely, so there are several.
 CURRENT = range(-8, 0)
 STALE = 1_000_000
 
