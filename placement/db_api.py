@@ -7,8 +7,16 @@ from placement.db.engine import (
     configure,
     get_placement_engine,
     placement_context_manager,
-    reader,
+    read,
+    snapshot,
     write,
 )
 
-__all__ = ('configure', 'get_placement_engine', 'placement_context_manager', 'reader', 'write')
+__all__ = (
+    'configure',
+    'get_placement_engine',
+    'placement_context_manager',
+    'read',
+    'snapshot',
+    'write',
+)

@@ -21,7 +21,7 @@ Count = Callable[[sa.Select[int]], int]
 
 def count_with_engine(query: sa.Select[int]) -> int:
     """Execute a query on the database of this process and return the number."""
-    with db_engine.reader() as conn:
+    with db_engine.snapshot() as conn:
         count: int = conn.execute(query).scalar_one()
         return count
 

@@ -75,7 +75,7 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     """
     with contextlib.ExitStack() as connection:
         return search_with(
-            connection.enter_context(engine.reader(consistent=True)),
+            connection.enter_context(engine.snapshot()),
             query,
             options,
             rng=random.Random() if options.randomize else None,

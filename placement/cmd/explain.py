@@ -60,7 +60,7 @@ def _explain(config: cfg.ConfigOpts) -> int:
         max_steps=config.placement.max_candidate_search_steps,
         nearest=arguments.nearest,
     )
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         result = explanation.explain(conn, question, output.progress)
     if arguments.format == output.JSON:
         output.print_document(render.document(result))

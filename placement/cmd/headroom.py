@@ -88,7 +88,7 @@ def _headroom(config: cfg.ConfigOpts) -> int:
     version = query_text.version(arguments.microversion)
     queries = reading.parse(texts, version)
     claims_file = _claims_file(arguments, len(queries))
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         cloud = reading.read(
             conn,
             queries,

@@ -35,7 +35,7 @@ def _report(config: cfg.ConfigOpts) -> int:
     path = config.category.file
     if path != _STANDARD_OUTPUT:
         atomic_file.check(path)
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         contents = make.contents(
             conn,
             config.placement_database.connection,

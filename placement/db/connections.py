@@ -1,13 +1,19 @@
 """Session settings of database connections, for each database system.
 
-MySQL, MariaDB and PostgreSQL use READ COMMITTED: after a transaction has locked a row, its next
-statement reads the current data. SQLite uses WAL and a long busy timeout. Write transactions on
-SQLite start with BEGIN IMMEDIATE, because a transaction that first reads cannot upgrade to a write
-lock after another transaction has written. A Galera node applies the writes of other nodes with a
-delay, so this module enables causal reads (`wsrep_sync_wait`). Every wait for a lock has a time
-limit, because other programs, such as backups, also lock rows.
+Write transactions on MySQL, MariaDB and PostgreSQL use READ COMMITTED: after a transaction has
+locked a row, its next statement reads the current data. SQLite uses WAL and a long busy timeout.
+Write transactions on SQLite start with BEGIN IMMEDIATE, because a transaction that first reads
+cannot upgrade to a write lock after another transaction has written. A Galera node applies the
+writes of other nodes with a delay, so this module enables causal reads (`wsrep_sync_wait`). Every
+wait for a lock has a time limit, because other programs, such as backups, also lock rows.
+
+A pooled connection is not checked before each use, because the check would cost a round trip. If
+the connection is dead, its first statement fails, and `db/engine.py` repeats the read or the write
+transaction on a new connection.
 """
 
+from collections.abc import Iterator
+import contextlib
 import functools
 import logging
 import time
@@ -18,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, pool
 
 from placement import exception
-from placement.db import failures
+from placement.db import failures, mode_pool, transactions
 
 LOG = logging.getLogger(__name__)
 
@@ -30,9 +36,13 @@ LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
 # oslo.db does not send BEGIN on a connection whose `info` contains this key.
 _BEGUN = 'in_transaction'
-# This key is set in the `info` of a connection after a successful COMMIT and removed when the next
-# transaction begins.
-_COMMITTED = 'placement_committed'
+# This key in the `info` of a connection contains the time at which the connection returned to the
+# pool.
+_RETURNED = 'placement_returned'
+# A connection that was idle for this many seconds is checked before its use. A firewall or a load
+# balancer may have forgotten the connection without closing it. Its first statement would then wait
+# for the time limit of responses, which is longer than that of the check.
+IDLE_SECONDS = 30.0
 # Sets every session variable that this service depends on, because the server configuration,
 # `init_connect` or `mysql_sql_mode` may have changed its default. A single statement sets all
 # variables, because each statement costs a round trip for every new connection.
@@ -83,7 +93,8 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
     )
 )
 _MYSQL_SERVER_SETTINGS = (
-    "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on')"
+    "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on', "
+    "'transaction_isolation')"
 )
 
 
@@ -94,11 +105,16 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
         applies; if the value is None, this function enables causal reads on Galera nodes
     """
     if engine.dialect.name == 'mysql':
-        skip_rollback_after_commit(engine)
+        mode_pool.install(engine)
+        transactions.prepare_mysql(engine)
         make_causal = wsrep_sync_wait is None
         event.listen(engine, 'connect', functools.partial(_set_up_mysql, make_causal))
+        _check_after_idle_time(engine)
+        event.listen(engine, 'checkout', functools.partial(_require_mysql_mode, engine))
     elif engine.dialect.name == 'postgresql':
         event.listen(engine, 'connect', _set_up_postgresql)
+        _check_after_idle_time(engine)
+        transactions.prepare_postgresql(engine)
     elif engine.dialect.name == 'sqlite':
         _pool_connections(engine)
         event.listen(engine, 'connect', _set_up_sqlite)
@@ -134,15 +150,6 @@ def wait_for_server(engine: sa.Engine, max_retries: int, interval: float) -> Non
             return
 
 
-def begin_consistent(conn: sa.Connection) -> None:
-    """Begin a read-only transaction in which all statements use the same snapshot.
-
-    On SQLite, all statements of a transaction use the snapshot of its first statement anyway.
-    """
-    if conn.dialect.name != 'sqlite':
-        conn.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
-
-
 def _pool_connections(engine: sa.Engine) -> None:
     """Pool the connections to an SQLite file, instead of opening a connection for each transaction.
 
@@ -158,41 +165,46 @@ def _pool_connections(engine: sa.Engine) -> None:
         engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
 
 
-def skip_rollback_after_commit(engine: sa.Engine) -> None:
-    """Suppress the ROLLBACK that directly follows a successful COMMIT on the same connection.
+def _check_after_idle_time(engine: sa.Engine) -> None:
+    """Check a connection before its use only if it was idle for `IDLE_SECONDS`.
 
-    When a connection returns to the pool, the pool sends a ROLLBACK. MySQL drivers send this
-    statement to the server even if no transaction is open, which costs every write request a round
-    trip. SQLAlchemy has no event that can suppress the ROLLBACK, so this function replaces two
-    methods of the dialect.
+    Programs that request a connection directly from the engine do not repeat a statement. For them,
+    each connection is checked.
     """
-    dialect = engine.dialect
-    commit, rollback = dialect.do_commit, dialect.do_rollback
+    # oslo.db lets the pool check each connection, and has no option that disables it.
+    engine.pool._pre_ping = False  # noqa: SLF001 - see above
 
-    def begin(conn: sa.Connection) -> None:
-        conn.info.pop(_COMMITTED, None)
+    def check_in(_connection: Any, record: Any) -> None:
+        record.info[_RETURNED] = time.monotonic()
 
-    def do_commit(connection: Any) -> None:
-        commit(connection)
-        connection.info[_COMMITTED] = True
+    def check_out(dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+        returned = record.info.get(_RETURNED)
+        if returned is None:
+            return  # the connection is new
+        if transactions.requested() and time.monotonic() - returned < IDLE_SECONDS:
+            return
+        with _dead_connections_replaced(engine):
+            engine.dialect.do_ping(dbapi_connection)
 
-    def do_rollback(connection: Any) -> None:
-        try:
-            committed = connection.info.get(_COMMITTED)
-        except (AttributeError, NotImplementedError):
-            # A connection that does not belong to a pool has no `info`. SQLAlchemy uses such a
-            # connection to initialize the dialect.
-            committed = False
-        if not committed:
-            rollback(connection)
-
-    # SQLAlchemy calls this listener before it sends the first statement of a transaction.
-    event.listen(engine, 'begin', begin)
-    dialect.do_commit = do_commit  # type: ignore[method-assign, assignment] # see the docstring
-    dialect.do_rollback = do_rollback  # type: ignore[method-assign, assignment] # see the docstring
+    event.listen(engine, 'checkin', check_in)
+    event.listen(engine, 'checkout', check_out)
 
 
-def _set_up_mysql(make_causal: bool, dbapi_connection: Any, _record: Any) -> None:
+@contextlib.contextmanager
+def _dead_connections_replaced(engine: sa.Engine) -> Iterator[None]:
+    """Let the pool replace a connection, and all older ones, if the driver raises an error."""
+    try:
+        yield
+    except engine.dialect.loaded_dbapi.Error as exc:
+        raise sa.exc.InvalidatePoolError() from exc
+
+
+def _require_mysql_mode(engine: sa.Engine, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+    with _dead_connections_replaced(engine):
+        transactions.require_mysql_mode(dbapi_connection, record.info)
+
+
+def _set_up_mysql(make_causal: bool, dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
     # This statement has to precede SHOW, because sql_select_limit also truncates the result of
     # SHOW.
@@ -204,10 +216,12 @@ def _set_up_mysql(make_causal: bool, dbapi_connection: Any, _record: Any) -> Non
             'The database server writes its binary log with binlog_format=STATEMENT, which does '
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
-    cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
     if make_causal and settings.get('wsrep_on') == 'ON':
         cursor.execute('SET SESSION wsrep_sync_wait = 1')
     cursor.close()
+    # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
+    variable = 'transaction_isolation' if 'transaction_isolation' in settings else 'tx_isolation'
+    transactions.set_up_mysql(dbapi_connection, record.info, variable)
 
 
 def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
@@ -215,6 +229,8 @@ def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
     cursor.execute(_POSTGRESQL_SESSION, (f'{LOCK_SECONDS}s',))
     cursor.close()
     dbapi_connection.commit()
+    # `db/transactions.py` sends BEGIN.
+    dbapi_connection.autocommit = True
     # psycopg 3 detects the changed encoding; psycopg2 does not.
     if hasattr(dbapi_connection, 'set_client_encoding'):
         dbapi_connection.set_client_encoding('UTF8')

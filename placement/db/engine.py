@@ -1,15 +1,22 @@
-"""Read-only connections and write transactions on the database engine of this process.
+"""Reads, snapshots and write transactions on the database engine of this process.
 
-A request that only reads data uses one `reader()`. A request that changes data passes a function to
-`write()`, which executes that function in a single transaction. `db/retry.py` decides whether a
-failed transaction is retried, `db/failures.py` classifies the errors of database drivers, and
-`db/connections.py` applies the session settings of each connection.
+A request that only reads data passes a function to `read()`, or uses one `snapshot()` if several
+statements have to read the same data. A request that changes data passes a function to `write()`,
+which executes that function in a single transaction. `db/retry.py` decides whether a failed
+transaction is retried, `db/failures.py` classifies the errors of database drivers,
+`db/transactions.py` begins and ends transactions, and `db/connections.py` applies the session
+settings of each connection.
+
+A pooled connection may be dead, for example because the server was restarted. This costs a request
+only time: the read, the begin of the snapshot or the write transaction is repeated on a new
+connection.
 """
 
 from collections.abc import Callable, Iterator
 import contextlib
 import logging
 import threading
+import time
 from typing import Any, TypeVar
 
 from oslo_config import cfg
@@ -19,7 +26,15 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception, telemetry
-from placement.db import connections, failures, retry, statement_cache, timeouts
+from placement.db import (
+    connections,
+    failures,
+    retry,
+    statement_cache,
+    timeouts,
+    transactions,
+)
+from placement.db.transactions import Mode
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +46,8 @@ placement_context_manager = enginefacade.transaction_context()
 # Execution option that marks an engine as already prepared by `connections.prepare()`.
 _PREPARED = 'placement_prepared'
 _PREPARE_LOCK = threading.Lock()
+# A read that fails later than this many seconds after its begin is not repeated.
+_LATEST_REPETITION = 5.0
 # All threads share the single connection to an in-memory SQLite database, so this lock serializes
 # their transactions. Only tests use such databases, so one lock for all databases is enough.
 _SHARED_CONNECTION_LOCK = threading.RLock()
@@ -112,27 +129,44 @@ def get_placement_engine() -> sa.Engine:
     return engine
 
 
-@contextlib.contextmanager
-def reader(consistent: bool = False) -> Iterator[sa.Connection]:
-    """Yield a connection for a read-only transaction.
+def read(work: Work[T]) -> T:
+    """Execute `work(connection)`; each statement of `work` is a transaction of its own.
 
-    :param consistent: use one snapshot for all statements (REPEATABLE READ) instead of one snapshot
-        per statement (READ COMMITTED)
-    :raises exception.DatabaseUnavailable: the database is unreachable, overloaded or read-only
+    :param work: the function that reads the data; it is called again if the connection was dead
+    :returns: the value that `work` returned
+    :raises exception.DatabaseUnavailable: the database is unreachable or overloaded
     :raises exception.UnstorableValue: a statement has a parameter that its column cannot store
     :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
     """
-    try:
-        with _connected() as conn:
-            if consistent:
-                connections.begin_consistent(conn)
+
+    def attempt() -> T:
+        with _connected(Mode.AUTOCOMMIT) as conn:
+            return work(conn)
+
+    with _errors_translated():
+        return _repeated_if_dead(attempt)
+
+
+@contextlib.contextmanager
+def snapshot() -> Iterator[sa.Connection]:
+    """Yield a connection on which all statements read the same snapshot of the database.
+
+    :raises exception.DatabaseUnavailable: the database is unreachable or overloaded
+    :raises exception.UnstorableValue: a statement has a parameter that its column cannot store
+    :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
+    """
+
+    def begin() -> tuple[sa.Connection, contextlib.ExitStack]:
+        with contextlib.ExitStack() as stack:
+            conn = stack.enter_context(_connected(Mode.AUTOCOMMIT))
+            transactions.begin_snapshot(conn)
+            return conn, stack.pop_all()
+
+    with _errors_translated():
+        conn, stack = _repeated_if_dead(begin)
+        with stack:
             yield conn
-    except exception.PlacementException:
-        raise
-    except Exception as exc:
-        if (translated := failures.translate(exc)) is None:
-            raise
-        raise translated from exc
+            _end_snapshot(conn)
 
 
 def write(work: Work[T], min_attempts: int = 1) -> T:
@@ -156,7 +190,7 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
 
 
 def _attempt(work: Work[T]) -> T:
-    with _connected(**connections.WRITER) as conn:
+    with _connected(Mode.TRANSACTION, **connections.WRITER) as conn:
         result = work(conn)
         try:
             conn.commit()
@@ -182,16 +216,54 @@ def _end_transaction(conn: sa.Connection) -> None:
     if conn.invalidated:
         return
     try:
-        conn.connection.rollback()
+        conn.dialect.do_rollback(conn.connection)
     except Exception as exc:
         LOG.info('Closing a connection because its rollback failed: %s', failures.summary(exc))
         conn.invalidate()
 
 
+def _repeated_if_dead(attempt: Callable[[], T]) -> T:
+    """Call a function that only reads; call it again if its connection turns out to be dead.
+
+    After a time limit has expired, a second attempt would wait for just as long.
+    """
+    begin = time.monotonic()
+    try:
+        return attempt()
+    except Exception as exc:
+        late = time.monotonic() - begin > _LATEST_REPETITION
+        if late or not failures.is_connection_lost(exc):
+            raise
+        LOG.debug('Repeating a read on a new connection: %s', failures.summary(exc))
+    return attempt()
+
+
+def _end_snapshot(conn: sa.Connection) -> None:
+    """Commit a snapshot; all data has been read, so a lost connection is not an error."""
+    try:
+        conn.commit()
+    except Exception as exc:
+        if not failures.is_connection_lost(exc):
+            raise
+        LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
+
+
 @contextlib.contextmanager
-def _connected(**options: Any) -> Iterator[sa.Connection]:
+def _errors_translated() -> Iterator[None]:
+    try:
+        yield
+    except exception.PlacementException:
+        raise
+    except Exception as exc:
+        if (translated := failures.translate(exc)) is None:
+            raise
+        raise translated from exc
+
+
+@contextlib.contextmanager
+def _connected(mode: Mode, **options: Any) -> Iterator[sa.Connection]:
     engine = get_placement_engine()
-    with _serialized_if_shared(engine), _connect(engine) as conn:
+    with _serialized_if_shared(engine), _connect(engine, mode) as conn:
         if options:
             conn = conn.execution_options(**options)
         telemetry.connection_acquired()
@@ -211,14 +283,15 @@ def _serialized_if_shared(engine: sa.Engine) -> Iterator[None]:
         yield
 
 
-def _connect(engine: sa.Engine) -> sa.Connection:
-    """Return a connection from the pool.
+def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
+    """Return a connection in the given mode from the pool.
 
     A failed attempt to connect is never repeated, whether the database server is down or starting,
     the server has too many clients, or the pool is exhausted.
     """
     try:
-        return engine.connect()
+        with transactions.requesting(mode):
+            return engine.connect()
     except (sa.exc.SQLAlchemyError, db_exc.DBError, engine.dialect.loaded_dbapi.Error) as exc:
         LOG.warning('Failed to connect to the database: %s', failures.summary(exc))
         raise exception.DatabaseUnavailable() from exc

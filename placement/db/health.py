@@ -33,7 +33,7 @@ def check() -> None:
     engine = db_engine.get_placement_engine()
     if isinstance(engine.pool, pool.StaticPool):
         # An in-memory database has a single connection.
-        with db_engine.reader() as conn:
+        with db_engine.snapshot() as conn:
             conn.execute(_QUERY)
         return
     with _unpooled(engine.url).connect() as conn:

@@ -36,8 +36,9 @@ def list_by_provider(uuid: str) -> tuple[int, list[str]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    current, rows = engine.read(
+        lambda conn: provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    )
     return current, [aggregate_uuid for (aggregate_uuid,) in rows]
 
 

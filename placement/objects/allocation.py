@@ -82,8 +82,7 @@ class ConsumerResources:
 
 def list_by_consumer(consumer_uuid: str) -> ConsumerAllocations | None:
     """Return the allocations of a consumer, or None if it has none."""
-    with engine.reader() as conn:
-        rows = conn.execute(_LIST_BY_CONSUMER, {'uuid': consumer_uuid}).all()
+    rows = engine.read(lambda conn: conn.execute(_LIST_BY_CONSUMER, {'uuid': consumer_uuid}).all())
     if not rows:
         return None
     allocations: dict[str, dict[str, Any]] = {}
@@ -110,8 +109,9 @@ def list_by_provider(
         of the newest allocation
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        generation, rows = provider_rows.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
+    generation, rows = engine.read(
+        lambda conn: provider_rows.read_with_generation(conn, _LIST_BY_PROVIDER, uuid)
+    )
     consumers: dict[str, ConsumerResources] = {}
     # In a damaged database, the class of an allocation may not exist. Such an allocation is
     # omitted, because the response requires the name of the class.

@@ -56,8 +56,9 @@ def list_by_provider(uuid: str) -> tuple[int, list[ListedInventory]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        current, rows = provider_rows.read_with_generation(conn, _BY_PROVIDER, uuid)
+    current, rows = engine.read(
+        lambda conn: provider_rows.read_with_generation(conn, _BY_PROVIDER, uuid)
+    )
     return current, [ListedInventory(r[0], Inventory(*r[1:7]), r[7], r[8]) for r in rows]
 
 

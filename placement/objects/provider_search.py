@@ -116,15 +116,17 @@ def list_matching(filters: Filters) -> tuple[list[ListedProvider], datetime.date
     :raises exception.UnknownTraits: a required or forbidden trait does not exist
     :raises exception.UnknownResourceClasses:
     """
-    with engine.reader() as conn:
-        try:
-            conditions = _conditions(conn, filters)
-        except _NoMatchError:
-            return [], None
-        rows = _rows(conn, _identity(filters), conditions)
+    rows = engine.read(lambda conn: _matching_rows(conn, filters))
     # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
     rows = [row for row in rows if row[5] is not None]
     return [ListedProvider(*row[1:6]) for row in rows], _newest(rows)
+
+
+def _matching_rows(conn: sa.Connection, filters: Filters) -> list[list[Any]]:
+    try:
+        return _rows(conn, _identity(filters), _conditions(conn, filters))
+    except _NoMatchError:
+        return []
 
 
 def _rows(

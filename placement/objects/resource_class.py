@@ -43,8 +43,8 @@ def is_custom(name: str) -> bool:
 
 def list_all() -> list[ResourceClass]:
     """Return all resource classes, ordered by id: standard classes before custom classes."""
-    with engine.reader() as conn:
-        rows = conn.execute(sa.select(*_COLUMNS).order_by(_CLASSES.c.id)).all()
+    statement = sa.select(*_COLUMNS).order_by(_CLASSES.c.id)
+    rows = engine.read(lambda conn: conn.execute(statement).all())
     return [ResourceClass(*row) for row in rows]
 
 
@@ -53,8 +53,7 @@ def get(name: str) -> ResourceClass:
 
     :raises exception.ResourceClassNotFound:
     """
-    with engine.reader() as conn:
-        row = _row(conn, name)
+    row = engine.read(lambda conn: _row(conn, name))
     if row is None or row.name != name:
         raise exception.ResourceClassNotFound(name)
     return ResourceClass(*row)

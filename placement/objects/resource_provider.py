@@ -35,8 +35,7 @@ def get(uuid: str) -> Provider:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        return provider_rows.read(conn, uuid)
+    return engine.read(lambda conn: provider_rows.read(conn, uuid))
 
 
 def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:

@@ -59,8 +59,7 @@ def list_matching(
     if associated is not None:
         linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
         statement = statement.where(linked if associated else ~linked)
-    with engine.reader() as conn:
-        rows = conn.execute(statement).all()
+    rows = engine.read(lambda conn: conn.execute(statement).all())
     # The SQL condition ignores letter case if the collation of the column does.
     return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
 
@@ -70,8 +69,7 @@ def get(name: str) -> Trait:
 
     :raises exception.TraitNotFound:
     """
-    with engine.reader() as conn:
-        row = _row(conn, name)
+    row = engine.read(lambda conn: _row(conn, name))
     if row is None or row.name != name:
         raise exception.TraitNotFound(name)
     return _trait(row)
@@ -125,8 +123,9 @@ def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        current, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    current, rows = engine.read(
+        lambda conn: provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    )
     return current, [Trait(*row[1:]) for row in rows]
 
 

@@ -37,8 +37,9 @@ def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    with engine.reader() as conn:
-        generation, rows = provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    generation, rows = engine.read(
+        lambda conn: provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
+    )
     return generation, {name: int(used) for name, used in rows}
 
 
@@ -51,8 +52,7 @@ def by_project(project_id: str, user_id: str | None = None) -> dict[str, int]:
     statement = sa.select(_CLASSES.c.name, sums.c.used).join(
         sums, sums.c.resource_class_id == _CLASSES.c.id
     )
-    with engine.reader() as conn:
-        rows = conn.execute(statement).all()
+    rows = engine.read(lambda conn: conn.execute(statement).all())
     return {name: int(used) for name, used in rows}
 
 
@@ -71,13 +71,16 @@ def by_consumer_type(
         'consumer_count' contains the number of consumers
     """
     conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
-    with engine.reader(consistent=True) as conn:
+    if consumer_type == ALL_TYPES:
+        return engine.read(lambda conn: _grouped(conn, conditions, None, ALL_TYPES))
+    by_type = _CONSUMERS.c.consumer_type_id
+    if consumer_type is not None:
+        return engine.read(lambda conn: _grouped(conn, conditions, by_type, None))
+    with engine.snapshot() as conn:
         # PERF: if no consumer types are stored, there is no need to read the type of each consumer.
-        if consumer_type is None and not conn.scalar(_HAS_TYPES):
+        if not conn.scalar(_HAS_TYPES):
             return _grouped(conn, conditions, None, UNKNOWN_TYPE)
-        if consumer_type == ALL_TYPES:
-            return _grouped(conn, conditions, None, ALL_TYPES)
-        return _grouped(conn, conditions, _CONSUMERS.c.consumer_type_id, None)
+        return _grouped(conn, conditions, by_type, None)
 
 
 def _grouped(

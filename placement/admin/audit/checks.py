@@ -36,7 +36,7 @@ def findings(
 
     The number of statements does not depend on the amount of data.
 
-    :param conn: a connection from `engine.reader(consistent=True)`, so that all findings are about
+    :param conn: a connection from `engine.snapshot()`, so that all findings are about
         the same state
     :param only: the codes to check; None checks all codes
     :param row_limit: the maximum number of rows of each finding

@@ -21,7 +21,7 @@ _UUID = models.allocations.c.consumer_id
 def create_missing(conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
     """Create the consumers to which allocations refer, owned by the incomplete-consumer project."""
     missing = online_data_migrations.select_without_consumer(_UUID).distinct().order_by(_UUID)
-    with engine.reader() as conn:
+    with engine.snapshot() as conn:
         uuids = conn.scalars(missing).all()
     return batches.write(ORPHAN_ALLOCATION, uuids, functools.partial(_create, conf), report)
 
@@ -29,7 +29,7 @@ def create_missing(conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
 def delete_idle(_conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
     """Delete the consumers without allocations."""
     idle = sa.select(_CONSUMERS.c.uuid).where(consumers.is_idle()).order_by(_CONSUMERS.c.uuid)
-    with engine.reader() as conn:
+    with engine.snapshot() as conn:
         uuids = conn.scalars(idle).all()
     return batches.write(IDLE_CONSUMER, uuids, _delete, report)
 

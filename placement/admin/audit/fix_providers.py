@@ -25,7 +25,7 @@ _ROOT = PROVIDERS.c.root_provider_id
 
 def make_roots(_conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
     """Make each provider whose parent does not exist a root."""
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         ids = providers.read_trees(conn).parent_missing
     return batches.write(PARENT_MISSING, ids, _make_roots, report)
 
@@ -45,7 +45,7 @@ def set_roots(_conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
 
 
 def _read_wrong_roots() -> tuple[trees.WrongRoot, ...]:
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         return providers.read_trees(conn).wrong_roots
 
 

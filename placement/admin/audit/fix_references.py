@@ -38,7 +38,7 @@ def _read_keys(table: sa.Table) -> Sequence[Any]:
         .join(missing, missing.c.id == table.c.resource_provider_id)
         .order_by(*columns)
     )
-    with engine.reader() as conn:
+    with engine.snapshot() as conn:
         return conn.execute(select).all()
 
 

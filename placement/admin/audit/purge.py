@@ -21,7 +21,7 @@ def purge(report: Progress) -> list[Change]:
     changes: list[Change] = []
     for kind in unused.KINDS:
         ids = sa.select(kind.table.c.id).where(kind.is_unused()).order_by(kind.table.c.id)
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             keys = conn.scalars(ids).all()
         changes += batches.write(UNUSED, keys, functools.partial(_delete, kind), report)
     return changes

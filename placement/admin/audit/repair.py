@@ -75,7 +75,7 @@ def run(
                 changes += fix(conf, report)
     if options.purge:
         changes += purge.purge(report)
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         found = checks.read(
             conn,
             codes,

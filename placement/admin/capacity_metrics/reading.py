@@ -53,7 +53,7 @@ def read(progress: Progress = silent) -> Cloud:
     :raises Exception: the database is not available or has no tables; the class depends on the
         driver
     """
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         providers, consumers, allocations = conn.execute(_COUNTS).one()
         inventories = tuple(_read_inventories(conn, progress))
     return Cloud(inventories, providers, consumers, allocations)

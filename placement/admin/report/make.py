@@ -25,7 +25,7 @@ def contents(
 ) -> Contents:
     """Return what the report shows.
 
-    :param conn: a connection from `engine.reader(consistent=True)`, so that all parts of the page
+    :param conn: a connection from `engine.snapshot()`, so that all parts of the page
         show the same state
     :param database: the URL of the database; the page shows it without its password
     :param incomplete_project: the option `[placement] incomplete_consumer_project_id`

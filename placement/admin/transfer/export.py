@@ -32,7 +32,7 @@ def export(
     :raises CannotProceedError: a file cannot describe the contents of the database
     """
     migration.require_current()
-    with engine.reader(consistent=True) as conn:
+    with engine.snapshot() as conn:
         try:
             return _export(conn, file, progress, rename)
         except BaseException:

@@ -81,7 +81,7 @@ def require_current() -> None:
     :raises exception.UnsuitableDatabase: the schema is older than this release; the message names
         the remedy
     """
-    with db_engine.reader() as conn:
+    with db_engine.snapshot() as conn:
         tables = set(sa.inspect(conn).get_table_names())
         current = read_revision(conn) if REVISION_TABLE in tables else None
     if current is None:

@@ -190,7 +190,7 @@ class DamagedTreesTest(base.TestCase):
         other = sa.select(models.resource_providers.c.id).where(
             models.resource_providers.c.uuid == self.uuids['intact']
         )
-        with db_api.reader() as conn:
+        with db_api.snapshot() as conn:
             other_id = conn.scalar(other)
         self.relate('root', root_provider_id=other_id)
         self.check_reads()

@@ -169,7 +169,7 @@ class DatabaseTest(base.BaseTestCase):
         self.conf_fixture = self.useFixture(config_fixture.Config(config))
 
     def count(self, table: sa.Table) -> int:
-        with db_api.reader() as conn:
+        with db_api.snapshot() as conn:
             return conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
     def test_the_database_has_all_tables_traits_and_classes(self):

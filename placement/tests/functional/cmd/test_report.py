@@ -197,7 +197,7 @@ class ContentTest(TestCase):
                 conn.execute(sa.insert(models.resource_providers), rows)
             with (
                 statements.recorded(self.engine) as sent,
-                engine.reader(consistent=True) as conn,
+                engine.snapshot() as conn,
             ):
                 make.contents(conn, 'database', 'incomplete', progress.silent)
             numbers.append(len(sent))

@@ -109,7 +109,7 @@ class CollationTest(testcase.RaceTestCase):
             return same
 
     def rows(self, statement: sa.Select[Any]) -> list[Any]:
-        with db_engine.reader() as conn:
+        with db_engine.snapshot() as conn:
             return list(conn.execute(statement))
 
     @contextlib.contextmanager

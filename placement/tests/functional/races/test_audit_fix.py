@@ -59,7 +59,7 @@ class AuditFixTest(testcase.RaceTestCase):
         self.over.set()
         self.correcting.result(60)
         self.repair()
-        with engine.reader(consistent=True) as conn:
+        with engine.snapshot() as conn:
             left = [one for one in audit.findings(conn) if one.severity == model.ERROR]
         self.assertEqual([], left)
         super().audit(may_exceed)
@@ -166,7 +166,7 @@ class OpenTransactionTest(testcase.RaceTestCase):
         db_api.write(lambda conn: conn.execute(statement))
 
     def column(self, column, uuid_):
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             return conn.scalar(sa.select(column).where(column.table.c.uuid == uuid_))
 
     def send_during_a_correction(self, hook, request, call_number=1):

@@ -128,7 +128,7 @@ class MissingRowsTest(testcase.RaceTestCase):
         self.delete_row(models.resource_classes, 'name', name)
         self.send_ok('PUT', f'/allocations/{consumer}', claim({provider: 4}, 1))
         allocations = models.allocations
-        with db_api.reader() as conn:
+        with db_api.snapshot() as conn:
             self.assertEqual([4], conn.scalars(sa.select(allocations.c.used)).all())
 
     def test_two_moves_below_a_root_without_root(self):

@@ -1,14 +1,17 @@
 """The connection settings that can be tested without a database server."""
 
+import contextlib
+import sqlite3
 from unittest import mock
 
 import fixtures
 from oslo_db import exception as db_exc
 from oslotest import base
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from placement import exception
-from placement.db import connections
+from placement.db import connections, transactions
 
 
 class WaitForServerTest(base.BaseTestCase):
@@ -51,57 +54,6 @@ class WaitForServerTest(base.BaseTestCase):
         self.assertRaises(exception.UnsuitableDatabase, self.wait, 10)
 
 
-class SkipRollbackAfterCommitTest(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        self.engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
-        self.engine.connect().close()  # the dialect reads the version first
-        self.rollbacks = 0
-        rollback = self.engine.dialect.do_rollback
-
-        def counted(connection):
-            self.rollbacks += 1
-            rollback(connection)
-
-        self.engine.dialect.do_rollback = counted
-        connections.skip_rollback_after_commit(self.engine)
-
-    def read(self, conn):
-        conn.execute(sa.select(1)).all()
-
-    def test_an_engine_that_has_not_connected(self):
-        engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
-        connections.skip_rollback_after_commit(engine)
-        with engine.connect() as conn:
-            self.assertEqual(1, conn.scalar(sa.select(1)))
-
-    def test_no_rollback_after_a_commit(self):
-        with self.engine.connect() as conn:
-            self.read(conn)
-            conn.commit()
-        self.assertEqual(0, self.rollbacks)
-
-    def test_rollback_without_a_commit(self):
-        for rounds in (1, 2):
-            with self.engine.connect() as conn:
-                self.read(conn)
-            self.assertEqual(rounds, self.rollbacks)
-
-    def test_rollback_of_a_statement_after_a_commit(self):
-        with self.engine.connect() as conn:
-            self.read(conn)
-            conn.commit()
-            self.read(conn)
-        self.assertEqual(1, self.rollbacks)
-
-    def test_rollback_of_the_next_transaction(self):
-        with self.engine.begin() as conn:
-            self.read(conn)
-        with self.engine.connect() as conn:
-            self.read(conn)
-        self.assertEqual(1, self.rollbacks)
-
-
 class SetUpMysqlTest(base.BaseTestCase):
     """The statements for a new connection to a MySQL or MariaDB server."""
 
@@ -110,8 +62,7 @@ class SetUpMysqlTest(base.BaseTestCase):
         connection = mock.Mock()
         cursor = connection.cursor.return_value
         cursor.fetchall.return_value = list(variables.items())
-        connections._set_up_mysql(make_causal, connection, None)
-        cursor.close.assert_called_once_with()
+        connections._set_up_mysql(make_causal, connection, mock.Mock(info={}))
         return [call.args[0] for call in cursor.execute.call_args_list]
 
     def test_reads_of_a_cluster_node_are_causal(self):
@@ -134,16 +85,83 @@ class SetUpMysqlTest(base.BaseTestCase):
 
     def test_binlog_format_without_a_binary_log_is_accepted(self):
         statements = self.statements(log_bin='OFF', binlog_format='STATEMENT')
-        self.assertIn('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED', statements)
+        self.assertIn('READ-COMMITTED', statements[-1])
+
+    def test_the_variable_of_the_isolation_level(self):
+        """Older releases of MariaDB only have `tx_isolation`, and MySQL 8 does not have it."""
+        for variables, expected in (
+            ({}, 'tx_isolation'),
+            ({'transaction_isolation': 'REPEATABLE-READ'}, 'transaction_isolation'),
+        ):
+            self.assertEqual(
+                f"SET SESSION autocommit = 0, SESSION {expected} = 'READ-COMMITTED'",
+                self.statements(**variables)[-1],
+            )
+
+
+class IdleConnectionsTest(base.BaseTestCase):
+    """A pooled connection is checked before its use if it was idle for long."""
+
+    def setUp(self):
+        super().setUp()
+        self.engine = sa.create_engine('sqlite://', poolclass=sa.QueuePool, pool_pre_ping=True)
+        self.opened = []
+        event.listen(self.engine, 'connect', lambda *_: self.opened.append('opened'))
+        connections._check_after_idle_time(self.engine)
+        self.now = self.useFixture(
+            fixtures.MockPatchObject(connections.time, 'monotonic', return_value=100.0)
+        ).mock
+        ping = self.engine.dialect.do_ping
+        self.ping = self.useFixture(
+            fixtures.MockPatchObject(self.engine.dialect, 'do_ping', side_effect=ping)
+        ).mock
+        self.use()
+
+    def use(self, directly: bool = False) -> None:
+        """Use a connection of the pool, as `db/engine.py` does, or directly from the engine."""
+        with contextlib.ExitStack() as stack:
+            if not directly:
+                stack.enter_context(transactions.requesting(transactions.Mode.AUTOCOMMIT))
+            with self.engine.connect() as conn:
+                self.assertEqual(1, conn.scalar(sa.select(1)))
+
+    def test_a_connection_in_use_is_not_checked(self):
+        for _ in range(3):
+            self.now.return_value += connections.IDLE_SECONDS - 1
+            self.use()
+        self.ping.assert_not_called()
+
+    def test_an_idle_connection_is_checked(self):
+        self.now.return_value += connections.IDLE_SECONDS
+        self.use()
+        self.ping.assert_called_once()
+        self.assertEqual(1, len(self.opened))
+
+    def test_a_dead_connection_is_replaced(self):
+        self.now.return_value += connections.IDLE_SECONDS
+        self.ping.side_effect = sqlite3.OperationalError('lost')
+        self.use()
+        self.ping.assert_called_once()
+        self.assertEqual(2, len(self.opened))
+
+    def test_a_program_that_uses_the_engine_directly(self):
+        """It does not repeat its first statement, so each of its connections is checked."""
+        self.use(directly=True)
+        self.ping.assert_called_once()
 
 
 class SetUpPostgresqlTest(base.BaseTestCase):
     def test_the_encoding_of_psycopg2_is_set(self):
-        connection = mock.Mock(spec=['cursor', 'commit', 'set_client_encoding'])
+        connection = mock.Mock(spec=['autocommit', 'cursor', 'commit', 'set_client_encoding'])
         connections._set_up_postgresql(connection, None)
         connection.set_client_encoding.assert_called_once_with('UTF8')
 
     def test_psycopg_3_detects_the_encoding(self):
-        connection = mock.Mock(spec=['cursor', 'commit'])
+        connection = mock.Mock(spec=['autocommit', 'cursor', 'commit'])
         connections._set_up_postgresql(connection, None)
         connection.commit.assert_called_once_with()
+
+    def test_drivers_do_not_begin_transactions(self):
+        connection = mock.Mock()
+        connections._set_up_postgresql(connection, None)
+        self.assertIs(True, connection.autocommit)

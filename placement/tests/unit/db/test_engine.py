@@ -88,7 +88,7 @@ class WriteTest(base.BaseTestCase):
         return work
 
     def rows(self) -> list[int]:
-        with db_engine.reader() as conn:
+        with db_engine.snapshot() as conn:
             return list(conn.scalars(sa.select(TABLE.c.n)))
 
     def test_success(self):
@@ -135,7 +135,7 @@ class WriteTest(base.BaseTestCase):
             return metrics.value(declarations.CONNECTIONS_IN_USE)
 
         self.assertEqual(1, db_engine.write(in_use))
-        with db_engine.reader():
+        with db_engine.snapshot():
             self.assertEqual(1, in_use())
         self.assertRaises(KeyError, db_engine.write, self.failing(KeyError))
         with mock.patch.object(sa.Engine, 'connect', side_effect=db_exc.DBConnectionError):
@@ -273,15 +273,28 @@ class WriteTest(base.BaseTestCase):
             for _ in range(50):
                 self.assertBetween(0, 0.5, retry._pause(attempt))
 
-    def test_reader(self):
-        with db_engine.reader() as conn:
+    def test_read(self):
+        self.assertEqual([], db_engine.read(lambda conn: conn.execute(sa.select(TABLE)).all()))
+
+    def test_snapshot(self):
+        with db_engine.snapshot() as conn:
             self.assertEqual([], conn.execute(sa.select(TABLE)).all())
 
-    def test_reader_translates_errors(self):
+    def test_errors_of_reads_are_translated(self):
+        def fail(error: Exception) -> None:
+            raise error
+
+        self.check_translation(lambda error: db_engine.read(lambda _: fail(error)))
+
+    def test_errors_of_snapshots_are_translated(self):
         def read(error: Exception) -> None:
-            with db_engine.reader():
+            with db_engine.snapshot():
                 raise error
 
+        self.check_translation(read)
+
+    def check_translation(self, read: Callable[[Exception], None]) -> None:
+        """Check the exceptions that `read` raises for errors of the database."""
         too_many_parameters = sa.exc.OperationalError(
             'SELECT', {}, sqlite3.OperationalError('too many SQL variables')
         )
@@ -291,6 +304,53 @@ class WriteTest(base.BaseTestCase):
         self.assertRaises(exception.UnstorableValue, read, db_exc.DBDataError())
         self.assertRaises(exception.TraitNotFound, read, exception.TraitNotFound('T'))
         self.assertRaises(KeyError, read, KeyError())
+
+    def test_a_read_on_a_dead_connection_is_repeated_once(self):
+        self.assertEqual('done', db_engine.read(self.losing(1)))
+        self.assertEqual(2, self.attempts)
+        self.attempts = 0
+        self.assertRaises(exception.DatabaseUnavailable, db_engine.read, self.losing(2))
+        self.assertEqual(2, self.attempts)
+
+    def test_a_read_that_waited_for_long_is_not_repeated(self):
+        self.patch(db_engine, 'time', self.clock)
+        work = self.losing(1, lasting=10)
+        self.assertRaises(exception.DatabaseUnavailable, db_engine.read, work)
+        self.assertEqual(1, self.attempts)
+
+    def test_other_errors_of_reads_are_not_repeated(self):
+        def work(conn: sa.Connection) -> None:
+            self.attempts += 1
+            raise db_exc.DBDeadlock
+
+        self.assertRaises(exception.DatabaseUnavailable, db_engine.read, work)
+        self.assertEqual(1, self.attempts)
+
+    def losing(self, times: int, lasting: float = 0.0) -> Callable[[sa.Connection], str]:
+        """Return a function that reads, and whose connection is lost in its first calls."""
+
+        def work(conn: sa.Connection) -> str:
+            conn.execute(sa.select(TABLE)).all()
+            self.clock.now += lasting
+            self.attempts += 1
+            if self.attempts <= times:
+                raise db_exc.DBConnectionError
+            return 'done'
+
+        return work
+
+    def test_the_begin_of_a_snapshot_is_repeated_once(self):
+        begin = mock.Mock(side_effect=[db_exc.DBConnectionError, None])
+        self.patch(db_engine.transactions, 'begin_snapshot', begin)
+        with db_engine.snapshot() as conn:
+            self.assertEqual([], conn.execute(sa.select(TABLE)).all())
+        self.assertEqual(2, begin.call_count)
+
+    def test_a_connection_that_is_lost_after_the_last_read(self):
+        """All data has been read."""
+        self.fail_commits(db_exc.DBConnectionError())
+        with db_engine.snapshot() as conn:
+            self.assertEqual([], conn.execute(sa.select(TABLE)).all())
 
     def test_only_the_first_configuration_has_an_effect(self):
         configurator = db_engine._Configurator()

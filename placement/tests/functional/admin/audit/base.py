@@ -67,13 +67,13 @@ class TestCase(base.TestCase):
 
     def rows(self, *columns: sa.ColumnElement[Any]) -> list[tuple[Any, ...]]:
         """The values of columns, ordered by the first column."""
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             select = sa.select(*columns).order_by(columns[0])
             return [tuple(row) for row in conn.execute(select)]
 
     def id_of(self, provider: str) -> int:
         """The id of a provider."""
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             return int(
                 conn.execute(sa.select(PROVIDERS.c.id).where(PROVIDERS.c.uuid == provider)).scalar()
             )
@@ -81,7 +81,7 @@ class TestCase(base.TestCase):
     def findings(
         self, only: Collection[str] | None = None, **options: Any
     ) -> tuple[audit.Finding, ...]:
-        with engine.reader(consistent=True) as conn:
+        with engine.snapshot() as conn:
             return audit.findings(conn, only, **options)
 
     def found(self, only: Collection[str] | None = None) -> dict[str, int]:
@@ -96,7 +96,7 @@ class TestCase(base.TestCase):
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """All rows of all tables."""
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             return {
                 table.name: sorted(map(tuple, conn.execute(sa.select(table))), key=repr)
                 for table in models.metadata.sorted_tables

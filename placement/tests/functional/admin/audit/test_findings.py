@@ -222,7 +222,7 @@ class ProvidersTest(FindingsTestCase):
         )
 
     def test_duplicate_name(self):
-        with engine.reader() as conn:
+        with engine.snapshot() as conn:
             if conn.scalar(sa.select(sa.literal('straße') == 'STRASSE')):
                 self.skipTest('names that differ in letter case cannot be stored')
         self.make_provider('Straße')
@@ -272,7 +272,7 @@ class CostTest(FindingsTestCase):
         """A change between two checks is not visible to the second check."""
         if db_api.get_placement_engine().dialect.name == 'sqlite':
             self.skipTest('the in-memory database has one connection')
-        with engine.reader(consistent=True) as conn:
+        with engine.snapshot() as conn:
             self.assertEqual((), audit.findings(conn, ['idle-consumer']))
             self.insert_consumer(SECOND)
             self.assertEqual((), audit.findings(conn, ['idle-consumer']))

@@ -61,7 +61,7 @@ class PromiseTest(base.TestCase):
 
     def _claims(self, case: clouds.Case) -> list[Any]:
         queries = reading.parse([case.world.query(case.text)], case.version)
-        with engine.reader(consistent=True) as conn:
+        with engine.snapshot() as conn:
             cloud = reading.read(conn, queries, silent, with_aggregates=False, with_names=False)
         (query,) = cloud.queries
         simulation = report.simulation_of(query, cloud.anchors, cloud.sharing_id, silent)
@@ -82,7 +82,7 @@ class ReadingTest(base.TestCase):
         for size in (2, 10):
             part = worlds.World(world.hosts[:size])
             world_rows.fill(db_api.get_placement_engine(), part)
-            with self.counted() as counts, engine.reader(consistent=True) as conn:
+            with self.counted() as counts, engine.snapshot() as conn:
                 parsed = reading.parse([world.query(query) for query in queries], worlds.NEWEST)
                 cloud = reading.read(conn, parsed, silent, with_aggregates=True, with_names=True)
             self.assertEqual(size, len(cloud.anchors))

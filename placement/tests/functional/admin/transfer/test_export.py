@@ -128,7 +128,7 @@ class RefusalTest(base.TestCase):
 
     def check(self, codes: str) -> None:
         self.assertIn(f'`placement-manage audit --only {codes}`', self.refusal())
-        with db_engine.reader(consistent=True) as conn:
+        with db_engine.snapshot() as conn:
             found = audit.findings(conn, codes.split(','))
         self.assertEqual(sorted(codes.split(',')), sorted(finding.code for finding in found))
         servers.delete_all_rows(self.engine)

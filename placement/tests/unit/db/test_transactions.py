@@ -1,0 +1,177 @@
+"""BEGIN, COMMIT and ROLLBACK are sent only if a transaction begins or is open.
+
+SQLite takes the place of the database servers. The statements that would change the mode of a
+connection are recorded.
+"""
+
+from typing import Any
+from unittest import mock
+
+from oslotest import base
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from placement.db import transactions
+from placement.db.transactions import Mode
+
+
+class MysqlTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        self.engine.connect().close()  # the dialect reads the version first
+        self.sent: list[str] = []
+        for name in ('do_commit', 'do_rollback'):
+            self.record(name)
+        transactions.prepare_mysql(self.engine)
+        self.info: dict[Any, Any] = {}
+        self.connection = mock.Mock()
+        self.connection.cursor.return_value.execute = self.sent.append
+        event.listen(self.engine, 'checkout', self.check_out)
+
+    def record(self, name: str) -> None:
+        """Record the calls of a method of the dialect."""
+        method = getattr(self.engine.dialect, name)
+
+        def recorded(connection: Any) -> None:
+            self.sent.append(name)
+            method(connection)
+
+        setattr(self.engine.dialect, name, recorded)
+
+    def check_out(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        if not record.info:
+            transactions.set_up_mysql(self.connection, record.info, 'tx_isolation')
+        transactions.require_mysql_mode(self.connection, record.info)
+
+    def use(self, mode: Mode, commit: bool = False) -> list[str]:
+        """Execute a statement in a mode, and return what was sent besides the statement."""
+        self.sent.clear()
+        with transactions.requesting(mode), self.engine.connect() as conn:
+            conn.execute(sa.select(1)).all()
+            if commit:
+                conn.commit()
+        return list(self.sent)
+
+    def test_the_mode_is_set_once(self):
+        self.assertEqual(
+            ["SET SESSION autocommit = 1, SESSION tx_isolation = 'REPEATABLE-READ'"],
+            self.use(Mode.AUTOCOMMIT),
+        )
+        self.assertEqual([], self.use(Mode.AUTOCOMMIT))
+
+    def test_the_mode_is_changed(self):
+        self.use(Mode.AUTOCOMMIT)
+        self.assertEqual(
+            ["SET SESSION autocommit = 0, SESSION tx_isolation = 'READ-COMMITTED'", 'do_commit'],
+            self.use(Mode.TRANSACTION, commit=True),
+        )
+
+    def test_no_rollback_after_a_commit(self):
+        self.use(Mode.TRANSACTION)
+        self.assertEqual(['do_commit'], self.use(Mode.TRANSACTION, commit=True))
+
+    def test_rollback_without_a_commit(self):
+        self.use(Mode.TRANSACTION)
+        for _ in range(2):
+            self.assertEqual(['do_rollback'], self.use(Mode.TRANSACTION))
+
+    def test_rollback_of_a_statement_after_a_commit(self):
+        with transactions.requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+            conn.execute(sa.select(1)).all()
+            conn.commit()
+            conn.execute(sa.select(1)).all()
+        self.assertEqual(['do_commit', 'do_rollback'], self.sent[1:])
+
+    def test_a_transaction_is_open_after_a_failed_commit(self):
+        """The caller rolls it back (see `engine.write`)."""
+        self.use(Mode.TRANSACTION)
+        with transactions.requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+            conn.execute(sa.select(1)).all()
+            with mock.patch.object(self.engine.dialect, 'do_commit', side_effect=KeyError):
+                self.assertRaises(KeyError, conn.commit)
+            self.sent.clear()
+            for _ in range(2):
+                self.engine.dialect.do_rollback(conn.connection)
+        self.assertEqual(['do_rollback'], self.sent)
+
+    def test_a_program_that_uses_the_engine_directly_gets_a_transaction(self):
+        self.use(Mode.AUTOCOMMIT)
+        self.sent.clear()
+        with self.engine.connect() as conn:
+            conn.execute(sa.select(1)).all()
+        self.assertIn('autocommit = 0', self.sent[0])
+        self.assertEqual(['do_rollback'], self.sent[1:])
+
+    def test_an_engine_that_has_not_connected(self):
+        engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        transactions.prepare_mysql(engine)
+        with engine.connect() as conn:
+            self.assertEqual(1, conn.scalar(sa.select(1)))
+
+
+class SnapshotTest(base.BaseTestCase):
+    """A snapshot is begun and ended explicitly."""
+
+    def begin(self, dialect: str) -> mock.Mock:
+        conn = mock.Mock(info={})
+        conn.dialect.name = dialect
+        transactions.begin_snapshot(conn)
+        return conn
+
+    def test_database_servers(self):
+        for dialect, statement in transactions._SNAPSHOTS.items():
+            conn = self.begin(dialect)
+            conn.exec_driver_sql.assert_called_once_with(statement)
+            self.assertTrue(conn.info)
+
+    def test_sqlite(self):
+        conn = self.begin('sqlite')
+        conn.exec_driver_sql.assert_not_called()
+        self.assertEqual({}, conn.info)
+
+
+class PostgresqlTest(base.BaseTestCase):
+    """BEGIN is sent together with the first statement."""
+
+    def setUp(self):
+        super().setUp()
+        self.cursor = mock.MagicMock()
+        self.context = mock.Mock()
+        self.context.root_connection.connection.info = None
+        self.info: dict[Any, Any] = {transactions._BEGIN_PENDING: True}
+        self.context.root_connection.info = self.info
+
+    def execute(self, driver: str) -> bool:
+        self.context.dialect.driver = driver
+        return transactions._execute(self.cursor, 'SELECT 1', {}, self.context)
+
+    def test_psycopg2(self):
+        self.assertTrue(self.execute('psycopg2'))
+        self.cursor.execute.assert_called_once_with('BEGIN; SELECT 1', {})
+
+    def test_psycopg_3(self):
+        self.assertTrue(self.execute('psycopg'))
+        connection = self.cursor.connection
+        calls = [call[0] for call in connection.mock_calls]
+        self.assertEqual(
+            ['pipeline', 'pipeline().__enter__', 'execute', 'pipeline().__exit__'], calls
+        )
+        connection.execute.assert_called_once_with('BEGIN')
+        self.cursor.execute.assert_called_once_with('SELECT 1', {})
+
+    def test_later_statements(self):
+        self.execute('psycopg2')
+        self.assertFalse(self.execute('psycopg2'))
+        self.cursor.execute.assert_called_once()
+
+    def test_many_rows(self):
+        """BEGIN is sent first."""
+        executed = transactions._execute_many(self.cursor, 'INSERT', [], self.context)
+        self.assertFalse(executed)
+        self.cursor.execute.assert_called_once_with('BEGIN')
+
+    def test_a_statement_without_parameters(self):
+        self.context.dialect.driver = 'psycopg2'
+        transactions._execute_without_parameters(self.cursor, 'SELECT 1', self.context)
+        self.cursor.execute.assert_called_once_with('BEGIN; SELECT 1', None)
