@@ -1,7 +1,7 @@
 """Reads names and providers from the database, and returns them as the types of `model`.
 
-Each function executes at most one statement of `statements`. `with_ids` executes a second
-statement if a requested UUID is not stored exactly as the client wrote it (see
+Each function executes at most one statement of `statements` or `name_statements`. `with_ids`
+executes a second statement if a requested UUID is not stored exactly as the client wrote it (see
 `placement.db.names`).
 """
 
@@ -12,7 +12,9 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from placement.candidates import model, request, statements
+from placement.candidates import model, name_statements, request, statements
+from placement.candidates import names as known_names
+from placement.candidates.names import Names
 from placement.db import names as db_names
 
 
@@ -61,50 +63,52 @@ def trees(
     return [*read, *providers_of(rows)]
 
 
-def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
+def with_ids(
+    conn: sa.Connection, query: model.Query[str], names: Names | None = None
+) -> tuple[model.Query[int], int | None]:
     """Return the query with ids in place of names, and the id of the sharing trait.
 
+    :param names: receives the names that the response will probably contain
     :returns: the query, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the
         trait
     :raises exception.UnknownTraits: if a trait does not exist
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
-    ids, sharing_id = ids_of(conn, query)
+    ids, sharing_id = ids_of(conn, query, names)
     return request.with_ids(query, ids), sharing_id
 
 
-def ids_of(conn: sa.Connection, query: model.Query[str]) -> tuple[request.Ids, int | None]:
+def ids_of(
+    conn: sa.Connection, query: model.Query[str], names: Names | None = None
+) -> tuple[request.Ids, int | None]:
     """Return the ids of all names of a query, and the id of the sharing trait.
 
+    :param names: receives the names that the response will probably contain
     :returns: the ids, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the trait
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    statement, requested = statements.ids_of_names(query)
-    for kind, name, id_ in conn.execute(statement, requested):
-        if id_ is not None:  # the root id is NULL if an old release created the provider
+    expected = known_names.expected() if names else {}
+    rows: Iterable[Any] = conn.execute(*name_statements.ids_of_names(query, expected))
+    for kind, name, id_ in rows:
+        if names and kind.startswith(name_statements.EXPECTED):
+            names.add(kind.removeprefix(name_statements.EXPECTED), id_, name)
+        elif id_ is not None:  # the root id is NULL if an old release created the provider
             found[kind][name] = id_
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
-    kinds = [kind for kind in (statements.AGGREGATE, statements.TREE) if kind in requested]
+    requested = name_statements.requested_names(query)
+    kinds = [
+        kind for kind in (name_statements.AGGREGATE, name_statements.TREE) if kind in requested
+    ]
     lookups = [
-        db_names.Lookup(*statements.NAMED[kind], requested[kind], found[kind]) for kind in kinds
+        db_names.Lookup(*name_statements.NAMED[kind], requested[kind], found[kind])
+        for kind in kinds
     ]
     by_uuid = dict(zip(kinds, db_names.resolve(conn, lookups), strict=True))
     ids = request.Ids(
-        classes=found[statements.CLASS],
-        traits=found[statements.TRAIT],
-        aggregates=by_uuid.get(statements.AGGREGATE, {}),
-        roots=by_uuid.get(statements.TREE, {}),
+        classes=found[name_statements.CLASS],
+        traits=found[name_statements.TRAIT],
+        aggregates=by_uuid.get(name_statements.AGGREGATE, {}),
+        roots=by_uuid.get(name_statements.TREE, {}),
     )
-    return ids, next(iter(found[statements.SHARING].values()), None)
-
-
-def names(
-    conn: sa.Connection, class_ids: Collection[int], trait_ids: Collection[int]
-) -> tuple[dict[int, str], dict[int, str]]:
-    """Return the names of resource classes and of traits, each as a mapping from id to name."""
-    found: dict[str, dict[int, str]] = {statements.CLASS: {}, statements.TRAIT: {}}
-    if class_ids or trait_ids:
-        for kind, name, id_ in conn.execute(*statements.names_of_ids(class_ids, trait_ids)):
-            found[kind][id_] = name
-    return found[statements.CLASS], found[statements.TRAIT]
+    return ids, next(iter(found[name_statements.SHARING].values()), None)

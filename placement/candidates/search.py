@@ -31,6 +31,7 @@ from placement.candidates import (
     solver,
     summaries,
 )
+from placement.candidates.names import Names
 from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db import engine
 
@@ -100,7 +101,8 @@ def search_with(
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    query_with_ids, sharing_id = facts.with_ids(conn, query)
+    names = Names()
+    query_with_ids, sharing_id = facts.with_ids(conn, query, names)
     cap = options.cap
     target = min((n for n in (cap, query.limit) if n is not None), default=None)
     strategy = _strategy(options.strategy, cap, target, rng)
@@ -113,7 +115,7 @@ def search_with(
         in_turns=strategy == ordering.BREADTH_FIRST,
         rng=rng,
     )
-    read_ahead = functools.partial(summaries.read_ahead, conn)
+    read_ahead = functools.partial(summaries.read_ahead, conn, names)
     for_old_clients = functools.partial(
         candidate_limits.uses_one_provider_per_tree, providers=tree_search.found.providers
     )
@@ -131,7 +133,13 @@ def search_with(
         candidates=candidates,
         providers=tree_search.found.providers,
         summaries=summaries.read(
-            conn, tree_search.ahead, tree_search.found, slots, candidates, whole_trees=query.nested
+            conn,
+            names,
+            tree_search.ahead,
+            tree_search.found,
+            slots,
+            candidates,
+            whole_trees=query.nested,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Builds the statements of a search: for names, pages of trees, and sharing providers.
+"""Builds the statements of a search for pages of trees and for sharing providers.
 
 A page of trees is read by one statement, which selects the roots and returns one row for each
 provider of their trees. In this row, the traits, aggregates and inventories of the provider are
@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 import functools
 from typing import Any
 
-import os_traits
 import sqlalchemy as sa
 
 from placement import capacity
@@ -24,11 +23,8 @@ from placement.candidates.prefilter import (
     can_serve,
     in_order,
 )
-from placement.db import capacity_sql, json_sql, portable_sql, provider_conditions
+from placement.db import capacity_sql, json_sql, provider_conditions
 from placement.db.sqlalchemy import models
-
-# The values of the column `kind` in the rows of `ids_of_names` and `names_of_ids`.
-CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
 
 _PROVIDERS = models.resource_providers
 _TRAITS = models.resource_provider_traits
@@ -40,80 +36,6 @@ _PROVIDER = _PROVIDERS.alias('provider')
 _INVENTORIES = models.inventories.alias('inventory')
 _TRAIT_LINK = _TRAITS.alias('trait_link')
 _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
-
-
-# Names ------------------------------------------------------------------------
-
-
-# Kind -> the column with the name or UUID, and the column with the id that replaces it.
-NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
-    CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
-    TRAIT: (models.traits.c.name, models.traits.c.id),
-    AGGREGATE: (models.placement_aggregates.c.uuid, models.placement_aggregates.c.id),
-    TREE: (_PROVIDERS.c.uuid, _PROVIDERS.c.root_provider_id),
-}
-
-Parameters = dict[str, Any]
-
-
-def ids_of_names(query: model.Query[str]) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Return a statement that returns the ids of all names of a query, as rows (kind, name, id).
-
-    If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the statement also returns a row of
-    kind SHARING for this trait.
-
-    PERF: building the statement takes longer than executing it. So the statement is cached, and the
-    names are parameters.
-
-    :returns: the statement, and its parameters: kind -> the sorted names of this kind in the query
-    """
-    names = {
-        CLASS: query.classes,
-        TRAIT: query.traits,
-        AGGREGATE: query.aggregates,
-        TREE: query.in_trees,
-    }
-    requested = {kind: sorted(of_kind) for kind, of_kind in names.items() if of_kind}
-    return _ids_of_names(tuple(requested)), requested
-
-
-@functools.cache
-def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
-    named = [
-        _rows_of_kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
-        for kind, (name, id_) in NAMED.items()
-        if kind in kinds
-    ]
-    traits = models.traits.c
-    sharing = _rows_of_kind(SHARING, traits.name, traits.id).where(
-        traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
-        sa.exists().where(_TRAITS.c.trait_id == traits.id),
-    )
-    return sa.union_all(*named, sharing)
-
-
-def names_of_ids(
-    class_ids: Iterable[int], trait_ids: Iterable[int]
-) -> tuple[sa.CompoundSelect[Any], Parameters]:
-    """Return a statement that returns the names of classes and traits, as rows (kind, name, id).
-
-    :returns: the statement, and its parameters: kind -> the sorted ids
-    """
-    return _NAMES_OF_IDS, {CLASS: sorted(class_ids), TRAIT: sorted(trait_ids)}
-
-
-def _rows_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select(sa.literal_column(f"'{kind}'"), portable_sql.StoredText(name), id_)
-
-
-_NAMES_OF_IDS = sa.union_all(
-    *(
-        _rows_of_kind(kind, *NAMED[kind]).where(
-            NAMED[kind][1].in_(sa.bindparam(kind, expanding=True, literal_execute=True))
-        )
-        for kind in (CLASS, TRAIT)
-    )
-)
 
 
 # Provider facts ---------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from placement.candidates import facts, model
+from placement.candidates.names import Names
 
 
 @dataclass(slots=True)
@@ -58,10 +59,12 @@ class ReadAhead:
     trait_names: Mapping[int, str]
 
 
-def read_ahead(conn: sa.Connection, anchors: Iterable[model.Anchor]) -> ReadAhead:
+def read_ahead(conn: sa.Connection, names: Names, anchors: Iterable[model.Anchor]) -> ReadAhead:
     """Read the data for the summaries of all candidates of these anchors.
 
     The search calls this function before it closes the connection, if it continues without it.
+
+    :param names: the names that the search has read so far
     """
     anchors = list(anchors)
     trees = {anchor.root.id: list(anchor.tree) for anchor in anchors}
@@ -75,11 +78,12 @@ def read_ahead(conn: sa.Connection, anchors: Iterable[model.Anchor]) -> ReadAhea
     for provider in facts.trees(conn, roots, read=sharing.values()):
         trees.setdefault(provider.root_id, []).append(provider)
     providers = [provider for tree in trees.values() for provider in tree]
-    return ReadAhead(trees, *_names(conn, providers))
+    return ReadAhead(trees, *_names(conn, names, providers))
 
 
 def read(
     conn: sa.Connection,
+    names: Names,
     ahead: ReadAhead | None,
     found: FoundProviders,
     slots: Sequence[model.Slot],
@@ -89,6 +93,7 @@ def read(
     """Return the data of the summaries for the candidates of the response.
 
     :param conn: the connection; not used if `ahead` is not None
+    :param names: the names that the search has read so far
     :param ahead: the result of `read_ahead`; None if the connection is still open
     :param found: the anchors and providers of all candidates
     :param slots: the slots of the query; a slot is a part that exactly one provider serves
@@ -103,7 +108,7 @@ def read(
         providers = [found.providers[id_] for id_ in ids]
     if ahead:
         return Summaries(providers, ahead.class_names, ahead.trait_names)
-    return Summaries(providers, *_names(conn, providers))
+    return Summaries(providers, *_names(conn, names, providers))
 
 
 def _ids_with_resources(
@@ -135,8 +140,8 @@ def _trees(
 
 
 def _names(
-    conn: sa.Connection, providers: Iterable[model.Provider]
-) -> tuple[dict[int, str], dict[int, str]]:
+    conn: sa.Connection, names: Names, providers: Iterable[model.Provider]
+) -> tuple[Mapping[int, str], Mapping[int, str]]:
     """Return the names of all resource classes and of all traits of the providers.
 
     :returns: resource class id -> name, and trait id -> name
@@ -144,4 +149,4 @@ def _names(
     providers = list(providers)
     class_ids = {class_id for provider in providers for class_id in provider.inventories}
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
-    return facts.names(conn, class_ids, trait_ids)
+    return names.read(conn, class_ids, trait_ids)

@@ -1,0 +1,102 @@
+"""Builds the statements that return the ids of names and the names of ids."""
+
+from collections.abc import Collection, Mapping
+import functools
+from typing import Any
+
+import os_traits
+import sqlalchemy as sa
+
+from placement.candidates import model
+from placement.db import portable_sql
+from placement.db.sqlalchemy import models
+
+# The values of the column `kind` in the rows of `ids_of_names` and `names_of_ids`.
+CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
+# The prefix of the kind in rows of `ids_of_names` that contain the name of an expected id.
+EXPECTED = 'expected_'
+
+_PROVIDERS = models.resource_providers
+_LINKS = models.resource_provider_traits
+
+# Kind -> the column with the name or UUID, and the column with the id that replaces it.
+NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
+    CLASS: (models.resource_classes.c.name, models.resource_classes.c.id),
+    TRAIT: (models.traits.c.name, models.traits.c.id),
+    AGGREGATE: (models.placement_aggregates.c.uuid, models.placement_aggregates.c.id),
+    TREE: (_PROVIDERS.c.uuid, _PROVIDERS.c.root_provider_id),
+}
+
+Parameters = dict[str, Any]
+Statement = tuple[sa.CompoundSelect[Any], Parameters]
+
+
+def ids_of_names(query: model.Query[str], expected: Mapping[str, Collection[int]]) -> Statement:
+    """Return a statement that returns the ids of all names of a query, as rows (kind, name, id).
+
+    If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the statement also returns a row of
+    kind SHARING for this trait.
+
+    PERF: building the statement takes longer than executing it. So the statement is cached, and the
+    names are parameters.
+
+    :param expected: kind -> ids whose names the statement also returns; the kind of their rows has
+        the prefix EXPECTED
+    :returns: the statement, and its parameters
+    """
+    requested = requested_names(query)
+    ids = {EXPECTED + kind: sorted(of_kind) for kind, of_kind in expected.items() if of_kind}
+    return _ids_of_names((*requested, *ids)), {**requested, **ids}
+
+
+def requested_names(query: model.Query[str]) -> dict[str, list[str]]:
+    """Return the sorted names of each kind that a query contains."""
+    names = {
+        CLASS: query.classes,
+        TRAIT: query.traits,
+        AGGREGATE: query.aggregates,
+        TREE: query.in_trees,
+    }
+    return {kind: sorted(of_kind) for kind, of_kind in names.items() if of_kind}
+
+
+@functools.cache
+def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+    traits = models.traits.c
+    sharing = _rows_of_kind(SHARING, traits.name, traits.id).where(
+        traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
+        sa.exists().where(_LINKS.c.trait_id == traits.id),
+    )
+    return sa.union_all(*map(_named, kinds), sharing)
+
+
+def _named(kind: str) -> sa.Select[Any]:
+    """Return a select of the ids of names or, with the prefix EXPECTED, of the names of ids."""
+    if kind.startswith(EXPECTED):
+        return _names_of_kind(kind, *NAMED[kind.removeprefix(EXPECTED)])
+    name, id_ = NAMED[kind]
+    return _rows_of_kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
+
+
+def names_of_ids(ids: Mapping[str, Collection[int]]) -> Statement:
+    """Return a statement that returns the names of classes and traits, as rows (kind, name, id).
+
+    :param ids: kind -> the ids; at least one kind has an id
+    :returns: the statement, and its parameters
+    """
+    parameters = {kind: sorted(of_kind) for kind, of_kind in ids.items() if of_kind}
+    return _names_of_ids(tuple(parameters)), parameters
+
+
+@functools.cache
+def _names_of_ids(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+    return sa.union_all(*(_names_of_kind(kind, *NAMED[kind]) for kind in kinds))
+
+
+def _names_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
+    requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True, literal_execute=True)
+    return _rows_of_kind(kind, name, id_).where(id_.in_(requested))
+
+
+def _rows_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
+    return sa.select(sa.literal_column(f"'{kind}'"), portable_sql.StoredText(name), id_)
