@@ -46,8 +46,12 @@ def prepare_ground(
         the same provider
     :raises exception.ConcurrentChange: a concurrent transaction created a consumer of the request
     """
-    allocations = _read_allocations(conn, claims, consumers)
-    owners = _create_owners_and_consumers(conn, claims, consumers)
+    names_of_owners = owner.requested_names(claims)
+    allocations, stored_owners = _read_allocations_and_owners(
+        conn, claims, consumers, names_of_owners
+    )
+    owners = owner.ensure(conn, names_of_owners, stored_owners)
+    _create_consumers(conn, claims, consumers, owners)
     removed = _allocations_of_deleted_consumers(conn, claims, consumers, allocations)
     requested = {uuid for claim in claims for uuid in claim.allocations}
     providers = provider_locks.lock(
@@ -55,7 +59,8 @@ def prepare_ground(
         requested.union(provider_uuids),
         {row.provider_uuid for row in removed if row.provider_uuid is not None},
     )
-    _check_still_absent(conn, claims, consumers)
+    if allocations or providers:
+        _check_still_absent(conn, claims, consumers)
     return Ground(
         claims=claims,
         consumers=consumers,
@@ -112,36 +117,46 @@ def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
     resource_class.ids(conn, class_names)
 
 
-def _read_allocations(
-    conn: sa.Connection, claims: Iterable[Claim], consumers: Mapping[str, Consumer]
-) -> _Allocations:
+def _read_allocations_and_owners(
+    conn: sa.Connection,
+    claims: Iterable[Claim],
+    consumers: Mapping[str, Consumer],
+    names_of_owners: Mapping[int, Collection[str]],
+) -> tuple[_Allocations, Sequence[Any]]:
+    """Return the stored allocations of the consumers, and the rows of the requested owners.
+
+    One statement reads both, because neither depends on the other.
+    """
     uuids = {claim.consumer_uuid for claim in claims}
     uuids.update(stored.uuid for stored in consumers.values())
     if not uuids:
-        return ()
-    return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, {'uuids': sorted(uuids)}).all()
+        return (), ()
+    parameters = {'uuids': sorted(uuids), **owner.parameters(names_of_owners)}
+    if not names_of_owners[statements.PROJECT]:
+        return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, parameters).all(), ()
+    statement = statements.ALLOCATIONS_PROJECTS_AND_USERS
+    if names_of_owners[statements.TYPE]:
+        statement = statements.ALLOCATIONS_PROJECTS_USERS_AND_TYPES
+    rows = conn.execute(statement, parameters).all()
+    allocations = [row for row in rows if row.kind == statements.ALLOCATION]
+    return allocations, [row for row in rows if row.kind != statements.ALLOCATION]
 
 
-def _create_owners_and_consumers(
-    conn: sa.Connection, claims: Sequence[Claim], consumers: Mapping[str, Consumer]
-) -> Owners:
-    claiming = [claim for claim in claims if claim.allocations]
-    owners = owner.ensure(
-        conn,
-        {claim.project_id for claim in claiming},
-        {claim.user_id for claim in claiming},
-        {claim.consumer_type for claim in claiming if claim.consumer_type is not None},
-    )
+def _create_consumers(
+    conn: sa.Connection,
+    claims: Sequence[Claim],
+    consumers: Mapping[str, Consumer],
+    owners: Owners,
+) -> None:
     consumer.create(
         conn,
         {
             claim.consumer_uuid: owner.ids_of(claim, owners)
-            for claim in claiming
-            if claim.consumer_uuid not in consumers
+            for claim in claims
+            if claim.allocations and claim.consumer_uuid not in consumers
         },
         [claim.consumer_uuid for claim in claims],
     )
-    return owners
 
 
 def _allocations_of_deleted_consumers(
@@ -180,6 +195,10 @@ def _check_still_absent(
     to lock. If its claim has allocations, the consumer is inserted, and the unique key detects a
     concurrent insert. For a claim without allocations, nothing is inserted. After this check, the
     provider locks prevent other transactions from changing the usage.
+
+    If the request found no allocations and locks no provider, the check is not necessary: such a
+    request deletes nothing, and does not depend on any usage. A consumer that a concurrent
+    transaction creates then counts as created after the request.
 
     :raises exception.ConcurrentChange: a concurrent transaction created such a consumer
     """

@@ -4,43 +4,45 @@ Placement inserts a row when a claim first names the project, user or consumer t
 deletes the row. The three tables have similar columns, so one statement can read all of them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from placement.claims.model import Claim, Owners
-from placement.claims.statements import (
-    OWNER_IDS,
-    OWNER_TABLES,
-    PROJECT,
-    PROJECT_AND_USER_IDS,
-    PROJECT_USER_AND_TYPE_IDS,
-    TYPE,
-    USER,
-)
+from placement.claims.statements import OWNER_IDS, OWNER_TABLES, PROJECT, TYPE, USER
 from placement.db import names
 
 
+def requested_names(claims: Iterable[Claim]) -> dict[int, set[str]]:
+    """Return, for each kind of owner, the names in the claims that have allocations."""
+    claiming = [claim for claim in claims if claim.allocations]
+    return {
+        PROJECT: {claim.project_id for claim in claiming},
+        USER: {claim.user_id for claim in claiming},
+        TYPE: {claim.consumer_type for claim in claiming if claim.consumer_type is not None},
+    }
+
+
+def parameters(requested: Mapping[int, Collection[str]]) -> dict[str, list[str]]:
+    """Return the bound parameters of the `OWNER_IDS` of all kinds with requested names."""
+    return {f'names{kind}': sorted(texts) for kind, texts in requested.items() if texts}
+
+
 def ensure(
-    conn: sa.Connection,
-    projects: Collection[str],
-    users: Collection[str],
-    types: Collection[str],
+    conn: sa.Connection, requested: Mapping[int, set[str]], rows: Iterable[Sequence[Any]]
 ) -> Owners:
     """Return the ids of projects, users and consumer types, and insert the missing rows.
 
     Names that the database compares as equal get the same id.
 
+    :param requested: for each kind of owner, the requested names
+    :param rows: the rows that the `OWNER_IDS` selected for these names
     :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of the rows
     """
-    if not projects:
-        return Owners({}, {}, {})
-    requested = {PROJECT: set(projects), USER: set(users), TYPE: set(types)}
-    statement = PROJECT_USER_AND_TYPE_IDS if types else PROJECT_AND_USER_IDS
     ids = {
         kind: stored | _insert(conn, kind, requested[kind] - stored.keys())
-        for kind, stored in _read(conn, statement, requested).items()
+        for kind, stored in _by_name(conn, requested, rows).items()
     }
     return Owners(ids[PROJECT], ids[USER], ids[TYPE])
 
@@ -55,21 +57,18 @@ def ids_of(claim: Claim, owners: Owners) -> tuple[int, int, int | None]:
     return owners.projects[claim.project_id], owners.users[claim.user_id], type_id
 
 
-def _read(
+def _by_name(
     conn: sa.Connection,
-    statement: sa.Select[Any] | sa.CompoundSelect[Any],
     requested: Mapping[int, Collection[str]],
+    rows: Iterable[Sequence[Any]],
 ) -> dict[int, dict[str, int]]:
-    """Return the ids of the requested owners that exist.
+    """Return, for each kind of owner, the ids of the existing owners, keyed by requested name.
 
-    :param statement: one of the `OWNER_IDS`, or a union of them
-    :param requested: for each kind of owner, the names to read
-    :returns: for each kind of owner, the ids keyed by requested name
+    :param rows: the rows that the `OWNER_IDS` selected for the requested names
     """
     stored: dict[int, dict[str, int]] = {kind: {} for kind in requested}
-    parameters = {f'names{kind}': sorted(texts) for kind, texts in requested.items() if texts}
-    for kind, id_, name in conn.execute(statement, parameters):
-        stored[kind][name] = id_
+    for row in rows:
+        stored[row[0]][row[2]] = row[1]
     lookups = [
         names.Lookup(OWNER_TABLES[kind][1], OWNER_TABLES[kind][0].c.id, texts, stored[kind])
         for kind, texts in requested.items()
@@ -90,4 +89,6 @@ def _insert(conn: sa.Connection, kind: int, missing: Collection[str]) -> dict[st
         return {name: key[0]}
     # If the database compares several names as equal, only one of them is inserted.
     names.insert_missing(conn, table, [{column.name: name} for name in sorted(missing)])
-    return _read(conn, OWNER_IDS[kind], {kind: missing})[kind]
+    requested = {kind: missing}
+    rows = conn.execute(OWNER_IDS[kind], parameters(requested)).all()
+    return _by_name(conn, requested, rows)[kind]

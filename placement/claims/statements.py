@@ -20,8 +20,8 @@ _OWNER_COLUMNS = ('project_id', 'user_id', 'consumer_type_id')
 
 # Projects, users and consumer types --------------------------------------------
 
-# The kinds of owners.
-PROJECT, USER, TYPE = 0, 1, 2
+# The kinds of owners, and the kind of the rows of `ALLOCATIONS` in a UNION with owners.
+PROJECT, USER, TYPE, ALLOCATION = 0, 1, 2, 3
 # For each kind of owner: the table, and the column of the unique names.
 OWNER_TABLES = {
     PROJECT: (models.projects, models.projects.c.external_id),
@@ -30,20 +30,21 @@ OWNER_TABLES = {
 }
 
 
+def _kind(kind: int) -> sa.Label[int]:
+    return sa.literal_column(str(kind), sa.Integer).label('kind')
+
+
 def _owner_ids(kind: int) -> sa.Select[Any]:
     table, name = OWNER_TABLES[kind]
     requested: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
-    return sa.select(
-        sa.literal_column(str(kind)).label('kind'),
-        table.c.id,
-        portable_sql.StoredText(name).label('name'),
-    ).where(name.in_(requested))
+    return sa.select(_kind(kind), table.c.id, portable_sql.StoredText(name).label('name')).where(
+        name.in_(requested)
+    )
 
 
-# For each kind of owner: the statement that reads the ids of this kind only.
+# For each kind of owner: the statement that reads the ids of this kind only. The columns of all
+# rows are the kind, the id and the name.
 OWNER_IDS = {kind: _owner_ids(kind) for kind in OWNER_TABLES}
-PROJECT_AND_USER_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER))
-PROJECT_USER_AND_TYPE_IDS = sa.union_all(_owner_ids(PROJECT), _owner_ids(USER), _owner_ids(TYPE))
 
 # Consumers ----------------------------------------------------------------------
 
@@ -100,8 +101,9 @@ def changed_owners(
 # class does not exist.
 ALLOCATIONS_OF_CONSUMERS = (
     sa.select(
+        _kind(ALLOCATION),
         _ALLOCATIONS.c.id,
-        _ALLOCATIONS.c.consumer_id,
+        portable_sql.StoredText(_ALLOCATIONS.c.consumer_id).label('consumer_id'),
         _PROVIDERS.c.id.label('provider_id'),
         _PROVIDERS.c.uuid.label('provider_uuid'),
         _CLASSES.c.name.label('resource_class'),
@@ -111,6 +113,21 @@ ALLOCATIONS_OF_CONSUMERS = (
     .outerjoin(_CLASSES, _CLASSES.c.id == _ALLOCATIONS.c.resource_class_id)
     .where(_ALLOCATIONS.c.consumer_id.in_(sa.bindparam('uuids', expanding=True)))
 )
+
+
+def _with_owners(*kinds: int) -> sa.CompoundSelect[Any]:
+    """Return a UNION of `ALLOCATIONS_OF_CONSUMERS` and `OWNER_IDS`.
+
+    In the rows of owners, all columns except the first three are NULL. The allocations come first,
+    because the first part of a UNION determines the types of the columns.
+    """
+    nulls = [sa.null() for _ in ALLOCATIONS_OF_CONSUMERS.selected_columns[3:]]
+    owners = [OWNER_IDS[kind].add_columns(*nulls) for kind in kinds]
+    return sa.union_all(ALLOCATIONS_OF_CONSUMERS, *owners)
+
+
+ALLOCATIONS_PROJECTS_AND_USERS = _with_owners(PROJECT, USER)
+ALLOCATIONS_PROJECTS_USERS_AND_TYPES = _with_owners(PROJECT, USER, TYPE)
 INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
 # The ids are part of the SQL text, because drivers limit the number of bound parameters, and the
 # consumers of one request may have any number of allocations.
