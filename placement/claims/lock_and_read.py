@@ -90,23 +90,22 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
     return inventories
 
 
-def read_all_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, InventoryUsage]:
-    """Return all inventories of all locked providers, with their usage."""
-    provider_ids = {provider.id for provider in ground.providers.values()}
-    return inventory_rows.read_with_usage(conn, provider_ids)
+def read_all_inventories(
+    conn: sa.Connection, replacements: Mapping[str, Replacement], ground: Ground
+) -> tuple[dict[InventoryKey, InventoryUsage], dict[str, int]]:
+    """Return all inventories of the locked providers of a reshape, and the ids of its classes.
 
-
-def read_class_ids(
-    conn: sa.Connection, replacements: Mapping[str, Replacement], claims: Iterable[Claim]
-) -> dict[str, int]:
-    """Return the id of each resource class in a reshape, keyed by class name.
-
+    :returns: the inventories with their usage, and the ids keyed by class name
     :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     """
     class_names = {name for new in replacements.values() for name in new.inventories}
-    for claim in claims:
+    for claim in ground.claims:
         class_names.update(*claim.allocations.values())
-    return resource_class.ids(conn, class_names)
+    provider_ids = {provider.id for provider in ground.providers.values()}
+    inventories, stored_ids = inventory_rows.read_with_usage_and_class_ids(
+        conn, provider_ids, class_names
+    )
+    return inventories, resource_class.require(class_names, stored_ids)
 
 
 def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:

@@ -8,12 +8,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from placement.claims import judge, refusal, reshape_judge
-from placement.claims.lock_and_read import (
-    lock_consumers,
-    prepare_ground,
-    read_all_inventories,
-    read_class_ids,
-)
+from placement.claims.lock_and_read import lock_consumers, prepare_ground, read_all_inventories
 from placement.claims.model import Claim, Replacement
 from placement.claims.settle import settle_reshape
 from placement.objects import provider_locks
@@ -45,8 +40,7 @@ def reshape_inventories(
         ground = prepare_ground(conn, claims, consumers, replacements)
         reshape_judge.check_providers(replacements, ground.providers)
         judge.check_providers(ground)
-        class_ids = read_class_ids(conn, replacements, claims)
-        current = read_all_inventories(conn, ground)
+        current, class_ids = read_all_inventories(conn, replacements, ground)
         change = reshape_judge.plan_reshape(replacements, ground, current, class_ids)
         judge.check_amounts(ground.demands, change.current_and_new, ground.released)
         reshape_judge.check_removed_inventories(change.plans, ground, current)

@@ -83,18 +83,12 @@ def _increment_providers(
     claimed = {ground.providers[uuid].id for claim in ground.claims for uuid in claim.allocations}
     for provider_id in claimed | ground.provider_ids_of_deleted_consumers:
         total[provider_id] = total.get(provider_id, 0) + 1
-    current = {provider.id: provider.generation for provider in ground.providers.values()}
-    # Each increment is 1, 2 or 3, so this loop executes at most three statements.
-    for increment in sorted(set(total.values())):
-        generation.increment_providers(
-            conn,
-            {
-                provider_id: current[provider_id]
-                for provider_id, times in total.items()
-                if times == increment and provider_id in current
-            },
-            increment,
-        )
+    seen = {
+        provider.id: provider.generation
+        for provider in ground.providers.values()
+        if provider.id in total
+    }
+    generation.increment_providers(conn, seen, total)
 
 
 def _update_consumers(conn: sa.Connection, ground: Ground) -> None:

@@ -12,7 +12,7 @@ concurrent transactions change, and rejects one of two conflicting transactions 
 of the row, the transaction updates the `updated_at` column of the row (see `touch`).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import datetime
 from typing import Any
 
@@ -43,11 +43,13 @@ def check_consumer(uuid: str, given: int | None, current: int | None) -> None:
         raise exception.ConsumerGenerationConflict(uuid, given, current)
 
 
-def increment_providers(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
+def increment_providers(
+    conn: sa.Connection, seen: Mapping[int, int], by: int | Mapping[int, int] = 1
+) -> None:
     """Increment the generation of providers.
 
     :param seen: the generations that this transaction read, keyed by provider id
-    :param by: the amount to add to each generation
+    :param by: the amount to add to each generation, or the amounts keyed by provider id
     :raises exception.ConcurrentChange: a concurrent transaction changed the generation of a
         provider, or deleted the provider
     """
@@ -90,7 +92,7 @@ def _increment(
     conn: sa.Connection,
     table: sa.Table,
     seen: Mapping[int, int],
-    by: int,
+    by: int | Mapping[int, int],
     values: Mapping[str, Any],
 ) -> None:
     if not seen:
@@ -105,9 +107,23 @@ def _increment(
     result = conn.execute(
         sa.update(table)
         .where(sa.or_(*unchanged))
-        .values(generation=table.c.generation + by, **values)
+        .values(generation=table.c.generation + _amount(table, seen, by), **values)
     )
     if result.rowcount != len(seen):
         raise exception.ConcurrentChange(
             'The generation of a resource provider or consumer in this request'
         )
+
+
+def _amount(
+    table: sa.Table, row_ids: Iterable[int], by: int | Mapping[int, int]
+) -> int | sa.Case[int]:
+    """Return the amount to add to the generation of a row."""
+    if isinstance(by, int):
+        return by
+    ids_by_amount: dict[int, list[int]] = {}
+    for row_id in row_ids:
+        ids_by_amount.setdefault(by[row_id], []).append(row_id)
+    if len(ids_by_amount) == 1:
+        return next(iter(ids_by_amount))
+    return sa.case(*((table.c.id.in_(ids), amount) for amount, ids in ids_by_amount.items()))

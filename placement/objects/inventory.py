@@ -1,8 +1,12 @@
 """Inventories: how much of a resource class a provider has, and the limits of each allocation.
 
-Each writing function executes one transaction with these steps: lock the provider, check the
-request, read the inventories with their usage, compute the changes (`inventory_plan`), write the
-changes (`inventory_rows`), and increment the provider generation.
+Each writing function executes one transaction. It reads the inventories with their usage, checks
+the request, computes the changes (`inventory_plan`), writes the changes (`inventory_rows`), and
+increments the provider generation.
+
+If the request contains the provider generation, the increment follows the checks: it locks the
+provider, and fails if the generation has changed since it was read. A request without the
+generation locks the provider first, so that it waits for concurrent claims and does not fail.
 """
 
 from collections.abc import Mapping
@@ -18,8 +22,13 @@ from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows, resource_class
 from placement.objects.inventory_plan import Plan, plan_changes
-from placement.objects.inventory_rows import COLUMNS, apply_plans, read_with_usage
-from placement.objects.provider_locks import Locked
+from placement.objects.inventory_rows import (
+    COLUMNS,
+    ProviderInventories,
+    apply_plans,
+    read_of_provider,
+    read_with_usage,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -91,14 +100,15 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = provider_locks.lock_one(conn, uuid)
-        _check_reservations(provider, {class_name: inventory}, may_reserve_all)
-        class_ids = resource_class.ids(conn, [class_name])
-        if (provider.id, class_name) in read_with_usage(conn, [provider.id], [class_name]):
+        provider_locks.lock_one(conn, uuid)
+        stored = read_of_provider(conn, uuid, [class_name])
+        _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
+        class_ids = resource_class.require([class_name], stored.class_ids)
+        if class_name in stored.inventories:
             raise exception.InventoryExists(class_name, uuid)
         resource_class.touch(conn, class_ids)
-        apply_plans(conn, {provider.id: plan_changes({}, {class_name: inventory})}, class_ids)
-        return _increment_generation(conn, provider)
+        apply_plans(conn, {stored.id: plan_changes({}, {class_name: inventory})}, class_ids)
+        return _increment_generation(conn, stored.id, stored.generation)
 
     return engine.write(work)
 
@@ -123,12 +133,11 @@ def replace(
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = provider_locks.lock_one(conn, uuid)
-        generation.check_provider(provider.uuid, given_generation, provider.generation)
-        _check_reservations(provider, inventories, may_reserve_all)
-        class_ids = resource_class.ids(conn, inventories)
-        _replace_all(conn, provider, inventories, class_ids)
-        return _increment_generation(conn, provider)
+        stored = read_of_provider(conn, uuid, inventories)
+        generation.check_provider(stored.uuid, given_generation, stored.generation)
+        _check_reservations(stored.uuid, inventories, may_reserve_all)
+        class_ids = resource_class.require(inventories, stored.class_ids)
+        return _replace_all(conn, stored, inventories, class_ids)
 
     return engine.write(work)
 
@@ -153,21 +162,19 @@ def update(
     """
 
     def work(conn: sa.Connection) -> int:
-        provider = provider_locks.lock_one(conn, uuid)
-        generation.check_provider(provider.uuid, given_generation, provider.generation)
-        _check_reservations(provider, {class_name: inventory}, may_reserve_all)
-        try:
-            class_ids = resource_class.ids(conn, [class_name])
-        except exception.UnknownResourceClasses:
-            raise exception.ResourceClassNotFound(class_name) from None
-        current = read_with_usage(conn, [provider.id], [class_name])
-        if not current:
+        stored = read_of_provider(conn, uuid, [class_name])
+        generation.check_provider(stored.uuid, given_generation, stored.generation)
+        _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
+        if class_name not in stored.class_ids:
+            raise exception.ResourceClassNotFound(class_name)
+        current = stored.inventories.get(class_name)
+        if current is None:
             raise exception.InventoryMissingForUpdate(class_name, uuid)
-        stored = current[provider.id, class_name]
-        plan = plan_changes({class_name: stored}, {class_name: inventory})
+        plan = plan_changes({class_name: current}, {class_name: inventory})
+        new_generation = _increment_generation(conn, stored.id, stored.generation)
         _warn_over_capacity(uuid, plan)
-        apply_plans(conn, {provider.id: plan}, class_ids)
-        return _increment_generation(conn, provider)
+        apply_plans(conn, {stored.id: plan}, stored.class_ids)
+        return new_generation
 
     return engine.write(work)
 
@@ -180,9 +187,8 @@ def delete_all(uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = provider_locks.lock_one(conn, uuid)
-        _replace_all(conn, provider, {}, {})
-        _increment_generation(conn, provider)
+        provider_locks.lock_one(conn, uuid)
+        _replace_all(conn, read_of_provider(conn, uuid, []), {}, {})
 
     engine.write(work)
 
@@ -206,34 +212,35 @@ def delete(uuid: str, class_name: str) -> None:
             raise exception.InventoryInUse([class_name], uuid, code=errors.CONCURRENT_UPDATE)
         plan = plan_changes({class_name: stored}, {})
         apply_plans(conn, {provider.id: plan}, {class_name: stored.resource_class_id})
-        _increment_generation(conn, provider)
+        _increment_generation(conn, provider.id, provider.generation)
 
     engine.write(work)
 
 
 def _replace_all(
     conn: sa.Connection,
-    provider: Locked,
+    stored: ProviderInventories,
     inventories: Mapping[str, Inventory],
     class_ids: Mapping[str, int],
-) -> None:
-    stored = read_with_usage(conn, [provider.id])
-    current = {name: usage for (_, name), usage in stored.items()}
-    plan = plan_changes(current, inventories)
+) -> int:
+    """Replace all inventories of a provider, and return its new generation."""
+    plan = plan_changes(stored.inventories, inventories)
     if plan.in_use:
-        raise exception.InventoryInUse(plan.in_use, provider.uuid)
-    _warn_over_capacity(provider.uuid, plan)
+        raise exception.InventoryInUse(plan.in_use, stored.uuid)
+    new_generation = _increment_generation(conn, stored.id, stored.generation)
+    _warn_over_capacity(stored.uuid, plan)
     resource_class.touch(conn, {name: class_ids[name] for name in plan.add})
-    current_ids = {name: usage.resource_class_id for name, usage in current.items()}
-    apply_plans(conn, {provider.id: plan}, {**current_ids, **class_ids})
+    current_ids = {name: usage.resource_class_id for name, usage in stored.inventories.items()}
+    apply_plans(conn, {stored.id: plan}, {**current_ids, **class_ids})
+    return new_generation
 
 
 def _check_reservations(
-    provider: Locked, inventories: Mapping[str, Inventory], may_reserve_all: bool
+    uuid: str, inventories: Mapping[str, Inventory], may_reserve_all: bool
 ) -> None:
     for class_name, inventory in inventories.items():
         if not capacity.allows_reservation(inventory, may_reserve_all):
-            raise exception.InvalidInventoryCapacity(class_name, provider.uuid)
+            raise exception.InvalidInventoryCapacity(class_name, uuid)
 
 
 def _warn_over_capacity(uuid: str, plan: Plan) -> None:
@@ -243,6 +250,6 @@ def _warn_over_capacity(uuid: str, plan: Plan) -> None:
         )
 
 
-def _increment_generation(conn: sa.Connection, provider: Locked) -> int:
-    generation.increment_providers(conn, {provider.id: provider.generation})
-    return provider.generation + 1
+def _increment_generation(conn: sa.Connection, provider_id: int, current: int) -> int:
+    generation.increment_providers(conn, {provider_id: current})
+    return current + 1

@@ -1,20 +1,22 @@
 """Read inventories with their usage, and write the changes in an `inventory_plan.Plan`.
 
-The caller has locked the providers in the same transaction. The number of statements does not
-depend on the number of providers and resource classes.
+Before a change is written, the caller locks the providers in the same transaction. The number of
+statements does not depend on the number of providers and resource classes.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
+from placement import exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.db import capacity_sql
 from placement.db.sqlalchemy import models
 from placement.objects.inventory_plan import Plan
 
+_PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
 _CLASSES = models.resource_classes
 # The columns are in the order of the fields of `Inventory`.
@@ -26,21 +28,55 @@ COLUMNS = (
     _INVENTORIES.c.step_size,
     _INVENTORIES.c.allocation_ratio,
 )
+_NAME_TO_USED = (
+    _CLASSES.c.name,
+    _INVENTORIES.c.resource_class_id,
+    *COLUMNS,
+    capacity_sql.used(_INVENTORIES).label('used'),
+)
 _WITH_USAGE = (
-    sa.select(
-        _INVENTORIES.c.resource_provider_id,
-        _CLASSES.c.name,
-        _INVENTORIES.c.resource_class_id,
-        *COLUMNS,
-        capacity_sql.used(_INVENTORIES).label('used'),
-    )
+    sa.select(_INVENTORIES.c.resource_provider_id, *_NAME_TO_USED)
     .select_from(_INVENTORIES)
     .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .where(_INVENTORIES.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
 )
-_WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(
-    _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
+_OF_CLASSES = _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
+_WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(_OF_CLASSES)
+# The ids of the requested classes, in the columns of `_WITH_USAGE`; the provider id is NULL. The
+# inventories are the first part of each UNION, because this part determines the column types.
+_CLASS_IDS = sa.select(
+    sa.null(), _CLASSES.c.name, _CLASSES.c.id, *(sa.null() for _ in _NAME_TO_USED[2:])
+).where(_OF_CLASSES)
+_WITH_USAGE_AND_CLASS_IDS = sa.union_all(_WITH_USAGE, _CLASS_IDS)
+# If the provider exists, at least one row has its id. The class name is NULL if the provider has no
+# inventory, or if the class of an inventory does not exist.
+_OF_PROVIDER = sa.union_all(
+    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED, _PROVIDERS.c.uuid, _PROVIDERS.c.generation)
+    .select_from(_PROVIDERS)
+    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
+    .where(
+        _PROVIDERS.c.uuid == sa.bindparam('uuid'),
+        _PROVIDERS.c.root_provider_id.is_not(None),
+    ),
+    _CLASS_IDS.add_columns(sa.null(), sa.null()),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInventories:
+    """A provider with its inventories, and the ids of requested classes, all read at one time.
+
+    :param inventories: the inventories with their usage, keyed by class name
+    :param class_ids: the ids of the classes whose names the database considers equal to requested
+        names, keyed by stored name
+    """
+
+    id: int
+    uuid: str
+    generation: int
+    inventories: Mapping[str, InventoryUsage]
+    class_ids: Mapping[str, int]
 
 
 def read_with_usage(
@@ -55,10 +91,51 @@ def read_with_usage(
     if class_names is not None:
         parameters['names'] = sorted(class_names)
         statement = _WITH_USAGE_OF_CLASSES
-    return {
-        (row[0], row[1]): InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
-        for row in conn.execute(statement, parameters)
-    }
+    return {(row[0], row[1]): _usage(row) for row in conn.execute(statement, parameters)}
+
+
+def read_with_usage_and_class_ids(
+    conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str]
+) -> tuple[dict[InventoryKey, InventoryUsage], dict[str, int]]:
+    """Return all inventories of providers with their usage, and the ids of resource classes.
+
+    :returns: the inventories, and the ids of the classes whose names the database considers equal
+        to `class_names`, keyed by stored name
+    """
+    parameters = {'provider_ids': sorted(provider_ids), 'names': sorted(class_names)}
+    rows = conn.execute(_WITH_USAGE_AND_CLASS_IDS, parameters).all()
+    inventories = {(row[0], row[1]): _usage(row) for row in rows if row[0] is not None}
+    return inventories, {row[1]: row[2] for row in rows if row[0] is None}
+
+
+def read_of_provider(
+    conn: sa.Connection, uuid: str, class_names: Collection[str]
+) -> ProviderInventories:
+    """Return a provider with its inventories, and the ids of resource classes.
+
+    The statement does not lock the provider. Every change of an inventory, and every claim,
+    increments the generation of the provider. While the generation stays the same, the inventories
+    stay the same, and their usage does not grow.
+
+    :param class_names: the names of the requested classes
+    :raises exception.ResourceProviderNotFound:
+    """
+    rows = conn.execute(_OF_PROVIDER, {'uuid': uuid, 'names': sorted(class_names)}).all()
+    own = [row for row in rows if row[0] is not None]
+    if not own:
+        raise exception.ResourceProviderNotFound(uuid)
+    id_, stored_uuid, generation = own[0][0], own[0][-2], own[0][-1]
+    return ProviderInventories(
+        id_,
+        stored_uuid,
+        generation,
+        inventories={row[1]: _usage(row) for row in own if row[1] is not None},
+        class_ids={row[1]: row[2] for row in rows if row[0] is None},
+    )
+
+
+def _usage(row: Any) -> InventoryUsage:
+    return InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
 
 
 def apply_plans(

@@ -136,8 +136,18 @@ def ids(conn: sa.Connection, names: Collection[str]) -> dict[str, int]:
     """
     if not names:
         return {}
-    # Even if the collation of the column ignores letter case, only an identical name is accepted.
     stored = {row.name: row.id for row in conn.execute(_IDS, {'names': sorted(set(names))})}
+    return require(names, stored)
+
+
+def require(names: Collection[str], stored: Mapping[str, int]) -> dict[str, int]:
+    """Return the id of each named resource class, keyed by class name.
+
+    :param stored: the ids of the classes whose names the database considers equal to `names`, keyed
+        by stored name
+    :raises exception.UnknownResourceClasses: lists all classes that do not exist
+    """
+    # Even if the collation of the column ignores letter case, only an identical name is accepted.
     unknown = set(names) - stored.keys()
     if unknown:
         raise exception.UnknownResourceClasses(unknown)

@@ -8,11 +8,12 @@ providers.
 import enum
 from typing import Final
 
+from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import exception
-from placement.db import engine
+from placement.db import engine, failures
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows, reparenting
 from placement.objects.provider_locks import lock_one, lock_parent, lock_with_root
@@ -51,8 +52,14 @@ def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
 
     def work(conn: sa.Connection) -> Provider:
         parent = None if parent_uuid is None else lock_parent(conn, parent_uuid)
-        _require_unused(conn, uuid, name)
-        return _insert(conn, uuid, name, parent)
+        try:
+            return _insert(conn, uuid, name, parent)
+        except db_exc.DBError as exc:
+            if failures.is_key_violation(exc):
+                # Only a rejected request needs to know which provider has the UUID or the name.
+                conn.rollback()
+                _require_unused(conn, uuid, name)
+            raise
 
     return engine.write(work)
 

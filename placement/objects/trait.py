@@ -12,16 +12,37 @@ from placement import exception
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows
-from placement.objects.provider_locks import Locked
 
 _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
+_PROVIDERS = models.resource_providers
 _COLUMNS = (_TRAITS.c.id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at)
 _OF_PROVIDER = (
     provider_rows.with_generation(*_COLUMNS)
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
     .order_by(_TRAITS.c.name)
+)
+# The first part selects the requested traits that exist; the last three columns are NULL. The
+# second part selects the current traits of the provider, without names. If the provider exists, the
+# second part has at least one row; the id of the trait is NULL if the provider has no traits.
+_REQUESTED_AND_LINKED = sa.union_all(
+    sa.select(
+        *_COLUMNS,
+        sa.null().label('provider_id'),
+        sa.null().label('provider_uuid'),
+        sa.null().label('generation'),
+    ).where(_TRAITS.c.name.in_(sa.bindparam('names', expanding=True))),
+    sa.select(
+        _LINKS.c.trait_id,
+        *(sa.null() for _ in _COLUMNS[1:]),
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.uuid,
+        _PROVIDERS.c.generation,
+    )
+    .select_from(_PROVIDERS)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)
+    .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)),
 )
 
 
@@ -32,6 +53,16 @@ class Trait:
     name: str
     updated_at: datetime.datetime | None
     created_at: datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """A provider with the ids of its traits, all read at one time."""
+
+    id: int
+    uuid: str
+    generation: int
+    trait_ids: frozenset[int]
 
 
 def _trait(row: Any) -> Trait:
@@ -143,15 +174,12 @@ def replace_on_provider(
     """
 
     def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
-        provider = provider_locks.lock_one(conn, uuid)
+        requested, provider = _read_requested_and_linked(conn, uuid, names)
         generation.check_provider(provider.uuid, given_generation, provider.generation)
-        rows = conn.execute(_requested_and_linked(names, provider.id)).all()
-        requested = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
         unknown = set(names) - {row.name for row in requested}
         if unknown:
             raise exception.UnknownTraits(unknown)
-        linked = {row.id for row in rows if row.name is None}
-        new_generation = _set_links(conn, provider, linked, {row.id for row in requested})
+        new_generation = _set_links(conn, provider, {row.id for row in requested})
         return new_generation, [_trait(row) for row in requested]
 
     return engine.write(work)
@@ -164,9 +192,9 @@ def clear_on_provider(uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = provider_locks.lock_one(conn, uuid)
-        linked = conn.execute(_requested_and_linked([], provider.id))
-        _set_links(conn, provider, {row.id for row in linked}, set())
+        provider_locks.lock_one(conn, uuid)
+        _, provider = _read_requested_and_linked(conn, uuid, [])
+        _set_links(conn, provider, set())
 
     engine.write(work)
 
@@ -175,27 +203,37 @@ def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
 
 
-def _requested_and_linked(names: Collection[str], provider_id: int) -> sa.CompoundSelect[Any]:
-    """Return a select of the requested traits that exist, and of the current traits of a provider.
+def _read_requested_and_linked(
+    conn: sa.Connection, uuid: str, names: Collection[str]
+) -> tuple[list[Any], _Provider]:
+    """Return the requested traits that exist, as rows ordered by name, and a provider.
 
-    In rows of current traits, all columns except the id are NULL.
+    The statement does not lock the provider. Every change of its traits increments its generation.
+
+    :raises exception.ResourceProviderNotFound:
     """
-    nulls = (sa.null() for _ in _COLUMNS[1:])
-    return sa.union_all(
-        sa.select(*_COLUMNS).where(_TRAITS.c.name.in_(sorted(set(names)))),
-        sa.select(_LINKS.c.trait_id, *nulls).where(_LINKS.c.resource_provider_id == provider_id),
-    )
+    parameters = {'uuid': uuid, 'names': sorted(set(names))}
+    rows = conn.execute(_REQUESTED_AND_LINKED, parameters).all()
+    linked = [row for row in rows if row.provider_id is not None]
+    if not linked:
+        raise exception.ResourceProviderNotFound(uuid)
+    requested = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
+    _, _, _, _, id_, stored_uuid, current = linked[0]
+    trait_ids = frozenset(row.id for row in linked if row.id is not None)
+    return requested, _Provider(id_, stored_uuid, current, trait_ids)
 
 
-def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], requested: set[int]) -> int:
+def _set_links(conn: sa.Connection, provider: _Provider, requested: set[int]) -> int:
     """Replace the traits of a provider, and return its generation after the change.
 
-    :param linked: the ids of the current traits
     :param requested: the ids of the new traits
     """
-    removed, added = sorted(linked - requested), sorted(requested - linked)
+    removed = sorted(provider.trait_ids - requested)
+    added = sorted(requested - provider.trait_ids)
     if not removed and not added:
         return provider.generation
+    # The increment locks the provider, and fails if its traits have changed since they were read.
+    generation.increment_providers(conn, {provider.id: provider.generation})
     if removed:
         of_provider = _LINKS.c.resource_provider_id == provider.id
         conn.execute(sa.delete(_LINKS).where(of_provider, _LINKS.c.trait_id.in_(removed)))
@@ -204,5 +242,4 @@ def _set_links(conn: sa.Connection, provider: Locked, linked: set[int], requeste
             sa.insert(_LINKS),
             [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in added],
         )
-    generation.increment_providers(conn, {provider.id: provider.generation})
     return provider.generation + 1

@@ -197,11 +197,11 @@ class SchedulerTest(WithScheduler):
         self.addCleanup(event.remove, engine, 'before_cursor_execute', unlocked)
 
 
-def increment_blindly(conn: sa.Connection, seen: Mapping[int, int], by: int = 1) -> None:
-    """Like `generation.increment_providers`, whatever the generations are."""
+def increment_blindly(conn: sa.Connection, seen: Mapping[int, int], by: object = 1) -> None:
+    """Like `generation.increment_providers` by one, whatever the generations are."""
     table = models.resource_providers
     conn.execute(
-        sa.update(table).where(table.c.id.in_(seen)).values(generation=table.c.generation + by)
+        sa.update(table).where(table.c.id.in_(seen)).values(generation=table.c.generation + 1)
     )
 
 
