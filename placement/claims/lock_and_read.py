@@ -21,6 +21,26 @@ from placement.objects.provider_locks import Locked
 
 # The result rows of `statements.ALLOCATIONS_OF_CONSUMERS`.
 _Allocations = Sequence[Any]
+# The result rows of `statements.ALLOCATIONS_AND_OWNERS`; the first column is the kind of the row.
+Rows = Sequence[Any]
+
+
+def read_if_new(conn: sa.Connection, claims: Sequence[Claim]) -> Rows | None:
+    """Read the allocations and owners of claims that all require a new consumer.
+
+    A row that does not exist cannot be locked. So if the client expects that no consumer exists,
+    one statement reads the consumers, without a lock, together with the allocations and owners. If
+    a concurrent transaction creates one of the consumers later, the unique key rejects the INSERT.
+
+    :returns: None if a consumer exists, or if a claim does not require a new consumer; the caller
+        then locks the consumers before their allocations are read
+    """
+    if not all(claim.requires_new_consumer for claim in claims):
+        return None
+    uuids = sorted(claim.consumer_uuid for claim in claims)
+    parameters = {'uuids': uuids, **owner.parameters(owner.requested_names(claims))}
+    rows = conn.execute(statements.CONSUMERS_ALLOCATIONS_AND_OWNERS, parameters).all()
+    return None if any(row[0] == statements.CONSUMER for row in rows) else rows
 
 
 def lock_consumers(conn: sa.Connection, claims: Iterable[Claim]) -> dict[str, Consumer]:
@@ -37,19 +57,22 @@ def prepare_ground(
     claims: Sequence[Claim],
     consumers: Mapping[str, Consumer],
     provider_uuids: Iterable[str] = (),
+    rows: Rows | None = None,
 ) -> Ground:
     """Insert missing owners and consumers, lock the providers, and read the stored data.
 
     :param consumers: the result of `lock_consumers`
     :param provider_uuids: the UUIDs of further providers to lock, besides those in the claims
+    :param rows: the result of `read_if_new`, None if this function has to read the rows
     :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer, or to
         the same provider
     :raises exception.ConcurrentChange: a concurrent transaction created a consumer of the request
     """
     names_of_owners = owner.requested_names(claims)
-    allocations, stored_owners = _read_allocations_and_owners(
-        conn, claims, consumers, names_of_owners
-    )
+    if rows is None:
+        rows = _read_allocations_and_owners(conn, claims, consumers, names_of_owners)
+    allocations = [row for row in rows if row[0] == statements.ALLOCATION]
+    stored_owners = [row for row in rows if row[0] != statements.ALLOCATION]
     owners = owner.ensure(conn, names_of_owners, stored_owners)
     _create_consumers(conn, claims, consumers, owners)
     removed = _allocations_of_deleted_consumers(conn, claims, consumers, allocations)
@@ -121,24 +144,20 @@ def _read_allocations_and_owners(
     claims: Iterable[Claim],
     consumers: Mapping[str, Consumer],
     names_of_owners: Mapping[int, Collection[str]],
-) -> tuple[_Allocations, Sequence[Any]]:
-    """Return the stored allocations of the consumers, and the rows of the requested owners.
+) -> Rows:
+    """Return the stored allocations of the consumers, and the requested owners that exist.
 
     One statement reads both, because neither depends on the other.
     """
     uuids = {claim.consumer_uuid for claim in claims}
     uuids.update(stored.uuid for stored in consumers.values())
     if not uuids:
-        return (), ()
-    parameters = {'uuids': sorted(uuids), **owner.parameters(names_of_owners)}
+        return ()
     if not names_of_owners[statements.PROJECT]:
-        return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, parameters).all(), ()
-    statement = statements.ALLOCATIONS_PROJECTS_AND_USERS
-    if names_of_owners[statements.TYPE]:
-        statement = statements.ALLOCATIONS_PROJECTS_USERS_AND_TYPES
-    rows = conn.execute(statement, parameters).all()
-    allocations = [row for row in rows if row.kind == statements.ALLOCATION]
-    return allocations, [row for row in rows if row.kind != statements.ALLOCATION]
+        parameters = {'uuids': sorted(uuids)}
+        return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, parameters).all()
+    parameters = {'uuids': sorted(uuids), **owner.parameters(names_of_owners)}
+    return conn.execute(statements.ALLOCATIONS_AND_OWNERS, parameters).all()
 
 
 def _create_consumers(

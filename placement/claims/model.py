@@ -30,6 +30,11 @@ class Claim:
     checks_generation: bool
     allocations: Mapping[str, Mapping[str, int]]
 
+    @property
+    def requires_new_consumer(self) -> bool:
+        """Whether the claim creates the consumer, and fails if the consumer exists."""
+        return self.checks_generation and self.generation is None and bool(self.allocations)
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:

@@ -25,8 +25,8 @@ def requested_names(claims: Iterable[Claim]) -> dict[int, set[str]]:
 
 
 def parameters(requested: Mapping[int, Collection[str]]) -> dict[str, list[str]]:
-    """Return the bound parameters of the `OWNER_IDS` of all kinds with requested names."""
-    return {f'names{kind}': sorted(texts) for kind, texts in requested.items() if texts}
+    """Return the bound parameters of `OWNER_IDS`, for each kind of owner."""
+    return {f'names{kind}': sorted(texts) for kind, texts in requested.items()}
 
 
 def ensure(

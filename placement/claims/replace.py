@@ -5,7 +5,12 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from placement.claims import judge, refusal
-from placement.claims.lock_and_read import lock_consumers, prepare_ground, read_inventories
+from placement.claims.lock_and_read import (
+    lock_consumers,
+    prepare_ground,
+    read_if_new,
+    read_inventories,
+)
 from placement.claims.model import Claim
 from placement.claims.settle import settle_claims
 
@@ -22,9 +27,10 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        consumers = lock_consumers(conn, claims)
+        rows = read_if_new(conn, claims)
+        consumers = {} if rows is not None else lock_consumers(conn, claims)
         judge.check_consumers(claims, consumers)
-        ground = prepare_ground(conn, claims, consumers)
+        ground = prepare_ground(conn, claims, consumers, rows=rows)
         judge.check_providers(ground)
         inventories = read_inventories(conn, ground)
         judge.check_amounts(ground.demands, inventories, ground.released)

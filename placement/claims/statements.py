@@ -20,8 +20,8 @@ _OWNER_COLUMNS = ('project_id', 'user_id', 'consumer_type_id')
 
 # Projects, users and consumer types --------------------------------------------
 
-# The kinds of owners, and the kind of the rows of `ALLOCATIONS` in a UNION with owners.
-PROJECT, USER, TYPE, ALLOCATION = 0, 1, 2, 3
+# The kinds of owners, and of the other rows in a UNION with owners.
+PROJECT, USER, TYPE, ALLOCATION, CONSUMER = 0, 1, 2, 3, 4
 # For each kind of owner: the table, and the column of the unique names.
 OWNER_TABLES = {
     PROJECT: (models.projects, models.projects.c.external_id),
@@ -61,11 +61,10 @@ LOCK_CONSUMERS = (
     .order_by(_CONSUMERS.c.uuid)
     .with_for_update()
 )
-ANY_CONSUMER = (
-    sa.select(_CONSUMERS.c.id)
-    .where(_CONSUMERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
-    .limit(1)
+_CONSUMER_IDS = sa.select(_kind(CONSUMER), _CONSUMERS.c.id).where(
+    _CONSUMERS.c.uuid.in_(sa.bindparam('uuids', expanding=True))
 )
+ANY_CONSUMER = _CONSUMER_IDS.limit(1)
 INSERT_CONSUMERS = sa.insert(_CONSUMERS)
 DELETE_CONSUMERS = sa.delete(_CONSUMERS).where(
     _CONSUMERS.c.id.in_(sa.bindparam('consumer_ids', expanding=True))
@@ -115,19 +114,22 @@ ALLOCATIONS_OF_CONSUMERS = (
 )
 
 
-def _with_owners(*kinds: int) -> sa.CompoundSelect[Any]:
-    """Return a UNION of `ALLOCATIONS_OF_CONSUMERS` and `OWNER_IDS`.
+def _with_allocations(*selects: sa.Select[Any]) -> sa.CompoundSelect[Any]:
+    """Return a UNION of `ALLOCATIONS_OF_CONSUMERS` and of selects with fewer columns.
 
-    In the rows of owners, all columns except the first three are NULL. The allocations come first,
-    because the first part of a UNION determines the types of the columns.
+    The missing columns of these rows are NULL. The allocations come first, because the first part
+    of a UNION determines the types of the columns.
     """
-    nulls = [sa.null() for _ in ALLOCATIONS_OF_CONSUMERS.selected_columns[3:]]
-    owners = [OWNER_IDS[kind].add_columns(*nulls) for kind in kinds]
-    return sa.union_all(ALLOCATIONS_OF_CONSUMERS, *owners)
+    columns = len(ALLOCATIONS_OF_CONSUMERS.selected_columns)
+    padded = [
+        select.add_columns(*(sa.null() for _ in range(len(select.selected_columns), columns)))
+        for select in selects
+    ]
+    return sa.union_all(ALLOCATIONS_OF_CONSUMERS, *padded)
 
 
-ALLOCATIONS_PROJECTS_AND_USERS = _with_owners(PROJECT, USER)
-ALLOCATIONS_PROJECTS_USERS_AND_TYPES = _with_owners(PROJECT, USER, TYPE)
+ALLOCATIONS_AND_OWNERS = _with_allocations(*OWNER_IDS.values())
+CONSUMERS_ALLOCATIONS_AND_OWNERS = _with_allocations(_CONSUMER_IDS, *OWNER_IDS.values())
 INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
 # The ids are part of the SQL text, because drivers limit the number of bound parameters, and the
 # consumers of one request may have any number of allocations.

@@ -11,7 +11,7 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.claims import consumer
+from placement.claims import consumer, owner
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows
 from placement.tests.functional.races import testcase
@@ -95,7 +95,7 @@ class InterleavingsTest(testcase.RaceTestCase):
         for version, body, status in (('1.39', claim, 409), ('1.27', claim_1_27, 204)):
             path = f'/allocations/{uuid.uuid4()}'
             concurrent = self.call('PUT', path, body({provider: 3}), version)
-            responses = self.interleave(consumer, 'lock', concurrent)
+            responses = self.interleave(owner, 'ensure', concurrent)
             response = self.send('PUT', path, body({provider: 1}), version)
             self.assertEqual((status, [204]), (response.status, [one.status for one in responses]))
             self.audit()
