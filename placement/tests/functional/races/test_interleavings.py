@@ -11,11 +11,11 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.claims import consumer, owner
+from placement.claims import consumer, replace
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_rows
+from placement.objects import generation, inventory, provider_rows, trait
 from placement.tests.functional.races import testcase
-from placement.tests.functional.races.testcase import claim, claim_1_27
+from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
 
 
 class InterleavingsTest(testcase.RaceTestCase):
@@ -89,13 +89,61 @@ class InterleavingsTest(testcase.RaceTestCase):
         self.assertEqual(elsewhere, child['root_provider_uuid'])
         self.audit()
 
+    def test_provider_is_claimed_while_its_inventories_are_replaced(self):
+        """The inventories are read before the provider is locked, so the generation is compared."""
+        provider = self.make_provider({'VCPU': 10})
+        concurrent = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 3}))
+        responses = self.interleave(inventory, 'read_of_provider', concurrent)
+        path = f'/resource_providers/{provider}/inventories'
+        response = self.send('PUT', path, inventories_of({'MEMORY_MB': 10}, 1))
+        self.assertEqual((409, [204]), (response.status, [one.status for one in responses]))
+        self.assertEqual(3, self.used(provider))
+        self.audit()
+
+    def test_provider_is_deleted_while_its_inventories_are_replaced(self):
+        provider = self.make_provider({'VCPU': 10})
+        path = f'/resource_providers/{provider}'
+        responses = self.interleave(inventory, 'read_of_provider', self.call('DELETE', path))
+        response = self.send('PUT', f'{path}/inventories', inventories_of({'MEMORY_MB': 10}, 1))
+        self.assertEqual((404, [204]), (response.status, [one.status for one in responses]))
+        self.audit()
+
+    def test_traits_are_replaced_by_another_client(self):
+        """The traits are read before the provider is locked, so they never become a union."""
+        path = f'/resource_providers/{self.make_provider()}/traits'
+        first, second = (
+            {'resource_provider_generation': 0, 'traits': [name]}
+            for name in ('HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2')
+        )
+        responses = self.interleave(
+            trait, '_read_requested_and_linked', self.call('PUT', path, first)
+        )
+        response = self.send('PUT', path, second)
+        self.assertEqual((409, [200]), (response.status, [one.status for one in responses]))
+        self.assertEqual(['HW_CPU_X86_AVX'], self.send_ok('GET', path)['traits'])
+        self.audit()
+
+    def test_name_is_used_by_another_client(self):
+        """The name is unused when the request starts, and the unique key rejects the INSERT."""
+        parent = self.make_provider()
+        body = {'name': 'one', 'parent_provider_uuid': parent}
+        responses = self.interleave(
+            provider_rows, 'read', self.call('POST', '/resource_providers', {'name': 'one'})
+        )
+        self.assertEqual(409, self.send('POST', '/resource_providers', body).status)
+        self.assertEqual([200], [response.status for response in responses])
+        self.audit()
+
     def test_consumer_is_created_by_another_client(self):
         """Since 1.28 the second claim is a conflict. Before, it replaces the first one."""
         provider = self.make_provider({'VCPU': 10})
-        for version, body, status in (('1.39', claim, 409), ('1.27', claim_1_27, 204)):
+        for module, name, version, body, status in (
+            (replace, 'read_if_new', '1.39', claim, 409),
+            (consumer, 'lock', '1.27', claim_1_27, 204),
+        ):
             path = f'/allocations/{uuid.uuid4()}'
             concurrent = self.call('PUT', path, body({provider: 3}), version)
-            responses = self.interleave(owner, 'ensure', concurrent)
+            responses = self.interleave(module, name, concurrent)
             response = self.send('PUT', path, body({provider: 1}), version)
             self.assertEqual((status, [204]), (response.status, [one.status for one in responses]))
             self.audit()

@@ -125,7 +125,7 @@ class SchedulesTest(WithScheduler):
         start = writers.UNRECORDED
         paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, None)
         other = writers.release('C', writers.C)
-        self.examine(9, self.scheduler.schedules(start, paused, (other,)))
+        self.examine(7, self.scheduler.schedules(start, paused, (other,)))
 
     def test_allocations_are_deleted_and_their_share_is_claimed(self):
         """While a request that writes the same consumer is paused, with and without its row."""
