@@ -69,13 +69,19 @@ def increment_consumers(
     _increment(conn, models.consumers, seen, 1, values or {})
 
 
-def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int:
+def touch(
+    conn: sa.Connection,
+    table: sa.Table,
+    row_ids: Collection[int],
+    *conditions: sa.ColumnElement[bool],
+) -> int:
     """Update only `updated_at` of rows, so that a Galera cluster detects conflicting transactions.
 
     MySQL stores `updated_at` in whole seconds, and skips an UPDATE that does not change any value,
     so Galera would have nothing to certify. If `updated_at` of a row already is the current second,
     this function therefore sets it back by one second.
 
+    :param conditions: further conditions that a row must fulfil
     :returns: the number of updated rows; the ids of rows that do not exist are not counted
     """
     if not row_ids:
@@ -84,7 +90,9 @@ def touch(conn: sa.Connection, table: sa.Table, row_ids: Collection[int]) -> int
     moment = sa.case(
         (table.c.updated_at == now, now - datetime.timedelta(seconds=1)), else_=sa.literal(now)
     )
-    result = conn.execute(sa.update(table).where(table.c.id.in_(row_ids)).values(updated_at=moment))
+    result = conn.execute(
+        sa.update(table).where(table.c.id.in_(row_ids), *conditions).values(updated_at=moment)
+    )
     return int(result.rowcount)
 
 

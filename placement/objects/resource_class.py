@@ -162,10 +162,13 @@ def touch(conn: sa.Connection, classes: Mapping[str, int]) -> None:
 
     :param classes: the class ids, keyed by class name; standard classes are not touched, because
         they are never deleted
-    :raises exception.ConcurrentChange: a concurrent transaction deleted one of the classes
+    :raises exception.ConcurrentChange: a concurrent transaction deleted or renamed one of the
+        classes
     """
-    custom = sorted(class_id for name, class_id in classes.items() if is_custom(name))
-    if generation.touch(conn, _CLASSES, custom) != len(custom):
+    custom = {class_id: name for name, class_id in classes.items() if is_custom(name)}
+    # After the deletion of the class with the highest id, a new class can get the same id.
+    same_names = _CLASSES.c.name.in_(sorted(custom.values()))
+    if generation.touch(conn, _CLASSES, sorted(custom), same_names) != len(custom):
         raise exception.ConcurrentChange('A resource class')
 
 

@@ -108,6 +108,22 @@ class InterleavingsTest(testcase.RaceTestCase):
         self.assertEqual((404, [204]), (response.status, [one.status for one in responses]))
         self.audit()
 
+    def test_class_is_replaced_while_its_first_inventory_is_added(self):
+        """The new class has the id of the deleted class."""
+        self.send_ok('PUT', '/resource_classes/CUSTOM_OLD')
+        provider = self.make_provider({'VCPU': 10})
+
+        def replace_class() -> testcase.Response:
+            self.send_ok('DELETE', '/resource_classes/CUSTOM_OLD')
+            return self.send('PUT', '/resource_classes/CUSTOM_NEW')
+
+        responses = self.interleave(inventory, 'read_of_provider', replace_class)
+        path = f'/resource_providers/{provider}/inventories'
+        response = self.send('PUT', path, inventories_of({'CUSTOM_OLD': 10}, 1))
+        self.assertEqual((400, [201]), (response.status, [one.status for one in responses]))
+        self.assertEqual({'VCPU'}, self.send_ok('GET', path)['inventories'].keys())
+        self.audit()
+
     def test_traits_are_replaced_by_another_client(self):
         """The traits are read before the provider is locked, so they never become a union."""
         path = f'/resource_providers/{self.make_provider()}/traits'
