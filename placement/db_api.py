@@ -8,6 +8,7 @@ from placement.db.engine import (
     get_placement_engine,
     placement_context_manager,
     read,
+    read_snapshot,
     snapshot,
     write,
 )
@@ -17,6 +18,7 @@ __all__ = (
     'get_placement_engine',
     'placement_context_manager',
     'read',
+    'read_snapshot',
     'snapshot',
     'write',
 )

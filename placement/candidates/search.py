@@ -12,7 +12,6 @@ the searches of postponed anchors continue.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-import contextlib
 from dataclasses import dataclass
 import functools
 import logging
@@ -74,14 +73,15 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    with contextlib.ExitStack() as connection:
-        return search_with(
-            connection.enter_context(engine.snapshot()),
+    return engine.read_snapshot(
+        lambda conn, disconnect: search_with(
+            conn,
             query,
             options,
             rng=random.Random() if options.randomize else None,
-            disconnect=connection.close,
+            disconnect=disconnect,
         )
+    )
 
 
 def search_with(

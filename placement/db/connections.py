@@ -231,6 +231,10 @@ def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
     dbapi_connection.commit()
     # `db/transactions.py` sends BEGIN.
     dbapi_connection.autocommit = True
+    if hasattr(dbapi_connection, 'prepare_threshold'):
+        # psycopg 3 would prepare each frequent statement, which costs a round trip, and again after
+        # each ROLLBACK.
+        dbapi_connection.prepare_threshold = None
     # psycopg 3 detects the changed encoding; psycopg2 does not.
     if hasattr(dbapi_connection, 'set_client_encoding'):
         dbapi_connection.set_client_encoding('UTF8')

@@ -1,6 +1,6 @@
 """Reads, snapshots and write transactions on the database engine of this process.
 
-A request that only reads data passes a function to `read()`, or uses one `snapshot()` if several
+A request that only reads data passes a function to `read()`, or to `read_snapshot()` if several
 statements have to read the same data. A request that changes data passes a function to `write()`,
 which executes that function in a single transaction. `db/retry.py` decides whether a failed
 transaction is retried, `db/failures.py` classifies the errors of database drivers,
@@ -8,8 +8,7 @@ transaction is retried, `db/failures.py` classifies the errors of database drive
 settings of each connection.
 
 A pooled connection may be dead, for example because the server was restarted. This costs a request
-only time: the read, the begin of the snapshot or the write transaction is repeated on a new
-connection.
+only time: the read or the write transaction is repeated on a new connection.
 """
 
 from collections.abc import Callable, Iterator
@@ -147,26 +146,42 @@ def read(work: Work[T]) -> T:
         return _repeated_if_dead(attempt)
 
 
+def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
+    """Execute `work(connection, disconnect)`; all statements of `work` read the same snapshot.
+
+    :param work: the function that reads the data; it is called again if the connection was dead. It
+        may call `disconnect()` after its last statement, to return the connection to the pool
+    :returns: the value that `work` returned
+    :raises: the same exceptions as `read()`
+    """
+
+    def attempt() -> T:
+        with contextlib.ExitStack() as connection:
+            conn = connection.enter_context(_snapshot())
+            return work(conn, connection.close)
+
+    with _errors_translated():
+        return _repeated_if_dead(attempt)
+
+
 @contextlib.contextmanager
 def snapshot() -> Iterator[sa.Connection]:
     """Yield a connection on which all statements read the same snapshot of the database.
 
-    :raises exception.DatabaseUnavailable: the database is unreachable or overloaded
-    :raises exception.UnstorableValue: a statement has a parameter that its column cannot store
-    :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
+    Commands use this function to read large amounts of data, and do not start again if the
+    connection is lost. Requests use `read_snapshot()`.
+
+    :raises: the same exceptions as `read()`
     """
 
     def begin() -> tuple[sa.Connection, contextlib.ExitStack]:
         with contextlib.ExitStack() as stack:
-            conn = stack.enter_context(_connected(Mode.AUTOCOMMIT))
-            transactions.begin_snapshot(conn)
-            return conn, stack.pop_all()
+            return stack.enter_context(_snapshot()), stack.pop_all()
 
     with _errors_translated():
         conn, stack = _repeated_if_dead(begin)
         with stack:
             yield conn
-            _end_snapshot(conn)
 
 
 def write(work: Work[T], min_attempts: int = 1) -> T:
@@ -238,14 +253,18 @@ def _repeated_if_dead(attempt: Callable[[], T]) -> T:
     return attempt()
 
 
-def _end_snapshot(conn: sa.Connection) -> None:
-    """Commit a snapshot; all data has been read, so a lost connection is not an error."""
-    try:
-        conn.commit()
-    except Exception as exc:
-        if not failures.is_connection_lost(exc):
-            raise
-        LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
+@contextlib.contextmanager
+def _snapshot() -> Iterator[sa.Connection]:
+    with _connected(Mode.AUTOCOMMIT) as conn:
+        transactions.begin_snapshot(conn)
+        yield conn
+        try:
+            conn.commit()
+        except Exception as exc:
+            # All data has been read, so a lost connection is not an error.
+            if not failures.is_connection_lost(exc):
+                raise
+            LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
 
 
 @contextlib.contextmanager

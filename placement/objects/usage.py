@@ -73,14 +73,19 @@ def by_consumer_type(
     conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
     if consumer_type == ALL_TYPES:
         return engine.read(lambda conn: _grouped(conn, conditions, None, ALL_TYPES))
-    by_type = _CONSUMERS.c.consumer_type_id
     if consumer_type is not None:
+        by_type = _CONSUMERS.c.consumer_type_id
         return engine.read(lambda conn: _grouped(conn, conditions, by_type, None))
-    with engine.snapshot() as conn:
-        # PERF: if no consumer types are stored, there is no need to read the type of each consumer.
-        if not conn.scalar(_HAS_TYPES):
-            return _grouped(conn, conditions, None, UNKNOWN_TYPE)
-        return _grouped(conn, conditions, by_type, None)
+    return engine.read_snapshot(lambda conn, _: _grouped_by_any_type(conn, conditions))
+
+
+def _grouped_by_any_type(
+    conn: sa.Connection, conditions: Sequence[sa.ColumnElement[bool]]
+) -> dict[str, dict[str, int]]:
+    # PERF: if no consumer types are stored, there is no need to read the type of each consumer.
+    if not conn.scalar(_HAS_TYPES):
+        return _grouped(conn, conditions, None, UNKNOWN_TYPE)
+    return _grouped(conn, conditions, _CONSUMERS.c.consumer_type_id, None)
 
 
 def _grouped(
