@@ -7,6 +7,7 @@ run it again.
 """
 
 import argparse
+from collections.abc import Callable
 import json
 import sys
 from typing import Any
@@ -19,6 +20,9 @@ VERSION = '1.39'
 AGGREGATE = str(uuid.uuid4())
 PROJECT, USER = 'tour-project', 'tour-user'
 PRINTED_LINES = 40  # for each request or response body
+
+# Sends a request (see `Service.__call__`) and returns the parsed body of the response.
+Send = Callable[..., Any]
 
 
 class Service:
@@ -68,7 +72,11 @@ def main() -> None:
         '--token', default='admin', help='X-Auth-Token header (default: %(default)s)'
     )
     options = parser.parse_args()
-    service = Service(options.url, options.token)
+    take(Service(options.url, options.token))
+
+
+def take(service: Send) -> None:
+    """Send the requests of the tour."""
     providers = _create_providers(service)
     candidates = _get_candidates(service)
     consumer = _claim(service, candidates[0])
@@ -78,7 +86,7 @@ def main() -> None:
     _delete_providers(service, providers)
 
 
-def _create_providers(service: Service) -> list[str]:
+def _create_providers(service: Send) -> list[str]:
     _chapter('1. Get the supported microversions')
     service('GET', '/')
     _chapter('2. Create three hosts, and add a trait to one of them')
@@ -109,7 +117,7 @@ def _create_providers(service: Service) -> list[str]:
     return [*hosts, pool]
 
 
-def _provider(service: Service, name: str, inventories: dict[str, Any]) -> str:
+def _provider(service: Send, name: str, inventories: dict[str, Any]) -> str:
     unique = f'tour-{name}-{uuid.uuid4().hex[:8]}'
     created = service('POST', '/resource_providers', {'name': unique})
     provider: str = created['uuid']
@@ -125,7 +133,7 @@ def _inventory(total: int, ratio: float = 1.0) -> dict[str, Any]:
     return {'total': total, 'allocation_ratio': ratio}
 
 
-def _get_candidates(service: Service) -> list[dict[str, Any]]:
+def _get_candidates(service: Send) -> list[dict[str, Any]]:
     _chapter('4. Get candidates for 2 VCPU, 4 GB of memory and 20 GB of disk')
     query: dict[str, Any] = {
         'resources': 'VCPU:2,MEMORY_MB:4096,DISK_GB:20',
@@ -140,7 +148,7 @@ def _get_candidates(service: Service) -> list[dict[str, Any]]:
     return candidates
 
 
-def _claim(service: Service, candidate: dict[str, Any]) -> str:
+def _claim(service: Send, candidate: dict[str, Any]) -> str:
     _chapter('6. Claim the first candidate; its body is part of the request')
     consumer = str(uuid.uuid4())
     service('PUT', f'/allocations/{consumer}', _claim_body(candidate, None), expect=204)
@@ -161,28 +169,28 @@ def _claim_body(candidate: dict[str, Any], generation: int | None) -> dict[str, 
     }
 
 
-def _claim_again(service: Service, candidate: dict[str, Any], consumer: str) -> None:
+def _claim_again(service: Send, candidate: dict[str, Any], consumer: str) -> None:
     _chapter('7. Claim it again as a new consumer: 409 Conflict, because the consumer exists')
     service('PUT', f'/allocations/{consumer}', _claim_body(candidate, None), expect=409)
 
 
-def _move(service: Service, consumer: str, candidates: list[dict[str, Any]]) -> None:
+def _move(service: Send, consumer: str, candidates: list[dict[str, Any]]) -> None:
     _chapter('8. Move the allocations to another candidate with one request')
     service('PUT', f'/allocations/{consumer}', _claim_body(candidates[-1], 1), expect=204)
     service('GET', f'/allocations/{consumer}')
 
 
-def _delete_allocations(service: Service, consumer: str) -> None:
+def _delete_allocations(service: Send, consumer: str) -> None:
     _chapter('9. Delete the allocations')
     service('DELETE', f'/allocations/{consumer}', expect=204)
     _show_usages(service)
 
 
-def _show_usages(service: Service) -> None:
+def _show_usages(service: Send) -> None:
     service('GET', f'/usages?project_id={PROJECT}')
 
 
-def _delete_providers(service: Service, providers: list[str]) -> None:
+def _delete_providers(service: Send, providers: list[str]) -> None:
     _chapter('10. Delete the hosts and the pool')
     for provider in providers:
         service('DELETE', f'/resource_providers/{provider}', expect=204)

@@ -22,7 +22,7 @@ from sqlalchemy import event
 import placement
 from placement.tests import servers
 
-_TOOL = Path(placement.__file__).parents[1] / 'tools' / 'with_database.py'
+_TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
 # A killed server of the test run may lose committed transactions. These options make a server
 # durable as long as the machine does not crash.
@@ -39,22 +39,24 @@ def engine_of_run() -> str:
     return 'mariadb' if servers.admin_url().get_dialect().name == 'mysql' else 'postgresql'
 
 
-def _tool() -> ModuleType:
-    if not _TOOL.exists():
-        raise unittest.SkipTest(f'{_TOOL} does not exist')
-    name = 'placement_tests_with_database'
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _TOOL)
+def tool(name: str) -> ModuleType:
+    """Return a module of `tools`; skip the test if the tree has no tools."""
+    path = _TOOLS / f'{name}.py'
+    if not path.exists():
+        raise unittest.SkipTest(f'{path} does not exist')
+    module_name = f'placement_tests_{name}'
+    if module_name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(module_name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
+        sys.modules[module_name] = module
         spec.loader.exec_module(module)
-    return sys.modules[name]
+    return sys.modules[module_name]
 
 
 def free_port() -> int:
     """Return a free TCP port of the loopback interface."""
-    return int(_tool().free_port())
+    return int(tool('with_database').free_port())
 
 
 class DatabaseServer:
@@ -64,7 +66,7 @@ class DatabaseServer:
     """
 
     def __init__(self, *options: str):
-        self._tool = _tool()
+        self._tool = tool('with_database')
         self._engine = engine_of_run()
         prepare, account = self._tool.ENGINES[self._engine]
         self._folder = Path(tempfile.mkdtemp(prefix='placement-fault-'))
@@ -230,6 +232,42 @@ def other_connection(url: str) -> Iterator[sa.Connection]:
     with engine.connect() as conn:
         yield conn
         conn.rollback()
+
+
+def close_all(url: str) -> None:
+    """Let the server close all connections to a database.
+
+    :param url: the URL of the database
+    """
+    with other_connection(url) as conn:
+        if conn.dialect.name == 'postgresql':
+            conn.exec_driver_sql(
+                'SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
+                'WHERE datname = current_database() AND pid <> pg_backend_pid()'
+            )
+            return
+        ids = conn.exec_driver_sql(
+            'SELECT id FROM information_schema.processlist '
+            'WHERE db = DATABASE() AND id <> connection_id()'
+        )
+        for own in ids.scalars().all():
+            conn.exec_driver_sql(f'KILL {own}')
+
+
+def limit_idle_time(url: str, seconds: int) -> None:
+    """Let the server close each connection that is idle for so many seconds.
+
+    The limit is valid for new connections, on MariaDB for those to other databases too.
+    """
+    with other_connection(url) as conn:
+        if conn.dialect.name == 'postgresql':
+            database = sa.make_url(url).database
+            conn.exec_driver_sql(
+                f"ALTER DATABASE {database} SET idle_session_timeout = '{seconds}s'"
+            )
+            conn.commit()
+        else:
+            conn.exec_driver_sql(f'SET GLOBAL wait_timeout = {seconds}')
 
 
 @contextlib.contextmanager

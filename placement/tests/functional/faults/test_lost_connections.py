@@ -1,0 +1,210 @@
+"""A database connection that is closed while it is idle costs no request anything but time.
+
+A restart of the server, its limit for idle connections, and a proxy between the service and the
+server close such connections.
+"""
+
+from collections.abc import Callable
+import importlib.util
+import itertools
+import json
+import re
+from typing import Any, ClassVar
+import uuid
+
+import sqlalchemy as sa
+
+from placement.tests import servers
+from placement.tests.functional import proxied
+from placement.tests.functional.faults import machines
+from placement.tests.functional.races.testcase import Call, Response, claim, claim_1_27
+from placement.tests.waiting import wait_until
+
+# UUIDs, and the random end of the name of a provider.
+_GENERATED = re.compile(r'\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<=-)[0-9a-f]{8}\b')
+# The number of idle connections that reads, searches, and writes leave in the pool, each.
+IDLE = 2
+SEARCH = '/allocation_candidates?resources=VCPU:1'
+
+
+class IdleTestCase(proxied.ProxiedTestCase):
+    """`fill_pool` leaves idle connections of each kind in the pool."""
+
+    options = {'max_pool_size': 3 * IDLE}
+
+    def setUp(self):
+        super().setUp()
+        self.provider = self.make_provider({'VCPU': 1000})
+        body = claim_1_27({self.provider: 1})
+        consumers = [str(uuid.uuid4()) for _ in range(IDLE)]
+        self.calls = [
+            *(self.call('GET', f'/resource_providers/{self.provider}') for _ in range(IDLE)),
+            *(self.call('GET', SEARCH) for _ in range(IDLE)),
+            *(self.call('PUT', f'/allocations/{own}', body, '1.27') for own in consumers),
+        ]
+        for call in self.calls:
+            self.assertLess(call().status, 300)
+
+    def fill_pool(self) -> None:
+        """Use so many connections at the same time that several of each kind become idle."""
+        responses = self.send_together(self.calls, connections=len(self.calls))
+        self.assertEqual({200, 204}, {response.status for response in responses})
+        self.assertGreaterEqual(self.proxy.connections, 2 * IDLE)
+
+    def close_all(self) -> None:
+        """Let the server close all connections."""
+        machines.close_all(self.direct)
+        self.wait_until_closed()
+
+    def wait_until_closed(self) -> None:
+        """Wait until the server has closed all connections."""
+        wait_until(lambda: self.proxy.connections == 0)
+
+
+class TourTestCase(IdleTestCase):
+    """The tour of the README, during which idle connections are closed before every request."""
+
+    def assertUndisturbed(self, disturb: Callable[[], Any]) -> None:
+        """Require that the tour has the same responses with disturbances as without them.
+
+        :param disturb: closes the idle connections
+        """
+        expected = self.take_tour(lambda: None)
+
+        def fill_and_disturb() -> None:
+            self.fill_pool()
+            disturb()
+            self.assertEqual(0, self.proxy.connections)
+
+        self.assertEqual(expected, self.take_tour(fill_and_disturb))
+        self.audit()
+
+    def take_tour(self, before: Callable[[], None]) -> list[Any]:
+        """Take the tour and return all requests and responses, with names for generated values.
+
+        :param before: is called before each request
+        """
+        exchanges = []
+
+        def send(method: str, path: str, body: Any = None, expect: int = 200) -> Any:
+            before()
+            response = self.send(method, path, body)
+            self.assertEqual(expect, response.status, f'{method} {path}: {response.body}')
+            exchanges.append([method, path, body, response.status, response.body])
+            return response.body
+
+        machines.tool('tour').take(send)
+        names: dict[str, str] = {}
+        text = _GENERATED.sub(
+            lambda match: names.setdefault(match[0], f'generated-{len(names)}'),
+            json.dumps(exchanges),
+        )
+        return json.loads(text)
+
+
+class ClosedConnectionsTest(TourTestCase):
+    def test_a_proxy_closes_the_connections(self):
+        self.assertUndisturbed(self.proxy.cut)
+
+    def test_the_server_closes_the_connections(self):
+        """The server sends an error before it closes a connection."""
+        self.assertUndisturbed(self.close_all)
+
+
+class Psycopg2Test(TourTestCase):
+    """Another driver for PostgreSQL, which reports lost connections in its own way."""
+
+    def setUp(self):
+        if machines.engine_of_run() != 'postgresql':
+            self.skipTest('the test runs only on PostgreSQL')
+        if importlib.util.find_spec('psycopg2') is None:
+            self.skipTest('psycopg2 is not installed')
+        lease = servers.lease()
+        self.addCleanup(lease.release)
+        url = sa.make_url(lease.url).set(drivername='postgresql+psycopg2')
+        self.connection = url.render_as_string(hide_password=False)
+        super().setUp()
+
+    def test_the_server_closes_the_connections(self):
+        self.assertUndisturbed(self.close_all)
+
+
+class RestartTest(TourTestCase):
+    """A private server, because other tests use the server of the run."""
+
+    server: ClassVar[machines.DatabaseServer]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server = machines.DatabaseServer()
+        cls.addClassCleanup(cls.server.remove)
+
+    def setUp(self):
+        self.connection = self.server.create_database(f'placement_{uuid.uuid4().hex}')
+        super().setUp()
+
+    def test_the_server_restarts_before_every_request(self):
+        def restart() -> None:
+            self.server.kill()
+            self.server.start()
+            self.wait_until_closed()
+
+        self.assertUndisturbed(restart)
+
+    def test_the_server_limits_the_time_of_idle_connections(self):
+        machines.limit_idle_time(self.direct, seconds=1)
+        # The limit is valid for new connections.
+        self.proxy.cut()
+        self.fill_pool()
+        self.wait_until_closed()
+        for call in self.calls[::IDLE]:
+            self.assertLess(call().status, 300)
+
+
+class LostDuringRequestTest(IdleTestCase):
+    """The connection is lost during a round trip of a request; other connections are intact."""
+
+    def claim(self) -> Response:
+        """Claim one VCPU for a new consumer."""
+        return self.send('PUT', f'/allocations/{uuid.uuid4()}', claim({self.provider: 1}))
+
+    def trips(self, call: Call) -> int:
+        """Return the number of round trips of a request."""
+        call()
+        before = self.proxy.trips
+        call()
+        return self.proxy.trips - before
+
+    def assertRepeated(self, call: Call) -> None:
+        """Require that a read has the same response wherever its connection is lost."""
+        for trip, delivered in itertools.product(range(self.trips(call)), (False, True)):
+            expected = call()  # opens a connection if the last one was lost
+            self.assertEqual(200, expected.status)
+            self.proxy.lose(trip + 1, delivered)
+            response = call()
+            self.assertEqual((200, expected.body), (response.status, response.body), trip)
+
+    def test_reads_are_repeated(self):
+        for path in (f'/resource_providers/{self.provider}', '/traits', '/usages?project_id=p'):
+            self.assertRepeated(self.call('GET', path))
+
+    def test_searches_are_repeated(self):
+        self.assertRepeated(self.call('GET', SEARCH))
+
+    def test_claims_are_repeated_unless_commit_was_sent(self):
+        """The last round trip of a claim is COMMIT."""
+        last = self.trips(self.claim)
+        for trip, delivered in itertools.product(range(1, last + 1), (False, True)):
+            self.claim()  # opens a connection if the last one was lost
+            used = self.used(self.provider)
+            self.proxy.lose(trip, delivered)
+            response = self.claim()
+            if trip < last:
+                self.assertEqual(204, response.status, response.body)
+                self.assertEqual(used + 1, self.used(self.provider))
+                continue
+            self.assertUnavailable(response)
+            self.assertIn('may or may not', response.detail)
+            self.assertEqual(used + delivered, self.used(self.provider))
+        self.audit()
