@@ -156,7 +156,7 @@ class Reader:
             providers = self.read_all_sharing_providers(self._sharing_id)
             able = sharing.able_providers(providers, paged.slots)
             aggregates = sharing.sharing_aggregates(able, self._query)
-        different = {slot.kind: slot for slot in paged.slots}.values()
+        different = _most_demanding(paged.slots)
         slots = _scarce_first(different, _limited(sample, len(different)))
         statement = page_statements.strict_page(paged, slots, aggregates)
         if able and all(able.values()):
@@ -187,6 +187,21 @@ class Reader:
                 by_root[root].add(aggregate)
             roots = set({frozenset(found): root for root, found in by_root.items()}.values())
         return self.read_trees(roots)
+
+
+def _most_demanding(slots: Iterable[model.Slot]) -> Collection[model.Slot]:
+    """Return one slot of each kind, without those that differ only in smaller amounts.
+
+    A provider that can serve the largest amounts can usually serve smaller amounts, too.
+    """
+    most: dict[tuple[object, ...], model.Slot] = {}
+    for slot in slots:
+        key = slot.conditions, frozenset(class_id for class_id, _ in slot.amounts)
+        if key not in most or sum(n for _, n in slot.amounts) > sum(
+            n for _, n in most[key].amounts
+        ):
+            most[key] = slot
+    return most.values()
 
 
 def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:

@@ -7,11 +7,12 @@ skips trees that cannot serve the query. `paging` decides which statement to exe
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+import functools
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement.candidates import model, prefilter, statements
+from placement.candidates import combined_prefilter, model, prefilter, statements
 from placement.candidates.sharing import SharingAggregates
 
 
@@ -60,26 +61,30 @@ def strict_page(
 ) -> sa.Select[Any]:
     """Return the statement of strict pages.
 
-    :param slots: one slot of each kind (see `model`); the slots that the fewest trees can serve are
-        first
+    :param slots: the slots to check one by one; those that the fewest trees can serve are first
     :param sharing: the aggregates of all sharing providers; None if no sharing provider exists
     """
+    combined = functools.partial(
+        combined_prefilter.combined_conditions, paged.slots, paged.query.isolate, sharing
+    )
     not_shared = [slot for slot in slots if not (sharing and sharing.slots.get(slot))]
     if not_shared and not paged.query.collective_traits:
-        others = [slot for slot in slots if slot != not_shared[0]]
+        first = not_shared[0]
+        others = [slot for slot in slots if slot != first]
         root = prefilter.ROOT_ID_OF_MEMBER
         return statements.page_by_members(
-            not_shared[0],
+            first,
             root_conditions(paged, root),
-            prefilter.slot_conditions(others, sharing, root),
+            [*prefilter.slot_conditions(others, sharing, root), *combined(root, members_of=first)],
             paged.with_aggregates,
         )
     root = prefilter.ROOT_ID
     # Trait conditions are first, because they cost less than sums of allocations.
     conditions = prefilter.collective_trait_conditions(paged.query, sharing, root)
     if not not_shared:
-        conditions.append(prefilter.any_slot_condition(slots, root))
-    conditions += prefilter.slot_conditions(slots, sharing, root)
+        kinds = {slot.kind: slot for slot in paged.slots}
+        conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
+    conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
     return statements.page(
         [*root_conditions(paged, root), prefilter.in_order(conditions)], paged.with_aggregates
     )

@@ -58,7 +58,12 @@ class Page:
 
 
 def next_size(
-    size: int, trees: int, progress: Progress, steps_left: int, missing: int | None
+    size: int,
+    trees: int,
+    progress: Progress,
+    steps_left: int,
+    missing: int | None,
+    strict: bool = False,
 ) -> int:
     """Return the number of trees to request for the next page.
 
@@ -67,6 +72,7 @@ def next_size(
     :param progress: the counts of the last page
     :param steps_left: PAGE_STEPS minus the search steps that were spent on the last page
     :param missing: the number of candidates still needed; None if all candidates are requested
+    :param strict: whether the last page was strict, so that the next page is similar
     """
     # The number of trees that can be searched in PAGE_STEPS, if each tree takes as many steps as a
     # tree of the last page took on average.
@@ -77,7 +83,10 @@ def next_size(
     if progress.fitting_anchors:
         per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
     # Requesting 10 % more trees than necessary often avoids reading another page.
-    return max(FIRST_PAGE, min(int(missing / per_tree * 1.1 + 1), largest))
+    wanted = missing / per_tree * 1.1 + 1
+    if strict:  # some trees satisfy all conditions of strict pages, but have no candidate
+        wanted = min(wanted * trees / max(progress.fitting_anchors, 1), size * GROWTH)
+    return max(FIRST_PAGE, min(int(wanted), largest))
 
 
 class Cursor:
@@ -124,7 +133,7 @@ class Cursor:
             self._candidates += page.progress.candidates
             if not ranges:
                 return
-            steps_left = page.progress.steps_left
+            steps_left, was_strict = page.progress.steps_left, strict
             if not strict and page.progress.fitting_anchors * 2 < len(anchors):
                 statement, representatives = reader.read_for_strict_pages(paged, anchors)
                 strict = True
@@ -133,7 +142,7 @@ class Cursor:
                 self._candidates += extra.progress.candidates
                 steps_left = extra.progress.steps_left
             missing = None if target is None else target - self._candidates
-            size = next_size(size, len(anchors), page.progress, steps_left, missing)
+            size = next_size(size, len(anchors), page.progress, steps_left, missing, was_strict)
 
     def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
         return Page(shuffled(anchors, self._rng), Progress(steps_left=steps))

@@ -35,7 +35,7 @@ MAX_CONDITIONS = 16
 # is created only once.
 ROOTS = models.resource_providers.alias('root')
 MEMBERS = models.resource_providers.alias('member')
-_PROVIDER = models.resource_providers.alias('tree_provider')
+TREE_PROVIDERS = models.resource_providers.alias('tree_provider')
 _AGGREGATE_LINK = models.resource_provider_aggregates.alias('link')
 
 RootId = sa.ColumnElement[int]
@@ -101,8 +101,8 @@ def collective_trait_conditions(
     """
     conditions: list[Clause] = []
     for any_set in query.collective_traits:
-        in_tree = _tree_providers(root).where(
-            provider_conditions.has_any_trait(_PROVIDER.c.id, any_set)
+        in_tree = tree_providers(root).where(
+            provider_conditions.has_any_trait(TREE_PROVIDERS.c.id, any_set)
         )
         aggregates = sharing.traits.get(any_set, ()) if sharing else ()
         conditions.append(
@@ -124,7 +124,7 @@ def slot_conditions(
     }
     return [
         _or_in_aggregates(
-            provider_conditions.has_rows(_able_providers(slot, root)), aggregates[slot], root
+            provider_conditions.has_rows(able_providers(slot, root)), aggregates[slot], root
         )
         for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
     ]
@@ -139,7 +139,7 @@ def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
     """
     if len(slots) > MAX_CONDITIONS:
         return sa.true()
-    return sa.or_(*(provider_conditions.has_rows(_able_providers(slot, root)) for slot in slots))
+    return sa.or_(*(provider_conditions.has_rows(able_providers(slot, root)) for slot in slots))
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
@@ -154,7 +154,7 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
     }
     conditions = [
         provider_conditions.has_rows(
-            _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
+            tree_providers(root).where(*_provider_conditions(slot.group, TREE_PROVIDERS, root))
         )
         for slot in selective.values()
     ]
@@ -164,7 +164,7 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
 def can_serve(slot: model.Slot) -> Clause:
     """Return the condition that the provider in MEMBERS could serve the slot."""
     conditions = _provider_conditions(slot.group, MEMBERS, ROOT_ID_OF_MEMBER)
-    inventory = _inventory_alias(0)
+    inventory = inventory_alias(0)
     for class_id, amount in _largest_amounts(slot):
         rows: sa.Select[Any] = (
             sa.select(sa.literal_column('1'))
@@ -179,13 +179,13 @@ def can_serve(slot: model.Slot) -> Clause:
     return sa.and_(sa.true(), *conditions)
 
 
-def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
+def able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
     """Return a SELECT of the providers of the root's tree that could serve the slot."""
-    statement = _tree_providers(root).where(*_provider_conditions(slot.group, _PROVIDER, root))
+    statement = tree_providers(root).where(*_provider_conditions(slot.group, TREE_PROVIDERS, root))
     for number, (class_id, amount) in enumerate(_largest_amounts(slot)):
-        inventory = _inventory_alias(number)
+        inventory = inventory_alias(number)
         statement = statement.join(
-            inventory, inventory.c.resource_provider_id == _PROVIDER.c.id
+            inventory, inventory.c.resource_provider_id == TREE_PROVIDERS.c.id
         ).where(
             portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
             _may_allocate(number, amount),
@@ -211,11 +211,11 @@ def _may_allocate(number: int, amount: int) -> Clause:
 
     :param number: the number of the inventory alias
     """
-    return capacity_sql.may_serve(_inventory_alias(number), amount)
+    return capacity_sql.may_serve(inventory_alias(number), amount)
 
 
 @functools.cache
-def _inventory_alias(number: int) -> sa.FromClause:
+def inventory_alias(number: int) -> sa.FromClause:
     """Return an alias of the table inventories. Each join in a statement uses another number."""
     return models.inventories.alias(f'inventory{number}')
 
@@ -261,18 +261,18 @@ def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: R
     if not aggregate_ids:
         return condition
     rows = (
-        _tree_providers(root)
-        .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == _PROVIDER.c.id)
+        tree_providers(root)
+        .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == TREE_PROVIDERS.c.id)
         .where(_AGGREGATE_LINK.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
     )
     return sa.or_(condition, provider_conditions.has_rows(rows))
 
 
-def _tree_providers(root: RootId) -> sa.Select[Any]:
+def tree_providers(root: RootId) -> sa.Select[Any]:
     """Return a SELECT of the providers of the root's tree. The caller adds conditions."""
     return (
         sa.select(sa.literal_column('1'))
-        .select_from(_PROVIDER)
-        .where(_PROVIDER.c.root_provider_id == root)
+        .select_from(TREE_PROVIDERS)
+        .where(TREE_PROVIDERS.c.root_provider_id == root)
         .correlate(ROOTS, MEMBERS)
     )

@@ -11,7 +11,7 @@ from placement.db.sqlalchemy import models
 
 # MySQL stores allocation ratios in single precision, and its drivers return six significant digits.
 # The rounding error is at most half a unit of the last digit: 5 millionths of the ratio.
-_TOLERANCE = 0.99999
+TOLERANCE = 0.99999
 
 # PERF: creating an alias takes longer than building the rest of an expression, so the alias for
 # the subquery is created only once.
@@ -64,13 +64,23 @@ def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     """
     if amount > MAX_INT:
         return sa.false()
-    needed = (used(inventory) + amount) * _TOLERANCE
+    needed = (used(inventory) + amount) * TOLERANCE
     return sa.and_(_fits_if_unused(inventory, amount), _nominal_capacity(inventory) >= needed)
+
+
+def largest_amount(inventory: sa.FromClause) -> sa.ColumnElement[float]:
+    """Return the largest amount that a consumer may be able to allocate from the `inventory` row.
+
+    Like `may_serve`, the expression has a tolerance: its value is never smaller than the amount
+    that the free capacity and max_unit allow. It is not negative.
+    """
+    free = _nominal_capacity(inventory) / TOLERANCE - used(inventory)
+    return portable_sql.Largest(portable_sql.Smallest(free, inventory.c.max_unit), 0)
 
 
 def _fits_if_unused(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
     """Return a cheap condition that excludes most rows before the server sums their allocations."""
-    return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * _TOLERANCE)
+    return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * TOLERANCE)
 
 
 def _nominal_capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:

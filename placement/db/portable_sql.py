@@ -20,6 +20,20 @@ class Remainder(functions.GenericFunction[int]):
     type = sa.Integer()
 
 
+class Smallest(functions.GenericFunction[Any]):
+    """The smallest of several values in one row."""
+
+    name = 'smallest'
+    inherit_cache = True
+
+
+class Largest(functions.GenericFunction[Any]):
+    """The largest of several values in one row."""
+
+    name = 'largest'
+    inherit_cache = True
+
+
 class ExactFloat(functions.GenericFunction[float]):
     """A floating-point column in double precision, with the same value that drivers return."""
 
@@ -100,6 +114,26 @@ def _remainder(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
 def _remainder_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     dividend, divisor = (compiler.process(clause, **kw) for clause in element.clauses)
     return f'({dividend} % {divisor})'
+
+
+@compiles(Smallest)
+def _smallest(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'least({compiler.process(element.clauses, **kw)})'
+
+
+@compiles(Smallest, 'sqlite')
+def _smallest_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'min({compiler.process(element.clauses, **kw)})'
+
+
+@compiles(Largest)
+def _largest(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'greatest({compiler.process(element.clauses, **kw)})'
+
+
+@compiles(Largest, 'sqlite')
+def _largest_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'max({compiler.process(element.clauses, **kw)})'
 
 
 @compiles(ExactFloat, 'mysql', 'mariadb')

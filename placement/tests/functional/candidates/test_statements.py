@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import dataclasses
 from typing import Any
+from unittest import mock
 
 from oslotest import base
 import sqlalchemy as sa
@@ -121,6 +122,77 @@ class StatementsTest(base.BaseTestCase):
                 result = search.search_with(conn, query, search.Options())
         self.assertEqual(1, len(result.candidates))
         self.assertLessEqual(len(statements), 7)
+
+
+class CombinedSlotsTest(base.BaseTestCase):
+    """The database skips trees that can serve each group alone, but not all groups together."""
+
+    HOST = '[V: total 60 used 1 max_unit 8, M:100]'
+
+    def _read(self, drawing: list[str], query: str) -> tuple[int, int]:
+        """Return the numbers of candidates, and of statements, of a search without a limit."""
+        world = worlds.World.of('\n'.join(drawing))
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            with recorded(conn) as statements:
+                bound = world.unbind(world.parse(query))
+                result = search.search_with(conn, bound, search.Options())
+        return len(result.candidates), len(statements)
+
+    def _groups(self, resources: str, count: int, policy: str) -> str:
+        groups = '&'.join(f'resources{n}={resources}' for n in range(1, count + 1))
+        return f'{groups}&group_policy={policy}'
+
+    def assert_skipped(self, drawing: list[str], query: str) -> None:
+        """The names, the first page, and one strict page without a tree."""
+        with mock.patch.object(search.solver, 'solve', wraps=search.solver.solve) as solve:
+            self.assertEqual((0, 3), self._read(drawing, query))
+        self.assertEqual(paging.FIRST_PAGE, solve.call_count)
+
+    def test_sum_of_one_class(self):
+        hosts = [f'H{n}{self.HOST}' for n in range(50)]
+        self.assert_skipped(hosts, self._groups('M:1', 101, 'none'))
+
+    def test_max_unit_limits_the_sum(self):
+        hosts = [f'H{n}{self.HOST}' for n in range(50)]
+        self.assert_skipped(hosts, self._groups('V:1', 9, 'none'))
+
+    def test_different_groups(self):
+        hosts = [f'H{n}{self.HOST}' for n in range(50)]
+        self.assert_skipped(hosts, 'resources1=M:60&resources2=M:41&group_policy=none')
+        self.assert_skipped(hosts, 'resources=M:60&resources2=M:41')
+
+    def test_isolated_groups_of_one_kind(self):
+        hosts = [line for n in range(50) for line in (f'H{n}', f'  A{n}[VF:8]', f'  B{n}[VF:8]')]
+        self.assert_skipped(hosts, self._groups('VF:1', 3, 'isolate'))
+
+    def test_isolated_groups_of_different_kinds(self):
+        hosts = [f'H{n}{self.HOST}' for n in range(50)]
+        self.assert_skipped(hosts, 'resources1=V:1&resources2=M:1&group_policy=isolate')
+
+    def test_no_candidate_is_lost(self):
+        """Although one provider is overcommitted, and each sum is exactly sufficient."""
+        unfit = [f'H{n}[V:8]' for n in range(40)]
+        fit = ['F', '  F0[V: total 4 used 9]', '  F1[V:8]', '  F2[V: total 9 max_unit 4]']
+        for policy, count in (('none', 495), ('isolate', 0)):
+            query = self._groups('V:1', 12, policy)
+            self.assertEqual(count, self._read([*unfit, *fit], query)[0])
+        query = self._groups('V:4', 2, 'isolate')
+        self.assertEqual(2, self._read([*unfit, *fit], query)[0])
+
+    def test_sharing_providers_serve_some_of_the_groups(self):
+        unfit = [f'H{n}[V:1, D:4]' for n in range(40)]
+        fit = ['F[V:2, D:4] @S', 'S[D:8] {SHARE} @S']
+        groups = 'resources1=D:4&resources2=D:4&resources3=D:4&resources=V:2'
+        self.assertEqual(3, self._read([*unfit, *fit], f'{groups}&group_policy=none')[0])
+        groups = 'resources1=D:4&resources2=D:4&resources=V:2'
+        self.assertEqual(2, self._read([*unfit, *fit], f'{groups}&group_policy=isolate')[0])
+
+    def test_the_tree_serves_only_the_smaller_of_two_shared_amounts(self):
+        others = [*(f'H{n}' for n in range(40)), 'S[D:8] {SHARE} @S']
+        query = 'resources1=D:4&resources2=D:6&group_policy=isolate'
+        self.assertEqual(0, self._read([*others, 'F @S'], query)[0])
+        self.assertEqual(1, self._read([*others, 'F[D:5] @S'], query)[0])
 
 
 class WidthTest(base.BaseTestCase):

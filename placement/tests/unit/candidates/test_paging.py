@@ -29,6 +29,14 @@ class NextSizeTest(base.BaseTestCase):
         """If the last page had no candidates, the next page assumes one candidate per tree."""
         self.assertEqual(111, paging.next_size(16, 16, Progress(), PAGE_STEPS, missing=100))
 
+    def test_strict_pages_grow_if_few_of_their_trees_have_candidates(self):
+        progress = Progress(candidates=4, fitting_anchors=4)
+        size = paging.next_size(16, 16, progress, PAGE_STEPS, missing=10, strict=True)
+        self.assertEqual(48, size)
+        for missing in (10, 100):
+            size = paging.next_size(16, 16, Progress(), PAGE_STEPS, missing, strict=True)
+            self.assertEqual(16 * paging.GROWTH, size)
+
     def test_no_page_is_smaller_than_the_first(self):
         progress = Progress(candidates=16, fitting_anchors=16)
         self.assertEqual(
