@@ -5,7 +5,7 @@
 | `request` | parses the query string; reports 400 Bad Request for an invalid query |
 | `search` | runs the search; applies the configuration options; logs warnings |
 | `facts`, `statements` | read names and providers; build the SQL statements |
-| `paging`, `page_reader`, `page_statements` | read provider trees page by page |
+| `paging`, `page_order`, `page_reader`, `page_statements` | read provider trees page by page |
 | `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |
 | `combined_prefilter` | builds these conditions for several request groups together |
 | `sharing` | finds the sharing providers that are available to a tree |

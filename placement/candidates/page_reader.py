@@ -8,8 +8,8 @@ receive the connection as an argument.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -69,32 +69,25 @@ class Reader:
             in_tree_aggregates=in_tree_aggregates,
         )
 
-    def root_ranges(self, rng: random.Random | None) -> list[tuple[int, int]]:
-        """Return the ranges of root ids to read, as (after, upto) pairs in reading order."""
-        # The start is selected by row position, not by id: with a random id, trees that follow a
-        # gap in the ids would be selected more often.
-        if rng and (count := self._conn.execute(statements.root_count()).scalar_one()):
-            drawn = statements.root_at(rng.randrange(count))
-            start = self._conn.execute(drawn).scalar_one()
-            return [(start - 1, statements.MAX_ID), (0, start - 1)]
-        return [(0, statements.MAX_ID)]
-
     def read_page(
-        self, statement: sa.Select[Any], ranges: list[tuple[int, int]], size: int
-    ) -> tuple[model.Anchor, ...]:
-        """Return the next `size` anchors of the first range, or fewer if it has no more.
+        self, statement: sa.Select[Any], parameters: Mapping[str, Any]
+    ) -> tuple[list[int], tuple[model.Anchor, ...]]:
+        """Execute the statement of a page.
 
-        :param ranges: the ranges of root ids that are still to be read; updated in place
+        :returns: the ids of all roots that the statement returns, and the anchors of those roots
+            that were not read before
         """
-        after, upto = ranges[0]
-        rows = self._conn.execute(statement, {'after': after, 'upto': upto, 'size': size})
-        providers = facts.providers_of(rows)
-        roots = {provider.root_id for provider in providers}
-        if len(roots) < size:
-            ranges.pop(0)
-        else:
-            ranges[0] = (max(roots), upto)
-        return self._anchors(providers)
+        providers = facts.providers_of(self._conn.execute(statement, parameters))
+        return list({provider.root_id for provider in providers}), self._anchors(providers)
+
+    def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
+        """Return the root ids of a statement of `statements.roots`."""
+        return list(self._conn.execute(statement, parameters).scalars())
+
+    def id_range(self) -> tuple[int, int]:
+        """Return the smallest and the largest provider id; (1, 0) if no provider exists."""
+        smallest, largest = self._conn.execute(statements.id_range()).one()
+        return (1, 0) if largest is None else (smallest, largest)
 
     def read_trees(self, roots: Collection[int]) -> tuple[model.Anchor, ...]:
         """Return the anchors with these root ids, except for those that were read before."""
@@ -143,12 +136,12 @@ class Reader:
 
     def read_for_strict_pages(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]
-    ) -> tuple[sa.Select[Any], tuple[model.Anchor, ...]]:
-        """Prepare strict pages: build their statement, and read the extra page.
+    ) -> tuple[page_statements.RootsOf, tuple[model.Anchor, ...]]:
+        """Prepare strict pages: build their conditions, and read the extra page.
 
         :param sample: the anchors to examine in order to find the slots that few anchors can serve
-        :returns: the statement of strict pages, and the anchors of the extra page, which yield all
-            candidates that use only sharing providers
+        :returns: a function that returns the statement for the root ids of strict pages, and the
+            anchors of the extra page, which yield all candidates that use only sharing providers
         """
         able: sharing.AbleProviders = {}
         aggregates = None
@@ -158,10 +151,10 @@ class Reader:
             aggregates = sharing.sharing_aggregates(able, self._query)
         different = _most_demanding(paged.slots)
         slots = _scarce_first(different, _limited(sample, len(different)))
-        statement = page_statements.strict_page(paged, slots, aggregates)
+        roots_of = functools.partial(page_statements.strict_roots, paged, slots, aggregates)
         if able and all(able.values()):
-            return statement, self._representatives(paged, able)
-        return statement, ()
+            return roots_of, self._representatives(paged, able)
+        return roots_of, ()
 
     def _representatives(
         self, paged: PagedQuery, able: sharing.AbleProviders

@@ -5,7 +5,7 @@ has only cheap conditions, such as root_required and in_tree. The statement of a
 skips trees that cannot serve the query. `paging` decides which statement to execute.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 import functools
 from typing import Any
@@ -14,6 +14,10 @@ import sqlalchemy as sa
 
 from placement.candidates import combined_prefilter, model, prefilter, statements
 from placement.candidates.sharing import SharingAggregates
+from placement.candidates.statements import Selection, plain_roots
+
+# A function that returns the statement for the root ids of the pages of one kind.
+RootsOf = Callable[[Selection], sa.Select[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,19 @@ def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter
     ]
 
 
-def lenient_page(paged: PagedQuery) -> sa.Select[Any]:
-    """Return the statement of lenient pages.
+def page(paged: PagedQuery, roots: sa.Select[Any], selection: Selection) -> sa.Select[Any]:
+    """Return the statement that returns the trees of roots.
+
+    :param roots: a statement that returns root ids
+    """
+    # PERF: most queries have no conditions on the root, and their statement is built only once.
+    if roots is plain_roots(selection):
+        return statements.plain_page(selection, paged.with_aggregates)
+    return statements.page(roots, paged.with_aggregates)
+
+
+def lenient_roots(paged: PagedQuery, selection: Selection) -> sa.Select[Any]:
+    """Return the statement that returns the root ids of lenient pages.
 
     In deployments without sharing providers, it also has the conditions on traits and aggregates of
     providers, which are cheap to evaluate.
@@ -53,13 +68,16 @@ def lenient_page(paged: PagedQuery) -> sa.Select[Any]:
     if not paged.has_sharing:
         conditions += prefilter.collective_trait_conditions(paged.query, None, root)
         conditions += prefilter.group_conditions(paged.slots, root)
-    return statements.page(conditions, paged.with_aggregates)
+    return statements.roots(conditions, selection) if conditions else plain_roots(selection)
 
 
-def strict_page(
-    paged: PagedQuery, slots: Sequence[model.Slot], sharing: SharingAggregates | None
+def strict_roots(
+    paged: PagedQuery,
+    slots: Sequence[model.Slot],
+    sharing: SharingAggregates | None,
+    selection: Selection,
 ) -> sa.Select[Any]:
-    """Return the statement of strict pages.
+    """Return the statement that returns the root ids of strict pages.
 
     :param slots: the slots to check one by one; those that the fewest trees can serve are first
     :param sharing: the aggregates of all sharing providers; None if no sharing provider exists
@@ -72,11 +90,11 @@ def strict_page(
         first = not_shared[0]
         others = [slot for slot in slots if slot != first]
         root = prefilter.ROOT_ID_OF_MEMBER
-        return statements.page_by_members(
+        return statements.roots_by_members(
             first,
             root_conditions(paged, root),
             [*prefilter.slot_conditions(others, sharing, root), *combined(root, members_of=first)],
-            paged.with_aggregates,
+            selection,
         )
     root = prefilter.ROOT_ID
     # Trait conditions are first, because they cost less than sums of allocations.
@@ -85,6 +103,6 @@ def strict_page(
         kinds = {slot.kind: slot for slot in paged.slots}
         conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
     conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
-    return statements.page(
-        [*root_conditions(paged, root), prefilter.in_order(conditions)], paged.with_aggregates
+    return statements.roots(
+        [*root_conditions(paged, root), prefilter.in_order(conditions)], selection
     )

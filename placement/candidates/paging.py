@@ -19,11 +19,12 @@ of a page in `Page.progress`, and the cursor uses these counts to choose the nex
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+import functools
 import random
 
 import sqlalchemy as sa
 
-from placement.candidates import model, page_statements, statements
+from placement.candidates import model, page_order, page_statements, statements
 from placement.candidates.page_reader import Reader
 from placement.candidates.randomize import shuffled
 
@@ -76,6 +77,7 @@ def next_size(
     """
     # The number of trees that can be searched in PAGE_STEPS, if each tree takes as many steps as a
     # tree of the last page took on average.
+    trees = max(trees, 1)
     largest = min(LARGEST_PAGE, PAGE_STEPS * trees // max(PAGE_STEPS - steps_left, 1))
     if missing is None:
         return max(FIRST_PAGE, min(size * GROWTH, largest))
@@ -105,8 +107,8 @@ class Cursor:
         :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has
             the trait
         :param target: the number of candidates to find; None for all
-        :param rng: selects the first tree and shuffles the anchors of each page. Without `rng`,
-            trees are read in the order of their root ids
+        :param rng: selects the trees of each page, and shuffles the anchors of each page. Without
+            `rng`, trees are read in the order of their root ids
         """
         self._reader = Reader(conn, query, sharing_id)
         self._target = target
@@ -123,19 +125,21 @@ class Cursor:
         """Yield the pages. Each page is read when the caller requests it."""
         reader, target = self._reader, self._target
         paged = reader.paged_query()
-        statement, strict = page_statements.lenient_page(paged), False
-        ranges = reader.root_ranges(self._rng)
+        order, strict = self._order(paged), False
+        fitting = 0
         size = FIRST_PAGE if target is None else min(target + 3, FIRST_PAGE)
-        while True:
-            anchors = reader.read_page(statement, ranges, size)
+        while order.has_more():
+            anchors = order.read(size)
             page = self._page(anchors, PAGE_STEPS)
             yield page
             self._candidates += page.progress.candidates
-            if not ranges:
+            if not order.has_more():
                 return
+            fitting += page.progress.fitting_anchors
             steps_left, was_strict = page.progress.steps_left, strict
             if not strict and page.progress.fitting_anchors * 2 < len(anchors):
-                statement, representatives = reader.read_for_strict_pages(paged, anchors)
+                roots_of, representatives = reader.read_for_strict_pages(paged, anchors)
+                order.use(roots_of, fitting)
                 strict = True
                 extra = self._page(representatives, steps_left)
                 yield extra
@@ -143,6 +147,13 @@ class Cursor:
                 steps_left = extra.progress.steps_left
             missing = None if target is None else target - self._candidates
             size = next_size(size, len(anchors), page.progress, steps_left, missing, was_strict)
+
+    def _order(self, paged: page_statements.PagedQuery) -> page_order.PageOrder:
+        lenient = functools.partial(page_statements.lenient_roots, paged)
+        # If all candidates are requested, the order of the pages has no effect on the selection.
+        if self._rng is None or self._target is None:
+            return page_order.InOrder(self._reader, paged, lenient)
+        return page_order.AtRandom(self._reader, paged, lenient, self._rng)
 
     def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
         return Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
@@ -168,7 +179,10 @@ def all_pages(
     if sharing_id is not None:
         reader.read_all_sharing_providers(sharing_id)
     needed = with_aggregates or sharing_id is not None or bool(query.aggregates)
-    statement = statements.page((), needed)
-    ranges = reader.root_ranges(None)
-    while ranges:
-        yield reader.read_page(statement, ranges, LARGEST_PAGE)
+    statement = statements.plain_page(statements.Selection.NEXT, needed)
+    after, more = 0, True
+    while more:
+        parameters = {'after': after, 'upto': statements.MAX_ID, 'size': LARGEST_PAGE}
+        roots, anchors = reader.read_page(statement, parameters)
+        yield anchors
+        after, more = max(roots, default=0), len(roots) == LARGEST_PAGE

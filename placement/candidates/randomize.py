@@ -3,7 +3,8 @@
 If the option is set, the search creates a random number generator (`rng`), which is used as
 follows:
 
-* `paging` starts at a random root provider, and shuffles the trees of each page.
+* If the number of candidates is limited, `page_order` reads the trees in random order.
+* `paging` shuffles the trees of each page.
 * `solver` shuffles the providers that it tries for each request group.
 * `same_subtree` shuffles the subtrees that it tries.
 * `candidate_limits` shuffles the candidates of the response.

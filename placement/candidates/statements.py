@@ -8,6 +8,7 @@ the statements.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+import enum
 import functools
 from typing import Any
 
@@ -82,10 +83,19 @@ def _ids_of_provider(link: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     )
 
 
-# The parameters of pages. A page has at most `size` roots, with after < id <= upto.
+class Selection(enum.Enum):
+    """The parameters that select the roots of a page, in addition to its conditions."""
+
+    # At most `size` roots with after < id <= upto, in the order of their ids.
+    NEXT = 'next'
+    # All roots whose ids are in the list `roots`.
+    LISTED = 'listed'
+
+
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
+_LISTED_ROOTS = sa.bindparam('roots', type_=sa.Integer, expanding=True, literal_execute=True)
 # Some providers have no valid root: old releases stored NULL as root id, and in a damaged database,
 # the root may not exist or may have a parent. These providers are not searched, and a page must not
 # count them as trees.
@@ -102,42 +112,45 @@ _HAS_ROOT = provider_conditions.has_rows(
 MAX_ID = capacity.MAX_INT
 
 
-def page(conditions: Sequence[Clause], with_aggregates: bool) -> sa.Select[Any]:
-    """Return a statement that returns the trees of the next roots that satisfy the conditions.
-
-    Roots are selected in the order of their ids. The parameters of the statement are `after`,
-    `upto` and `size`.
-    """
-    return _page(tuple(conditions), with_aggregates) if conditions else _plain_page(with_aggregates)
+@functools.cache
+def plain_roots(selection: Selection) -> sa.Select[Any]:
+    """Return a statement like `roots` without conditions."""
+    return roots((), selection)
 
 
 @functools.cache
-def _plain_page(with_aggregates: bool) -> sa.Select[Any]:
-    return _page((), with_aggregates)
+def plain_page(selection: Selection, with_aggregates: bool) -> sa.Select[Any]:
+    """Return a statement like `page` for roots without conditions."""
+    return page(plain_roots(selection), with_aggregates)
 
 
-def _page(conditions: Iterable[Clause], with_aggregates: bool) -> sa.Select[Any]:
-    few = (
-        sa.select(ROOTS.c.id)
-        .where(
-            *_IS_ROOT,
-            ROOTS.c.id > _AFTER,
-            ROOTS.c.id <= _UPTO,
-            *conditions,
-        )
-        .order_by(ROOTS.c.id)
-        .limit(_SIZE)
+def page(roots: sa.Select[Any], with_aggregates: bool) -> sa.Select[Any]:
+    """Return a statement that returns the trees of the roots that a statement returns."""
+    few = roots.subquery('few')
+    return provider_facts(with_aggregates).join_from(
+        few, _PROVIDER, _PROVIDER.c.root_provider_id == few.c.id
     )
-    return _facts_of_roots(few.subquery('few'), with_aggregates)
 
 
-def page_by_members(
+def roots(conditions: Iterable[Clause], selection: Selection) -> sa.Select[Any]:
+    """Return a statement that returns the ids of the roots that satisfy the conditions."""
+    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, selection), *conditions)
+    return few if selection is Selection.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
+
+
+def _selected(root: sa.ColumnElement[int], selection: Selection) -> tuple[Clause, ...]:
+    if selection is Selection.LISTED:
+        return (root.in_(_LISTED_ROOTS),)
+    return root > _AFTER, root <= _UPTO
+
+
+def roots_by_members(
     slot: model.Slot,
     conditions: Iterable[Clause],
     tree_conditions: Sequence[Clause],
-    with_aggregates: bool,
+    selection: Selection,
 ) -> sa.Select[Any]:
-    """Return a statement like `page` for trees in which a provider could serve a given slot.
+    """Return a statement like `roots` for trees in which a provider could serve a given slot.
 
     The statement first selects these providers (the members of a tree), and then groups them by
     their root.
@@ -155,13 +168,11 @@ def page_by_members(
     root = ROOT_ID_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(root > _AFTER, root <= _UPTO, *conditions, can_serve(slot))
+        .where(*_selected(root, selection), *conditions, can_serve(slot))
         .group_by(root)
-        .order_by(root)
-        .limit(_SIZE)
+        .having(in_order([*tree_conditions, _HAS_ROOT]))
     )
-    few = few.having(in_order([*tree_conditions, _HAS_ROOT]))
-    return _facts_of_roots(few.subquery('few'), with_aggregates)
+    return few if selection is Selection.LISTED else few.order_by(root).limit(_SIZE)
 
 
 def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Select[Any]:
@@ -172,16 +183,10 @@ def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Selec
     few = sa.select(ROOTS.c.id).where(
         *_IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
     )
-    statement = _facts_of_roots(few.subquery('few'), with_aggregates=True)
+    statement = page(few, with_aggregates=True)
     if not excluded:
         return statement
     return statement.where(_PROVIDER.c.id.not_in(provider_conditions.id_list(excluded)))
-
-
-def _facts_of_roots(few: sa.Subquery, with_aggregates: bool) -> sa.Select[Any]:
-    return provider_facts(with_aggregates).join_from(
-        few, _PROVIDER, _PROVIDER.c.root_provider_id == few.c.id
-    )
 
 
 def sharing_providers(
@@ -214,15 +219,9 @@ def sharing_providers(
     return statement
 
 
-def root_at(position: int) -> sa.Select[Any]:
-    """Return a statement that returns the root id at a position (from 0) in the order of ids."""
-    roots = sa.select(ROOTS.c.id).where(*_IS_ROOT)
-    return roots.order_by(ROOTS.c.id).offset(position).limit(1)
-
-
-def root_count() -> sa.Select[Any]:
-    """Return a statement that returns the number of trees."""
-    return sa.select(sa.func.count(ROOTS.c.id)).where(*_IS_ROOT)
+def id_range() -> sa.Select[Any]:
+    """Return a statement that returns the smallest and the largest provider id."""
+    return sa.select(sa.func.min(_PROVIDERS.c.id), sa.func.max(_PROVIDERS.c.id))
 
 
 def aggregates_of_trees(

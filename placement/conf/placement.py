@@ -26,7 +26,10 @@ limited number of candidates then receives the same few providers
 until these providers have no free capacity.
 
 If true, the order is random. If the number of candidates is
-limited, the candidates are also selected at random.
+limited, the provider trees of the candidates are selected at random:
+each tree that has a candidate is selected with the same probability.
+This does not apply to trees whose search takes long, and to
+candidates that use only sharing providers.
 """,
     ),
     cfg.IntOpt(
