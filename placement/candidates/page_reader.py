@@ -7,7 +7,7 @@ This is the only module whose objects store a database connection. Other modules
 receive the connection as an argument.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import functools
 from typing import Any
@@ -20,6 +20,7 @@ from placement.candidates import (
     page_statements,
     prefilter,
     provider_checks,
+    representative_statements,
     sharing,
     statements,
 )
@@ -31,6 +32,11 @@ from placement.candidates.page_statements import PagedQuery
 # one provider with one slot.
 _SAMPLE = 64
 _SAMPLE_CHECKS = 50_000
+
+# A class is rare if at most one provider in this number has an inventory of it. The statement of
+# strict pages then starts with all inventories of the class. PERF: if trees are narrower, it is
+# faster to look up each member until the page is full.
+_RARE = 32
 
 
 class Reader:
@@ -150,8 +156,15 @@ class Reader:
             able = sharing.able_providers(providers, paged.slots)
             aggregates = sharing.sharing_aggregates(able, self._query)
         different = _most_demanding(paged.slots)
-        slots = _scarce_first(different, _limited(sample, len(different)))
-        roots_of = functools.partial(page_statements.strict_roots, paged, slots, aggregates)
+        sample = _limited(sample, len(different))
+        slots = _scarce_first(different, sample)
+        roots_of = functools.partial(
+            page_statements.strict_roots,
+            paged,
+            slots,
+            aggregates,
+            _rare_classes(sample, paged.slots),
+        )
         if able and all(able.values()):
             return roots_of, self._representatives(paged, able)
         return roots_of, ()
@@ -171,11 +184,15 @@ class Reader:
             return ()
         conditions = page_statements.root_conditions(paged, prefilter.ROOT_ID)
         if len(able) == 1 or len(providers) == 1:
-            rows = self._conn.execute(statements.one_tree_per_aggregate(aggregates, conditions))
+            rows = self._conn.execute(
+                representative_statements.one_tree_per_aggregate(aggregates, conditions)
+            )
             roots = {root for (root,) in rows if root is not None}
         else:
             by_root: dict[int, set[int]] = defaultdict(set)
-            rows = self._conn.execute(statements.aggregates_of_trees(aggregates, conditions))
+            rows = self._conn.execute(
+                representative_statements.aggregates_of_trees(aggregates, conditions)
+            )
             for root, aggregate in rows:
                 by_root[root].add(aggregate)
             roots = set({frozenset(found): root for root, found in by_root.items()}.values())
@@ -195,6 +212,18 @@ def _most_demanding(slots: Iterable[model.Slot]) -> Collection[model.Slot]:
         ):
             most[key] = slot
     return most.values()
+
+
+def _rare_classes(anchors: Sequence[model.Anchor], slots: Iterable[model.Slot]) -> frozenset[int]:
+    """Return the requested classes of which few providers of these trees have an inventory.
+
+    If the trees are narrow, no class is returned.
+    """
+    providers = [provider for anchor in anchors for provider in anchor.tree]
+    counts = Counter(class_id for provider in providers for class_id in provider.inventories)
+    requested = {class_id for slot in slots for class_id, _ in slot.amounts}
+    most = len(providers) // _RARE
+    return frozenset(id_ for id_ in requested if max(counts[id_], len(anchors)) <= most)
 
 
 def _scarce_first(slots: Iterable[model.Slot], anchors: Sequence[model.Anchor]) -> list[model.Slot]:

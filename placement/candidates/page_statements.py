@@ -75,12 +75,14 @@ def strict_roots(
     paged: PagedQuery,
     slots: Sequence[model.Slot],
     sharing: SharingAggregates | None,
+    rare_classes: Collection[int],
     selection: Selection,
 ) -> sa.Select[Any]:
     """Return the statement that returns the root ids of strict pages.
 
     :param slots: the slots to check one by one; those that the fewest trees can serve are first
     :param sharing: the aggregates of all sharing providers; None if no sharing provider exists
+    :param rare_classes: the classes of which few providers have an inventory
     """
     combined = functools.partial(
         combined_prefilter.combined_conditions, paged.slots, paged.query.isolate, sharing
@@ -95,6 +97,7 @@ def strict_roots(
             root_conditions(paged, root),
             [*prefilter.slot_conditions(others, sharing, root), *combined(root, members_of=first)],
             selection,
+            next((class_id for class_id, _ in first.amounts if class_id in rare_classes), None),
         )
     root = prefilter.ROOT_ID
     # Trait conditions are first, because they cost less than sums of allocations.

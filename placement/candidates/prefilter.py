@@ -161,11 +161,18 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
     return conditions[:MAX_CONDITIONS]
 
 
-def can_serve(slot: model.Slot) -> Clause:
-    """Return the condition that the provider in MEMBERS could serve the slot."""
+def can_serve(slot: model.Slot, inventory_of: int | None = None) -> Clause:
+    """Return the condition that the provider in MEMBERS could serve the slot.
+
+    :param inventory_of: a class whose inventory is joined to MEMBERS as `inventory_alias(1)`; its
+        amount is compared with this inventory
+    """
     conditions = _provider_conditions(slot.group, MEMBERS, ROOT_ID_OF_MEMBER)
     inventory = inventory_alias(0)
     for class_id, amount in _largest_amounts(slot):
+        if class_id == inventory_of:
+            conditions.insert(0, _may_allocate(1, amount))
+            continue
         rows: sa.Select[Any] = (
             sa.select(sa.literal_column('1'))
             .where(

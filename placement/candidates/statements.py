@@ -23,6 +23,7 @@ from placement.candidates.prefilter import (
     Clause,
     can_serve,
     in_order,
+    inventory_alias,
 )
 from placement.db import capacity_sql, json_sql, provider_conditions
 from placement.db.sqlalchemy import models
@@ -99,13 +100,13 @@ _LISTED_ROOTS = sa.bindparam('roots', type_=sa.Integer, expanding=True, literal_
 # Some providers have no valid root: old releases stored NULL as root id, and in a damaged database,
 # the root may not exist or may have a parent. These providers are not searched, and a page must not
 # count them as trees.
-_IS_ROOT = (
+IS_ROOT = (
     ROOTS.c.parent_provider_id.is_(None),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
 _HAS_ROOT = provider_conditions.has_rows(
     sa.select(sa.literal_column('1'))
-    .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
+    .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *IS_ROOT)
     .correlate(MEMBERS)
 )
 # The largest id that an INTEGER column can store.
@@ -134,7 +135,7 @@ def page(roots: sa.Select[Any], with_aggregates: bool) -> sa.Select[Any]:
 
 def roots(conditions: Iterable[Clause], selection: Selection) -> sa.Select[Any]:
     """Return a statement that returns the ids of the roots that satisfy the conditions."""
-    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, selection), *conditions)
+    few = sa.select(ROOTS.c.id).where(*IS_ROOT, *_selected(ROOTS.c.id, selection), *conditions)
     return few if selection is Selection.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
 
 
@@ -149,6 +150,7 @@ def roots_by_members(
     conditions: Iterable[Clause],
     tree_conditions: Sequence[Clause],
     selection: Selection,
+    by_class: int | None = None,
 ) -> sa.Select[Any]:
     """Return a statement like `roots` for trees in which a provider could serve a given slot.
 
@@ -164,14 +166,20 @@ def roots_by_members(
         `tree_conditions`
     :param tree_conditions: the conditions of the other slots. They are in a HAVING clause, so that
         they are evaluated last, in this order, and only once for each tree
+    :param by_class: a class of the slot of which few providers have an inventory. The statement
+        then starts with these inventories, and does not look up the other members of wide trees
     """
     root = ROOT_ID_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(*_selected(root, selection), *conditions, can_serve(slot))
+        .where(*_selected(root, selection), *conditions, can_serve(slot, by_class))
         .group_by(root)
         .having(in_order([*tree_conditions, _HAS_ROOT]))
     )
+    if by_class is not None:
+        inventory = inventory_alias(1)
+        few = few.join_from(MEMBERS, inventory, inventory.c.resource_provider_id == MEMBERS.c.id)
+        few = few.where(inventory.c.resource_class_id == by_class)
     return few if selection is Selection.LISTED else few.order_by(root).limit(_SIZE)
 
 
@@ -181,7 +189,7 @@ def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Selec
     :param excluded: the ids of providers that are not returned
     """
     few = sa.select(ROOTS.c.id).where(
-        *_IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
+        *IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
     )
     statement = page(few, with_aggregates=True)
     if not excluded:
@@ -202,7 +210,7 @@ def sharing_providers(
         provider_facts(with_aggregates=True)
         .join_from(_TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id)
         .join(ROOTS, ROOTS.c.id == _PROVIDER.c.root_provider_id)
-        .where(_TRAITS.c.trait_id == sharing_id, *_IS_ROOT)
+        .where(_TRAITS.c.trait_id == sharing_id, *IS_ROOT)
     )
     if roots:
         statement = statement.where(
@@ -222,49 +230,3 @@ def sharing_providers(
 def id_range() -> sa.Select[Any]:
     """Return a statement that returns the smallest and the largest provider id."""
     return sa.select(sa.func.min(_PROVIDERS.c.id), sa.func.max(_PROVIDERS.c.id))
-
-
-def aggregates_of_trees(
-    aggregate_ids: Collection[int], conditions: Iterable[Clause]
-) -> sa.Select[Any]:
-    """Return a statement that returns which trees have a provider in which of these aggregates.
-
-    It returns rows (root id, aggregate id), only for roots that satisfy the conditions.
-    """
-    link = _AGGREGATES
-    return (
-        _roots_of_members(link, conditions)
-        .add_columns(link.c.aggregate_id)
-        .where(link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
-        .distinct()
-    )
-
-
-def one_tree_per_aggregate(
-    aggregate_ids: Collection[int], conditions: Iterable[Clause]
-) -> sa.Select[Any]:
-    """Return a statement that returns, for each aggregate, one tree with a provider in it.
-
-    It returns one row (root id,) for each aggregate. The root satisfies the conditions. If no such
-    tree exists, the root id is NULL.
-    """
-    link, aggregate = _AGGREGATES, models.placement_aggregates
-    first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
-    return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
-        aggregate.c.id.in_(provider_conditions.id_list(aggregate_ids))
-    )
-
-
-def _roots_of_members(link: sa.FromClause, conditions: Iterable[Clause]) -> sa.Select[Any]:
-    """Return a SELECT of the roots of the providers in the table `link`.
-
-    :param link: a table that links providers with aggregates
-    :param conditions: the conditions that a root must satisfy
-    """
-    return (
-        sa.select(ROOTS.c.id)
-        .select_from(link)
-        .join(MEMBERS, MEMBERS.c.id == link.c.resource_provider_id)
-        .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
-        .where(*_IS_ROOT, *conditions)
-    )

@@ -232,6 +232,32 @@ class WidthTest(base.BaseTestCase):
 
         self.assert_linear(build, 'resources1=VF:1&resources2=VGPU:1&group_policy=none')
 
+    def _strict_page(self, width: int, amount: int) -> tuple[int, str]:
+        """Return the number of candidates, and the query plan of the strict page."""
+        hosts = [
+            line
+            for n in range(40)
+            for line in (f'H{n}[M:{n + 1}, V:8]', *(f'  D{n}_{k}[VF:1]' for k in range(width)))
+        ]
+        world = worlds.World.of('\n'.join(hosts))
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            bound = world.unbind(world.parse(f'resources=M:{amount},V:1&resources1=VF:1'))
+            with recorded(conn) as statements:
+                result = search.search_with(conn, bound, search.Options())
+            statement, parameters = statements[2]
+            plan = conn.exec_driver_sql(f'EXPLAIN QUERY PLAN {statement}', parameters)
+            return len(result.candidates), '\n'.join(row[-1] for row in plan)
+
+    def test_a_class_of_few_providers_of_wide_trees(self):
+        """The statement reads the inventories of the class instead of all providers."""
+        index = 'inventories_resource_class_id_idx'
+        for width, uses_index in ((2, False), (40, True)):
+            for amount in (41, 39):
+                count, plan = self._strict_page(width, amount)
+                self.assertEqual((41 - amount) * width, count)
+                self.assertEqual(uses_index, index in plan, plan)
+
     def test_traits_that_no_provider_of_the_tree_has(self):
         def build(width: int) -> Iterator[worlds.Host]:
             for n in range(30):
