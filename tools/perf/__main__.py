@@ -19,7 +19,7 @@ import platform
 import sys
 
 from tools import with_database
-from tools.perf import databases, measure, scenarios, worlds
+from tools.perf import databases, loading, measure, scenarios, worlds
 
 
 def main() -> int:
@@ -31,7 +31,7 @@ def main() -> int:
         return 1
     try:
         results = _run(options, selected)
-    except (with_database.ServerStartError, worlds.NotEmptyError) as error:
+    except (with_database.ServerStartError, loading.NotEmptyError) as error:
         print(f'perf: {error}', file=sys.stderr)
         return 1
     if options.json:

@@ -17,7 +17,7 @@ ENGINES = ('sqlite', *with_database.ENGINES)
 _MARIADB_OPTIONS = (
     '--innodb-flush-log-at-trx-commit=1',
     '--innodb-doublewrite=1',
-    '--innodb-buffer-pool-size=2G',
+    '--innodb-buffer-pool-size=4G',
 )
 _OPTIONS = {
     'mariadb': _MARIADB_OPTIONS,

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from tools.perf import scenarios, worlds
+from tools.perf import loading, scenarios, worlds
 from tools.perf.service import Service
 
 WARM_UP = 2
@@ -55,11 +55,24 @@ def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.submit(function, *arguments).result()
 
 
-def build(url: str, world: worlds.World, erase: bool) -> None:
-    """Create the tables in a database and fill the tables with a world."""
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """The cost of filling a database with a world."""
+
+    seconds: float
+    peak_mib: float  # memory of the process that loads the rows
+    database_mib: float | None  # None if the engine does not report it
+
+
+def build(url: str, world: worlds.World, erase: bool) -> Loading:
+    """Create the tables in a database, fill the tables with a world, and return the cost."""
     service = Service(url)
-    worlds.build(service.engine, world, erase)
+    begin = time.monotonic()
+    loading.build(service.engine, world, erase)
+    seconds = time.monotonic() - begin
+    result = Loading(seconds, _peak_mib(), loading.size_mib(service.engine))
     service.engine.dispose()
+    return result
 
 
 def measure(

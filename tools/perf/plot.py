@@ -44,6 +44,21 @@ _GROWS_WITH_CLOUD = (
     'project usages',
     'candidates: nothing fits',
 )
+# The same for the measurements of `--million`.
+_SAME_WITH_A_MILLION = (
+    'provider: inventories',
+    'claim',
+    'candidates: limit=10',
+    'candidates: limit=1000',
+    'candidates: trait of 1 host, limit=10',
+    'candidates: 1 host in 1,000 fits, limit=10',
+)
+_MORE_WITH_A_MILLION = (
+    'candidates: 1 aggregate of 20, limit=1000',
+    'candidates: rare trait, limit=1000',
+    'candidates: 1 host fits, limit=10',
+    'candidates: nothing fits',
+)
 
 
 def main() -> None:
@@ -53,38 +68,60 @@ def main() -> None:
         description='Draw how the cost of requests grows with the data.',
     )
     parser.add_argument(
-        'data', type=Path, nargs='+', metavar='CSV', help='result files of tools.perf.scale'
+        'data', type=Path, nargs='*', metavar='CSV', help='result files of tools.perf.scale'
+    )
+    parser.add_argument(
+        '--million',
+        type=Path,
+        nargs='+',
+        default=[],
+        metavar='CSV',
+        help='result files of tools.perf.scale --million',
     )
     parser.add_argument(
         '--output', type=Path, required=True, metavar='FOLDER', help='directory for the SVG files'
     )
     options = parser.parse_args()
-    points: list[Point] = []
-    for path in options.data:
-        with path.open(newline='') as file:
-            points += csv.DictReader(file)
     options.output.mkdir(parents=True, exist_ok=True)
     mpl.use('svg')
     with mpl.rc_context(_STYLE):
-        for engine in sorted({point['engine'] for point in points}):
-            of_engine = [point for point in points if point['engine'] == engine]
-            draw_hosts(of_engine, options.output / f'performance-hosts-{engine}.svg')
-        draw_limits(points, options.output / 'performance-limit.svg')
-        draw_widths(points, options.output / 'performance-width.svg')
+        points, million = _read(options.data), _read(options.million)
+        if points:
+            draw_hosts(points, options.output, 'hosts', _GROWS_WITH_RESPONSE, _GROWS_WITH_CLOUD)
+            draw_limits(points, options.output / 'performance-limit.svg')
+            draw_widths(points, options.output / 'performance-width.svg')
+        draw_hosts(million, options.output, 'million', _SAME_WITH_A_MILLION, _MORE_WITH_A_MILLION)
 
 
-def draw_hosts(points: list[Point], path: Path) -> None:
-    """Draw two diagrams: costs that grow with the response, and costs that grow with the hosts."""
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
-    for axis, title, names in (
-        (axes[0], 'Cost that depends on the response', _GROWS_WITH_RESPONSE),
-        (axes[1], 'Cost that depends on the number of hosts', _GROWS_WITH_CLOUD),
-    ):
-        for name in names:
-            _line(axis, points, name, lambda point: point['scenario'], 'hosts')
-        _finish(axis, title, 'hosts')
-    axes[0].set_ylabel('milliseconds')
-    _save(figure, path)
+def _read(paths: Iterable[Path]) -> list[Point]:
+    points: list[Point] = []
+    for path in paths:
+        with path.open(newline='') as file:
+            points += csv.DictReader(file)
+    return points
+
+
+def draw_hosts(
+    points: list[Point], folder: Path, title: str, left: Iterable[str], right: Iterable[str]
+) -> None:
+    """Draw two diagrams for each database system: costs by the number of hosts.
+
+    :param title: a part of the file name
+    :param left: the scenarios whose cost depends on the response
+    :param right: the scenarios whose cost depends on the number of hosts
+    """
+    for engine in sorted({point['engine'] for point in points}):
+        of_engine = [point for point in points if point['engine'] == engine]
+        figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
+        for axis, heading, names in (
+            (axes[0], 'Cost that depends on the response', left),
+            (axes[1], 'Cost that depends on the number of hosts', right),
+        ):
+            for name in names:
+                _line(axis, of_engine, name, lambda point: point['scenario'], 'hosts')
+            _finish(axis, heading, 'hosts')
+        axes[0].set_ylabel('milliseconds')
+        _save(figure, folder / f'performance-{title}-{engine}.svg')
 
 
 def draw_limits(points: list[Point], path: Path) -> None:

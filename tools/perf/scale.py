@@ -4,10 +4,13 @@ Run the tool in the top directory of the source tree. It measures the cost for d
 hosts, devices per host, and values of ``limit``. The tool writes each measurement as a line of a
 CSV file, from which `tools.perf.plot` draws diagrams. By default, the largest world has a million
 consumers, so the tool runs for a long time.
+
+With `--million`, the tool measures flat worlds of up to a million hosts instead. Each host has one
+consumer. The tool also prints how long it took to load each world, and the size of the database.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import contextlib
 import csv
 from dataclasses import asdict, dataclass, field
@@ -16,7 +19,7 @@ import sys
 
 from tools import with_database
 from tools.perf import __main__ as perf
-from tools.perf import databases, measure, scenarios, worlds
+from tools.perf import databases, loading, measure, scenarios
 from tools.perf.worlds import World
 
 # The names of the scenarios that are measured on worlds with different numbers of hosts.
@@ -34,6 +37,33 @@ BY_HOSTS = (
     'claim',
     'register a host, 4 requests',
 )
+# The names of the scenarios of `--million`. None of them returns all hosts.
+MILLION = (
+    'provider',
+    'provider: inventories',
+    'provider: usages',
+    'provider: traits',
+    'provider: aggregates',
+    'provider: allocations',
+    'consumer: allocations',
+    'providers: by name',
+    'claim',
+    'release',
+    'register a host, 4 requests',
+    'candidates: limit=10',
+    'candidates: limit=1000',
+    'candidates: common trait, limit=1000',
+    'candidates: 1 aggregate of 20, limit=1000',
+    'candidates: rare trait, limit=10',
+    'candidates: rare trait, limit=1000',
+    'candidates: trait of 1 host, limit=10',
+    'candidates: 1 host in 100 fits, limit=10',
+    'candidates: 1 host in 1,000 fits, limit=10',
+    'candidates: 1 host fits, limit=10',
+    'candidates: nothing fits',
+)
+SIZES = (1000, 10_000, 100_000)
+MILLION_SIZES = (10_000, 100_000, 1_000_000)
 LIMITS = (1, 10, 30, 100, 300, 1000, 3000, 10000)
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 WIDE_HOSTS = 100
@@ -59,7 +89,7 @@ def main() -> int:
     options = _parse()
     try:
         results = list(_run(options))
-    except (with_database.ServerStartError, worlds.NotEmptyError) as error:
+    except (with_database.ServerStartError, loading.NotEmptyError) as error:
         print(f'perf.scale: {error}', file=sys.stderr)
         return 1
     with options.output.open('w', newline='') as file:
@@ -84,8 +114,12 @@ def _parse() -> argparse.Namespace:
         help='use existing databases; {name} in the URL is replaced with the name of the world; a '
         'database that already contains hosts is used without changes',
     )
+    parser.add_argument('--hosts', type=int, nargs='+', help=f'numbers of hosts; default: {SIZES}')
     parser.add_argument(
-        '--hosts', type=int, nargs='+', default=[1000, 10_000, 100_000], help='numbers of hosts'
+        '--million',
+        action='store_true',
+        help='measure flat worlds with one consumer on each host; default of --hosts: '
+        f'{MILLION_SIZES}',
     )
     parser.add_argument(
         '--rounds', type=int, default=7, help='number of repetitions of each request'
@@ -97,7 +131,14 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _plans(sizes: list[int]) -> Iterator[Plan]:
+def _plans(options: argparse.Namespace) -> Iterator[Plan]:
+    if not options.million:
+        return _growth(options.hosts or SIZES)
+    sizes = options.hosts or MILLION_SIZES
+    return (Plan(f'flat_{hosts}', World('flat', hosts, consumers=1), MILLION) for hosts in sizes)
+
+
+def _growth(sizes: Sequence[int]) -> Iterator[Plan]:
     middle = sorted(sizes)[len(sizes) // 2]
     for hosts in sizes:
         paths = {f'limit={limit}': scenarios.limited(limit) for limit in LIMITS}
@@ -120,12 +161,13 @@ def _run(options: argparse.Namespace) -> Iterator[dict[str, object]]:
             engine = options.database.partition(':')[0].partition('+')[0]
         else:
             create_database = stack.enter_context(databases.private(engine))
-        for plan in _plans(options.hosts):
+        for plan in _plans(options):
             name, world = plan.name, plan.world
             url = create_database(name) if create_database else options.database.format(name=name)
             try:
-                measure.in_new_process(measure.build, url, world, False)
-            except worlds.NotEmptyError:
+                cost = measure.in_new_process(measure.build, url, world, False)
+                print(_loaded(name, cost), flush=True)
+            except loading.NotEmptyError:
                 if create_database:
                     raise
             results = measure.in_new_process(
@@ -141,6 +183,11 @@ def _run(options: argparse.Namespace) -> Iterator[dict[str, object]]:
                     flush=True,
                 )
                 yield {'engine': engine, **asdict(result)}
+
+
+def _loaded(name: str, cost: measure.Loading) -> str:
+    size = '' if cost.database_mib is None else f', database {cost.database_mib:.0f} MiB'
+    return f'{name:14} loaded in {cost.seconds:.0f} s, {cost.peak_mib:.0f} MiB{size}'
 
 
 if __name__ == '__main__':

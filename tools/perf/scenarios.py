@@ -176,6 +176,7 @@ def limited(limit: int) -> str:
     return f'{_PLAIN}&limit={limit}'
 
 
+_AGGREGATE = name_based('aggregate-1')
 _HOST = '/resource_providers/{host}'
 _NODE = (
     '/allocation_candidates?resources=DISK_GB:10&resources1=VCPU:1,MEMORY_MB:1024'
@@ -207,7 +208,12 @@ SCENARIOS: tuple[Scenario, ...] = (
     _read('candidates: no limit', _PLAIN),
     _read('candidates: common trait, limit=1000', f'{limited(1000)}&required={worlds.COMMON}'),
     _read('candidates: rare trait, limit=10', f'{limited(10)}&required={worlds.RARE}'),
+    _read('candidates: rare trait, limit=1000', f'{limited(1000)}&required={worlds.RARE}'),
+    _read('candidates: trait of 1 host, limit=10', f'{limited(10)}&required={worlds.SINGLE}'),
+    _read('candidates: 1 aggregate of 20, limit=1000', f'{limited(1000)}&member_of={_AGGREGATE}'),
     _read('candidates: 1 host in 100 fits, limit=10', f'{_LARGE}&limit=10'),
+    _read('candidates: 1 host in 1,000 fits, limit=10', f'{_LARGE},DISK_GB:2100&limit=10'),
+    _read('candidates: 1 host fits, limit=10', f'{_LARGE},DISK_GB:2600&limit=10'),
     _read('candidates: nothing fits', f'{_LARGE},DISK_GB:3000&limit=1000'),
     Scenario('claim', 'flat', _claim),
     Scenario('claim, first of a project', 'flat', _first_claim),
