@@ -25,7 +25,7 @@ from placement.candidates.prefilter import (
     in_order,
     inventory_alias,
 )
-from placement.db import capacity_sql, json_sql, provider_conditions
+from placement.db import capacity_sql, json_sql, portable_sql, provider_conditions
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -101,7 +101,7 @@ _LISTED_ROOTS = sa.bindparam('roots', type_=sa.Integer, expanding=True, literal_
 # the root may not exist or may have a parent. These providers are not searched, and a page must not
 # count them as trees.
 IS_ROOT = (
-    ROOTS.c.parent_provider_id.is_(None),
+    portable_sql.IsNull(ROOTS.c.parent_provider_id),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
 _HAS_ROOT = provider_conditions.has_rows(

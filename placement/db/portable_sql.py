@@ -55,6 +55,20 @@ class WithoutIndex(functions.GenericFunction[int]):
     type = sa.Integer()
 
 
+class IsNull(functions.GenericFunction[bool]):
+    """Whether an integer column is NULL, in a condition for which MySQL must not use an index.
+
+    PERF: most providers have no parent. If a statement reads some of them in the order of their
+    ids, from a given id on, MariaDB may use the index on the parent. It then reads all index
+    entries before that id: 16 of 1,000,000 providers took 46 ms from id 300,000 on, and 0.1 ms
+    without this index (MariaDB 10.11, 2026-11).
+    """
+
+    name = 'is_null'
+    inherit_cache = True
+    type = sa.Boolean()
+
+
 class StoredText(functions.GenericFunction[str]):
     """A text column in a binary collation, so that several columns can be combined in a UNION.
 
@@ -144,6 +158,16 @@ def _exact_float_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> st
     # DOUBLE. The difference matters: 100 * 1.15 is 115 as DECIMAL, but 114.99999999999999 as DOUBLE
     # and in Python.
     return f'(CAST({compiler.process(element.clauses, **kw)} AS CHAR) + 0e0)'
+
+
+@compiles(IsNull)
+def _is_null(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'{compiler.process(element.clauses, **kw)} IS NULL'
+
+
+@compiles(IsNull, 'mysql', 'mariadb')
+def _is_null_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'{compiler.process(element.clauses, **kw)} + 0 IS NULL'
 
 
 @compiles(WithoutIndex, 'sqlite')
