@@ -9,6 +9,7 @@
 | `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |
 | `combined_prefilter` | builds these conditions for several request groups together |
 | `representative_statements` | selects trees for candidates of sharing providers only |
+| `rare` | restricts pages to the trees of a trait or aggregate that few providers have |
 | `sharing` | finds the sharing providers that are available to a tree |
 | `solver` | finds the candidates of one tree |
 | `provider_checks` | checks `resources`, `required`, `member_of` and `in_tree` for one provider |

@@ -87,13 +87,16 @@ def ids_of(
     :returns: the ids, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the trait
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
+    rare: dict[str, set[int]] = defaultdict(set)
     expected = known_names.expected() if names else {}
     rows: Iterable[Any] = conn.execute(*name_statements.ids_of_names(query, expected))
-    for kind, name, id_ in rows:
+    for kind, name, id_, is_rare in rows:
         if names and kind.startswith(name_statements.EXPECTED):
             names.add(kind.removeprefix(name_statements.EXPECTED), id_, name)
         elif id_ is not None:  # the root id is NULL if an old release created the provider
             found[kind][name] = id_
+        if is_rare:
+            rare[kind].add(id_)
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
     requested = name_statements.requested_names(query)
@@ -110,5 +113,7 @@ def ids_of(
         traits=found[name_statements.TRAIT],
         aggregates=by_uuid.get(name_statements.AGGREGATE, {}),
         roots=by_uuid.get(name_statements.TREE, {}),
+        rare_traits=frozenset(rare[name_statements.TRAIT]),
+        rare_aggregates=frozenset(rare[name_statements.AGGREGATE]),
     )
     return ids, next(iter(found[name_statements.SHARING].values()), None)

@@ -64,6 +64,10 @@ class Query(Generic[Key]):
     limit: int | None = None
     # Whether a candidate may use several providers of one tree. True from microversion 1.29 on.
     nested: bool = True
+    # The requested traits and aggregates that few providers have; see `rare`. Set by
+    # `request.with_ids`.
+    rare_traits: frozenset[Key] = frozenset()
+    rare_aggregates: frozenset[Key] = frozenset()
 
     @property
     def classes(self) -> frozenset[Key]:

@@ -7,7 +7,7 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
-from placement.candidates import model
+from placement.candidates import model, rare
 from placement.db import portable_sql
 from placement.db.sqlalchemy import models
 
@@ -32,10 +32,10 @@ Statement = tuple[sa.CompoundSelect[Any], Parameters]
 
 
 def ids_of_names(query: model.Query[str], expected: Mapping[str, Collection[int]]) -> Statement:
-    """Return a statement that returns the ids of all names of a query, as rows (kind, name, id).
+    """Return a statement that returns rows (kind, name, id, is rare) for all names of a query.
 
     If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the statement also returns a row of
-    kind SHARING for this trait.
+    kind SHARING for this trait. `rare` explains the last column.
 
     PERF: building the statement takes longer than executing it. So the statement is cached, and the
     names are parameters.
@@ -63,7 +63,7 @@ def requested_names(query: model.Query[str]) -> dict[str, list[str]]:
 @functools.cache
 def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
     traits = models.traits.c
-    sharing = _rows_of_kind(SHARING, traits.name, traits.id).where(
+    sharing = _rows_of_kind(SHARING, traits.name, traits.id, sa.false()).where(
         traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
         sa.exists().where(_LINKS.c.trait_id == traits.id),
     )
@@ -73,9 +73,10 @@ def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
 def _named(kind: str) -> sa.Select[Any]:
     """Return a select of the ids of names or, with the prefix EXPECTED, of the names of ids."""
     if kind.startswith(EXPECTED):
-        return _names_of_kind(kind, *NAMED[kind.removeprefix(EXPECTED)])
+        return _names_of_kind(kind, *NAMED[kind.removeprefix(EXPECTED)], sa.false())
     name, id_ = NAMED[kind]
-    return _rows_of_kind(kind, name, id_).where(name.in_(sa.bindparam(kind, expanding=True)))
+    requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True)
+    return _rows_of_kind(kind, name, id_, rare.is_rare(id_)).where(name.in_(requested))
 
 
 def names_of_ids(ids: Mapping[str, Collection[int]]) -> Statement:
@@ -93,10 +94,12 @@ def _names_of_ids(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
     return sa.union_all(*(_names_of_kind(kind, *NAMED[kind]) for kind in kinds))
 
 
-def _names_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
+def _names_of_kind(
+    kind: str, name: sa.Column[Any], id_: sa.Column[Any], *columns: Any
+) -> sa.Select[Any]:
     requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True, literal_execute=True)
-    return _rows_of_kind(kind, name, id_).where(id_.in_(requested))
+    return _rows_of_kind(kind, name, id_, *columns).where(id_.in_(requested))
 
 
-def _rows_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
-    return sa.select(sa.literal_column(f"'{kind}'"), portable_sql.StoredText(name), id_)
+def _rows_of_kind(kind: str, name: sa.Column[Any], *columns: Any) -> sa.Select[Any]:
+    return sa.select(sa.literal_column(f"'{kind}'"), portable_sql.StoredText(name), *columns)

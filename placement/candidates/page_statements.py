@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.candidates import combined_prefilter, model, prefilter, statements
+from placement.candidates import combined_prefilter, model, prefilter, rare, statements
 from placement.candidates.sharing import SharingAggregates
 from placement.candidates.statements import Selection, plain_roots
 
@@ -41,6 +41,7 @@ class PagedQuery:
 def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter.Clause]:
     """Return the conditions on the root that lenient and strict pages have in common."""
     return [
+        *rare.root_conditions(paged.query, paged.has_sharing, root),
         *prefilter.root_conditions(paged.query, root),
         *prefilter.in_tree_conditions(paged.query, paged.in_tree_aggregates, root),
     ]

@@ -283,6 +283,8 @@ class Ids:
     aggregates: Mapping[str, int]
     # Provider UUID -> the id of the root of its tree.
     roots: Mapping[str, int]
+    rare_traits: frozenset[int] = frozenset()
+    rare_aggregates: frozenset[int] = frozenset()
 
 
 def with_ids(query: model.Query[str], ids: Ids) -> model.Query[int]:
@@ -308,6 +310,8 @@ def with_ids(query: model.Query[str], ids: Ids) -> model.Query[int]:
         same_subtrees=query.same_subtrees,
         limit=query.limit,
         nested=query.nested,
+        rare_traits=ids.rare_traits,
+        rare_aggregates=ids.rare_aggregates,
     )
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 import contextlib
+from unittest import mock
 
 import sqlalchemy as sa
 
+from placement.candidates import name_statements, rare
 from placement.db.sqlalchemy import models
 from placement.tests.unit.candidates import worlds
 
@@ -81,3 +83,15 @@ def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
                 if part
             ]
     return rows
+
+
+@contextlib.contextmanager
+def rare_up_to(providers: int) -> Iterator[None]:
+    """Change the maximum number of providers that have a rare trait or are in a rare aggregate."""
+    cached = name_statements._ids_of_names
+    cached.cache_clear()
+    try:
+        with mock.patch.object(rare, 'MAX_PROVIDERS', providers):
+            yield
+    finally:
+        cached.cache_clear()

@@ -101,6 +101,12 @@ class AnyWorldTest(base.BaseTestCase):
             self._compare(example)
 
     @THOROUGH
+    @hypothesis.given(strategies.searches())
+    def test_tree_by_tree_if_no_trait_is_rare(self, example):
+        with mock.patch.multiple(paging, FIRST_PAGE=1), rows.rare_up_to(0):
+            self._compare(example)
+
+    @THOROUGH
     @hypothesis.given(strategies.sharing_searches())
     def test_sharing_tree_by_tree(self, example):
         with mock.patch.multiple(paging, FIRST_PAGE=1, LARGEST_PAGE=1):

@@ -282,9 +282,9 @@ class QueryPlansTest(base.BaseTestCase):
                 query = case.world.unbind(case.world.parse(case.row.query, case.version))
                 if any(amount > 2**31 for group in query.groups for _, amount in group.amounts):
                     continue  # no inventory has such an amount: no rows are read
-                for size in (1, 16):
+                for size, rare_up_to in ((1, 0), (1, 9), (16, 0), (16, 9)):
                     self.patch(paging, 'FIRST_PAGE', size)
-                    with recorded(conn) as statements:
+                    with rows.rare_up_to(rare_up_to), recorded(conn) as statements:
                         search.search_with(conn, query, search.Options())
                     for statement, parameters in statements:
                         self._check(conn, statement, parameters)
