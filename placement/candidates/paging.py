@@ -84,8 +84,10 @@ def next_size(
     per_tree = 1.0
     if progress.fitting_anchors:
         per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
-    # Requesting 10 % more trees than necessary often avoids reading another page.
-    wanted = missing / per_tree * 1.1 + 1
+    # If all trees had a candidate, 2 % more trees than necessary usually suffice. Otherwise, 10 %
+    # more trees often avoid another page. PERF: the cost of a page grows with its trees.
+    margin = 1.02 if progress.fitting_anchors == trees else 1.1
+    wanted = missing / per_tree * margin + 1
     if strict:  # some trees satisfy all conditions of strict pages, but have no candidate
         wanted = min(wanted * trees / max(progress.fitting_anchors, 1), size * GROWTH)
     return max(FIRST_PAGE, min(int(wanted), largest))

@@ -18,11 +18,16 @@ class NextSizeTest(base.BaseTestCase):
 
     def test_missing_candidates(self):
         """With one candidate per tree, the page has a tenth more trees than missing candidates."""
-        progress = Progress(candidates=16, fitting_anchors=16)
+        progress = Progress(candidates=15, fitting_anchors=15)
         self.assertEqual(111, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
 
+    def test_all_trees_had_a_candidate(self):
+        """The page has 2 % more trees than missing candidates."""
+        progress = Progress(candidates=16, fitting_anchors=16)
+        self.assertEqual(103, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
+
     def test_several_candidates_per_tree(self):
-        progress = Progress(candidates=64, fitting_anchors=16)
+        progress = Progress(candidates=60, fitting_anchors=15)
         self.assertEqual(28, paging.next_size(16, 16, progress, PAGE_STEPS, missing=100))
 
     def test_no_candidates(self):
