@@ -147,6 +147,6 @@ def _names(
     :returns: resource class id -> name, and trait id -> name
     """
     providers = list(providers)
-    class_ids = {class_id for provider in providers for class_id in provider.inventories}
+    class_ids = frozenset().union(*[provider.inventories for provider in providers])
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
     return names.read(conn, class_ids, trait_ids)
