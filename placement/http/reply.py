@@ -62,6 +62,14 @@ def json_reply(
     return webob.Response(body=_dumped(document), status=STATUS_LINES[status], headerlist=headers)
 
 
+def json_text_reply(req: webob.Request, text: str) -> webob.Response:
+    """Return a response with a JSON document that is already serialized."""
+    headers = [('Content-Type', JSON), *_caching_headers(req, None)]
+    return webob.Response(
+        body=text.encode(), status=STATUS_LINES[HTTPStatus.OK], headerlist=headers
+    )
+
+
 def empty_reply(
     req: webob.Request,
     status: int = HTTPStatus.NO_CONTENT,

@@ -53,7 +53,7 @@ def lines(
     )
     for step, request in zip(steps, requests, strict=True):
         body = {
-            **request,
+            **orjson.loads(request),
             'project_id': owner.project,
             'user_id': owner.user,
             'consumer_generation': None,

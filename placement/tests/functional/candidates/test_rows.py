@@ -2,6 +2,7 @@
 
 from collections import Counter
 import dataclasses
+import json
 import random
 from unittest import mock
 
@@ -43,7 +44,7 @@ def _test(case: cases.Case, first_page: int):
         with rows.database() as conn:
             rows.fill(conn, case.world)
             result = search.search_with(conn, query, search.Options())
-        body = render.render(result, render.Shape.of(case.version))
+        body = json.loads(render.render(result, render.Shape.of(case.version)))
         self.assertIsNone(validation.problem(CANDIDATES.pick(case.version), body))
         found = case.world.from_body(body)
         expected = worlds.expected(case.row.candidates)
@@ -306,7 +307,7 @@ class SearchLimitTest(base.BaseTestCase):
             self.assertEqual(len(statements), left[1])
             self.assertLess(limit.left, 0)
             self.assertNotEqual([], result.candidates)
-            shown = render.render(result, render.Shape.of(worlds.NEWEST))
+            shown = json.loads(render.render(result, render.Shape.of(worlds.NEWEST)))
             self.assertLessEqual(14, len(shown['provider_summaries']))
 
     def test_breadth_first_counts_the_steps_of_all_trees(self):
