@@ -1,8 +1,9 @@
-"""Draw diagrams from the results of `tools.perf.scale`: ``python -m tools.perf.plot``.
+"""Draw diagrams from the results of other tools: ``python -m tools.perf.plot``.
 
-This tool writes the SVG files of doc/source/admin/performance.rst. The diagrams show the minimum
-duration of each request, because other processes affect the minimum least. Only this tool needs
-matplotlib, which `tox -e perf-plot` installs.
+This tool writes the SVG files of doc/source/admin/performance.rst. From the results of
+`tools.perf.scale`, it draws the minimum duration of each request, because other processes affect
+the minimum least. From the results of `tools.perf.boots`, it draws how many instances schedulers
+start each second. Only this tool needs matplotlib, which `tox -e perf-plot` installs.
 """
 
 import argparse
@@ -68,7 +69,11 @@ def main() -> None:
         description='Draw how the cost of requests grows with the data.',
     )
     parser.add_argument(
-        'data', type=Path, nargs='*', metavar='CSV', help='result files of tools.perf.scale'
+        'data',
+        type=Path,
+        nargs='*',
+        metavar='CSV',
+        help='result files of tools.perf.scale or tools.perf.boots',
     )
     parser.add_argument(
         '--million',
@@ -86,11 +91,38 @@ def main() -> None:
     mpl.use('svg')
     with mpl.rc_context(_STYLE):
         points, million = _read(options.data), _read(options.million)
-        if points:
-            draw_hosts(points, options.output, 'hosts', _GROWS_WITH_RESPONSE, _GROWS_WITH_CLOUD)
-            draw_limits(points, options.output / 'performance-limit.svg')
-            draw_widths(points, options.output / 'performance-width.svg')
+        if scaled := [point for point in points if 'scenario' in point]:
+            draw_hosts(scaled, options.output, 'hosts', _GROWS_WITH_RESPONSE, _GROWS_WITH_CLOUD)
+            draw_limits(scaled, options.output / 'performance-limit.svg')
+            draw_widths(scaled, options.output / 'performance-width.svg')
         draw_hosts(million, options.output, 'million', _SAME_WITH_A_MILLION, _MORE_WITH_A_MILLION)
+        if boots := [point for point in points if 'schedulers' in point]:
+            draw_boots(boots, options.output / 'performance-boots.svg')
+
+
+def draw_boots(points: list[Point], path: Path) -> None:
+    """Draw the started instances per second, and the time of one, by the number of schedulers."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(10, 4))
+    numbers = sorted({int(point['schedulers']) for point in points})
+    for engine, limit in sorted({(point['engine'], int(point['limit'])) for point in points}):
+        line = [
+            point for point in points if (point['engine'], int(point['limit'])) == (engine, limit)
+        ]
+        line.sort(key=lambda point: int(point['schedulers']))
+        x = [int(point['schedulers']) for point in line]
+        name = f'{engine}, limit={limit}'
+        rates = [float(point['boots_per_second']) for point in line]
+        (drawn,) = axes[0].plot(x, rates, marker='o', markersize=3, label=name)
+        for column, style, label in (('p50_ms', '-', name), ('p99_ms', ':', None)):
+            values = [float(point[column]) for point in line]
+            axes[1].plot(x, values, style, color=drawn.get_color(), label=label)
+    _finish(axes[0], 'Started instances per second', 'schedulers')
+    _finish(axes[1], 'Milliseconds: median, and 99th percentile (dotted)', 'schedulers')
+    axes[0].set(yscale='linear', ylim=(0, None))
+    for axis in axes:
+        axis.set_xscale('log', base=2)
+        axis.set_xticks(numbers, [str(number) for number in numbers])
+    _save(figure, path)
 
 
 def _read(paths: Iterable[Path]) -> list[Point]:
