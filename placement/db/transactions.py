@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 import contextlib
 import contextvars
 import enum
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -150,12 +151,21 @@ def _execute(cursor: Any, statement: str, parameters: Any, context: Any) -> bool
     if context.dialect.driver == 'psycopg2':
         cursor.execute(f'BEGIN; {statement}', parameters)
         return True
+    if not _supports_pipelines(context.dialect.loaded_dbapi):
+        cursor.execute('BEGIN')
+        return False
     connection = cursor.connection
     # psycopg sends the statements of a pipeline together.
     with connection.pipeline():
         connection.execute('BEGIN')
         cursor.execute(statement, parameters)
     return True
+
+
+@functools.cache
+def _supports_pipelines(driver: Any) -> bool:
+    """Whether psycopg 3 uses libpq 14 or newer."""
+    return bool(driver.Pipeline.is_supported())
 
 
 def _execute_without_parameters(cursor: Any, statement: str, context: Any) -> bool:

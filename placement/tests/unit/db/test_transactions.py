@@ -160,6 +160,13 @@ class PostgresqlTest(base.BaseTestCase):
         connection.execute.assert_called_once_with('BEGIN')
         self.cursor.execute.assert_called_once_with('SELECT 1', {})
 
+    def test_psycopg_3_with_an_old_libpq(self):
+        """It has no pipelines, so BEGIN is sent first."""
+        self.context.dialect.loaded_dbapi.Pipeline.is_supported.return_value = False
+        self.assertFalse(self.execute('psycopg'))
+        self.cursor.execute.assert_called_once_with('BEGIN')
+        self.assertTrue(self.info[transactions._OPEN])
+
     def test_later_statements(self):
         self.execute('psycopg2')
         self.assertFalse(self.execute('psycopg2'))
