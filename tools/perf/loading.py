@@ -79,7 +79,11 @@ def _erase(conn: sa.Connection) -> None:
 
 def _update_statistics(engine: sa.Engine) -> None:
     """Update statistics, sequences and data files to the state that they have in production."""
-    with engine.connect().execution_options(isolation_level='AUTOCOMMIT') as conn:
+    if engine.dialect.name == 'sqlite':
+        return
+    # VACUUM cannot run in a transaction, and the engine of the service begins transactions.
+    outside = sa.create_engine(engine.url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with outside.connect() as conn:
         if engine.dialect.name == 'mysql':
             names = ', '.join(table.name for table in worlds.TABLES)
             conn.exec_driver_sql(f'ANALYZE TABLE {names}').all()
@@ -88,7 +92,7 @@ def _update_statistics(engine: sa.Engine) -> None:
             with contextlib.suppress(sa.exc.OperationalError):  # the account may not do this
                 conn.exec_driver_sql(f'FLUSH TABLES {names} FOR EXPORT')
                 conn.exec_driver_sql('UNLOCK TABLES')
-        elif engine.dialect.name == 'postgresql':
+        else:
             for table in worlds.WITH_GIVEN_IDS:
                 sequence = sa.func.pg_get_serial_sequence(table.name, 'id')
                 last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()

@@ -59,7 +59,6 @@ CLAIMS = {
 PROVIDER_WRITES = {
     'POST': 3,
     'POST, a child': 5,
-    'POST, an existing name: 409': 4,
     'DELETE': 10,
     'PUT inventories': 4,
     'PUT inventories, unchanged': 3,
@@ -241,7 +240,6 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         measure = self.measure
         measure('POST', post)
         measure('POST, a child', lambda: post(parent_provider_uuid=parent))
-        measure('POST, an existing name: 409', lambda: post(name=f'provider-{parent}'), 409)
         measure('DELETE', lambda: self.call('DELETE', provider_path(self.make_provider())), 204)
         measure('PUT inventories', lambda: put('inventories', totals))
         measure('PUT inventories, unchanged', put_again)
@@ -257,6 +255,17 @@ class RoundTripsTest(proxied.ProxiedTestCase):
             unknown = functools.partial(put, what, value, own=UNKNOWN)
             measure(f'PUT {what}, an unknown provider: 404', unknown, 404)
         self.assertTrips(PROVIDER_WRITES)
+
+    def test_a_provider_name_in_use(self):
+        """The key violation aborts the transaction, and another one reads the provider."""
+        if self.engine_name == 'postgresql':
+            # The server reports the error before psycopg has sent the end of its pipeline. psycopg
+            # does not wait, but the proxy may count the end as a round trip.
+            self.skipTest('the count depends on the timing of messages')
+        body = {'name': f'provider-{self.make_provider()}'}
+        name = 'POST, an existing name: 409'
+        self.measure(name, lambda: self.call('POST', '/resource_providers', body), 409)
+        self.assertTrips({name: 4})
 
 
 def provider_path(provider: str) -> str:
