@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import logging
+import sqlite3
 import time
 from typing import Any
 
@@ -34,6 +35,8 @@ WRITER = {'placement_writer': True}
 # MySQL waits up to a year for a table lock.
 LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
+# The pause in seconds before another attempt to change the journal mode.
+_WAL_PAUSE = 0.01
 # oslo.db does not send BEGIN on a connection whose `info` contains this key.
 _BEGUN = 'in_transaction'
 # This key in the `info` of a connection contains the time at which the connection returned to the
@@ -242,8 +245,15 @@ def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
 
 def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
     dbapi_connection.execute(f'PRAGMA busy_timeout = {SQLITE_BUSY_MILLISECONDS}')
-    if dbapi_connection.execute('PRAGMA journal_mode').fetchone()[0] == 'delete':
-        dbapi_connection.execute('PRAGMA journal_mode = WAL')
+    deadline = time.monotonic() + SQLITE_BUSY_MILLISECONDS / 1000
+    while dbapi_connection.execute('PRAGMA journal_mode').fetchone()[0] == 'delete':
+        try:
+            dbapi_connection.execute('PRAGMA journal_mode = WAL')
+        except sqlite3.OperationalError as exc:
+            # If another process changes the journal mode at the same time, SQLite does not wait.
+            if 'locked' not in str(exc) or time.monotonic() >= deadline:
+                raise
+            time.sleep(_WAL_PAUSE)
 
 
 def _begin_sqlite(conn: sa.Connection) -> None:

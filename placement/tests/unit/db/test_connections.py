@@ -150,6 +150,49 @@ class IdleConnectionsTest(base.BaseTestCase):
         self.ping.assert_called_once()
 
 
+class SetUpSqliteTest(base.BaseTestCase):
+    """The journal mode changes to WAL, also if several processes change it at the same time."""
+
+    def setUp(self):
+        super().setUp()
+        self.sleep = self.useFixture(fixtures.MockPatchObject(connections.time, 'sleep')).mock
+
+    def set_up(self, *results: Exception | None) -> list[str]:
+        """Set up a connection; each attempt to change the mode has one of the results."""
+        statements, remaining, mode = [], list(results), ['delete']
+
+        def execute(statement: str) -> mock.Mock:
+            statements.append(statement)
+            if statement.endswith('WAL'):
+                if error := remaining.pop(0):
+                    raise error
+                mode[0] = 'wal'
+            return mock.Mock(fetchone=lambda: mode)
+
+        connections._set_up_sqlite(mock.Mock(execute=execute), None)
+        return statements
+
+    def test_the_mode_is_changed(self):
+        self.assertIn('PRAGMA journal_mode = WAL', self.set_up(None))
+        self.sleep.assert_not_called()
+
+    def test_another_process_changes_the_mode(self):
+        locked = sqlite3.OperationalError('database is locked')
+        self.set_up(locked, locked, None)
+        self.assertEqual(2, self.sleep.call_count)
+
+    def test_the_database_stays_locked(self):
+        locked = sqlite3.OperationalError('database is locked')
+        times = mock.Mock(side_effect=[0, 1, 31])
+        self.useFixture(fixtures.MockPatchObject(connections.time, 'monotonic', times))
+        self.assertRaises(sqlite3.OperationalError, self.set_up, locked, locked)
+
+    def test_a_read_only_database(self):
+        error = sqlite3.OperationalError('attempt to write a readonly database')
+        self.assertRaises(sqlite3.OperationalError, self.set_up, error)
+        self.sleep.assert_not_called()
+
+
 class SetUpPostgresqlTest(base.BaseTestCase):
     def test_the_encoding_of_psycopg2_is_set(self):
         connection = mock.Mock(spec=['autocommit', 'cursor', 'commit', 'set_client_encoding'])
