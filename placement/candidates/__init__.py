@@ -4,6 +4,7 @@
 |---|---|
 | `request` | parses the query string; reports 400 Bad Request for an invalid query |
 | `search` | runs the search; applies the configuration options; logs warnings |
+| `names`, `name_statements` | read the names of a response in advance; build their statements |
 | `facts`, `statements` | read names and providers; build the SQL statements |
 | `paging`, `page_order`, `page_reader`, `page_statements` | read provider trees page by page |
 | `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |

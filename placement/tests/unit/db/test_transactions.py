@@ -24,7 +24,6 @@ class MysqlTest(base.BaseTestCase):
         for name in ('do_commit', 'do_rollback'):
             self.record(name)
         transactions.prepare_mysql(self.engine)
-        self.info: dict[Any, Any] = {}
         self.connection = mock.Mock()
         self.connection.cursor.return_value.execute = self.sent.append
         event.listen(self.engine, 'checkout', self.check_out)
@@ -138,7 +137,6 @@ class PostgresqlTest(base.BaseTestCase):
         super().setUp()
         self.cursor = mock.MagicMock()
         self.context = mock.Mock()
-        self.context.root_connection.connection.info = None
         self.info: dict[Any, Any] = {transactions._BEGIN_PENDING: True}
         self.context.root_connection.info = self.info
 
