@@ -3,9 +3,11 @@
 | Module | Task |
 |---|---|
 | `request` | parses the query string; reports 400 Bad Request for an invalid query |
-| `search` | runs the search; applies the configuration options; logs warnings |
+| `search` | runs the search; applies the configuration options |
+| `beginning`, `forecasts` | read the ids of a query and a forecast first page in one statement |
 | `names`, `name_statements` | read the names of a response in advance; build their statements |
 | `facts`, `statements` | read names and providers; build the SQL statements |
+| `tree_search` | searches all trees in turns of limited length; logs warnings |
 | `paging`, `page_order`, `page_reader`, `page_statements` | read provider trees page by page |
 | `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |
 | `combined_prefilter` | builds these conditions for several request groups together |

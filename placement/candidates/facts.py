@@ -1,12 +1,13 @@
 """Reads names and providers from the database, and returns them as the types of `model`.
 
-Each function executes at most one statement of `statements` or `name_statements`. `with_ids`
-executes a second statement if a requested UUID is not stored exactly as the client wrote it (see
-`placement.db.names`).
+Each function executes at most one statement of `statements` or `name_statements`. `look_up` and
+`with_ids` execute a second statement if a requested UUID is not stored exactly as the client wrote
+it (see `placement.db.names`).
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 import functools
 from typing import Any
 
@@ -65,40 +66,61 @@ def trees(
     return [*read, *providers_of(rows)]
 
 
-def with_ids(
-    conn: sa.Connection, query: model.Query[str], names: Names | None = None
-) -> tuple[model.Query[int], int | None]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The ids of all names of a query, and of the sharing trait."""
+
+    ids: request.Ids
+    # The id of MISC_SHARES_VIA_AGGREGATE; None if no provider has the trait.
+    sharing_id: int | None
+
+
+def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[int], int | None]:
     """Return the query with ids in place of names, and the id of the sharing trait.
 
-    :param names: receives the names that the response will probably contain
     :returns: the query, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the
         trait
     :raises exception.UnknownTraits: if a trait does not exist
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
-    ids, sharing_id = ids_of(conn, query, names)
-    return request.with_ids(query, ids), sharing_id
+    found = look_up(conn, query)
+    return request.with_ids(query, found.ids), found.sharing_id
 
 
-def ids_of(
-    conn: sa.Connection, query: model.Query[str], names: Names | None = None
-) -> tuple[request.Ids, int | None]:
-    """Return the ids of all names of a query, and the id of the sharing trait.
+def look_up(conn: sa.Connection, query: model.Query[str], names: Names | None = None) -> Found:
+    """Return the ids of all names of a query.
 
     :param names: receives the names that the response will probably contain
-    :returns: the ids, and the id of MISC_SHARES_VIA_AGGREGATE, or None if no provider has the trait
+    """
+    expected = known_names.expected() if names else {}
+    rows = conn.execute(*name_statements.ids_of_names(query, expected))
+    return found_in(conn, query, rows, names)
+
+
+def found_in(
+    conn: sa.Connection,
+    query: model.Query[str],
+    rows: Iterable[Sequence[Any]],
+    names: Names | None = None,
+) -> Found:
+    """Return the ids of all names of a query from the rows of `name_statements.ids_of_names`.
+
+    :param conn: used only if a requested UUID is not stored exactly as the client wrote it
+    :param names: receives the names that the response will probably contain
     """
     found: dict[str, dict[str, int]] = defaultdict(dict)
-    rare: dict[str, set[int]] = defaultdict(set)
-    expected = known_names.expected() if names else {}
-    rows: Iterable[Any] = conn.execute(*name_statements.ids_of_names(query, expected))
-    for kind, name, id_, is_rare in rows:
-        if names and kind.startswith(name_statements.EXPECTED):
-            names.add(kind.removeprefix(name_statements.EXPECTED), id_, name)
-        elif id_ is not None:  # the root id is NULL if an old release created the provider
-            found[kind][name] = id_
-        if is_rare:
-            rare[kind].add(id_)
+    rare: dict[str, list[int]] = defaultdict(list)
+    for kind, text in rows:
+        if kind.startswith(name_statements.EXPECTED):
+            if names:
+                expected = known_names.names_by_id(text or '[]')
+                names.add(kind.removeprefix(name_statements.EXPECTED), expected)
+            continue
+        for name, id_, *is_rare in orjson.loads(text or '[]'):
+            if id_ is not None:  # the root id is NULL if an old release created the provider
+                found[kind][name] = id_
+            if any(is_rare):
+                rare[kind].append(id_)
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
     requested = name_statements.requested_names(query)
@@ -118,4 +140,4 @@ def ids_of(
         rare_traits=frozenset(rare[name_statements.TRAIT]),
         rare_aggregates=frozenset(rare[name_statements.AGGREGATE]),
     )
-    return ids, next(iter(found[name_statements.SHARING].values()), None)
+    return Found(ids, next(iter(found[name_statements.SHARING].values()), None))

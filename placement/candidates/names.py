@@ -8,10 +8,13 @@ This module keeps ids between requests, but no names, because names can change.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+import types
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
+from placement import bounded_cache
 from placement.candidates import name_statements
 
 # PERF: reading an unexpected name costs a round trip; reading a name that is not needed costs 8
@@ -35,14 +38,18 @@ class Names:
     """The names that one search has read."""
 
     def __init__(self) -> None:
-        self._names: dict[str, dict[int, str]] = {
+        # Kind -> id -> name.
+        self._names: dict[str, Mapping[int, str]] = {
             name_statements.CLASS: {},
             name_statements.TRAIT: {},
         }
 
-    def add(self, kind: str, id_: int, name: str) -> None:
-        """Add a name that was read together with the ids of the query."""
-        self._names[kind][id_] = name
+    def add(self, kind: str, names: Mapping[int, str]) -> None:
+        """Add names that were read together with the ids of the query.
+
+        :param names: id -> name
+        """
+        self._names[kind] = names
 
     def read(
         self, conn: sa.Connection, class_ids: Iterable[int], trait_ids: Iterable[int]
@@ -59,10 +66,21 @@ class Names:
         missing = {kind: ids - self._names[kind].keys() for kind, ids in needed.items()}
         if any(missing.values()):
             rows: Iterable[Any] = conn.execute(*name_statements.names_of_ids(missing))
-            for kind, name, id_ in rows:
-                self._names[kind][id_] = name
+            for kind, text in rows:
+                self._names[kind] = {**self._names[kind], **names_by_id(text or '[]')}
             _expect(needed)
         return self._names[name_statements.CLASS], self._names[name_statements.TRAIT]
+
+
+@bounded_cache.cache_short_texts(longest=65_536)
+def names_by_id(text: str) -> Mapping[int, str]:
+    """Return the names in a row of `name_statements`, keyed by id.
+
+    PERF: the process usually reads the same names again and again, so the result is cached.
+
+    :param text: the JSON text of the row
+    """
+    return types.MappingProxyType({id_: name for name, id_ in orjson.loads(text)})
 
 
 def _expect(needed: Ids) -> None:

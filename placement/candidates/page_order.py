@@ -11,6 +11,7 @@ same probability to be selected, wherever its id is and whichever trees have ids
   the conditions of the page. These ids are shuffled, and further pages read them in this order.
 """
 
+from collections.abc import Sequence
 import random
 from typing import Protocol
 
@@ -43,10 +44,26 @@ class PageOrder(Protocol):
         """Return the anchors of the next page, which has about `size` trees."""
 
 
+def first_parameters(size: int) -> dict[str, int]:
+    """Return the parameters of a statement that reads the first `size` trees."""
+    return {'after': 0, 'upto': MAX_ID, 'size': size}
+
+
 class InOrder:
     """Reads the roots in the order of their ids. Each page except the last has `size` trees."""
 
-    def __init__(self, reader: Reader, paged: PagedQuery, roots_of: RootsOf) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        paged: PagedQuery,
+        roots_of: RootsOf,
+        first: Sequence[model.Provider] | None = None,
+    ) -> None:
+        """Create an order that begins with the smallest root id.
+
+        :param first: the providers of the first page, if they were read already
+        """
+        self._first = first
         self._has_more = True
         self._reader = reader
         self._paged = paged
@@ -64,8 +81,12 @@ class InOrder:
 
     def read(self, size: int) -> tuple[model.Anchor, ...]:
         """Return the anchors of the next page."""
-        parameters = {'after': self._after, 'upto': MAX_ID, 'size': size}
-        roots, anchors = self._reader.read_page(self._statement, parameters)
+        if self._first is None:
+            parameters = first_parameters(size) | {'after': self._after}
+            roots, anchors = self._reader.read_page(self._statement, parameters)
+        else:
+            roots, anchors = self._reader.page_of(self._first)
+            self._first = None
         if len(roots) < size:
             self._has_more = False
         else:
@@ -141,7 +162,7 @@ class AtRandom:
 
     def _list(self) -> list[int]:
         """Return all roots that satisfy the conditions and were not seen, in random order."""
-        parameters = {'after': 0, 'upto': MAX_ID, 'size': MAX_ID}
+        parameters = first_parameters(MAX_ID)
         roots = self._reader.root_ids(self._roots_of(Selection.NEXT), parameters)
         self._set_statement(plain_roots)  # the listed roots satisfy the conditions
         return list(shuffled([root for root in roots if root not in self._seen], self._rng))

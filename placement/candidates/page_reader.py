@@ -52,6 +52,11 @@ class Reader:
         # The root ids of all trees that were read.
         self._read_roots: set[int] = set()
 
+    @property
+    def has_sharing(self) -> bool:
+        """Whether any provider has the trait MISC_SHARES_VIA_AGGREGATE."""
+        return self._sharing_id is not None
+
     def paged_query(self) -> PagedQuery:
         """Return the data that is the same for all pages.
 
@@ -71,7 +76,7 @@ class Reader:
         return PagedQuery(
             query=self._query,
             slots=model.slots_of(self._query),
-            has_sharing=self._sharing_id is not None,
+            has_sharing=self.has_sharing,
             in_tree_aggregates=in_tree_aggregates,
         )
 
@@ -83,7 +88,12 @@ class Reader:
         :returns: the ids of all roots that the statement returns, and the anchors of those roots
             that were not read before
         """
-        providers = facts.providers_of(self._conn.execute(statement, parameters))
+        return self.page_of(facts.providers_of(self._conn.execute(statement, parameters)))
+
+    def page_of(
+        self, providers: Sequence[model.Provider]
+    ) -> tuple[list[int], tuple[model.Anchor, ...]]:
+        """Return the same as `read_page` for a page whose providers were read already."""
         return list({provider.root_id for provider in providers}), self._anchors(providers)
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:

@@ -46,8 +46,19 @@ class Progress:
     steps_left: int = 0
     # The number of candidates found.
     candidates: int = 0
+    # The number of anchors whose search has begun.
+    anchors: int = 0
     # The number of anchors with at least one candidate.
     fitting_anchors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPage:
+    """The first page of a search that was read together with the ids of the query."""
+
+    # The number of trees that was requested.
+    size: int
+    providers: Sequence[model.Provider]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +95,34 @@ def next_size(
     per_tree = 1.0
     if progress.fitting_anchors:
         per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
-    # If all trees had a candidate, 2 % more trees than necessary usually suffice. Otherwise, 10 %
-    # more trees often avoid another page. PERF: the cost of a page grows with its trees.
-    margin = 1.02 if progress.fitting_anchors == trees else 1.1
-    wanted = missing / per_tree * margin + 1
+    wanted = missing / per_tree * _margin(progress.fitting_anchors, trees) + 1
     if strict:  # some trees satisfy all conditions of strict pages, but have no candidate
         wanted = min(wanted * trees / max(progress.fitting_anchors, 1), size * GROWTH)
     return max(FIRST_PAGE, min(int(wanted), largest))
+
+
+def smallest_page(target: int | None) -> int:
+    """Return the number of trees of the first page, if nothing is known about the trees.
+
+    :param target: the number of candidates to find; None for all
+    """
+    return FIRST_PAGE if target is None else min(target + 3, FIRST_PAGE)
+
+
+def sufficient_size(target: int, progress: Progress) -> int:
+    """Return the number of trees in which a search like an earlier one finds `target` candidates.
+
+    :param progress: the counts of the earlier search, which found candidates
+    """
+    per_anchor = progress.candidates / progress.anchors
+    margin = _margin(progress.fitting_anchors, progress.anchors)
+    return max(int(target / per_anchor * margin) + 1, smallest_page(target))
+
+
+def _margin(fitting: int, trees: int) -> float:
+    # If all trees had a candidate, 2 % more trees than necessary usually suffice. Otherwise, 10 %
+    # more trees often avoid another page. PERF: the cost of a page grows with its trees.
+    return 1.02 if fitting == trees else 1.1
 
 
 class Cursor:
@@ -103,20 +135,24 @@ class Cursor:
         sharing_id: int | None,
         target: int | None,
         rng: random.Random | None = None,
+        first: FirstPage | None = None,
     ) -> None:
-        """Create a cursor that has not read a page yet.
+        """Create a cursor at the first page.
 
         :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has
             the trait
         :param target: the number of candidates to find; None for all
         :param rng: selects the trees of each page, and shuffles the anchors of each page. Without
             `rng`, trees are read in the order of their root ids
+        :param first: the first page, if it was read already; only without `rng`
         """
         self._reader = Reader(conn, query, sharing_id)
         self._target = target
         self._rng = rng
-        # The number of candidates found on all pages before the current one.
-        self._candidates = 0
+        self._first = first
+        # The counts of all pages so far.
+        self._pages: list[Progress] = []
+        self._strict = False
 
     @property
     def sharing_ids(self) -> set[int]:
@@ -127,38 +163,62 @@ class Cursor:
         """Yield the pages. Each page is read when the caller requests it."""
         reader, target = self._reader, self._target
         paged = reader.paged_query()
-        order, strict = self._order(paged), False
-        fitting = 0
-        size = FIRST_PAGE if target is None else min(target + 3, FIRST_PAGE)
+        order = self._order(paged)
+        size = self._first.size if self._first else smallest_page(target)
         while order.has_more():
             anchors = order.read(size)
             page = self._page(anchors, PAGE_STEPS)
             yield page
-            self._candidates += page.progress.candidates
             if not order.has_more():
                 return
-            fitting += page.progress.fitting_anchors
-            steps_left, was_strict = page.progress.steps_left, strict
-            if not strict and page.progress.fitting_anchors * 2 < len(anchors):
+            steps_left, was_strict = page.progress.steps_left, self._strict
+            if not was_strict and page.progress.fitting_anchors * 2 < len(anchors):
                 roots_of, representatives = reader.read_for_strict_pages(paged, anchors)
-                order.use(roots_of, fitting)
-                strict = True
+                order.use(roots_of, self._sum().fitting_anchors)
+                self._strict = True
                 extra = self._page(representatives, steps_left)
                 yield extra
-                self._candidates += extra.progress.candidates
                 steps_left = extra.progress.steps_left
-            missing = None if target is None else target - self._candidates
+            missing = None if target is None else target - self._sum().candidates
             size = next_size(size, len(anchors), page.progress, steps_left, missing, was_strict)
+
+    def size_of_only_page(self) -> int | None:
+        """Return the size of a first page that would have had all anchors that were searched.
+
+        :returns: None if a search needs more than one page, or other statements
+        """
+        total = self._sum()
+        if self._strict or self._reader.has_sharing or -total.steps_left > PAGE_STEPS:
+            return None
+        if total.anchors > FIRST_PAGE and total.fitting_anchors * 2 < total.anchors:
+            return None  # strict pages are faster
+        if self._target is not None and total.candidates >= self._target:
+            size = sufficient_size(self._target, total)
+        else:  # all trees were searched
+            size = int(total.anchors * 1.1) + FIRST_PAGE
+        return size if size <= LARGEST_PAGE else None
+
+    def _sum(self) -> Progress:
+        """Return the sums of the counts of all pages. The sum of `steps_left` is not positive."""
+        return Progress(
+            sum(page.steps_left - PAGE_STEPS for page in self._pages),
+            sum(page.candidates for page in self._pages),
+            sum(page.anchors for page in self._pages),
+            sum(page.fitting_anchors for page in self._pages),
+        )
 
     def _order(self, paged: page_statements.PagedQuery) -> page_order.PageOrder:
         lenient = functools.partial(page_statements.lenient_roots, paged)
         # If all candidates are requested, the order of the pages has no effect on the selection.
         if self._rng is None or self._target is None:
-            return page_order.InOrder(self._reader, paged, lenient)
+            first = self._first.providers if self._first else None
+            return page_order.InOrder(self._reader, paged, lenient, first)
         return page_order.AtRandom(self._reader, paged, lenient, self._rng)
 
     def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
-        return Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
+        page = Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
+        self._pages.append(page.progress)
+        return page
 
 
 def all_pages(

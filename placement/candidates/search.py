@@ -2,27 +2,24 @@
 
 The data passes through these modules:
 
-    request -> facts -> paging -> solver -> ordering -> candidate_limits -> summaries -> render
+    request -> beginning -> tree_search -> ordering -> candidate_limits -> summaries -> render
 
-An *anchor* is a provider tree together with the sharing providers available to it. Each anchor is
-searched in turns of limited length. If an anchor yields no candidate in its turn, it is postponed:
-its search continues after all other anchors have had their first turn. So an anchor that takes long
-to search does not delay the candidates of other anchors. The database connection is closed before
-the searches of postponed anchors continue.
+`tree_search` requests pages of provider trees from `paging`, and candidates of a tree from
+`solver`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+import dataclasses
 from dataclasses import dataclass
 import functools
-import logging
 import random
 
 import sqlalchemy as sa
 
-from placement import telemetry
 from placement.candidates import (
+    beginning,
     candidate_limits,
-    facts,
+    forecasts,
     model,
     ordering,
     paging,
@@ -30,22 +27,11 @@ from placement.candidates import (
     solver,
     summaries,
 )
-from placement.candidates.names import Names
-from placement.candidates.search_step_limit import SearchLimit, Steps
+from placement.candidates.beginning import Beginning
+from placement.candidates.forecasts import Forecast
+from placement.candidates.search_step_limit import SearchLimit
+from placement.candidates.tree_search import TreeSearch
 from placement.db import engine
-
-LOG = logging.getLogger(__name__)
-
-# The search steps of the first turn of an anchor. One more step is added for each pair of a slot
-# and a provider of the tree.
-FIRST_TURN = 1_000
-# After an anchor was postponed, its next turn is this many times as long.
-TURN_GROWTH = 4
-# Postponed anchors keep the eligible providers of each kind of slot in memory. This is the maximum
-# number of (kind of slot, provider) pairs, summed over all postponed anchors. An anchor that would
-# exceed this number is not postponed. If the request has a search limit, the search of this anchor
-# ends after its turn. Otherwise, the search continues immediately with its next turn.
-MAX_POSTPONED_OPTIONS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +59,19 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    return engine.read_snapshot(
-        lambda conn, disconnect: search_with(
-            conn,
-            query,
-            options,
-            rng=random.Random() if options.randomize else None,
-            disconnect=disconnect,
+    if options.randomize:
+        return engine.read_snapshot(
+            lambda conn, disconnect: search_with(
+                conn, query, options, rng=random.Random(), disconnect=disconnect
+            )
         )
-    )
+    forecast = forecasts.of((query, options.cap, options.strategy))
+    if forecast and forecast.at_once:
+        try:
+            return engine.read_one(functools.partial(_search_at_once, query, options, forecast))
+        except _NeedsTransactionError:
+            forecast = dataclasses.replace(forecast, failures=forecast.failures + 1)
+    return engine.read_snapshot(functools.partial(_search_in_transaction, query, options, forecast))
 
 
 def search_with(
@@ -101,47 +91,105 @@ def search_with(
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    names = Names()
-    query_with_ids, sharing_id = facts.with_ids(conn, query, names)
+    start = beginning.begin(conn, query)
+    return _search(conn, disconnect, query, options, start, limit, rng)[0]
+
+
+class _NeedsTransactionError(Exception):
+    """A search needs more than one statement."""
+
+
+def _search_at_once(
+    query: model.Query[str],
+    options: Options,
+    forecast: Forecast,
+    conn: sa.Connection,
+    disconnect: Callable[[], None],
+) -> render.SearchResult:
+    """Search with a single statement.
+
+    :raises _NeedsTransactionError: the search needs another statement
+    """
+    start = beginning.begin(conn, query, forecast)
+    disconnect()
+    try:
+        result, size = _search(conn, disconnect, query, options, start)
+    except sa.exc.ResourceClosedError as exc:  # the search used the connection again
+        raise _NeedsTransactionError from exc
+    _remember(query, options, start, size, failures=0)
+    return result
+
+
+def _search_in_transaction(
+    query: model.Query[str],
+    options: Options,
+    forecast: Forecast | None,
+    conn: sa.Connection,
+    disconnect: Callable[[], None],
+) -> render.SearchResult:
+    start = beginning.begin(conn, query, forecast)
+    result, size = _search(conn, disconnect, query, options, start)
+    _remember(query, options, start, size, forecast.failures if forecast else 0)
+    return result
+
+
+def _remember(
+    query: model.Query[str], options: Options, start: Beginning, size: int | None, failures: int
+) -> None:
+    if beginning.can_forecast(start):
+        forecast = Forecast(start.found, start.query, size, failures)
+        forecasts.remember((query, options.cap, options.strategy), forecast)
+
+
+def _search(
+    conn: sa.Connection,
+    disconnect: Callable[[], None],
+    query: model.Query[str],
+    options: Options,
+    start: Beginning,
+    limit: SearchLimit | None = None,
+    rng: random.Random | None = None,
+) -> tuple[render.SearchResult, int | None]:
+    """Return the result of a search, and the size of a first page that would have been enough.
+
+    The size is None if one page is not enough.
+    """
     cap = options.cap
+    limit = limit or SearchLimit(options.max_steps)
     target = min((n for n in (cap, query.limit) if n is not None), default=None)
     strategy = _strategy(options.strategy, cap, target, rng)
-    tree_search = _TreeSearch(
-        paging.Cursor(conn, query_with_ids, sharing_id, target, rng),
+    cursor = paging.Cursor(conn, start.query, start.found.sharing_id, target, rng, start.page)
+    trees = TreeSearch(
+        cursor,
         # Candidates that use several providers of one tree are not returned before microversion
         # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
-        solver.PreparedQuery.of(query_with_ids, one_per_tree=not query.nested and cap is None),
-        limit or SearchLimit(options.max_steps),
+        solver.PreparedQuery.of(start.query, one_per_tree=not query.nested and cap is None),
+        limit,
         in_turns=strategy == ordering.BREADTH_FIRST,
         rng=rng,
     )
-    read_ahead = functools.partial(summaries.read_ahead, conn, names)
+    read_ahead = functools.partial(summaries.read_ahead, conn, start.names)
     for_old_clients = functools.partial(
-        candidate_limits.uses_one_provider_per_tree, providers=tree_search.found.providers
+        candidate_limits.uses_one_provider_per_tree, providers=trees.found.providers
     )
     candidates = candidate_limits.select(
-        ordering.STRATEGIES[strategy](tree_search.streams(read_ahead, disconnect)),
+        ordering.STRATEGIES[strategy](trees.streams(read_ahead, disconnect)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
         limit=query.limit,
         rng=rng,
     )
-    tree_search.report(len(candidates))
-    slots = tree_search.prepared.slots
-    return render.SearchResult(
+    slots = trees.prepared.slots
+    result = render.SearchResult(
         slots=slots,
         candidates=candidates,
-        providers=tree_search.found.providers,
+        providers=trees.found.providers,
         summaries=summaries.read(
-            conn,
-            names,
-            tree_search.ahead,
-            tree_search.found,
-            slots,
-            candidates,
-            whole_trees=query.nested,
+            conn, start.names, trees.ahead, trees.found, slots, candidates, query.nested
         ),
     )
+    trees.report(len(candidates))
+    return result, None if limit.exceeded else cursor.size_of_only_page()
 
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:
@@ -150,196 +198,3 @@ def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Ra
     if rng and cap is None:
         return ordering.BREADTH_FIRST  # depth-first could take all from a few trees
     return strategy
-
-
-class _Turns:
-    """The state of the turns of one anchor."""
-
-    __slots__ = ('counted', 'length', 'productive', 'steps')
-
-    def __init__(self, length: int, limit: SearchLimit) -> None:
-        self.length = length
-        self.steps = Steps(min(length, limit.left))
-        # The number of steps that have been subtracted from the search limit.
-        self.counted = 0
-        # Whether the anchor has yielded a candidate in the current turn.
-        self.productive = False
-
-    def begin_next(self, limit: SearchLimit) -> None:
-        self.productive = False
-        self.steps.pause_at = self.steps.used + min(self.length, limit.left)
-
-
-class _TreeSearch:
-    """Searches all trees page by page, until the caller stops requesting candidates."""
-
-    def __init__(
-        self,
-        cursor: paging.Cursor,
-        prepared: solver.PreparedQuery,
-        limit: SearchLimit,
-        in_turns: bool,
-        rng: random.Random | None,
-    ) -> None:
-        """Prepare a search.
-
-        :param in_turns: whether the caller takes one candidate from each anchor in turn
-            (breadth-first). In this case, the searches of some anchors may be unfinished when the
-            last page has been read
-        """
-        self.found = summaries.FoundProviders()
-        self.prepared = prepared
-        # The data of all provider summaries, read before the connection is closed. None if the
-        # search ended before this data was needed.
-        self.ahead: summaries.ReadAhead | None = None
-        self._cursor = cursor
-        # The cursor adds ids to this set whenever it reads sharing providers.
-        self._sharing_ids = cursor.sharing_ids
-        self._limit = limit
-        self._in_turns = in_turns
-        self._rng = rng
-        # The counts of the current page. The cursor uses them to choose the next page.
-        self._progress = paging.Progress()
-        # All bindings so far that use only sharing providers.
-        self._seen: set[model.Binding] = set()
-        self._postponed: dict[int, model.Anchor] = {}
-        self._postponed_options = 0
-        # The turns of the anchor that the search processes.
-        self._turns: _Turns | None = None
-        # Whether the search of a tree ended early because too many trees were postponed.
-        self._trees_left_out = False
-
-    def streams(
-        self,
-        read_ahead: Callable[[Iterable[model.Anchor]], summaries.ReadAhead],
-        disconnect: Callable[[], None],
-    ) -> Iterator[Iterator[model.Candidate | None]]:
-        """Yield one stream of candidates for each anchor.
-
-        A stream yields None in place of a candidate when the anchor is postponed.
-
-        :param read_ahead: called after the last page, if the search continues, to read the data
-            of the provider summaries
-        :param disconnect: called after `read_ahead`. The search executes no more statements then
-        """
-        for anchor in self._anchors():
-            if self._limit.exceeded:
-                return
-            if self._sharing_ids or not solver.is_single_provider(self.prepared, anchor):
-                yield self._stream(anchor)
-            # PERF: in most deployments, most trees have only one provider. With `_stream` and the
-            # solver, their search would take twice as long.
-            elif self._spend(1) and solver.can_serve_alone(self.prepared, anchor):
-                self._progress.candidates += 1
-                self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
-                binding = solver.binding_of_root(self.prepared, anchor)
-                yield iter((model.Candidate(anchor.root.id, binding),))
-        if self._postponed or self._in_turns:
-            self.ahead = read_ahead([*self.found.anchors.values(), *self._postponed.values()])
-            disconnect()
-
-    def _anchors(self) -> Iterator[model.Anchor]:
-        for page in self._cursor.pages():
-            self._progress = page.progress
-            yield from page.anchors
-        self._progress = paging.Progress(steps_left=0)
-
-    def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | None]:
-        """Yield the candidates of an anchor, and None each time the anchor is postponed."""
-        if self._progress.steps_left < 0 and self._postpone(anchor):
-            yield None
-        root_id = anchor.root.id
-        turns = _Turns(FIRST_TURN + len(anchor.tree) * len(self.prepared.slots), self._limit)
-        self._turns = turns
-        # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
-        # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
-        # candidate, because the caller may stop before the end of a turn.
-        for binding in self._bindings(anchor, turns.steps):
-            if binding is None:
-                if not self._count(turns):
-                    return
-                if not turns.productive or self._progress.steps_left <= 0:
-                    if self._postpone(anchor):
-                        yield None
-                        turns.length *= TURN_GROWTH
-                    elif self._limit.finite:
-                        self._trees_left_out = True
-                        return
-                turns.begin_next(self._limit)
-                self._turns = turns
-                continue
-            if not turns.productive:
-                self._progress.fitting_anchors += self.found.add(anchor)
-                turns.productive = True
-            self._progress.candidates += 1
-            if self._in_turns and not self._count(turns):
-                return
-            yield model.Candidate(root_id, binding)
-        self._count(turns)
-
-    def _count(self, turns: _Turns) -> bool:
-        """Subtract the steps since the last call from the steps left for the page and the request.
-
-        :returns: False if the search limit is exceeded
-        """
-        steps = turns.steps.used - turns.counted
-        turns.counted = turns.steps.used
-        return self._spend(steps)
-
-    def _spend(self, steps: int) -> bool:
-        """Subtract steps from those left for the page and for the request.
-
-        :returns: False if the search limit is exceeded
-        """
-        self._progress.steps_left -= steps
-        return self._limit.spend(steps)
-
-    def _bindings(self, anchor: model.Anchor, steps: Steps) -> Iterable[model.Binding | None]:
-        bindings = solver.solve(self.prepared, anchor, steps, self._rng)
-        if self._sharing_ids:
-            return candidate_limits.without_duplicates(bindings, self._sharing_ids, self._seen)
-        return bindings
-
-    def _postpone(self, anchor: model.Anchor) -> bool:
-        """Postpone an anchor.
-
-        :returns: False if too many anchors are postponed already
-        """
-        if anchor.root.id in self._postponed:
-            return True
-        kinds = len(self.prepared.unsuffixed) + len(self.prepared.suffixed)
-        options = kinds * len(anchor.providers) + len(anchor.sharing_trees)
-        if self._postponed_options + options > MAX_POSTPONED_OPTIONS:
-            return False
-        self._postponed[anchor.root.id] = anchor
-        self._postponed_options += options
-        return True
-
-    def report(self, count: int) -> None:
-        """Update the metrics, and log a warning if the search ended early.
-
-        If the search ended early, candidates may be missing.
-
-        :param count: the number of returned candidates
-        """
-        telemetry.searched(count, self._steps(), self._limit.exceeded or self._trees_left_out)
-        if self._limit.exceeded:
-            LOG.warning(
-                'The search for allocation candidates reached the limit [placement] '
-                'max_candidate_search_steps. Placement returns %d candidates; more may exist.',
-                count,
-            )
-        if self._trees_left_out:
-            LOG.warning(
-                'The search for allocation candidates left out provider trees, because too many '
-                'trees take long to search. Placement returns %d candidates; more may exist.',
-                count,
-            )
-
-    def _steps(self) -> int:
-        """Return the number of search steps.
-
-        The caller may have stopped in the middle of a turn, whose steps are not yet subtracted.
-        """
-        turns = self._turns
-        return self._limit.used + (turns.steps.used - turns.counted if turns else 0)

@@ -146,6 +146,26 @@ def read(work: Work[T]) -> T:
         return _repeated_if_dead(attempt)
 
 
+def read_one(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
+    """Execute `work(connection, disconnect)`, where `work` executes one statement.
+
+    After the statement, `work` calls `disconnect()` to return the connection to the pool, and may
+    then process the data for any time.
+
+    :param work: the function that reads the data; it is called again if the connection was dead
+    :returns: the value that `work` returned
+    :raises: the same exceptions as `read()`
+    """
+
+    def attempt() -> T:
+        with contextlib.ExitStack() as connection:
+            conn = connection.enter_context(_connected(Mode.AUTOCOMMIT))
+            return work(conn, connection.close)
+
+    with _errors_translated():
+        return _repeated_if_dead(attempt)
+
+
 def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     """Execute `work(connection, disconnect)`; all statements of `work` read the same snapshot.
 

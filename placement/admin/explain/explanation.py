@@ -98,26 +98,26 @@ def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud
     pairs = query_text.pairs(question.text)
     all_conditions = conditions.conditions_of(pairs, question.version, names)
     try:
-        ids, sharing_id = facts.ids_of(conn, names)
-        query = request.with_ids(names, ids)
+        found = facts.look_up(conn, names)
+        query = request.with_ids(names, found.ids)
     except exception.BadInput as error:
         raise query_text.refusal(error) from error
     seen = patterns.Patterns(query)
     with progress('Reading provider trees') as advance:
-        for page in paging.all_pages(conn, query, sharing_id):
+        for page in paging.all_pages(conn, query, found.sharing_id):
             seen.add(page)
             advance(len(page))
-    checks = Checks(all_conditions, ids)
+    checks = Checks(all_conditions, found.ids)
     with progress('Checking conditions', len(seen.anchors)) as advance:
         by_failures = judge.by_failures(checks, seen.anchors.values(), advance)
     return _Cloud(
         query=query,
         names=names,
-        sharing_id=sharing_id,
+        sharing_id=found.sharing_id,
         conditions=all_conditions,
         patterns=seen,
         checks=checks,
-        judge=judge.Judge(all_conditions, ids, by_failures),
+        judge=judge.Judge(all_conditions, found.ids, by_failures),
     )
 
 

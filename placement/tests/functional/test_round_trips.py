@@ -40,10 +40,10 @@ READS = {
     'GET /usages?project_id=': 4,
 }
 SEARCHES = {
-    'limit=10': 4,
-    'limit=1000': 5,
-    'nothing fits': 5,
-    'limit=10, with a sharing provider': 6,
+    'limit=10': 1,
+    'limit=1000': 1,
+    'nothing fits': 4,
+    'limit=10, with a sharing provider': 5,
 }
 CLAIMS = {
     'PUT, a new consumer of a known project': 7,

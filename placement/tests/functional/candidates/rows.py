@@ -93,10 +93,12 @@ def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
 @contextlib.contextmanager
 def rare_up_to(providers: int) -> Iterator[None]:
     """Change the maximum number of providers that have a rare trait or are in a rare aggregate."""
-    cached = name_statements._ids_of_names
-    cached.cache_clear()
+    cached = (name_statements._ids_of_names, name_statements.selects)
+    for function in cached:
+        function.cache_clear()
     try:
         with mock.patch.object(rare, 'MAX_PROVIDERS', providers):
             yield
     finally:
-        cached.cache_clear()
+        for function in cached:
+            function.cache_clear()

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 from unittest import mock
 
-from placement.candidates import paging, search
+from placement.candidates import paging, tree_search
 from placement.microversion import Version
 from placement.tests.functional import base
 from placement.tests.unit.candidates import cases, worlds
@@ -565,6 +565,6 @@ class OptionsTest(CandidatesTest):
 
     def test_search_limit(self):
         self.option(max_candidate_search_steps=30)
-        with self.assertLogs(search.LOG, 'WARNING'):
+        with self.assertLogs(tree_search.LOG, 'WARNING'):
             elements, _, _ = self.request()
         self.assertLess(len(elements), 27)

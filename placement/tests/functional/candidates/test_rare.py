@@ -46,7 +46,7 @@ class RareTest(base.BaseTestCase):
     def rare(self, text: str, maximum: int) -> tuple[int, int]:
         """Return how many of the traits and of the aggregates in a query are rare."""
         with rows.rare_up_to(maximum):
-            ids, _ = facts.ids_of(self.conn, self.query(text))
+            ids = facts.look_up(self.conn, self.query(text)).ids
         return len(ids.rare_traits), len(ids.rare_aggregates)
 
     def pages(self, text: str) -> list[tuple[str, object]]:

@@ -11,7 +11,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import validation
-from placement.candidates import model, ordering, paging, render, search
+from placement.candidates import model, ordering, paging, render, search, tree_search
 from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db.sqlalchemy import models
 from placement.schemas.allocation_candidate import CANDIDATES
@@ -119,7 +119,7 @@ class AnyWorldTest(base.BaseTestCase):
         """Every tree is postponed at once, and searched in the shortest turns."""
         with (
             mock.patch.multiple(paging, FIRST_PAGE=2, PAGE_STEPS=-1),
-            mock.patch.object(search, 'FIRST_TURN', -(10**6)),
+            mock.patch.object(tree_search, 'FIRST_TURN', -(10**6)),
         ):
             self._compare(example)
 
@@ -321,7 +321,7 @@ class SearchLimitTest(base.BaseTestCase):
                 super().__init__(*args)
                 used.append(self)
 
-        self.patch(search, 'Steps', Recorded)
+        self.patch(tree_search, 'Steps', Recorded)
         limit = SearchLimit(10**6)
         metrics = self.useFixture(SwitchedOn())
         result = self._search(
@@ -352,7 +352,7 @@ class SearchLimitTest(base.BaseTestCase):
                         used.append(self)  # noqa: B023 (called before the next iteration)
 
                 metrics = SwitchedOn()
-                with mock.patch.object(search, 'Steps', Recorded), metrics:
+                with mock.patch.object(tree_search, 'Steps', Recorded), metrics:
                     result = self._search(
                         [*_three_units_each(12, 'A'), *_three_units_each(13, 'B')],
                         query,
@@ -377,7 +377,7 @@ class SearchLimitTest(base.BaseTestCase):
             *_three_units_each(12, 'B'),
             *_three_units_each(13, 'C'),
         ]
-        self.patch(search, 'MAX_POSTPONED_OPTIONS', 20)
+        self.patch(tree_search, 'MAX_POSTPONED_OPTIONS', 20)
         with self.assertLogs('placement', 'WARNING') as logs:
             result = self._search(drawing, _TWO_UNITS_EACH, limit=SearchLimit(10**6))
         self.assertEqual({27}, {candidate.root_id for candidate in result.candidates})

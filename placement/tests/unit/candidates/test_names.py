@@ -1,5 +1,6 @@
 """Which names a search reads in advance."""
 
+import json
 from typing import Any
 from unittest import mock
 
@@ -20,15 +21,17 @@ class NamesTest(base.BaseTestCase):
 
     def execute(self, _statement: Any, parameters: dict[str, list[int]]) -> list[Any]:
         self.statements += 1
-        return [(kind, f'{kind} {id_}', id_) for kind, ids in parameters.items() for id_ in ids]
+        return [
+            (kind, json.dumps([(f'{kind} {id_}', id_) for id_ in ids]))
+            for kind, ids in parameters.items()
+        ]
 
     def search(self, class_ids: set[int], trait_ids: set[int]) -> int:
         """Read the names of a response, and return the number of statements at the end."""
         self.statements = 0
         found = names.Names()
         for kind, ids in names.expected().items():
-            for id_ in ids:
-                found.add(kind, id_, f'{kind} {id_}')
+            found.add(kind, {id_: f'{kind} {id_}' for id_ in ids})
         classes, traits = found.read(mock.Mock(execute=self.execute), class_ids, trait_ids)
         self.assertEqual(
             [f'{CLASS} {id_}' for id_ in class_ids], [classes[id_] for id_ in class_ids]
