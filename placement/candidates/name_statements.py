@@ -117,7 +117,8 @@ def _names_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.S
 
 
 def _row_of_kind(kind: str, name: sa.Column[Any], *columns: Any) -> sa.Select[Any]:
-    # PERF: drivers take 6 microseconds to decode a row, however short it is (2026-11).
-    values = json_sql.JsonArray(portable_sql.StoredText(name), *columns)
+    # PERF: one row for all names takes half the time of one row for each name (2026-11). A name has
+    # at most 255 characters.
+    values = json_sql.ShortJson(json_sql.JsonArray(portable_sql.StoredText(name), *columns))
     row: list[Any] = [sa.literal_column(f"'{kind}'"), json_sql.JsonList(values)]
     return sa.select(*row)

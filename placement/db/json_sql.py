@@ -53,6 +53,18 @@ class JsonList(functions.GenericFunction[str]):
     type = sa.Text()
 
 
+class ShortJson(functions.GenericFunction[str]):
+    """A JSON text of at most 500 characters, for use as an argument of `JsonList`.
+
+    PERF: MariaDB aggregates longer texts in a temporary table on disk, which takes 70 microseconds
+    longer for each list (MariaDB 10.11, 2026-11). It considers all JSON texts to be longer.
+    """
+
+    name = 'short_json'
+    inherit_cache = True
+    type = sa.Text()
+
+
 Element = functions.GenericFunction[Any]
 
 
@@ -72,7 +84,8 @@ def _json_number_array_sqlite(element: Element, compiler: SQLCompiler, **kw: Any
 
 
 @compiles(JsonNumber)
-def _json_number(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+@compiles(ShortJson)
+def _unchanged(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
     return compiler.process(element.clauses, **kw)
 
 
@@ -89,6 +102,11 @@ def _json_number_sqlite(element: Element, compiler: SQLCompiler, **kw: Any) -> s
     value = compiler.process(element.clauses, **kw)
     all_digits = f"json(printf('%!.17g', {value}))"
     return f'CASE WHEN {value} = CAST({value} AS INTEGER) THEN {value} ELSE {all_digits} END'
+
+
+@compiles(ShortJson, 'mysql', 'mariadb')
+def _short_json_mysql(element: Element, compiler: SQLCompiler, **kw: Any) -> str:
+    return f'CAST({compiler.process(element.clauses, **kw)} AS CHAR(500))'
 
 
 @compiles(JsonList, 'postgresql')
