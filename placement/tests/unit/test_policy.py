@@ -1,5 +1,6 @@
 """The default policy, and the life cycle of the enforcer."""
 
+import logging
 import os
 import pathlib
 from typing import Any
@@ -46,6 +47,12 @@ class PolicyTestCase(base.BaseTestCase):
             config.set_override(name, value, group='oslo_policy')
         config([], default_config_files=[])
         return config
+
+    def change_file(self, text: str) -> None:
+        # oslo.policy compares modification times, in seconds.
+        before = self.policy_file.stat()
+        self.policy_file.write_text(text)
+        os.utime(self.policy_file, (before.st_atime, before.st_mtime + 5))
 
     def allowed(self, target_project: str = PROJECT, **identity: Any) -> set[str]:
         """Return the rules of API operations that the caller may perform."""
@@ -165,11 +172,7 @@ class EnforcerTest(PolicyTestCase):
         policy.init(self.configure())
         self.assertEqual(set(), self.allowed(roles=['member']))
 
-        self.policy_file.write_text('"placement:traits:show": "role:member"\n')
-        # oslo.policy compares modification times, in seconds.
-        stat = self.policy_file.stat()
-
-        os.utime(self.policy_file, (stat.st_atime, stat.st_mtime + 5))
+        self.change_file('"placement:traits:show": "role:member"\n')
         self.assertEqual({'placement:traits:show'}, self.allowed(roles=['member']))
 
     def test_the_tools_of_oslo_policy_parse_the_default_files_of_the_service(self):
@@ -206,6 +209,146 @@ class EnforcerTest(PolicyTestCase):
         self.assertRaises(
             oslo_policy.PolicyNotRegistered, policy.authorize, caller, 'placement:traits:show', {}
         )
+
+
+class RememberedPermissionsTest(PolicyTestCase):
+    """Permissions are remembered for a second; nobody receives the permission of another caller."""
+
+    LIST = 'placement:traits:list'
+    ADMIN = {'user_id': 'user', 'project_id': PROJECT, 'roles': ['admin']}
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('oslo_policy.policy', logging.INFO))
+        self.clock = mock.Mock(**{'monotonic.return_value': 1000.0})
+        self.useFixture(fixtures.MonkeyPatch('placement.policy.time', self.clock))
+        self.policy_file.write_text(f'"{self.LIST}": "role:admin"\n')
+        policy.init(self.configure())
+
+    def is_allowed(
+        self, rule: str = LIST, target: dict[str, Any] | None = None, **identity: Any
+    ) -> bool:
+        caller = context.RequestContext(**{**self.ADMIN, **identity})
+        return policy.authorize(caller, rule, target or {}, do_raise=False)
+
+    def evaluations(self, **arguments: Any) -> int:
+        """Return how often two identical requests evaluate the rule."""
+        wrapped = oslo_policy.Enforcer.authorize
+        with mock.patch.object(oslo_policy.Enforcer, 'authorize', autospec=True) as authorize:
+            authorize.side_effect = wrapped
+            self.is_allowed(**arguments)
+            self.is_allowed(**arguments)
+        return authorize.call_count
+
+    def deny(self) -> None:
+        self.change_file(f'"{self.LIST}": "!"\n')
+
+    def test_a_changed_file_takes_effect_after_a_second(self):
+        self.assertTrue(self.is_allowed())
+        self.deny()
+
+        self.clock.monotonic.return_value += 0.75
+        self.assertTrue(self.is_allowed())
+        self.clock.monotonic.return_value += 0.25
+        self.assertFalse(self.is_allowed())
+
+    def test_requests_do_not_prolong_the_second(self):
+        self.assertTrue(self.is_allowed())
+        self.deny()
+        for _ in range(2):
+            self.clock.monotonic.return_value += 0.5
+            allowed = self.is_allowed()
+
+        self.assertFalse(allowed)
+
+    def test_refusals_are_not_remembered(self):
+        self.assertFalse(self.is_allowed(roles=['member']))
+        self.change_file(f'"{self.LIST}": "role:member"\n')
+
+        self.assertTrue(self.is_allowed(roles=['member']))
+
+    def test_each_part_of_the_identity_counts(self):
+        self.assertTrue(self.is_allowed())
+        self.assertFalse(self.is_allowed(roles=['member']))
+        self.assertFalse(self.is_allowed(roles=[]))
+        self.assertFalse(self.is_allowed(system_scope='all'))
+        self.assertFalse(self.is_allowed(project_id=None, domain_id='domain'))
+
+    def test_every_policy_value_is_compared(self):
+        values = context.RequestContext().to_policy_values()
+        callers = [
+            mock.Mock(**{'to_policy_values.return_value': {**values, name: 'another'}})
+            for name in values
+        ]
+        permissions = {policy._permission(None, caller, self.LIST, {}) for caller in callers}
+        self.assertEqual(len(values), len(permissions))
+        self.assertNotIn(None, permissions)
+
+    def test_the_project_and_the_target_count(self):
+        reader = {'rule': USAGES, 'roles': ['reader']}
+        own, another = {'project_id': PROJECT}, {'project_id': 'another'}
+
+        self.assertTrue(self.is_allowed(**reader, target=own))
+        self.assertFalse(self.is_allowed(**reader, target=another))
+        self.assertFalse(self.is_allowed(**reader, target=own, project_id='another'))
+        self.assertTrue(self.is_allowed(**reader, target=another, project_id='another'))
+
+    def test_the_rule_counts(self):
+        self.assertTrue(self.is_allowed())
+        self.assertFalse(self.is_allowed(rule=RESHAPE))
+
+    def test_rules_that_a_program_sets_take_effect_at_once(self):
+        self.assertTrue(self.is_allowed())
+        policy.set_rules(oslo_policy.Rules.from_dict({self.LIST: '!'}))
+
+        self.assertFalse(self.is_allowed())
+
+    def test_a_new_enforcer_takes_effect_at_once(self):
+        self.assertTrue(self.is_allowed())
+        self.deny()
+        policy.reset()
+        policy.init(self.configure())
+
+        self.assertFalse(self.is_allowed())
+
+    def test_a_replaced_enforcer_takes_effect_at_once(self):
+        self.assertTrue(self.is_allowed())
+        rules = [oslo_policy.RuleDefault(self.LIST, '!')]
+        other = oslo_policy.Enforcer(self.configure(policy_file='none.yaml'))
+        other.register_defaults(rules)
+        self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', other))
+
+        self.assertFalse(self.is_allowed())
+
+    def test_a_permission_that_is_granted_while_rules_change_is_not_remembered(self):
+        authorize = oslo_policy.Enforcer.authorize
+
+        def change_afterwards(*args: Any, **kwargs: Any) -> bool:
+            granted = authorize(*args, **kwargs)
+            policy.set_rules(oslo_policy.Rules.from_dict({self.LIST: '!'}))
+            return granted
+
+        with mock.patch.object(oslo_policy.Enforcer, 'authorize', change_afterwards):
+            self.assertTrue(self.is_allowed())
+        self.assertFalse(self.is_allowed())
+
+    def test_rules_are_evaluated_once(self):
+        self.assertEqual(1, self.evaluations())
+        self.assertEqual(1, self.evaluations(roles=['admin', 'reader']))
+
+    def test_unhashable_values_are_not_remembered(self):
+        self.assertEqual(2, self.evaluations(target={'project_id': ['list']}))
+
+    def test_debug_logging_shows_each_evaluation(self):
+        self.useFixture(fixtures.FakeLogger('oslo_policy.policy', logging.DEBUG))
+
+        self.assertEqual(2, self.evaluations())
+
+    def test_the_number_of_permissions_is_limited(self):
+        for number in range(policy.MAX_REMEMBERED + 10):
+            self.assertTrue(self.is_allowed(target={'project_id': str(number)}))
+
+        self.assertEqual(10, len(policy._permissions.current()))
 
 
 class PolicyFixtureTest(PolicyTestCase):
