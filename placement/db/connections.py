@@ -203,6 +203,8 @@ def _dead_connections_replaced(engine: sa.Engine) -> Iterator[None]:
 
 
 def _require_mysql_mode(engine: sa.Engine, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
+    if transactions.is_in_requested_mode(record.info):
+        return
     with _dead_connections_replaced(engine):
         transactions.require_mysql_mode(dbapi_connection, record.info)
 

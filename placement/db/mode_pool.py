@@ -21,18 +21,17 @@ logging.getLogger(f'{__name__}.ModePool').setLevel(logging.WARNING)
 class _ModeQueue(queue.Queue[pool.ConnectionPoolEntry]):
     """The idle connections of a pool."""
 
-    def has_requested_mode(self) -> bool:
-        """Whether an idle connection is in the requested mode."""
+    def take_in_requested_mode(self) -> pool.ConnectionPoolEntry | None:
+        """Remove and return an idle connection in the requested mode; None if there is none."""
         with self.mutex:
-            return any(transactions.is_in_requested_mode(entry.info) for entry in self.queue)
+            for index, entry in enumerate(self.queue):
+                if transactions.is_in_requested_mode(entry.info):
+                    del self.queue[index]
+                    return entry
+        return None
 
     def _get(self) -> pool.ConnectionPoolEntry:
-        # The caller holds `mutex`.
-        for index, entry in enumerate(self.queue):
-            if transactions.is_in_requested_mode(entry.info):
-                del self.queue[index]
-                return entry
-        return super()._get()
+        return self.take_in_requested_mode() or super()._get()
 
 
 class ModePool(pool.QueuePool):
@@ -44,7 +43,9 @@ class ModePool(pool.QueuePool):
     _pool: _ModeQueue
 
     def _do_get(self) -> pool.ConnectionPoolEntry:
-        if self._overflow >= 0 or self._pool.has_requested_mode() or not self._inc_overflow():
+        if entry := self._pool.take_in_requested_mode():
+            return entry
+        if self._overflow >= 0 or not self._inc_overflow():
             return super()._do_get()
         try:
             return self._create_connection()

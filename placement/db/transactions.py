@@ -16,8 +16,7 @@ COMMIT and ROLLBACK are sent only if a transaction is open. SQLAlchemy has no ev
 suppress them, so this module replaces two methods of the dialect.
 """
 
-from collections.abc import Callable, Iterator
-import contextlib
+from collections.abc import Callable
 import contextvars
 import enum
 import functools
@@ -59,14 +58,19 @@ _SNAPSHOTS = {
 }
 
 
-@contextlib.contextmanager
-def requesting(mode: Mode) -> Iterator[None]:
-    """Let the pool return connections in this mode while the context is active."""
-    token = _REQUESTED.set(mode)
-    try:
-        yield
-    finally:
-        _REQUESTED.reset(token)
+class Requesting:
+    """A context in which the pool returns connections in the given mode."""
+
+    __slots__ = ('_mode', '_token')
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+
+    def __enter__(self) -> None:
+        self._token = _REQUESTED.set(self._mode)
+
+    def __exit__(self, *_exc_info: object) -> None:
+        _REQUESTED.reset(self._token)
 
 
 def requested() -> Mode | None:

@@ -121,7 +121,7 @@ class IdleConnectionsTest(base.BaseTestCase):
         """Use a connection of the pool, as `db/engine.py` does, or directly from the engine."""
         with contextlib.ExitStack() as stack:
             if not directly:
-                stack.enter_context(transactions.requesting(transactions.Mode.AUTOCOMMIT))
+                stack.enter_context(transactions.Requesting(transactions.Mode.AUTOCOMMIT))
             with self.engine.connect() as conn:
                 self.assertEqual(1, conn.scalar(sa.select(1)))
 

@@ -36,7 +36,7 @@ class ModePoolTest(base.BaseTestCase):
         transactions.require_mysql_mode(connection, record.info)
 
     def connect(self, mode: Mode) -> Any:
-        with transactions.requesting(mode):
+        with transactions.Requesting(mode):
             return contextlib.closing(self.pool.connect())
 
     def test_each_mode_has_its_connection(self):

@@ -46,7 +46,7 @@ class MysqlTest(base.BaseTestCase):
     def use(self, mode: Mode, commit: bool = False) -> list[str]:
         """Execute a statement in a mode, and return what was sent besides the statement."""
         self.sent.clear()
-        with transactions.requesting(mode), self.engine.connect() as conn:
+        with transactions.Requesting(mode), self.engine.connect() as conn:
             conn.execute(sa.select(1)).all()
             if commit:
                 conn.commit()
@@ -76,7 +76,7 @@ class MysqlTest(base.BaseTestCase):
             self.assertEqual(['do_rollback'], self.use(Mode.TRANSACTION))
 
     def test_rollback_of_a_statement_after_a_commit(self):
-        with transactions.requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
             conn.execute(sa.select(1)).all()
             conn.commit()
             conn.execute(sa.select(1)).all()
@@ -85,7 +85,7 @@ class MysqlTest(base.BaseTestCase):
     def test_a_transaction_is_open_after_a_failed_commit(self):
         """The caller rolls it back (see `engine.write`)."""
         self.use(Mode.TRANSACTION)
-        with transactions.requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
             conn.execute(sa.select(1)).all()
             with mock.patch.object(self.engine.dialect, 'do_commit', side_effect=KeyError):
                 self.assertRaises(KeyError, conn.commit)
