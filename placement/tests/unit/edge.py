@@ -73,7 +73,10 @@ def call(application: Application, wsgi_environ: Environ) -> Response:
     def start_response(status: str, headers: list[tuple[str, str]], *args: Any) -> None:
         started[:] = [status, headers]
 
-    body = b''.join(application(wsgi_environ, start_response))
+    chunks = application(wsgi_environ, start_response)
+    body = b''.join(chunks)
+    if hasattr(chunks, 'close'):
+        chunks.close()
     status, headers = started
     return Response(int(status.split()[0]), {name.lower(): value for name, value in headers}, body)
 

@@ -84,14 +84,77 @@ class RequestLogTest(base.BaseTestCase):
             last,
         )
 
-    def test_the_time_ends_when_the_response_starts(self):
-        def slow_body(environ, start_response):
-            start_response('200 OK', [])
-            self.assertRegex(self.log.output, r' time: 0\.000125\n$')
-            return [b'']
+    def respond(self, application):
+        """Return the response of an application before the server has sent it."""
+        return requestlog.RequestLog(application)(edge.environ(), lambda *_: None)
 
+    def test_the_line_is_written_after_the_response(self):
+        logging.getLogger('placement.requestlog').setLevel(logging.INFO)
+        # The clock is not read after the start of the response.
         self.clock(7.0, 7.000125)
-        edge.call(requestlog.RequestLog(slow_body), edge.environ())
+        response = self.respond(edge.ok)
+        self.assertEqual([b'ok'], list(response))
+        self.assertEqual('', self.log.output)
+
+        response.close()
+        self.assertRegex(self.log.output, r' time: 0\.000125\n$')
+
+    def test_the_line_has_the_context_of_its_request(self):
+        written = []
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'placement.requestlog._response',
+                lambda *_: written.append(context.get_current().user_id),
+            )
+        )
+
+        def application(environ, start_response):
+            context.RequestContext(user_id='own')
+            return edge.ok(environ, start_response)
+
+        response = self.respond(application)
+        context.RequestContext(user_id='next')
+        response.close()
+        self.assertEqual(['own'], written)
+
+    def test_the_body_is_closed_before_the_line(self):
+        body = mock.MagicMock()
+        body.close.side_effect = lambda: self.assertNotIn('status: 200', self.log.output)
+
+        def application(_environ, start_response):
+            start_response('200 OK', [])
+            return body
+
+        self.respond(application).close()
+        body.close.assert_called_once_with()
+        self.assertIn('status: 200', self.log.output)
+
+        body.close.side_effect = OSError
+        response = self.respond(application)
+        self.assertRaises(OSError, response.close)
+        self.assertEqual(2, self.log.output.count('status: 200'))
+
+    def test_an_exception_after_the_start_does_not_prevent_the_line(self):
+        def application(_environ, start_response):
+            start_response('200 OK', [])
+            raise LookupError
+
+        self.assertRaises(LookupError, self.respond, application)
+        self.assertIn('status: 200', self.log.output)
+
+    def test_an_exception_before_the_start_has_no_line(self):
+        self.assertRaises(LookupError, self.respond, mock.Mock(side_effect=LookupError))
+        self.assertNotIn('status:', self.log.output)
+
+    def test_the_line_describes_the_response_that_was_sent(self):
+        def application(environ, start_response):
+            start_response('200 OK', [])
+            start_response('500 Internal Server Error', [], (None, None, None))
+            return []
+
+        self.respond(application).close()
+        self.assertNotIn('status: 200', self.log.output)
+        self.assertIn('status: 500', self.log.output)
 
     def test_without_the_line_no_time_is_measured(self):
         self.clock()

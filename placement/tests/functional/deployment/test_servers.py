@@ -66,6 +66,8 @@ class ServersTest(base.TestCase):
         """Check that the log has one line for a request, with the address of the client."""
         name = f'unique{server.port}'
         self.client(server).send('GET', f'/resource_providers?name={name}', headers=SPOOFED)
+        # The line is written after the response was sent.
+        load.wait_until(lambda: any(name in log.read_text() for log in logs))
         lines = [line for log in logs for line in log.read_text().splitlines() if name in line]
         self.assertEqual(1, len(lines), lines)
         self.assertRegex(lines[0], rf'\] 127\.0\.0\.1 "GET {self.servers.prefix}/resource_prov')

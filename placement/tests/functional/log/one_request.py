@@ -32,6 +32,8 @@ def main() -> int:
         },
     )
     response = request.get_response(wsgi.init_application())
+    # The line of the request log is written when the body is closed. WebOb reads and closes it.
+    assert response.body
     print(response.headers['x-openstack-request-id'])
     return 0 if response.status_int == 200 else 1
 
