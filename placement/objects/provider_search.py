@@ -212,6 +212,8 @@ def _traits(
     conn: sa.Connection, filters: Filters, in_tree: Sequence[Clause]
 ) -> tuple[list[Clause], list[Clause]]:
     """Return two lists of conditions: for the required traits, and for the forbidden traits."""
+    if not filters.required and not filters.forbidden:
+        return [], []
     ids = _ids(conn, models.traits.c.name, [*filters.required, filters.forbidden])
     if unknown := frozenset().union(*filters.required) - ids.keys():
         _require_matches(conn, in_tree)
@@ -229,6 +231,8 @@ def _traits(
 
 def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], list[Clause]]:
     """Return two lists of conditions: for the required, and for the forbidden aggregates."""
+    if not filters.member_of and not filters.forbidden_aggregates:
+        return [], []
     column = models.placement_aggregates.c.uuid
     sets = [*filters.member_of, filters.forbidden_aggregates]
     stored = _ids(conn, column, sets)
@@ -260,8 +264,6 @@ def _amounts(
 def _ids(conn: sa.Connection, column: sa.Column[Any], sets: Collection[AnyOf]) -> dict[str, int]:
     """Return the ids of the rows with these names in a column, keyed by stored name."""
     requested = sorted(frozenset().union(*sets))
-    if not requested:
-        return {}
     rows = conn.execute(sa.select(column, column.table.c.id).where(column.in_(requested)))
     return {row[0]: row[1] for row in rows}
 
