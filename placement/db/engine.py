@@ -13,6 +13,7 @@ only time: the read or the write transaction is repeated on a new connection.
 
 from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -157,14 +158,7 @@ def read_one(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     :returns: the value that `work` returned
     :raises: the same exceptions as `read()`
     """
-
-    def attempt() -> T:
-        with contextlib.ExitStack() as connection:
-            conn = connection.enter_context(_connected(Mode.AUTOCOMMIT))
-            return work(conn, connection.close)
-
-    with _errors_translated():
-        return _repeated_if_dead(attempt)
+    return _read_from(functools.partial(_connected, Mode.AUTOCOMMIT), work)
 
 
 def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
@@ -175,14 +169,7 @@ def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     :returns: the value that `work` returned
     :raises: the same exceptions as `read()`
     """
-
-    def attempt() -> T:
-        with contextlib.ExitStack() as connection:
-            conn = connection.enter_context(_snapshot())
-            return work(conn, connection.close)
-
-    with _ErrorsTranslated():
-        return _repeated_if_dead(attempt)
+    return _read_from(_snapshot, work)
 
 
 @contextlib.contextmanager
@@ -223,6 +210,18 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
     :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
     """
     return retry.run(lambda: _attempt(work), min_attempts)
+
+
+def _read_from(
+    connect: Callable[[], contextlib.AbstractContextManager[sa.Connection]],
+    work: Callable[[sa.Connection, Callable[[], None]], T],
+) -> T:
+    def attempt() -> T:
+        with contextlib.ExitStack() as connection:
+            return work(connection.enter_context(connect()), connection.close)
+
+    with _ErrorsTranslated():
+        return _repeated_if_dead(attempt)
 
 
 def _attempt(work: Work[T]) -> T:
