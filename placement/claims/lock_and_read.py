@@ -109,7 +109,7 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
     class_names = {demand.resource_class for demand in ground.demands}
     provider_ids = {demand.provider_id for demand in ground.demands}
     inventories = inventory_rows.read_with_usage(conn, provider_ids, class_names)
-    _check_classes(conn, class_names - {name for _, name in inventories})
+    check_classes(conn, class_names - {name for _, name in inventories})
     return inventories
 
 
@@ -131,7 +131,7 @@ def read_all_inventories(
     return inventories, resource_class.require(class_names, stored_ids)
 
 
-def _check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
+def check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
     """Check that resource classes exist; no requested provider has an inventory of them.
 
     :raises exception.UnknownResourceClasses: for all class names that do not exist

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from placement.claims import judge, refusal
+from placement.claims import judge, new_consumer, owner_memory, refusal
 from placement.claims.lock_and_read import (
     lock_consumers,
     prepare_ground,
@@ -13,6 +13,7 @@ from placement.claims.lock_and_read import (
 )
 from placement.claims.model import Claim
 from placement.claims.settle import settle_claims
+from placement.db import engine
 
 
 def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
@@ -26,8 +27,15 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
     :raises exception.InvalidAllocation: an inventory does not allow a requested amount
     """
 
+    only_new_consumer = new_consumer.applies(claims)
+
     def work(conn: sa.Connection) -> None:
-        rows = read_if_new(conn, claims)
+        if only_new_consumer:
+            if new_consumer.write(conn, claims[0]):
+                return
+            rows = None
+        else:
+            rows = read_if_new(conn, claims)
         consumers = {} if rows is not None else lock_consumers(conn, claims)
         judge.check_consumers(claims, consumers)
         ground = prepare_ground(conn, claims, consumers, rows=rows)
@@ -37,3 +45,4 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         settle_claims(conn, ground, inventories, {})
 
     refusal.write_claims(work, max(1, min_attempts))
+    owner_memory.remember(engine.get_placement_engine(), claims)

@@ -3,7 +3,7 @@
 The functions replace allocations, increment generations, and delete consumers without allocations.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer, owner, statements
-from placement.claims.model import Claim, Consumer, Ground, Reshape
+from placement.claims.model import Claim, Consumer, Demand, Ground, Reshape
 from placement.objects import generation, inventory_rows, resource_class
 
 
@@ -52,8 +52,19 @@ def _replace_allocations(
         deleted = conn.execute(statements.DELETE_ALLOCATIONS, {'ids': ids}).rowcount
         if deleted != len(ids):
             raise exception.ConcurrentChange('The set of allocations of a consumer')
-    if not ground.demands:
-        return
+    if ground.demands:
+        insert_allocations(conn, ground.demands, inventories)
+
+
+def insert_allocations(
+    conn: sa.Connection,
+    demands: Iterable[Demand],
+    inventories: Mapping[InventoryKey, InventoryUsage],
+) -> None:
+    """Insert one allocation for each demand.
+
+    :param inventories: the inventories of the demands
+    """
     rows = [
         {
             'resource_provider_id': demand.provider_id,
@@ -63,7 +74,7 @@ def _replace_allocations(
             ].resource_class_id,
             'used': demand.amount,
         }
-        for demand in ground.demands
+        for demand in demands
     ]
     conn.execute(statements.INSERT_ALLOCATIONS, rows)
 

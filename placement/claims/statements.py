@@ -4,13 +4,16 @@ A locking statement locks the rows of only one table, in the order of their UUID
 """
 
 from collections.abc import Iterable, Mapping
+import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from placement.claims.model import Consumer
-from placement.db import portable_sql
+from placement.db import names, portable_sql
 from placement.db.sqlalchemy import models
+from placement.objects import inventory_rows
 
 _ALLOCATIONS = models.allocations
 _CLASSES = models.resource_classes
@@ -46,6 +49,25 @@ def _owner_ids(kind: int) -> sa.Select[Any]:
 # rows are the kind, the id and the name.
 OWNER_IDS = {kind: _owner_ids(kind) for kind in OWNER_TABLES}
 
+
+def _insert_unless_stored(kind: int) -> dict[str, sa.Insert]:
+    """Return the INSERT of one owner, unless the owner exists, for each database system.
+
+    At READ COMMITTED, InnoDB does not lock the rows that the SELECT reads. An existing row does not
+    use up an id, as it would with VALUES.
+    """
+    table, column = OWNER_TABLES[kind]
+    name = sa.bindparam('name', type_=column.type)
+    missing = sa.select(name).where(~sa.exists().where(column == name))
+    return {
+        dialect: insert(table).from_select([column.name], missing)
+        for dialect, insert in names.INSERT_MISSING.items()
+    }
+
+
+# For each kind of owner, and for each database system.
+INSERT_OWNER_UNLESS_STORED = {kind: _insert_unless_stored(kind) for kind in OWNER_TABLES}
+
 # Consumers ----------------------------------------------------------------------
 
 LOCK_CONSUMERS = (
@@ -66,6 +88,59 @@ _CONSUMER_IDS = sa.select(_kind(CONSUMER), _CONSUMERS.c.id).where(
 )
 ANY_CONSUMER = _CONSUMER_IDS.limit(1)
 INSERT_CONSUMERS = sa.insert(_CONSUMERS)
+
+
+def _requested(kind: int) -> sa.BindParameter[Any]:
+    return sa.bindparam(f'name{kind}', type_=OWNER_TABLES[kind][1].type)
+
+
+def _id_of(kind: int) -> sa.ScalarSelect[Any]:
+    """Return the id of an owner; NULL if the owner does not exist, or if its name is NULL."""
+    table, column = OWNER_TABLES[kind]
+    return sa.select(table.c.id).where(column == _requested(kind)).scalar_subquery()
+
+
+def _insert_new_consumer(insert: sa.Insert) -> sa.Insert:
+    return (
+        insert.values(
+            uuid=sa.bindparam('consumer_uuid'),
+            generation=1,
+            project_id=sa.func.coalesce(_id_of(PROJECT), _MISSING_OWNER),
+            user_id=sa.func.coalesce(_id_of(USER), _MISSING_OWNER),
+            consumer_type_id=_id_of(TYPE),
+        )
+        .inline()  # The caller does not need the id of the consumer.
+        .execution_options(preserve_rowcount=True)
+    )
+
+
+# Not the id of any project or user. The columns do not permit NULL.
+_MISSING_OWNER = 0
+# If an assignment does not change the row, the drivers of MySQL report a row count of 1, as for a new
+# row. If it changes the row, they report 2. The caller rejects the claim, so the transaction is
+# rolled back, and the value does not matter.
+_FIRST, _SECOND = (datetime.datetime(year, 1, 1) for year in (2000, 2001))
+_CHANGE = sa.case((_CONSUMERS.c.updated_at == _FIRST, _SECOND), else_=_FIRST)
+# For each database system: the INSERT of one consumer, with the ids of its owners. The row count is 1
+# if the consumer did not exist. If the consumer exists, the statement does not fail, and the row
+# count is not 1. If an owner does not exist, `_HAS_MISSING_OWNER` is true for the consumer.
+#
+# The statement has VALUES instead of a SELECT. With `innodb_autoinc_lock_mode=1`, the default of
+# MariaDB, INSERT ... SELECT locks the AUTO_INCREMENT of the table until the statement ends. While the
+# statement waits for a concurrent INSERT of the same consumer, all claims of other new consumers
+# would wait, too.
+INSERT_NEW_CONSUMER = {
+    dialect: _insert_new_consumer(insert(_CONSUMERS))
+    for dialect, insert in {
+        **names.INSERT_MISSING,
+        'mysql': lambda table: mysql.insert(table).on_duplicate_key_update(updated_at=_CHANGE),
+    }.items()
+}
+_HAS_MISSING_OWNER = sa.or_(
+    _CONSUMERS.c.project_id == _MISSING_OWNER,
+    _CONSUMERS.c.user_id == _MISSING_OWNER,
+    sa.and_(_CONSUMERS.c.consumer_type_id.is_(None), _requested(TYPE).is_not(None)),
+)
 DELETE_CONSUMERS = sa.delete(_CONSUMERS).where(
     _CONSUMERS.c.id.in_(sa.bindparam('consumer_ids', expanding=True))
 )
@@ -130,6 +205,15 @@ def _with_allocations(*selects: sa.Select[Any]) -> sa.CompoundSelect[Any]:
 
 ALLOCATIONS_AND_OWNERS = _with_allocations(*OWNER_IDS.values())
 CONSUMERS_ALLOCATIONS_AND_OWNERS = _with_allocations(_CONSUMER_IDS, *OWNER_IDS.values())
+# The inventories from which a new consumer allocates. The last column is whether the transaction must
+# be rolled back, because an owner of the consumer does not exist, or because the consumer has
+# allocations. In a damaged database, they can exist without the consumer.
+INVENTORIES_FOR_NEW_CONSUMER = inventory_rows.OF_UUID_AND_CLASSES.add_columns(
+    sa.or_(
+        sa.exists().where(_ALLOCATIONS.c.consumer_id == sa.bindparam('consumer_uuid')),
+        sa.exists().where(_CONSUMERS.c.uuid == sa.bindparam('consumer_uuid'), _HAS_MISSING_OWNER),
+    )
+)
 INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
 # The ids are part of the SQL text, because drivers limit the number of bound parameters, and the
 # consumers of one request may have any number of allocations.

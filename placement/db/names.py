@@ -177,14 +177,16 @@ def insert_missing(conn: sa.Connection, table: sa.Table, rows: Sequence[Mapping[
 
     This function does not use INSERT IGNORE, which truncates values that are too long.
     """
-    conn.execute(_INSERT_MISSING[conn.dialect.name](table), rows)
+    conn.execute(INSERT_MISSING[conn.dialect.name](table), rows)
 
 
 def _insert_missing_mysql(table: sa.Table) -> sa.Insert:
     return mysql.insert(table).on_duplicate_key_update(id=table.c.id)
 
 
-_INSERT_MISSING: dict[str, Any] = {
+# For each database system: the function that returns an INSERT for a table. The INSERT skips each
+# row that violates a unique key.
+INSERT_MISSING: dict[str, Any] = {
     'mysql': _insert_missing_mysql,
     'postgresql': lambda table: postgresql.insert(table).on_conflict_do_nothing(),
     'sqlite': lambda table: sqlite.insert(table).on_conflict_do_nothing(),

@@ -22,6 +22,16 @@ import sqlalchemy as sa
 from placement import exception
 from placement.db.sqlalchemy import models
 
+_PROVIDERS = models.resource_providers
+_LOCK_AND_INCREMENT = (
+    sa.update(_PROVIDERS)
+    .where(
+        _PROVIDERS.c.uuid == sa.bindparam('provider_uuid'),
+        _PROVIDERS.c.root_provider_id.is_not(None),
+    )
+    .values(generation=_PROVIDERS.c.generation + 1)
+)
+
 
 def check_provider(uuid: str, given: int, current: int) -> None:
     """Check that the client sent the current generation of a provider.
@@ -54,6 +64,17 @@ def increment_providers(
         provider, or deleted the provider
     """
     _increment(conn, models.resource_providers, seen, by, {})
+
+
+def lock_and_increment_provider(conn: sa.Connection, uuid: str) -> bool:
+    """Increment the generation of a provider that this transaction has neither read nor locked.
+
+    The UPDATE also locks the provider until the transaction ends. It saves the round trip of a
+    separate lock, if the transaction locks no other provider.
+
+    :returns: whether the provider exists and has a root
+    """
+    return conn.execute(_LOCK_AND_INCREMENT, {'provider_uuid': uuid}).rowcount == 1
 
 
 def increment_consumers(

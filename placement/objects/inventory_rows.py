@@ -42,6 +42,14 @@ _WITH_USAGE = (
 )
 _OF_CLASSES = _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
 _WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(_OF_CLASSES)
+# The inventories of some classes of one provider, in the columns of `_WITH_USAGE`.
+OF_UUID_AND_CLASSES = (
+    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED)
+    .select_from(_PROVIDERS)
+    .join(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
+    .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
+    .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _OF_CLASSES)
+)
 # The ids of the requested classes, in the columns of `_WITH_USAGE`; the provider id is NULL. The
 # inventories are the first part of each UNION, because this part determines the column types.
 _CLASS_IDS = sa.select(
@@ -91,7 +99,15 @@ def read_with_usage(
     if class_names is not None:
         parameters['names'] = sorted(class_names)
         statement = _WITH_USAGE_OF_CLASSES
-    return {(row[0], row[1]): _usage(row) for row in conn.execute(statement, parameters)}
+    return by_key(conn.execute(statement, parameters))
+
+
+def by_key(rows: Iterable[Any]) -> dict[InventoryKey, InventoryUsage]:
+    """Return the inventories in the rows of a statement, for example `OF_UUID_AND_CLASSES`.
+
+    :param rows: rows whose first columns are those of that statement
+    """
+    return {(row[0], row[1]): _usage(row) for row in rows}
 
 
 def read_with_usage_and_class_ids(
@@ -104,7 +120,7 @@ def read_with_usage_and_class_ids(
     """
     parameters = {'provider_ids': sorted(provider_ids), 'names': sorted(class_names)}
     rows = conn.execute(_WITH_USAGE_AND_CLASS_IDS, parameters).all()
-    inventories = {(row[0], row[1]): _usage(row) for row in rows if row[0] is not None}
+    inventories = by_key(row for row in rows if row[0] is not None)
     return inventories, {row[1]: row[2] for row in rows if row[0] is None}
 
 

@@ -26,6 +26,7 @@ from pymysql.constants import CLIENT
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from placement.claims import owner_memory
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.races.writers import Request, Start
@@ -272,6 +273,8 @@ class Scheduler:
         if start not in self._scripts:
             self._scripts[start] = _script(start, self._engine.dialect)
         self._server.execute(self._scripts[start])
+        # The service did not write these rows.
+        owner_memory.forget_all(self._engine)
 
     def _outcome(self, start: Start, responses: Sequence[testcase.Response]) -> Outcome:
         # Without a row of the consumer nothing locks its allocations. A claim that is rejected in
