@@ -54,7 +54,7 @@ def write(conn: sa.Connection, claim: Claim) -> bool:
         return False
     inventories = inventory_rows.by_key(rows)
     lock_and_read.check_classes(conn, amounts.keys() - {name for _, name in inventories})
-    # Without a row, the id of the provider is unknown, and `check_amounts` rejects the first amount.
+    # Without rows, the id of the provider is unknown, and `check_amounts` rejects the first amount.
     provider_id = rows[0][0] if rows else 0
     demands = [
         Demand(claim.consumer_uuid, provider_id, provider_uuid, name, amount)

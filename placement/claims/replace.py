@@ -26,16 +26,13 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
     :raises exception.UnknownResourceClasses:
     :raises exception.InvalidAllocation: an inventory does not allow a requested amount
     """
-
-    only_new_consumer = new_consumer.applies(claims)
+    is_new_consumer = new_consumer.applies(claims)
 
     def work(conn: sa.Connection) -> None:
-        if only_new_consumer:
-            if new_consumer.write(conn, claims[0]):
-                return
-            rows = None
-        else:
-            rows = read_if_new(conn, claims)
+        if is_new_consumer and new_consumer.write(conn, claims[0]):
+            return
+        # If `new_consumer` cannot write the claim, the consumer probably exists and must be locked.
+        rows = None if is_new_consumer else read_if_new(conn, claims)
         consumers = {} if rows is not None else lock_consumers(conn, claims)
         judge.check_consumers(claims, consumers)
         ground = prepare_ground(conn, claims, consumers, rows=rows)

@@ -53,8 +53,10 @@ OWNER_IDS = {kind: _owner_ids(kind) for kind in OWNER_TABLES}
 def _insert_unless_stored(kind: int) -> dict[str, sa.Insert]:
     """Return the INSERT of one owner, unless the owner exists, for each database system.
 
-    At READ COMMITTED, InnoDB does not lock the rows that the SELECT reads. An existing row does not
-    use up an id, as it would with VALUES.
+    At READ COMMITTED, InnoDB does not lock the rows that the SELECT reads. Unlike VALUES, the
+    SELECT uses no id of the AUTO_INCREMENT or sequence if the owner exists. If a concurrent
+    transaction inserts the same owner, the statement waits for the end of that transaction. On
+    MariaDB, claims that insert other owners of this kind then wait, too; see `INSERT_NEW_CONSUMER`.
     """
     table, column = OWNER_TABLES[kind]
     name = sa.bindparam('name', type_=column.type)
@@ -116,19 +118,19 @@ def _insert_new_consumer(insert: sa.Insert) -> sa.Insert:
 
 # Not the id of any project or user. The columns do not permit NULL.
 _MISSING_OWNER = 0
-# If an assignment does not change the row, the drivers of MySQL report a row count of 1, as for a new
-# row. If it changes the row, they report 2. The caller rejects the claim, so the transaction is
+# If an assignment does not change the row, the drivers of MySQL report a row count of 1, as for a
+# new row. If it changes the row, they report 2. The caller rejects the claim, so the transaction is
 # rolled back, and the value does not matter.
 _FIRST, _SECOND = (datetime.datetime(year, 1, 1) for year in (2000, 2001))
 _CHANGE = sa.case((_CONSUMERS.c.updated_at == _FIRST, _SECOND), else_=_FIRST)
-# For each database system: the INSERT of one consumer, with the ids of its owners. The row count is 1
-# if the consumer did not exist. If the consumer exists, the statement does not fail, and the row
+# For each database system: the INSERT of one consumer, with the ids of its owners. The row count is
+# 1 if the consumer did not exist. If the consumer exists, the statement does not fail, and the row
 # count is not 1. If an owner does not exist, `_HAS_MISSING_OWNER` is true for the consumer.
 #
 # The statement has VALUES instead of a SELECT. With `innodb_autoinc_lock_mode=1`, the default of
-# MariaDB, INSERT ... SELECT locks the AUTO_INCREMENT of the table until the statement ends. While the
-# statement waits for a concurrent INSERT of the same consumer, all claims of other new consumers
-# would wait, too.
+# MariaDB, INSERT ... SELECT locks the AUTO_INCREMENT of the table until the statement ends. While
+# the statement waits for a concurrent INSERT of the same consumer, all claims of other new
+# consumers would wait, too (1 s in a test with MariaDB 10.11, 2026-11).
 INSERT_NEW_CONSUMER = {
     dialect: _insert_new_consumer(insert(_CONSUMERS))
     for dialect, insert in {
@@ -205,8 +207,8 @@ def _with_allocations(*selects: sa.Select[Any]) -> sa.CompoundSelect[Any]:
 
 ALLOCATIONS_AND_OWNERS = _with_allocations(*OWNER_IDS.values())
 CONSUMERS_ALLOCATIONS_AND_OWNERS = _with_allocations(_CONSUMER_IDS, *OWNER_IDS.values())
-# The inventories from which a new consumer allocates. The last column is whether the transaction must
-# be rolled back, because an owner of the consumer does not exist, or because the consumer has
+# The inventories from which a new consumer allocates. The last column is whether the transaction
+# must be rolled back, because an owner of the consumer does not exist, or because the consumer has
 # allocations. In a damaged database, they can exist without the consumer.
 INVENTORIES_FOR_NEW_CONSUMER = inventory_rows.OF_UUID_AND_CLASSES.add_columns(
     sa.or_(

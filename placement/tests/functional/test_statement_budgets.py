@@ -49,6 +49,16 @@ class StatementBudgetsTest(base.TestCase):
             6, lambda providers: self.put_claim(providers, str(uuid.uuid4()), None)
         )
 
+    def test_put_allocations_of_a_new_consumer_of_one_provider(self):
+        (provider,) = self.providers(1)
+        self.put_claim([provider], str(uuid.uuid4()), None)
+        for project, inserts in (('project', 2), ('another', 3)):
+            with self.subTest(project=project), self.counted() as counts:
+                self.put_claim([provider], str(uuid.uuid4()), None, project=project)
+            self.assertEqual(
+                {'INSERT': inserts, 'UPDATE': 1, 'SELECT': 1, 'all': inserts + 2}, dict(counts)
+            )
+
     def test_put_allocations_before_consumer_generations(self):
         """The client does not state whether the consumer exists, so the consumer is locked."""
 

@@ -273,8 +273,9 @@ class Scheduler:
         if start not in self._scripts:
             self._scripts[start] = _script(start, self._engine.dialect)
         self._server.execute(self._scripts[start])
-        # The service did not write these rows.
+        # Of the owners in requests, the service remembers those of the start state.
         owner_memory.forget_all(self._engine)
+        owner_memory.remember(self._engine, [start.claim()])
 
     def _outcome(self, start: Start, responses: Sequence[testcase.Response]) -> Outcome:
         # Without a row of the consumer nothing locks its allocations. A claim that is rejected in

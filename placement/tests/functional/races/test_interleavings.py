@@ -11,7 +11,7 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.claims import consumer, replace
+from placement.claims import consumer, owner_memory, replace
 from placement.db.sqlalchemy import models
 from placement.objects import generation, inventory, provider_rows, trait
 from placement.tests.functional.races import testcase
@@ -153,14 +153,18 @@ class InterleavingsTest(testcase.RaceTestCase):
     def test_consumer_is_created_by_another_client(self):
         """Since 1.28 the second claim is a conflict. Before, it replaces the first one."""
         provider = self.make_provider({'VCPU': 10})
-        for module, name, version, body, status in (
-            (replace, 'read_if_new', '1.39', claim, 409),
-            (consumer, 'lock', '1.27', claim_1_27, 204),
+        other = self.make_provider({'VCPU': 10})
+        # The two claims do not insert the same owners.
+        self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
+        for module, name, version, body, shares, status in (
+            (owner_memory, 'insert_missing', '1.39', claim, {provider: 1}, 409),
+            (replace, 'read_if_new', '1.39', claim, {provider: 1, other: 1}, 409),
+            (consumer, 'lock', '1.27', claim_1_27, {provider: 1}, 204),
         ):
             path = f'/allocations/{uuid.uuid4()}'
             concurrent = self.call('PUT', path, body({provider: 3}), version)
             responses = self.interleave(module, name, concurrent)
-            response = self.send('PUT', path, body({provider: 1}), version)
+            response = self.send('PUT', path, body(shares), version)
             self.assertEqual((status, [204]), (response.status, [one.status for one in responses]))
             self.audit()
 

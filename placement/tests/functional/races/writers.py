@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 import datetime
 from typing import Any
 
+from placement.claims.model import Claim
+
 # The order of the UUIDs differs from the order of the ids. The ids are above all that the
 # sequences of PostgreSQL reach: an explicit id does not advance them.
 ROOT, CHILD, LEAF, OTHER, FRESH = (
@@ -63,6 +65,11 @@ class Start:
     def c_generation(self) -> int | None:
         """The consumer generation of `C` that a client has to send."""
         return 1 if self.c_is_recorded else None
+
+    def claim(self) -> Claim:
+        """The claim with the project, user and consumer type of `C`."""
+        allocations = {ROOT: {'VCPU': self.c_uses}}
+        return Claim(C, 'project', 'user', 'INSTANCE', None, True, allocations)
 
     def rows(self) -> dict[str, Rows]:
         """The rows by the name of the table, tables in the order of insertion."""
