@@ -48,6 +48,7 @@ SEARCHES = {
 CLAIMS = {
     'PUT, a new consumer of a known project': 5,
     'PUT, a new consumer of a new project': 6,
+    'PUT, a new consumer, several providers': 7,
     'PUT, an existing consumer': 9,
     'PUT, an existing consumer as a new one: 409': 3,
     'PUT, beyond the capacity: 409': 4,
@@ -165,9 +166,12 @@ class RoundTripsTest(proxied.ProxiedTestCase):
     def test_claims(self):
         provider, other = (self.make_provider({'VCPU': 1000}) for _ in range(2))
 
-        def put(consumer: str | None = None, target: str = provider, amount: int = 1, **options):
+        def put_shares(shares: dict[str, int], consumer: str | None = None, **options):
             path = f'/allocations/{consumer or uuid.uuid4()}'
-            return self.call('PUT', path, claim({target: amount}, **options))
+            return self.call('PUT', path, claim(shares, **options))
+
+        def put(consumer: str | None = None, target: str = provider, amount: int = 1, **options):
+            return put_shares({target: amount}, consumer, **options)
 
         def put_existing(**options):
             return put(self.make_claim(provider), **options)
@@ -188,6 +192,8 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         measure = self.measure
         measure('PUT, a new consumer of a known project', put, 204)
         measure('PUT, a new consumer of a new project', lambda: put(project=unknown()), 204)
+        both = functools.partial(put_shares, {provider: 1, other: 1})
+        measure('PUT, a new consumer, several providers', both, 204)
         measure('PUT, an existing consumer', lambda: put_existing(amount=2, generation=1), 204)
         measure('PUT, an existing consumer as a new one: 409', put_existing, 409)
         measure('PUT, beyond the capacity: 409', lambda: put(amount=1001), 409)
