@@ -14,6 +14,7 @@ In all other cases, an SQL statement joins the requested names with the table.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+import functools
 from typing import Any
 
 import sqlalchemy as sa
@@ -177,7 +178,12 @@ def insert_missing(conn: sa.Connection, table: sa.Table, rows: Sequence[Mapping[
 
     This function does not use INSERT IGNORE, which truncates values that are too long.
     """
-    conn.execute(INSERT_MISSING[conn.dialect.name](table), rows)
+    conn.execute(_insert_missing(conn.dialect.name, table), rows)
+
+
+@functools.cache
+def _insert_missing(dialect: str, table: sa.Table) -> Any:
+    return INSERT_MISSING[dialect](table)
 
 
 def _insert_missing_mysql(table: sa.Table) -> sa.Insert:

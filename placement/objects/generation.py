@@ -33,6 +33,22 @@ _LOCK_AND_INCREMENT = (
 )
 
 
+def _increment_of_one_row(table: sa.Table) -> sa.Update:
+    return (
+        sa.update(table)
+        .where(table.c.id == sa.bindparam('row_id'), table.c.generation == sa.bindparam('seen'))
+        .values(generation=table.c.generation + sa.bindparam('amount'))
+    )
+
+
+# PERF: most requests increment the generation of one provider or consumer. Without these constants,
+# building the statement took longer than its execution (tools/perf, 2026-11).
+_OF_ONE_ROW = {
+    table.name: _increment_of_one_row(table)
+    for table in (models.resource_providers, models.consumers)
+}
+
+
 def check_provider(uuid: str, given: int, current: int) -> None:
     """Check that the client sent the current generation of a provider.
 
@@ -126,6 +142,32 @@ def _increment(
 ) -> None:
     if not seen:
         return
+    if len(seen) == 1 and not values:
+        changed = _increment_one(conn, table, seen, by)
+    else:
+        changed = _increment_many(conn, table, seen, by, values)
+    if changed != len(seen):
+        raise exception.ConcurrentChange(
+            'The generation of a resource provider or consumer in this request'
+        )
+
+
+def _increment_one(
+    conn: sa.Connection, table: sa.Table, seen: Mapping[int, int], by: int | Mapping[int, int]
+) -> int:
+    ((row_id, generation),) = seen.items()
+    amount = by if isinstance(by, int) else by[row_id]
+    parameters = {'row_id': row_id, 'seen': generation, 'amount': amount}
+    return int(conn.execute(_OF_ONE_ROW[table.name], parameters).rowcount)
+
+
+def _increment_many(
+    conn: sa.Connection,
+    table: sa.Table,
+    seen: Mapping[int, int],
+    by: int | Mapping[int, int],
+    values: Mapping[str, Any],
+) -> int:
     by_generation: dict[int, list[int]] = {}
     for row_id, generation in seen.items():
         by_generation.setdefault(generation, []).append(row_id)
@@ -138,10 +180,7 @@ def _increment(
         .where(sa.or_(*unchanged))
         .values(generation=table.c.generation + _amount(table, seen, by), **values)
     )
-    if result.rowcount != len(seen):
-        raise exception.ConcurrentChange(
-            'The generation of a resource provider or consumer in this request'
-        )
+    return int(result.rowcount)
 
 
 def _amount(

@@ -5,7 +5,7 @@ statements does not depend on the number of providers and resource classes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,6 +28,8 @@ COLUMNS = (
     _INVENTORIES.c.step_size,
     _INVENTORIES.c.allocation_ratio,
 )
+_FIELDS = tuple(column.name for column in COLUMNS)
+_INSERT = sa.insert(_INVENTORIES)
 _NAME_TO_USED = (
     _CLASSES.c.name,
     _INVENTORIES.c.resource_class_id,
@@ -164,12 +166,12 @@ def apply_plans(
     """
     _delete(conn, [(pid, class_ids[name]) for pid, plan in plans.items() for name in plan.remove])
     rows = [
-        {'resource_provider_id': pid, 'resource_class_id': class_ids[name], **asdict(inventory)}
+        {'resource_provider_id': pid, 'resource_class_id': class_ids[name], **_values(inventory)}
         for pid, plan in sorted(plans.items())
         for name, inventory in sorted(plan.add.items())
     ]
     if rows:
-        conn.execute(sa.insert(_INVENTORIES), rows)
+        conn.execute(_INSERT, rows)
     _update(
         conn,
         {
@@ -178,6 +180,10 @@ def apply_plans(
             for name, inventory in plan.change.items()
         },
     )
+
+
+def _values(inventory: Inventory) -> dict[str, Any]:
+    return {field: getattr(inventory, field) for field in _FIELDS}
 
 
 def _delete(conn: sa.Connection, keys: list[tuple[int, int]]) -> None:

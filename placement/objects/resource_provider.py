@@ -20,6 +20,12 @@ from placement.objects.provider_locks import lock_one, lock_parent, lock_with_ro
 from placement.objects.provider_rows import Provider
 
 _PROVIDERS = models.resource_providers
+_INSERT = sa.insert(_PROVIDERS)
+_MAKE_ROOT = (
+    sa.update(_PROVIDERS)
+    .where(_PROVIDERS.c.id == sa.bindparam('own_id'))
+    .values(root_provider_id=sa.bindparam('own_id'))
+)
 
 
 class _Keep(enum.Enum):
@@ -127,13 +133,12 @@ def _insert(conn: sa.Connection, uuid: str, name: str, parent: Provider | None) 
         'root_provider_id': parent.root_id if parent else None,
         'parent_provider_id': parent.id if parent else None,
     }
-    result = conn.execute(sa.insert(_PROVIDERS), values)
+    result = conn.execute(_INSERT, values)
     new_id: int = result.inserted_primary_key[0]  # type: ignore[index]  # not None after an insert
     if parent is not None:
         generation.touch(conn, _PROVIDERS, [parent.id])
     else:
-        this_row = _PROVIDERS.c.id == new_id
-        conn.execute(sa.update(_PROVIDERS).where(this_row).values(root_provider_id=new_id))
+        conn.execute(_MAKE_ROOT, {'own_id': new_id})
     return Provider(
         id=new_id,
         uuid=uuid,
