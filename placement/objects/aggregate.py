@@ -4,31 +4,68 @@ Placement creates an aggregate when it first adds a provider to it, and never de
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from placement import exception
 from placement.db import engine, names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_locks, provider_rows
 
 _AGGREGATES = models.placement_aggregates
 _LINKS = models.resource_provider_aggregates
+_PROVIDERS = models.resource_providers
 _OF_PROVIDER = (
     provider_rows.with_generation(_AGGREGATES.c.uuid)
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_AGGREGATES, _AGGREGATES.c.id == _LINKS.c.aggregate_id)
     .order_by(_AGGREGATES.c.id)
 )
-# The first part selects the requested aggregates that exist. The second part selects the current
-# aggregates of the provider, with NULL in place of the UUID.
+# The first part selects the requested aggregates that exist; the last three columns are NULL. The
+# second part selects the current aggregates of the provider, without UUIDs. If the provider exists,
+# the second part has at least one row; the id of the aggregate is NULL if the provider has none.
 _REQUESTED_AND_LINKED = sa.union_all(
-    sa.select(_AGGREGATES.c.id, _AGGREGATES.c.uuid).where(
-        _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))
-    ),
-    sa.select(_LINKS.c.aggregate_id, sa.null()).where(
-        _LINKS.c.resource_provider_id == sa.bindparam('provider_id')
+    sa.select(
+        _AGGREGATES.c.id,
+        _AGGREGATES.c.uuid,
+        sa.null().label('provider_id'),
+        sa.null().label('provider_uuid'),
+        sa.null().label('generation'),
+    ).where(_AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))),
+    sa.select(
+        _LINKS.c.aggregate_id,
+        sa.null(),
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.uuid,
+        _PROVIDERS.c.generation,
+    )
+    .select_from(_PROVIDERS)
+    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)
+    .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)),
+)
+_LINK = sa.insert(_LINKS)
+_LINK_BY_UUID = _LINK.from_select(
+    ['resource_provider_id', 'aggregate_id'],
+    sa.select(sa.bindparam('provider_id', type_=sa.Integer), _AGGREGATES.c.id).where(
+        _AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True)),
+        _AGGREGATES.c.id.not_in(sa.bindparam('linked', expanding=True)),
     ),
 )
+_UNLINK = sa.delete(_LINKS).where(
+    _LINKS.c.resource_provider_id == sa.bindparam('provider_id'),
+    _LINKS.c.aggregate_id.in_(sa.bindparam('removed', expanding=True)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """A provider with the ids of its aggregates, all read at one time."""
+
+    id: int
+    uuid: str
+    generation: int
+    aggregate_ids: frozenset[int]
 
 
 def list_by_provider(uuid: str) -> tuple[int, list[str]]:
@@ -52,69 +89,80 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
     :raises exception.ResourceProviderNotFound:
     :raises exception.ResourceProviderGenerationConflict:
     """
+    requested = sorted(set(aggregates))
 
     def work(conn: sa.Connection) -> int:
-        provider = provider_locks.lock_one(conn, uuid)
-        if given_generation is not None:
-            generation.check_provider(provider.uuid, given_generation, provider.generation)
-        _set_links(conn, provider.id, sorted(set(aggregates)))
         if given_generation is None:
-            generation.touch(conn, models.resource_providers, [provider.id])
-            return provider.generation
-        generation.increment_providers(conn, {provider.id: provider.generation})
-        return provider.generation + 1
+            provider_locks.lock_one(conn, uuid)
+            provider, existing = _read_requested_and_linked(conn, uuid, requested)
+            generation.touch(conn, _PROVIDERS, [provider.id])
+        else:
+            # Requests before microversion 1.19 change aggregates without an increment. Therefore
+            # the increment, which locks the provider, precedes the read.
+            incremented = generation.increment_given(conn, uuid, given_generation)
+            provider, existing = _read_requested_and_linked(conn, uuid, requested)
+            if not incremented:
+                generation.check_provider(provider.uuid, given_generation, provider.generation)
+                # The provider was created or changed after the UPDATE. On a Galera cluster, only
+                # the read waits until the node has applied the changes of the other nodes.
+                raise exception.ConcurrentChange(f'Resource provider {uuid}')
+        _set_links(conn, provider, requested, existing)
+        return provider.generation
 
     return engine.write(work)
 
 
-def _set_links(conn: sa.Connection, provider_id: int, requested: Sequence[str]) -> None:
-    """Replace the links of a provider with links to the requested aggregates."""
-    parameters = {'uuids': requested, 'provider_id': provider_id}
-    rows = conn.execute(_REQUESTED_AND_LINKED, parameters).all()
-    # The database compares each of these as equal to a requested UUID. The spelling may differ.
-    found = {row.uuid: row.id for row in rows if row.uuid is not None}
-    existing = set(found.values())
-    linked = {row.id for row in rows if row.uuid is None}
-    _unlink(conn, provider_id, sorted(linked - existing))
-    _link(conn, provider_id, sorted(existing - linked))
+def _read_requested_and_linked(
+    conn: sa.Connection, uuid: str, requested: Sequence[str]
+) -> tuple[_Provider, dict[str, int]]:
+    """Return a provider, and the ids of the requested aggregates that exist, keyed by stored UUID.
+
+    The database considers each of the stored UUIDs equal to a requested UUID. The spelling may
+    differ.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    rows = conn.execute(_REQUESTED_AND_LINKED, {'uuid': uuid, 'uuids': requested}).all()
+    linked = [row for row in rows if row.provider_id is not None]
+    if not linked:
+        raise exception.ResourceProviderNotFound(uuid)
+    _, _, id_, stored_uuid, current = linked[0]
+    aggregate_ids = frozenset(row.id for row in linked if row.id is not None)
+    existing = {row.uuid: row.id for row in rows if row.uuid is not None}
+    return _Provider(id_, stored_uuid, current, aggregate_ids), existing
+
+
+def _set_links(
+    conn: sa.Connection, provider: _Provider, requested: Sequence[str], existing: dict[str, int]
+) -> None:
+    """Replace the links of a provider with links to the requested aggregates.
+
+    :param existing: the ids of the requested aggregates that exist, keyed by stored UUID
+    """
+    ids = frozenset(existing.values())
+    removed = sorted(provider.aggregate_ids - ids)
+    if removed:
+        conn.execute(_UNLINK, {'provider_id': provider.id, 'removed': removed})
     # If the numbers are equal, every requested aggregate exists, whatever the stored spelling is.
-    missing = [] if len(found) == len(requested) else [u for u in requested if u not in found]
+    missing = [u for u in requested if u not in existing] if len(ids) != len(requested) else []
     if missing:
-        _create_and_link(conn, provider_id, missing, existing)
+        _create_and_link(conn, provider, requested, missing)
+        return
+    added = sorted(ids - provider.aggregate_ids)
+    if added:
+        conn.execute(
+            _LINK, [{'resource_provider_id': provider.id, 'aggregate_id': id_} for id_ in added]
+        )
 
 
 def _create_and_link(
-    conn: sa.Connection, provider_id: int, uuids: Sequence[str], existing: Collection[int]
+    conn: sa.Connection, provider: _Provider, requested: Sequence[str], missing: Sequence[str]
 ) -> None:
-    """Create aggregates, and link a provider to them.
+    """Create aggregates, and link a provider to all requested aggregates.
 
-    :param uuids: UUIDs that are not stored in this spelling. The database may still compare two of
-        them as equal, or compare one as equal to the UUID of an existing aggregate
-    :param existing: the ids of aggregates that are already linked to the provider
+    :param missing: the requested UUIDs that are not stored in this spelling. The database may still
+        compare two of them as equal, or compare one as equal to the UUID of an existing aggregate
     """
-    names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in uuids])
-    ids = sa.select(sa.literal(provider_id), _AGGREGATES.c.id)
-    conn.execute(
-        sa.insert(_LINKS).from_select(
-            ['resource_provider_id', 'aggregate_id'],
-            ids.where(_AGGREGATES.c.uuid.in_(uuids), _AGGREGATES.c.id.not_in(sorted(existing))),
-        )
-    )
-
-
-def _unlink(conn: sa.Connection, provider_id: int, aggregate_ids: Sequence[int]) -> None:
-    if aggregate_ids:
-        conn.execute(
-            sa.delete(_LINKS).where(
-                _LINKS.c.resource_provider_id == provider_id,
-                _LINKS.c.aggregate_id.in_(aggregate_ids),
-            )
-        )
-
-
-def _link(conn: sa.Connection, provider_id: int, aggregate_ids: Sequence[int]) -> None:
-    if aggregate_ids:
-        conn.execute(
-            sa.insert(_LINKS),
-            [{'resource_provider_id': provider_id, 'aggregate_id': id_} for id_ in aggregate_ids],
-        )
+    names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in missing])
+    linked = sorted(provider.aggregate_ids)
+    conn.execute(_LINK_BY_UUID, {'provider_id': provider.id, 'uuids': requested, 'linked': linked})

@@ -20,18 +20,8 @@ from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import exception
+from placement.capacity import MAX_INT
 from placement.db.sqlalchemy import models
-
-_PROVIDERS = models.resource_providers
-_LOCK_AND_INCREMENT = (
-    sa.update(_PROVIDERS)
-    .where(
-        _PROVIDERS.c.uuid == sa.bindparam('provider_uuid'),
-        _PROVIDERS.c.root_provider_id.is_not(None),
-    )
-    .values(generation=_PROVIDERS.c.generation + 1)
-)
-
 
 def _increment_of_one_row(table: sa.Table) -> sa.Update:
     return (
@@ -47,6 +37,18 @@ _OF_ONE_ROW = {
     table.name: _increment_of_one_row(table)
     for table in (models.resource_providers, models.consumers)
 }
+_PROVIDERS = models.resource_providers
+_LOCK_AND_INCREMENT = (
+    sa.update(_PROVIDERS)
+    .where(
+        _PROVIDERS.c.uuid == sa.bindparam('provider_uuid'),
+        _PROVIDERS.c.root_provider_id.is_not(None),
+    )
+    .values(generation=_PROVIDERS.c.generation + 1)
+)
+_LOCK_AND_INCREMENT_GIVEN = _LOCK_AND_INCREMENT.where(
+    _PROVIDERS.c.generation == sa.bindparam('given')
+)
 
 
 def check_provider(uuid: str, given: int, current: int) -> None:
@@ -91,6 +93,19 @@ def lock_and_increment_provider(conn: sa.Connection, uuid: str) -> bool:
     :returns: whether the provider exists and has a root
     """
     return conn.execute(_LOCK_AND_INCREMENT, {'provider_uuid': uuid}).rowcount == 1
+
+
+def increment_given(conn: sa.Connection, uuid: str, given: int) -> bool:
+    """Lock a provider and increment its generation, if its generation is the one in the request.
+
+    :returns: whether the generation was incremented; if not, the provider does not exist, or its
+        generation is another one
+    """
+    # PostgreSQL rejects larger numbers.
+    if not 0 <= given <= MAX_INT:
+        return False
+    parameters = {'provider_uuid': uuid, 'given': given}
+    return conn.execute(_LOCK_AND_INCREMENT_GIVEN, parameters).rowcount == 1
 
 
 def increment_consumers(

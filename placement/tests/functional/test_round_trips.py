@@ -64,13 +64,17 @@ PROVIDER_WRITES = {
     'PUT inventories': 4,
     'PUT inventories, unchanged': 3,
     'PUT traits': 4,
-    'PUT aggregates': 5,
+    'PUT aggregates': 4,
+    'PUT aggregates, a new one': 5,
+    'PUT aggregates, a new and a known one instead of another one': 6,
+    'PUT aggregates, unchanged': 3,
+    'PUT aggregates, 1.18': 5,
     'PUT inventories, a stale generation: 409': 2,
     'PUT inventories, an unknown provider: 404': 2,
     'PUT traits, a stale generation: 409': 2,
     'PUT traits, an unknown provider: 404': 2,
-    'PUT aggregates, a stale generation: 409': 2,
-    'PUT aggregates, an unknown provider: 404': 2,
+    'PUT aggregates, a stale generation: 409': 3,
+    'PUT aggregates, an unknown provider: 404': 3,
 }
 
 
@@ -260,7 +264,26 @@ class RoundTripsTest(proxied.ProxiedTestCase):
             measure(f'PUT {what}, a stale generation: 409', stale, 409)
             unknown = functools.partial(put, what, value, own=UNKNOWN)
             measure(f'PUT {what}, an unknown provider: 404', unknown, 404)
+        self.measure_aggregates(aggregates)
         self.assertTrips(PROVIDER_WRITES)
+
+    def measure_aggregates(self, known: list[str]) -> None:
+        def put(uuids: list[str], before: list[str] | None = None, version: str = '1.39') -> Call:
+            path = f'{provider_path(self.make_provider())}/aggregates'
+            if before:
+                self.send_ok('PUT', path, before, '1.18')
+            if version == '1.18':
+                return self.call('PUT', path, uuids, version)
+            return self.call('PUT', path, {'resource_provider_generation': 0, 'aggregates': uuids})
+
+        def new() -> list[str]:
+            return [str(uuid.uuid4())]
+
+        name = 'PUT aggregates, a new and a known one instead of another one'
+        self.measure('PUT aggregates, a new one', lambda: put(new()))
+        self.measure(name, lambda: put([*new(), *known], before=new()))
+        self.measure('PUT aggregates, unchanged', lambda: put(known, before=known))
+        self.measure('PUT aggregates, 1.18', lambda: put(known, version='1.18'))
 
     def test_a_provider_name_in_use(self):
         """The key violation aborts the transaction, and another one reads the provider."""

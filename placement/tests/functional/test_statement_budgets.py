@@ -217,7 +217,7 @@ class StatementBudgetsTest(base.TestCase):
                 {'resource_provider_generation': 1, 'traits': ['COMPUTE_NODE', 'HW_CPU_X86_AVX']},
             ),
             (
-                5,
+                4,
                 'PUT',
                 f'/{host}/aggregates',
                 {'resource_provider_generation': 2, 'aggregates': [str(uuid.uuid4())]},

@@ -120,6 +120,16 @@ class SchedulesTest(WithScheduler):
         pairs += [(other, empty) for empty, other in pairs]
         self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
 
+    def test_aggregates_change_without_an_increment(self):
+        """Before microversion 1.19; the generation does not show that the aggregates changed."""
+        requests = [
+            request
+            for request in writers.every(writers.RECORDED)
+            if request.name.startswith('PUT aggregates') and 'LEAF' in request.name
+        ]
+        pairs = itertools.permutations(requests, 2)
+        self.examine(10, self.at_each_statement(writers.RECORDED, pairs))
+
     def test_allocations_are_deleted_while_they_are_replaced(self):
         """They are there in both orders, so the response is never 404 Not Found."""
         start = writers.UNRECORDED

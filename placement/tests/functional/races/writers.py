@@ -389,6 +389,7 @@ def _label_requests() -> list[Request]:
         Request('DELETE trait: red', 'DELETE', '/traits/CUSTOM_RED'),
         Request('DELETE trait: blue', 'DELETE', '/traits/CUSTOM_BLUE'),
         aggregates('LEAF in new', LEAF, [NEW_AGGREGATE], '1.1'),
+        aggregates('LEAF in none', LEAF, [], '1.1'),
         aggregates('LEAF in new and old', LEAF, with_generation, '1.39'),
         aggregates('OTHER in new', OTHER, [NEW_AGGREGATE], '1.1'),
         Request('POST class: new', 'POST', '/resource_classes', {'name': 'CUSTOM_NEW'}),
