@@ -23,6 +23,7 @@ from placement import exception
 from placement.capacity import MAX_INT
 from placement.db.sqlalchemy import models
 
+
 def _increment_of_one_row(table: sa.Table) -> sa.Update:
     return (
         sa.update(table)

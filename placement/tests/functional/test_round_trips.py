@@ -61,6 +61,7 @@ PROVIDER_WRITES = {
     'POST': 3,
     'POST, a child': 5,
     'DELETE': 10,
+    'PUT inventories, the first ones': 3,
     'PUT inventories': 4,
     'PUT inventories, unchanged': 3,
     'PUT traits': 4,
@@ -69,8 +70,9 @@ PROVIDER_WRITES = {
     'PUT aggregates, a new and a known one instead of another one': 6,
     'PUT aggregates, unchanged': 3,
     'PUT aggregates, 1.18': 5,
+    'PUT inventories, an unknown class: 400': 2,
     'PUT inventories, a stale generation: 409': 2,
-    'PUT inventories, an unknown provider: 404': 2,
+    'PUT inventories, an unknown provider: 404': 3,
     'PUT traits, a stale generation: 409': 2,
     'PUT traits, an unknown provider: 404': 2,
     'PUT aggregates, a stale generation: 409': 3,
@@ -242,8 +244,9 @@ class RoundTripsTest(proxied.ProxiedTestCase):
             body = {'resource_provider_generation': generation, what: value}
             return self.call('PUT', f'/resource_providers/{own}/{what}', body)
 
-        def put_again() -> Call:
-            return put('inventories', totals, 1, self.make_provider({'VCPU': 8, 'MEMORY_MB': 8}))
+        def put_again(before: int) -> Call:
+            own = self.make_provider({'VCPU': before, 'MEMORY_MB': before})
+            return put('inventories', totals, 1, own)
 
         totals = inventories_of({'VCPU': 8, 'MEMORY_MB': 8}, 0)['inventories']
         traits, aggregates = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2'], [str(uuid.uuid4())]
@@ -251,8 +254,12 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         measure('POST', post)
         measure('POST, a child', lambda: post(parent_provider_uuid=parent))
         measure('DELETE', lambda: self.call('DELETE', provider_path(self.make_provider())), 204)
-        measure('PUT inventories', lambda: put('inventories', totals))
-        measure('PUT inventories, unchanged', put_again)
+        unknown_class = inventories_of({'UNKNOWN': 8}, 0)['inventories']
+        name = 'PUT inventories, an unknown class: 400'
+        measure('PUT inventories, the first ones', lambda: put('inventories', totals))
+        measure(name, lambda: put('inventories', unknown_class), 400)
+        measure('PUT inventories', lambda: put_again(9))
+        measure('PUT inventories, unchanged', lambda: put_again(8))
         measure('PUT traits', lambda: put('traits', traits))
         measure('PUT aggregates', lambda: put('aggregates', aggregates))
         for what, value in (

@@ -202,7 +202,7 @@ class StatementBudgetsTest(base.TestCase):
         requests = (
             (2, 'POST', '', {'name': host, 'uuid': host}),
             (
-                3,
+                2,
                 'PUT',
                 f'/{host}/inventories',
                 {

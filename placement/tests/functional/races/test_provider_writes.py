@@ -51,6 +51,21 @@ class ProviderWritesTest(testcase.RaceTestCase):
         total = self.send_ok('GET', f'{own}/inventories')['inventories']['VCPU']['total']
         self.assertEqual([response.status for response in responses].index(200) + 1, total)
 
+    def test_first_inventories_are_accepted_once(self):
+        for _ in range(ROUNDS):
+            own = f'/resource_providers/{self.make_provider()}'
+            calls = [
+                self.call('PUT', f'{own}/inventories', inventories_of({name: n}, 0))
+                for n in range(1, 5)
+                for name in ('VCPU', 'MEMORY_MB')
+            ]
+            calls.append(self.call('DELETE', f'{own}/inventories'))
+            responses = self.race(calls)
+            self.assertEqual(204, responses.pop().status)
+            self.assertLessEqual(self.statuses(responses)[200], 1)
+            self.assertLessEqual(self.statuses(responses).keys(), {200, 409})
+            self.assertLessEqual(len(self.send_ok('GET', f'{own}/inventories')['inventories']), 1)
+
     def test_inventory_is_deleted_while_it_is_claimed(self):
         for n in range(ROUNDS):
             provider = self.make_provider({'VCPU': 10, 'MEMORY_MB': 10})

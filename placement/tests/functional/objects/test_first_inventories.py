@@ -1,0 +1,106 @@
+"""The first inventories of a provider are inserted without a read of the provider."""
+
+from typing import Any
+import uuid
+
+import os_resource_classes
+import sqlalchemy as sa
+
+from placement import db_api, errors
+from placement.db.sqlalchemy import models
+from placement.tests.functional import base
+
+_PROVIDERS = models.resource_providers
+SHORT = {'UPDATE': 1, 'INSERT': 1, 'all': 2}
+
+
+class FirstInventoriesTest(base.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.host = self.make_provider('host')
+
+    def put(
+        self, inventories: dict[str, Any], generation: int = 0, provider: str | None = None
+    ) -> Any:
+        path = f'/resource_providers/{provider or self.host}/inventories'
+        body = {'resource_provider_generation': generation, 'inventories': inventories}
+        return self.send('PUT', path, body)
+
+    def stored(self, provider: str | None = None) -> Any:
+        return self.send_ok('GET', f'/resource_providers/{provider or self.host}/inventories')
+
+    def damage(self, **values: Any) -> None:
+        row = _PROVIDERS.c.uuid == self.host
+        db_api.write(lambda conn: conn.execute(sa.update(_PROVIDERS).where(row).values(values)))
+
+    def generation(self) -> int:
+        query = sa.select(_PROVIDERS.c.generation).where(_PROVIDERS.c.uuid == self.host)
+        return db_api.read(lambda conn: conn.execute(query).scalar_one())
+
+    def test_stored_rows_are_the_same_as_those_of_a_later_request(self):
+        later = self.make_provider('later', {'DISK_GB': 1})
+        inventories = {
+            'VCPU': {'total': 8, 'reserved': 2, 'allocation_ratio': 16.1},
+            'MEMORY_MB': {'total': 1024, 'min_unit': 64, 'max_unit': 512, 'step_size': 64},
+        }
+        with self.counted() as counts:
+            self.assertEqual(200, self.put(inventories).status_code)
+        self.assertEqual(SHORT, dict(counts))
+        self.assertEqual(200, self.put(inventories, 1, later).status_code)
+        self.assertEqual(self.stored(later)['inventories'], self.stored()['inventories'])
+        self.assertEqual(1, self.stored()['resource_provider_generation'])
+        table = models.inventories
+        created = db_api.read(lambda conn: conn.execute(sa.select(table.c.created_at)).all())
+        self.assertNotIn(None, {row.created_at for row in created})
+
+    def test_inventories_of_a_provider_with_generation_0_are_replaced(self):
+        """Every change of inventories increments the generation, so another program wrote these."""
+        self.put({'VCPU': {'total': 8}, 'DISK_GB': {'total': 1}})
+        self.damage(generation=0)
+        self.assertEqual(200, self.put({'VCPU': {'total': 4}}).status_code)
+        stored = self.stored()
+        self.assertEqual({'VCPU': 4}, {k: v['total'] for k, v in stored['inventories'].items()})
+        self.assertEqual(1, stored['resource_provider_generation'])
+
+    def test_unknown_classes(self):
+        """A standard class is unknown if the database was synchronized by an older release."""
+        table = models.resource_classes
+        db_api.write(lambda conn: conn.execute(sa.delete(table).where(table.c.name == 'FPGA')))
+        for name in ('FPGA', 'UNKNOWN'):
+            response = self.put({'VCPU': {'total': 8}, name: {'total': 8}})
+            self.assertEqual(400, response.status_code)
+            self.assertIn(name, response.json()['errors'][0]['detail'])
+        self.assertEqual({'inventories': {}, 'resource_provider_generation': 0}, self.stored())
+
+    def test_invalid_reservation_of_an_unknown_provider(self):
+        """The same order of errors as for other providers: 404 Not Found precedes 400."""
+        inventories = {'VCPU': {'total': 8, 'reserved': 9}}
+        self.assertEqual(404, self.put(inventories, provider=str(uuid.uuid4())).status_code)
+        self.assertEqual(400, self.put(inventories).status_code)
+        self.assertEqual(409, self.put(inventories, 1).status_code)
+
+    def test_stale_generation(self):
+        self.put({'VCPU': {'total': 8}})
+        response = self.put({'VCPU': {'total': 4}})
+        self.assertEqual(409, response.status_code)
+        self.assertEqual(errors.CONCURRENT_UPDATE, response.json()['errors'][0]['code'])
+        self.assertEqual(8, self.stored()['inventories']['VCPU']['total'])
+
+    def test_provider_without_a_root(self):
+        self.damage(root_provider_id=None)
+        self.assertEqual(404, self.put({'VCPU': {'total': 8}}).status_code)
+        self.assertEqual(0, self.generation())
+
+    def test_custom_class(self):
+        self.send_ok('PUT', '/resource_classes/CUSTOM_ONE')
+        self.assertEqual(200, self.put({'CUSTOM_ONE': {'total': 8}}).status_code)
+        self.assertEqual(['CUSTOM_ONE'], [*self.stored()['inventories']])
+
+    def test_all_standard_classes(self):
+        inventories = {name: {'total': 8} for name in os_resource_classes.STANDARDS}
+        self.assertEqual(200, self.put(inventories).status_code)
+        self.assertEqual(inventories.keys(), self.stored()['inventories'].keys())
+
+    def test_no_inventories(self):
+        self.assertEqual(200, self.put({}).status_code)
+        self.assertEqual({'inventories': {}, 'resource_provider_generation': 1}, self.stored())
