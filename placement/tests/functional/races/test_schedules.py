@@ -120,6 +120,15 @@ class SchedulesTest(WithScheduler):
         pairs += [(other, empty) for empty, other in pairs]
         self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
 
+    def test_first_inventories(self):
+        """The inventories of a provider with generation 0 are written without a read."""
+        requests = [
+            request for request in writers.every(writers.RECORDED) if 'CHILD' in request.name
+        ]
+        self.assertIn('PUT inventories: CHILD has 3 VCPU', {request.name for request in requests})
+        pairs = itertools.permutations(requests, 2)
+        self.examine(60, self.at_each_statement(writers.RECORDED, pairs))
+
     def test_aggregates_change_without_an_increment(self):
         """Before microversion 1.19; the generation does not show that the aggregates changed."""
         requests = [

@@ -23,7 +23,7 @@ OLD_AGGREGATE, NEW_AGGREGATE = (f'{n}0000000-0000-4000-8000-00000000000e' for n 
 _IDS = {ROOT: 1_000_001, CHILD: 1_000_002, LEAF: 1_000_003, OTHER: 1_000_004}
 _ROOTS = {ROOT: ROOT, CHILD: ROOT, LEAF: ROOT, OTHER: OTHER}
 _NAMES = {ROOT: 'root', CHILD: 'child', LEAF: 'leaf', OTHER: 'other'}
-_GENERATIONS = {ROOT: 3, CHILD: 1, LEAF: 2, OTHER: 1}
+_GENERATIONS = {ROOT: 3, CHILD: 0, LEAF: 2, OTHER: 1}
 VCPU, GOLD, SILVER = 0, 10000, 10001
 _RED, _BLUE, _ONLY = 1_000_001, 1_000_002, 1_000_001
 _CREATED_AT = datetime.datetime(2026, 1, 1, 12)
@@ -353,6 +353,13 @@ def _inventory_requests() -> list[Request]:
             shrinks=True,
         ),
         send('LEAF has none', 'PUT', f'{LEAF}/inventories', _inventories(LEAF)),
+        send('CHILD has 3 VCPU', 'PUT', f'{CHILD}/inventories', _inventories(CHILD, VCPU=3)),
+        send(
+            'CHILD gets 5 VCPU',
+            'POST',
+            f'{CHILD}/inventories',
+            {'resource_class': 'VCPU', 'total': 5},
+        ),
         send('ROOT has none', 'PUT', f'{ROOT}/inventories', _inventories(ROOT)),
         send('ROOT has 7 VCPU', 'PUT', f'{ROOT}/inventories/VCPU', one, shrinks=True),
         send('all of LEAF', 'DELETE', f'{LEAF}/inventories'),
