@@ -6,6 +6,7 @@ of the write. The test decides when the write happens; no race decides it.
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import dataclasses
 import json
 import threading
 from typing import Any
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import db_api
+from placement.candidates import forecasts
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import testcase
 
@@ -22,6 +24,7 @@ from placement.tests.functional.races import testcase
 _NAMES = ('root', 'child', 'grandchild', 'other', 'consumer', 'aggregate')
 _KEPT = (models.traits, models.resource_classes)
 
+_SEARCH = '/allocation_candidates?resources=VGPU:1'
 _READS = (
     '/resource_providers',
     '/resource_providers?uuid={child}',
@@ -41,7 +44,7 @@ _READS = (
     '/resource_providers/{child}/allocations',
     '/allocations/{consumer}',
     '/usages?project_id=project',
-    '/allocation_candidates?resources=VGPU:1',
+    _SEARCH,
     '/allocation_candidates?resources=VGPU:1&required=CUSTOM_READ&member_of={aggregate}',
 )
 _Write = tuple[str, str, Any]
@@ -67,22 +70,32 @@ class _Reads:
     send: Callable[..., testcase.Response]
     send_ok: Callable[..., Any]
 
+    # Prepares what the process knows from earlier searches.
+    prepare: Callable[[], None]
+
     def test_tree_is_deleted_during_a_read(self) -> None:
-        self._check_all(_DELETE_TREE)
+        self._check_all(_READS, _DELETE_TREE, forecasts.clear)
 
     def test_part_of_a_tree_is_moved_and_the_rest_deleted_during_a_read(self) -> None:
-        self._check_all(_MOVE_TREE)
+        self._check_all(_READS, _MOVE_TREE, forecasts.clear)
 
-    def _check_all(self, writes: Sequence[_Write]) -> None:
+    def test_tree_is_deleted_during_a_search_with_a_wrong_forecast(self) -> None:
+        self.send('GET', _SEARCH)
+        self._check_all([_SEARCH], _DELETE_TREE, _forecast_one_tree)
+
+    def _check_all(
+        self, reads: Sequence[str], writes: Sequence[_Write], prepare: Callable[[], None]
+    ) -> None:
+        self.prepare = prepare
         self.send_ok('PUT', '/traits/CUSTOM_READ')
         checked = 0
-        for path in _READS:
+        for path in reads:
             allowed, statements = self._responses_over_time(path, writes)
             for boundary in range(1, statements):
                 found = self._read_around(path, writes, boundary)
                 self.assertIn(found, allowed, f'{path}, writes after statement {boundary}')
                 checked += 1
-        self.assertGreater(checked, 10)
+        self.assertGreater(checked, 2 * len(reads) // 3)
 
     def _responses_over_time(self, path: str, writes: Sequence[_Write]) -> tuple[list[Any], int]:
         """What the service responds before the writes, between and after them.
@@ -143,6 +156,7 @@ class _Reads:
 
     def _response(self, path: str, world: dict[str, str]) -> Any:
         """The body of a response, with names in place of uuids; of an error, the status."""
+        self.prepare()
         response = self.send('GET', path.format(**world))
         if response.status != 200:
             return response.status
@@ -161,6 +175,12 @@ class ReadsTest(_Reads, testcase.RaceTestCase):
 
 class ReadsOnSqliteFileTest(_Reads, testcase.SqliteFileTestCase):
     pass
+
+
+def _forecast_one_tree() -> None:
+    """Let searches try a page of one tree, and begin again because it is not enough."""
+    for key, forecast in list(forecasts._forecasts.items()):
+        forecasts.remember(key, dataclasses.replace(forecast, size=1, failures=0))
 
 
 def _named(body: Any, world: dict[str, str]) -> str:
