@@ -158,7 +158,8 @@ def _increment(
 ) -> None:
     if not seen:
         return
-    if len(seen) == 1 and not values:
+    # A generation in a damaged database can be NULL, and a bound parameter never equals NULL.
+    if len(seen) == 1 and not values and None not in seen.values():
         changed = _increment_one(conn, table, seen, by)
     else:
         changed = _increment_many(conn, table, seen, by, values)

@@ -46,6 +46,14 @@ class DamagedRowsTest(base.TestCase):
         self.damage(models.allocations, 'consumer_id', INSTANCE, str(uuid.UUID(int=2)))
         self.assertEqual({}, self.read('allocations')['allocations'])
 
+    def test_claims_of_a_provider_without_a_generation(self):
+        for generation in (1, 2):
+            self.damage(models.resource_providers, 'generation', generation, None)
+        for consumer, generation in ((INSTANCE, 1), (str(uuid.uuid4()), None)):
+            body = claim({self.host: {'VCPU': 2}}, generation)
+            self.send_ok('PUT', f'/allocations/{consumer}', body)
+        self.assertEqual(4, self.read('usages')['usages']['VCPU'])
+
     def test_inventory_of_a_missing_class_is_omitted(self):
         self.damage(models.inventories, 'resource_class_id', 0, MISSING_ID)
         self.assertEqual(['MEMORY_MB'], [*self.read('inventories')['inventories']])
