@@ -44,7 +44,9 @@ class StatementMemoryTest(base.TestCase):
                 f'&member_of={self.aggregate}',
                 f'&member_of=in:{self.aggregate},{uuid.uuid4()}',
             ):
-                once = self.send_ok('GET', path + condition)
+                # The second search reads its first page with the names.
+                for _ in range(2):
+                    once = self.send_ok('GET', path + condition)
                 cached = set(self.cache)
                 for count in range(2, 12):
                     self.assertEqual(once, self.send_ok('GET', path + condition * count))

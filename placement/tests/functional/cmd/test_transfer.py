@@ -36,11 +36,15 @@ class TransferCase(transfer.TestCase, base.TestCase):
         return str(path)
 
     def start(self, *arguments: str, **options) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
+        # If an interrupt arrives while `coverage` holds its lock, the command waits for the lock.
+        changes = {
+            'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url,
+            'COVERAGE_PROCESS_START': '',
+        }
         command = [sys.executable, '-m', self.module, *arguments]
         return subprocess.Popen(
             command,
-            env=environment,
+            env=os.environ | changes,
             stderr=subprocess.PIPE,
             preexec_fn=base.heed_interrupts,
             **options,
