@@ -1,7 +1,8 @@
 """Reads, snapshots and write transactions on the database engine of this process.
 
-A request that only reads data passes a function to `read()`, or to `read_snapshot()` if several
-statements have to read the same data. A request that changes data passes a function to `write()`,
+A request that only reads data passes a function to `read()`, to `read_one()` if it returns the
+connection after its only statement, or to `read_snapshot()` if several statements have to read the
+same data. A request that changes data passes a function to `write()`,
 which executes that function in a single transaction. `db/retry.py` decides whether a failed
 transaction is retried, `db/failures.py` classifies the errors of database drivers,
 `db/transactions.py` begins and ends transactions, and `db/connections.py` applies the session
