@@ -88,7 +88,7 @@ def with_ids(conn: sa.Connection, query: model.Query[str]) -> tuple[model.Query[
 
 
 def look_up(conn: sa.Connection, query: model.Query[str], names: Names | None = None) -> Found:
-    """Return the ids of all names of a query.
+    """Return the ids of all names of a query, and of the sharing trait.
 
     :param names: receives the names that the response will probably contain
     """
@@ -103,7 +103,7 @@ def found_in(
     rows: Iterable[Sequence[Any]],
     names: Names | None = None,
 ) -> Found:
-    """Return the ids of all names of a query from the rows of `name_statements.ids_of_names`.
+    """Return the same as `look_up`, from the rows of `name_statements.ids_of_names`.
 
     :param conn: used only if a requested UUID is not stored exactly as the client wrote it
     :param names: receives the names that the response will probably contain

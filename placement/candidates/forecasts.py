@@ -1,4 +1,4 @@
-"""What an earlier search for the same query tells about the next one.
+"""Predicts what a search finds first, from an earlier search for the same query.
 
 A search looks up the ids of the names in its query, and then reads a page of trees that satisfy
 conditions on these ids. With a forecast of the ids, one statement does both (see `beginning`). If a
@@ -43,8 +43,8 @@ class Forecast:
 # A query, and the maximum number of candidates to generate, with the strategy to do so.
 Key = tuple[model.Query[str], int | None, str]
 
-# PERF: the least recently used forecast would be the best one to discard, but nearly all clouds
-# have fewer different queries, and a search without a forecast takes only a little longer.
+# If there are too many forecasts, all of them are discarded. A search without a forecast takes only
+# a little longer, so there is no need to find the forecasts that are used least.
 _forecasts: dict[Key, Forecast] = {}
 
 

@@ -188,7 +188,8 @@ class Cursor:
         :returns: None if a search needs more than one page, or other statements
         """
         total = self._sum()
-        if self._strict or self._reader.has_sharing or -total.steps_left > PAGE_STEPS:
+        steps = sum(PAGE_STEPS - page.steps_left for page in self._pages)
+        if self._strict or self._reader.has_sharing or steps > PAGE_STEPS:
             return None
         if total.anchors > FIRST_PAGE and total.fitting_anchors * 2 < total.anchors:
             return None  # strict pages are faster
@@ -199,12 +200,11 @@ class Cursor:
         return size if size <= LARGEST_PAGE else None
 
     def _sum(self) -> Progress:
-        """Return the sums of the counts of all pages. The sum of `steps_left` is not positive."""
+        """Return the sums of the counts of all pages, without their steps."""
         return Progress(
-            sum(page.steps_left - PAGE_STEPS for page in self._pages),
-            sum(page.candidates for page in self._pages),
-            sum(page.anchors for page in self._pages),
-            sum(page.fitting_anchors for page in self._pages),
+            candidates=sum(page.candidates for page in self._pages),
+            anchors=sum(page.anchors for page in self._pages),
+            fitting_anchors=sum(page.fitting_anchors for page in self._pages),
         )
 
     def _order(self, paged: page_statements.PagedQuery) -> page_order.PageOrder:
