@@ -10,8 +10,9 @@ This script creates a virtual environment and runs:
 * a check that all test runs together reach the minimum coverage (see .coveragerc).
 
 Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
-installed. The last line of the output contains the total results of all test runs and checks. Each
-failed check counts as a failed test.
+installed. The last lines of the output are a summary: the end of the message of each failed test,
+the results of each check and each test run, and the total results. Each failed check counts as a
+failed test.
 """
 
 import argparse
@@ -38,6 +39,9 @@ REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 # The tests in placement/tests/functional/galera run only if this variable is set.
 CLUSTER = 'PLACEMENT_TEST_GALERA'
 PASSED = frozenset({'success', 'xfail'})
+# The summary contains this many lines of the message of a failed test, each of at most this length.
+MESSAGE_LINES = 25
+LINE_LENGTH = 200
 # The package `coverage` measures every Python process that has these environment variables.
 COVERAGE = {
     'COVERAGE_PROCESS_START': str(bootstrap.ROOT / '.coveragerc'),
@@ -101,6 +105,7 @@ class Results:
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._notes: list[str] = []
+        self._failures: list[str] = []
         self._total: Counter[str] = Counter()
 
     def check(self, check: Check) -> None:
@@ -119,10 +124,12 @@ class Results:
         print(f'\n== {title}', flush=True)
         before = _recorded_runs()
         status = subprocess.run(command, env={**os.environ, **variables}).returncode
-        tally = _last_run() if _recorded_runs() > before else Counter[str]()
+        tests = _last_run() if _recorded_runs() > before else []
+        tally = Counter(_kind(test) for test in tests)
         if not tally['failed'] and (status or not tally['passed']):
             tally['failed'] += 1
         self._total += tally
+        self._failures += [f'{title}: {_failure(one)}' for one in tests if _kind(one) == 'failed']
         numbers = ', '.join(f'{tally[kind]} {kind}' for kind in ('passed', 'failed', 'skipped'))
         self._notes.append(f'{title}: {numbers}')
 
@@ -133,6 +140,8 @@ class Results:
 
     def finish(self) -> int:
         """Print the summary and the total results; return the exit status."""
+        for failure in self._failures:
+            print(f'\n== FAILED in {failure}')
         print(f'\n== Summary after {time.monotonic() - self._started:.0f} s')
         for note in self._notes:
             print(f'   {note}')
@@ -226,26 +235,33 @@ def _recorded_runs() -> int:
     return int(STESTR_STATE.read_text()) if STESTR_STATE.exists() else 0
 
 
-def _last_run() -> Counter[str]:
+def _last_run() -> list[Any]:
+    """Return the tests of the last run: `id`, `status`, and `details` of each."""
     import subunit
     import testtools
 
     stream = subprocess.run(('stestr', 'last', '--subunit'), capture_output=True).stdout
-    tally: Counter[str] = Counter()
-
-    def count(test: Any) -> None:
-        if test['status'] == 'exists':
-            return
-        if test['status'] == 'skip':
-            tally['skipped'] += 1
-            return
-        tally['passed' if test['status'] in PASSED else 'failed'] += 1
-
-    sink = testtools.StreamToDict(count)
+    tests: list[Any] = []
+    sink = testtools.StreamToDict(tests.append)
     sink.startTestRun()
     subunit.ByteStreamToStreamResult(io.BytesIO(stream), non_subunit_name='stdout').run(sink)
     sink.stopTestRun()
-    return tally
+    return [test for test in tests if test['status'] != 'exists']
+
+
+def _kind(test: Mapping[str, Any]) -> str:
+    if test['status'] == 'skip':
+        return 'skipped'
+    return 'passed' if test['status'] in PASSED else 'failed'
+
+
+def _failure(test: Mapping[str, Any]) -> str:
+    """Return the name of a failed test, and the end of its traceback or of its other details."""
+    details = test['details']
+    names = [name for name in details if 'traceback' in name] or list(details)
+    text = '\n'.join(details[name].as_text() for name in names)
+    lines = [f'   {line[:LINE_LENGTH]}' for line in text.splitlines() if line.strip()]
+    return '\n'.join([test['id'], *lines[-MESSAGE_LINES:]])
 
 
 if __name__ == '__main__':

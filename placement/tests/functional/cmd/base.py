@@ -11,6 +11,8 @@ from placement.tests.functional.db import base
 # The argument `preexec_fn` of `Popen` for a command that a test interrupts. A shell that runs the
 # tests in the background makes them, and the commands that they start, ignore SIGINT.
 heed_interrupts = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+# If an interrupt arrives while `coverage` holds its lock, the command waits for the lock forever.
+_NOT_MEASURED = {'COVERAGE_PROCESS_START': ''}
 
 
 class TestCase(base.TestCase):
@@ -36,4 +38,18 @@ class TestCase(base.TestCase):
             capture_output=True,
             text=True,
             timeout=120,
+        )
+
+    def start(self, *arguments: str, **options) -> subprocess.Popen:
+        """Start the command, so that the test can interrupt it.
+
+        :param options: further arguments of `Popen`
+        """
+        connection = {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
+        return subprocess.Popen(
+            [sys.executable, '-m', self.module, *arguments],
+            env=os.environ | connection | _NOT_MEASURED,
+            stderr=subprocess.PIPE,
+            preexec_fn=heed_interrupts,
+            **options,
         )

@@ -272,13 +272,7 @@ class OutputTest(TestCase):
 
     def test_an_interrupt_leaves_nothing_behind(self):
         for delay in (0.7, 1.2):
-            process = subprocess.Popen(
-                [sys.executable, '-m', self.module, 'report', str(self.page)],
-                env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
-                stderr=subprocess.PIPE,
-                text=True,
-                preexec_fn=base.heed_interrupts,
-            )
+            process = self.start('report', str(self.page))
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
             process.communicate()

@@ -2,12 +2,10 @@
 
 import contextlib
 import gzip
-import os
 from pathlib import Path
 import random
 import signal
 import subprocess
-import sys
 
 import fixtures
 import sqlalchemy as sa
@@ -34,21 +32,6 @@ class TransferCase(transfer.TestCase, base.TestCase):
         path = self.folder / name
         path.write_bytes(data)
         return str(path)
-
-    def start(self, *arguments: str, **options) -> subprocess.Popen[bytes]:
-        # If an interrupt arrives while `coverage` holds its lock, the command waits for the lock.
-        changes = {
-            'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url,
-            'COVERAGE_PROCESS_START': '',
-        }
-        command = [sys.executable, '-m', self.module, *arguments]
-        return subprocess.Popen(
-            command,
-            env=os.environ | changes,
-            stderr=subprocess.PIPE,
-            preexec_fn=base.heed_interrupts,
-            **options,
-        )
 
 
 def large_file() -> bytes:
