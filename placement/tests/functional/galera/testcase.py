@@ -5,6 +5,8 @@ import contextlib
 import functools
 import importlib
 import os
+from pathlib import Path
+import tempfile
 from typing import Any
 import unittest
 
@@ -23,6 +25,7 @@ SELECTION = 'PLACEMENT_TEST_GALERA'
 # Statuses of requests during a fault: 502 and 504 are responses of HAProxy.
 UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
 _NAMES = ('api1', 'api2', 'api3')
+_LOG_LINES = 15
 
 
 def tool() -> Any:
@@ -57,6 +60,7 @@ class DeploymentTestCase(base.BaseTestCase):
 
     single_writer = False
     resources: contextlib.ExitStack
+    logs: Path
     nodes: list[Any]
     workers: list[machines.Worker]
 
@@ -65,6 +69,9 @@ class DeploymentTestCase(base.BaseTestCase):
         super().setUpClass()
         cls.resources = contextlib.ExitStack()
         cls.addClassCleanup(cls.resources.close)
+        cls.logs = Path(
+            cls.resources.enter_context(tempfile.TemporaryDirectory(prefix='placement-api-'))
+        )
         cls.nodes = started_nodes()
         ports = [node.port for node in cls.nodes]
         if cls.single_writer:
@@ -121,15 +128,17 @@ class DeploymentTestCase(base.BaseTestCase):
 
         :param settings: further environment variables
         """
+        port = tool().free_ports(1)[0]
         worker = machines.Worker(
             url,
+            log=cls.logs / str(port),
+            port=port,
             settings={
                 **settings,
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
                 'OS_PLACEMENT_DATABASE__RETRY_INTERVAL': '1',
                 'OS_PLACEMENT_DATABASE__MAX_RETRIES': '60',
             },
-            port=tool().free_ports(1)[0],
         )
         cls.resources.callback(worker.remove)
         return worker
@@ -179,7 +188,18 @@ class DeploymentTestCase(base.BaseTestCase):
 
     def wait_until_back(self, number: int) -> float:
         """Wait until an API process is in the pool of HAProxy; return the seconds."""
-        return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=True)
+        try:
+            return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=True)
+        except AssertionError as exc:
+            raise AssertionError(f'{exc}\n{self.describe(number)}') from exc
+
+    def describe(self, number: int) -> str:
+        """Describe an API process: its health, what HAProxy knows of it, and the end of its log."""
+        worker = self.workers[number]
+        health = storm.exchange(worker.port, 'GET', '/healthcheck')
+        statistics = self.proxy.server(f'placement/{_NAMES[number]}')
+        log = (self.logs / str(worker.port)).read_text(errors='replace')
+        return '\n'.join((str(health), str(statistics), *log.splitlines()[-_LOG_LINES:]))
 
     def check(self, traffic: Traffic, **figures: object) -> None:
         """Compare all responses with the data of each node; store the figures of the test."""
