@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import os
 from pathlib import Path
+import re
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from sqlalchemy import event
 
 import placement
 from placement.tests import servers
+from placement.tests.waiting import wait_until
 
 _TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
@@ -106,22 +108,27 @@ class DatabaseServer:
 
     def hang(self) -> None:
         """Stop the processes of the server; it keeps its connections but does not respond."""
-        self._signal(signal.SIGSTOP)
+        stopped = self._signal(signal.SIGSTOP)
+        # A thread that runs on another processor continues for a moment.
+        wait_until(lambda: all(map(_is_stopped, stopped)))
 
     def resume(self) -> None:
         """Let a server continue that hangs."""
         self._signal(signal.SIGCONT)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal(self, number: signal.Signals) -> list[int]:
+        """Send a signal to all processes of the server, and return their ids."""
         assert self._process is not None
         if self._process.poll() is not None:
-            return
+            return []
         pid = self._process.pid
         # PostgreSQL has a process for each connection.
         children = Path(f'/proc/{pid}/task/{pid}/children').read_text().split()
-        for process in (pid, *map(int, children)):
+        processes = [pid, *map(int, children)]
+        for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
+        return processes
 
     def create_database(self, name: str) -> str:
         """Create an empty database and return its URL."""
@@ -133,6 +140,15 @@ class DatabaseServer:
             self.resume()
             self._tool.stop(self._process, self._engine)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether every thread of a process is stopped; true if the process has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for status in Path(f'/proc/{pid}/task').glob('*/status'):
+            if re.search(r'^State:\s+[TZX]', status.read_text(), re.MULTILINE) is None:
+                return False
+    return True
 
 
 def _waitress(port: int) -> list[str]:
