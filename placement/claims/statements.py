@@ -57,13 +57,17 @@ def _insert_unless_stored(kind: int) -> dict[str, sa.Insert]:
     SELECT uses no id of the AUTO_INCREMENT or sequence if the owner exists. If a concurrent
     transaction inserts the same owner, the statement waits for the end of that transaction. On
     MariaDB, claims that insert other owners of this kind then wait, too; see `INSERT_NEW_CONSUMER`.
+
+    If that transaction commits, the statement violates the unique key on MySQL and MariaDB. With
+    ON DUPLICATE KEY UPDATE it would lock the other row exclusively, and deadlocks would be likely:
+    `INSERT_NEW_CONSUMER` locks this row, too, after rows of the tables that are inserted later.
     """
     table, column = OWNER_TABLES[kind]
     name = sa.bindparam('name', type_=column.type)
     missing = sa.select(name).where(~sa.exists().where(column == name))
     return {
         dialect: insert(table).from_select([column.name], missing)
-        for dialect, insert in names.INSERT_MISSING.items()
+        for dialect, insert in {**names.INSERT_MISSING, 'mysql': mysql.insert}.items()
     }
 
 

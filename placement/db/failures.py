@@ -28,6 +28,7 @@ _MYSQL_CONFLICT = frozenset({
     1213,  # deadlock, or failed certification on a Galera cluster
     1317,  # statement interrupted because of a transaction on another Galera node
     1412,  # the definition of a table has changed
+    1467,  # deadlock in which the transaction waited for the AUTO_INCREMENT of a table
 })  # fmt: skip
 _MYSQL_KEY_VIOLATION = frozenset({
     1022, 1062, 1586,  # duplicate key

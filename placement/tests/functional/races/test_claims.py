@@ -1,9 +1,10 @@
 """Many clients claim, move and release concurrently."""
 
 from collections import Counter
+from unittest import mock
 import uuid
 
-from placement import errors
+from placement import errors, telemetry
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 
@@ -132,15 +133,21 @@ class ClaimsTest(testcase.RaceTestCase):
         self.assertLessEqual({response.status for response in responses[1::2]}, {204, 404})
 
     def test_owners_are_created_once(self):
-        """Concurrent claims create each project, user and consumer type once."""
-        provider = self.make_provider({'VCPU': 100})
-        calls = []
-        for n in range(24):
-            body = claim({provider: 1}, project=f'project-{n % 3}')
-            body |= {'user_id': f'user-{n % 4}', 'consumer_type': f'TYPE_{n % 5}'}
-            calls.append(self.call('PUT', f'/allocations/{uuid.uuid4()}', body))
-        responses = self.race(calls)
-        self.assertEqual({204: 24}, Counter(response.status for response in responses))
+        """Concurrent claims create each project, user and consumer type once, without deadlocks."""
+        providers = [self.make_provider({'VCPU': 100}) for _ in range(2)]
+        with mock.patch.object(telemetry, 'retried') as retried:
+            for name in ('first', 'second', 'third'):
+                calls = []
+                for n in range(24):
+                    body = claim({providers[n % 2]: 1}, project=f'{name}-{n % 3}')
+                    body |= {
+                        'user_id': f'{name}-{n % 4}',
+                        'consumer_type': f'{name.upper()}_{n % 5}',
+                    }
+                    calls.append(self.call('PUT', f'/allocations/{uuid.uuid4()}', body))
+                responses = self.race(calls)
+                self.assertEqual({204: 24}, Counter(response.status for response in responses))
+        self.assertLessEqual({call.args[0] for call in retried.call_args_list}, {'key_violation'})
 
     def test_owners_that_differ_in_letter_case(self):
         """If the database compares the names as equal, the claim succeeds without a retry."""

@@ -254,8 +254,13 @@ class ConcurrentTest(NewConsumerTestCase):
         self.audit()
 
     def test_project_in_an_open_transaction(self):
-        """The claim waits, and uses the row of the other transaction if it is committed."""
+        """The claim waits, and uses the row of the other transaction if it is committed.
+
+        On MySQL and MariaDB, the committed row violates the unique key, and the claim is retried,
+        unless the claim begins to wait too late.
+        """
         for end in (sa.Connection.commit, sa.Connection.rollback):
+            retried = self.engine_name == 'mysql' and end is sa.Connection.commit
             project = str(uuid.uuid4())
             row = sa.insert(models.projects).values(external_id=project)
             with self.attempts() as attempts:
@@ -268,7 +273,7 @@ class ConcurrentTest(NewConsumerTestCase):
                     self.assertFalse(waiting.done())
                     end(conn)
                     self.assertEqual(204, waiting.result(30).status)
-                self.assertEqual(2, attempts.call_count)
+                self.assertIn(attempts.call_count, {2, 3} if retried else {2})
             self.assertIn(project, self.names(models.projects.c.external_id))
         self.audit()
 
@@ -300,12 +305,14 @@ class ConcurrentTest(NewConsumerTestCase):
         self.assertNotIn('new', self.names(models.projects.c.external_id))
 
     def test_capacity_is_claimed_before_the_provider_is_locked(self):
-        path = f'/allocations/{uuid.uuid4()}'
         for body, version in (
             (claim({self.target: 9}), '1.39'),
             (claim_1_27({self.target: 9}), '1.27'),
         ):
             with self.subTest(version=version):
+                # If InnoDB inserts a key again that was deleted, it also locks the next key, which
+                # may be the one of the interrupted claim.
+                path = f'/allocations/{uuid.uuid4()}'
                 other = self.call('PUT', path, body, version)
                 claimed = self.interleave(generation, 'lock_and_increment_provider', other)
                 self.assertEqual(409, self.put(claim({self.target: 1})).status)

@@ -50,7 +50,7 @@ class _MySQLdbError(Exception):
 
 class MysqlTest(base.BaseTestCase):
     CASES = MappingProxyType({
-        1213: CONFLICT, 1020: CONFLICT, 1317: CONFLICT, 1412: CONFLICT,
+        1213: CONFLICT, 1020: CONFLICT, 1317: CONFLICT, 1412: CONFLICT, 1467: CONFLICT,
         1022: CONFLICT, 1062: CONFLICT, 1586: CONFLICT,  # duplicate key
         1216: CONFLICT, 1217: CONFLICT, 1451: CONFLICT, 1452: CONFLICT,  # reference
         1205: LOCK_TIMEOUT,
