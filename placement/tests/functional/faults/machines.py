@@ -5,7 +5,6 @@ import contextlib
 import importlib.util
 import os
 from pathlib import Path
-import re
 import shutil
 import signal
 import socket
@@ -143,12 +142,19 @@ class DatabaseServer:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether every thread of a process is stopped; true if the process has ended."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for status in Path(f'/proc/{pid}/task').glob('*/status'):
-            if re.search(r'^State:\s+[TZX]', status.read_text(), re.MULTILINE) is None:
-                return False
+    """Whether no thread of a process can run, because the process is stopped or has ended."""
+    with contextlib.suppress(FileNotFoundError):
+        return {_state(thread) for thread in Path(f'/proc/{pid}/task').iterdir()} <= set('TZX')
     return True
+
+
+def _state(thread: Path) -> str:
+    """Return the state of a thread, for example `R` (running), `T` (stopped) or `X` (ended)."""
+    try:
+        # The state follows the name of the program, which is in parentheses.
+        return (thread / 'stat').read_text().rpartition(')')[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return 'X'
 
 
 def _waitress(port: int) -> list[str]:
