@@ -259,7 +259,8 @@ def _failure(test: Mapping[str, Any]) -> str:
     """Return the name of a failed test, and the end of its traceback or of its other details."""
     details = test['details']
     names = [name for name in details if 'traceback' in name] or list(details)
-    text = '\n'.join(details[name].as_text() for name in names)
+    data = b'\n'.join(b''.join(details[name].iter_bytes()) for name in names)
+    text = data.decode(errors='replace')
     lines = [f'   {line[:LINE_LENGTH]}' for line in text.splitlines() if line.strip()]
     return '\n'.join([test['id'], *lines[-MESSAGE_LINES:]])
 
