@@ -59,8 +59,9 @@ def _insert_unless_stored(kind: int) -> dict[str, sa.Insert]:
     MariaDB, claims that insert other owners of this kind then wait, too; see `INSERT_NEW_CONSUMER`.
 
     If that transaction commits, the statement violates the unique key on MySQL and MariaDB. With
-    ON DUPLICATE KEY UPDATE it would lock the other row exclusively, and deadlocks would be likely:
-    `INSERT_NEW_CONSUMER` locks this row, too, after rows of the tables that are inserted later.
+    ON DUPLICATE KEY UPDATE, it would lock the row of that transaction exclusively. Other claims
+    that have already inserted a user or a consumer type lock the same row in `INSERT_NEW_CONSUMER`,
+    so deadlocks would be likely.
     """
     table, column = OWNER_TABLES[kind]
     name = sa.bindparam('name', type_=column.type)

@@ -2,11 +2,10 @@
 
 A request that only reads data passes a function to `read()`, to `read_one()` if it returns the
 connection after its only statement, or to `read_snapshot()` if several statements have to read the
-same data. A request that changes data passes a function to `write()`,
-which executes that function in a single transaction. `db/retry.py` decides whether a failed
-transaction is retried, `db/failures.py` classifies the errors of database drivers,
-`db/transactions.py` begins and ends transactions, and `db/connections.py` applies the session
-settings of each connection.
+same data. A request that changes data passes a function to `write()`, which executes that function
+in a single transaction. `db/retry.py` decides whether a failed transaction is retried,
+`db/failures.py` classifies the errors of database drivers, `db/transactions.py` begins and ends
+transactions, and `db/connections.py` applies the session settings of each connection.
 
 A pooled connection may be dead, for example because the server was restarted. This costs a request
 only time: the read or the write transaction is repeated on a new connection.

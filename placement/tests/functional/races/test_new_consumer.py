@@ -257,7 +257,7 @@ class ConcurrentTest(NewConsumerTestCase):
         """The claim waits, and uses the row of the other transaction if it is committed.
 
         On MySQL and MariaDB, the committed row violates the unique key, and the claim is retried,
-        unless the claim begins to wait too late.
+        unless its INSERT began after the commit.
         """
         for end in (sa.Connection.commit, sa.Connection.rollback):
             retried = self.engine_name == 'mysql' and end is sa.Connection.commit
