@@ -12,7 +12,6 @@ The inventories and their usage are read after the provider is locked.
 """
 
 from collections.abc import Mapping, Sequence
-import contextlib
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,7 +19,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.claims import judge, lock_and_read, owner_memory, settle, statements
 from placement.claims.model import Claim, Demand
-from placement.objects import generation, inventory_rows, provider_rows
+from placement.objects import generation, inventory_rows
 
 
 def applies(claims: Sequence[Claim]) -> bool:
@@ -37,7 +36,6 @@ def write(conn: sa.Connection, claim: Claim) -> bool:
     :returns: False if the consumer exists, if it has allocations without a consumer row, or if one
         of its owners does not exist. The caller must then lock and read the consumer
     :raises exception.UnknownResourceProviders:
-    :raises exception.ConcurrentChange: a concurrent transaction created the provider
     :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     :raises exception.InvalidAllocation: an inventory does not allow a requested amount
     """
@@ -47,7 +45,6 @@ def write(conn: sa.Connection, claim: Claim) -> bool:
         return False
     ((provider_uuid, amounts),) = claim.allocations.items()
     if not generation.lock_and_increment_provider(conn, provider_uuid):
-        _check_still_missing(conn, provider_uuid)
         raise exception.UnknownResourceProviders({provider_uuid})
     requested = {'uuid': provider_uuid, 'names': list(amounts), **consumer}
     rows = conn.execute(statements.INVENTORIES_FOR_NEW_CONSUMER, requested).all()
@@ -66,18 +63,6 @@ def write(conn: sa.Connection, claim: Claim) -> bool:
     judge.check_amounts(demands, inventories, {})
     settle.insert_allocations(conn, demands, inventories)
     return True
-
-
-def _check_still_missing(conn: sa.Connection, provider_uuid: str) -> None:
-    """Check that a provider that an UPDATE did not find does not exist.
-
-    On a Galera cluster, only a read waits until the node has applied the changes of other nodes.
-
-    :raises exception.ConcurrentChange: the provider was created after the UPDATE
-    """
-    with contextlib.suppress(exception.ResourceProviderNotFound):
-        provider_rows.read(conn, provider_uuid)
-        raise exception.ConcurrentChange(f'Resource provider {provider_uuid}')
 
 
 def _parameters(claim: Claim) -> dict[str, Any]:

@@ -77,12 +77,15 @@ The value is a bit mask of statement types. Before a statement of
 these types, a node waits until it has applied all transactions that
 other nodes have committed.
 
-If the option is not set, Placement sets the variable to 1 on nodes
+If the option is not set, Placement sets the variable to 7 on nodes
 of a Galera cluster (`wsrep_on`) and does not change the variable on
-other servers. With 1, every read waits, so that responses include
-all writes that other nodes have acknowledged. If the option is set,
-Placement sets the variable on every server. With 0, reads are
-faster but can return outdated data.
+other servers. With 7, the first statement of every transaction
+waits, so that responses reflect all writes that other nodes have
+acknowledged. If the option is set, Placement sets the variable on
+every server. A value without one of the bits 1 (SELECT), 2 (UPDATE
+and DELETE) and 4 (INSERT) is faster, but requests can then return
+outdated data, or be rejected because of outdated data. Placement
+logs a warning.
 """,
     ),
     cfg.IntOpt(

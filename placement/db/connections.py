@@ -4,8 +4,9 @@ Write transactions on MySQL, MariaDB and PostgreSQL use READ COMMITTED: after a 
 locked a row, its next statement reads the current data. SQLite uses WAL and a long busy timeout.
 Write transactions on SQLite start with BEGIN IMMEDIATE, because a transaction that first reads
 cannot upgrade to a write lock after another transaction has written. A Galera node applies the
-writes of other nodes with a delay, so this module enables causal reads (`wsrep_sync_wait`). Every
-wait for a lock has a time limit, because other programs, such as backups, also lock rows.
+writes of other nodes with a delay, so this module makes the first statement of each transaction
+wait for these writes (`wsrep_sync_wait`). Every wait for a lock has a time limit, because other
+programs, such as backups, also lock rows.
 
 A pooled connection is not checked before each use, because the check would cost a round trip. If
 the connection is dead, its first statement fails, and `db/engine.py` repeats the read or the write
@@ -35,6 +36,10 @@ WRITER = {'placement_writer': True}
 # MySQL waits up to a year for a table lock.
 LOCK_SECONDS = 15
 SQLITE_BUSY_MILLISECONDS = 30_000
+# The bits of `wsrep_sync_wait` for SELECT, for UPDATE and DELETE, and for INSERT. A node waits only
+# before a statement outside of a transaction. Some write transactions begin with an INSERT or an
+# UPDATE, so they need all of these bits.
+SYNC_WAIT_BITS = 1 | 2 | 4
 # The pause in seconds before another attempt to change the journal mode.
 _WAL_PAUSE = 0.01
 # oslo.db does not send BEGIN on a connection whose `info` contains this key.
@@ -105,13 +110,12 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
     """Apply the session settings to each connection that `engine` opens from now on.
 
     :param wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`, which oslo.db
-        applies; if the value is None, this function enables causal reads on Galera nodes
+        applies; if the value is None, each connection to a Galera node uses `SYNC_WAIT_BITS`
     """
     if engine.dialect.name == 'mysql':
         mode_pool.install(engine)
         transactions.prepare_mysql(engine)
-        make_causal = wsrep_sync_wait is None
-        event.listen(engine, 'connect', functools.partial(_set_up_mysql, make_causal))
+        event.listen(engine, 'connect', functools.partial(_set_up_mysql, wsrep_sync_wait))
         _check_after_idle_time(engine)
         event.listen(engine, 'checkout', functools.partial(_require_mysql_mode, engine))
     elif engine.dialect.name == 'postgresql':
@@ -209,7 +213,7 @@ def _require_mysql_mode(engine: sa.Engine, dbapi_connection: Any, record: Any, _
         transactions.require_mysql_mode(dbapi_connection, record.info)
 
 
-def _set_up_mysql(make_causal: bool, dbapi_connection: Any, record: Any) -> None:
+def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: Any) -> None:
     cursor = dbapi_connection.cursor()
     # This statement has to precede SHOW, because sql_select_limit also truncates the result of
     # SHOW.
@@ -221,12 +225,31 @@ def _set_up_mysql(make_causal: bool, dbapi_connection: Any, record: Any) -> None
             'The database server writes its binary log with binlog_format=STATEMENT, which does '
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
-    if make_causal and settings.get('wsrep_on') == 'ON':
-        cursor.execute('SET SESSION wsrep_sync_wait = 1')
+    if settings.get('wsrep_on') == 'ON':
+        if wsrep_sync_wait is None:
+            cursor.execute(f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}')
+        else:
+            _warn_of_outdated_decisions(wsrep_sync_wait)
     cursor.close()
     # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
     variable = 'transaction_isolation' if 'transaction_isolation' in settings else 'tx_isolation'
     transactions.set_up_mysql(dbapi_connection, record.info, variable)
+
+
+@functools.cache  # one line for each process
+def _warn_of_outdated_decisions(wsrep_sync_wait: int) -> None:
+    if not is_sufficient(wsrep_sync_wait):
+        LOG.warning(
+            '[placement_database] mysql_wsrep_sync_wait is %s, so requests can be answered from '
+            'outdated data of a Galera node. Remove the option, or set it to %s.',
+            wsrep_sync_wait,
+            wsrep_sync_wait | SYNC_WAIT_BITS,
+        )
+
+
+def is_sufficient(wsrep_sync_wait: int) -> bool:
+    """Whether requests reflect all writes that other Galera nodes have acknowledged."""
+    return wsrep_sync_wait & SYNC_WAIT_BITS == SYNC_WAIT_BITS
 
 
 def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:

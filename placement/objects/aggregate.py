@@ -103,8 +103,7 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
             provider, existing = _read_requested_and_linked(conn, uuid, requested)
             if not incremented:
                 generation.check_provider(provider.uuid, given_generation, provider.generation)
-                # The provider was created or changed after the UPDATE. On a Galera cluster, only
-                # the read waits until the node has applied the changes of the other nodes.
+                # A concurrent transaction created or changed the provider after the UPDATE.
                 raise exception.ConcurrentChange(f'Resource provider {uuid}')
         _set_links(conn, provider, requested, existing)
         return provider.generation

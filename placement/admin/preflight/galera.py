@@ -7,9 +7,7 @@ import sqlalchemy as sa
 
 from placement.admin.preflight import database
 from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
-
-# The bit of wsrep_sync_wait for SELECT.
-_READS = 1
+from placement.db import connections
 
 
 def read(conn: sa.Connection, config: cfg.ConfigOpts) -> list[Verdict]:
@@ -35,7 +33,7 @@ def judge(
     verdicts = [
         *_judge_state(status),
         *_judge_settings(settings),
-        *_judge_reads(settings, sync_wait),
+        *_judge_waits(settings, sync_wait),
         *_judge_size(int(status.get('wsrep_cluster_size', '0'))),
     ]
     size = status.get('wsrep_cluster_size')
@@ -83,13 +81,15 @@ def _judge_settings(settings: Mapping[str, str]) -> list[Verdict]:
     ]
 
 
-def _judge_reads(settings: Mapping[str, str], sync_wait: int | None) -> list[Verdict]:
+def _judge_waits(settings: Mapping[str, str], sync_wait: int | None) -> list[Verdict]:
     verdicts = []
-    if sync_wait is not None and not sync_wait & _READS:
+    if sync_wait is not None and not connections.is_sufficient(sync_wait):
         verdicts.append(
-            warning(
-                f'mysql_wsrep_sync_wait is {sync_wait}, so that reads can return outdated data.',
-                'Remove the option [placement_database] mysql_wsrep_sync_wait, or set it to 1.',
+            failure(
+                f'mysql_wsrep_sync_wait is {sync_wait}, so that requests can be answered from '
+                'outdated data.',
+                'Remove the option [placement_database] mysql_wsrep_sync_wait, or set it to '
+                f'{sync_wait | connections.SYNC_WAIT_BITS}.',
             )
         )
     if settings.get('wsrep_dirty_reads', 'OFF').upper() == 'ON':

@@ -52,7 +52,7 @@ CLAIMS = {
     'PUT, an existing consumer': 9,
     'PUT, an existing consumer as a new one: 409': 3,
     'PUT, beyond the capacity: 409': 4,
-    'PUT, an unknown provider: 400': 4,
+    'PUT, an unknown provider: 400': 3,
     'POST, a move to another consumer': 10,
     'DELETE': 4,
     'DELETE, an unknown consumer: 404': 4,

@@ -214,19 +214,19 @@ class GaleraTest(PrivateMariadbTest):
     def test_unsuitable_settings(self):
         url = self.server.create_database('placement')
         findings = self.preflight(
-            f'mysql_wsrep_sync_wait = 0\nsync_on_startup = true\n{NOAUTH}', url
+            f'mysql_wsrep_sync_wait = 1\nsync_on_startup = true\n{NOAUTH}', url
         )
         self.assertResults(
             NOAUTH_WARNING
             | {
-                'Galera Cluster': 'warning warning',
+                'Galera Cluster': 'failure warning',
                 'Missing Root Provider IDs': 'skipped',
                 'Incomplete Consumers': 'skipped',
             },
             findings,
         )
         details = ' '.join(verdict.detail for verdict in findings['Galera Cluster'])
-        self.assertIn('mysql_wsrep_sync_wait is 0', details)
+        self.assertIn('mysql_wsrep_sync_wait is 1', details)
         self.assertIn('one member', details)
 
 

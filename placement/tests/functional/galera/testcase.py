@@ -13,6 +13,7 @@ import unittest
 from oslotest import base
 import sqlalchemy as sa
 
+from placement.db.connections import SYNC_WAIT_BITS
 from placement.tests import servers
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.galera import configuration, proxy
@@ -115,11 +116,11 @@ class DeploymentTestCase(base.BaseTestCase):
 
     @classmethod
     def engine(cls, node: int = 0) -> sa.Engine:
-        """Return an engine for the database at a node, with causal reads."""
+        """Return an engine for the database at a node, that waits for the other nodes."""
         return sa.create_engine(
             cls.database(cls.nodes[node].port),
             poolclass=sa.NullPool,
-            connect_args={'init_command': 'SET SESSION wsrep_sync_wait = 1'},
+            connect_args={'init_command': f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}'},
         )
 
     @classmethod

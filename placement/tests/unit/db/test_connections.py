@@ -1,6 +1,7 @@
 """The connection settings that can be tested without a database server."""
 
 import contextlib
+import logging
 import sqlite3
 from unittest import mock
 
@@ -57,22 +58,42 @@ class WaitForServerTest(base.BaseTestCase):
 class SetUpMysqlTest(base.BaseTestCase):
     """The statements for a new connection to a MySQL or MariaDB server."""
 
-    def statements(self, make_causal: bool = True, **variables: str) -> list[str]:
+    def statements(self, wsrep_sync_wait: int | None = None, **variables: str) -> list[str]:
         """Return the statements for a server whose SHOW VARIABLES returns `variables`."""
         connection = mock.Mock()
         cursor = connection.cursor.return_value
         cursor.fetchall.return_value = list(variables.items())
-        connections._set_up_mysql(make_causal, connection, mock.Mock(info={}))
+        connections._set_up_mysql(wsrep_sync_wait, connection, mock.Mock(info={}))
         return [call.args[0] for call in cursor.execute.call_args_list]
 
-    def test_reads_of_a_cluster_node_are_causal(self):
-        self.assertIn('SET SESSION wsrep_sync_wait = 1', self.statements(wsrep_on='ON'))
+    def warnings(self, *values: int, **variables: str) -> list[str]:
+        """Return the warnings while a process opens a connection with each of the values."""
+        connections._warn_of_outdated_decisions.cache_clear()
+        self.addCleanup(connections._warn_of_outdated_decisions.cache_clear)
+        log = self.useFixture(fixtures.FakeLogger(connections.LOG.name, logging.WARNING))
+        for value in values:
+            self.statements(value, **variables)
+        return log.output.splitlines()
+
+    def test_a_cluster_node_waits_before_all_kinds_of_statements(self):
+        self.assertIn('SET SESSION wsrep_sync_wait = 7', self.statements(wsrep_on='ON'))
 
     def test_a_configured_wsrep_sync_wait_is_not_changed(self):
-        for statement in self.statements(make_causal=False, wsrep_on='ON'):
+        for statement in self.statements(wsrep_sync_wait=7, wsrep_on='ON'):
             self.assertNotIn('wsrep_sync_wait', statement)
 
-    def test_reads_of_a_single_server_need_no_wait(self):
+    def test_a_configured_value_without_one_of_the_bits_is_one_warning(self):
+        for value, remedy in ((0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
+            with self.subTest(value):
+                (line,) = self.warnings(value, value, wsrep_on='ON')
+                self.assertIn(f'mysql_wsrep_sync_wait is {value}, ', line)
+                self.assertIn(f'set it to {remedy}.', line)
+
+    def test_no_warning(self):
+        self.assertEqual([], self.warnings(7, 15, wsrep_on='ON'))
+        self.assertEqual([], self.warnings(1, wsrep_on='OFF'))
+
+    def test_a_single_server_has_nothing_to_wait_for(self):
         for variables in ({}, {'wsrep_on': 'OFF'}):
             for statement in self.statements(**variables):
                 self.assertNotIn('wsrep_sync_wait', statement)

@@ -198,9 +198,13 @@ class GaleraTest(base.BaseTestCase):
         ):
             self.assertEqual(expected, results(self.judge(settings=settings)), settings)
 
-    def test_causal_reads(self):
-        for value, expected in ((None, OK), (1, OK), (7, OK), (0, WARNING), (6, WARNING)):
-            self.assertEqual([expected], results(self.judge(sync_wait=value)), value)
+    def test_waits_for_other_nodes(self):
+        for value in (None, 7, 15):
+            self.assertEqual([OK], results(self.judge(sync_wait=value)), value)
+        for value, remedy in ((0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
+            (verdict,) = self.judge(sync_wait=value)
+            self.assertEqual(FAILURE, verdict.result, value)
+            self.assertIn(f'or set it to {remedy}.', verdict.remedy)
 
 
 class SqliteTest(base.BaseTestCase):
