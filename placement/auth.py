@@ -19,6 +19,16 @@ from placement.http.request import ENVIRON_CONTEXT
 
 LOG = logging.getLogger(__name__)
 
+# The names of the headers with an identity in a WSGI environment. `remove_auth_headers` of
+# keystonemiddleware removes the same headers, except the system scope.
+_IDENTITY = frozenset(
+    f'HTTP_{name.upper().replace("-", "_")}'
+    for name in (
+        *auth_token._request._AuthTokenRequest({})._all_auth_headers(),  # noqa: SLF001 - no copy
+        'OpenStack-System-Scope',
+    )
+)
+
 # The exceptions that keystonemiddleware treats as a failure of Keystone.
 _UNAVAILABLE = (
     keystone_exc.ConnectFailure,
@@ -31,6 +41,12 @@ _UNAVAILABLE = (
 def _is_root(environ: Environ) -> bool:
     """Return whether the request is for the version document, which requires no token."""
     return environ.get('PATH_INFO', '') in ('', '/')
+
+
+def _remove_identity(environ: Environ) -> None:
+    """Remove the headers with which a client could pretend to be another user."""
+    for name in _IDENTITY & environ.keys():
+        del environ[name]
 
 
 def _unauthorized(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -52,6 +68,7 @@ class NoAuthMiddleware:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         if _is_root(environ):
+            _remove_identity(environ)
             return self.application(environ, start_response)
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if token is None:
@@ -79,6 +96,9 @@ class KeystoneMiddleware:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
+        # Not only for the version document: keystonemiddleware does not remove the system scope,
+        # and the context of a rejected request would contain it.
+        _remove_identity(environ)
         if _is_root(environ):
             return self.application(environ, start_response)
         response: Iterable[bytes]

@@ -6,11 +6,108 @@ import fixtures
 from keystoneauth1 import exceptions as keystone_exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
+from oslo_context import context
 from oslotest import base
 
 from placement import auth
 from placement.http.request import ENVIRON_CONTEXT
 from placement.tests.unit import edge
+
+# The headers from which oslo.context creates a context, except tokens.
+IDENTITY = {
+    key: 'forged'
+    for keys in context._ENVIRON_HEADERS.values()
+    for key in keys
+    if key.startswith('HTTP_') and not key.endswith('_TOKEN')
+} | {
+    'HTTP_X_ROLES': 'forged',
+    'HTTP_X_ROLE': 'forged',
+    'HTTP_X_SERVICE_ROLES': 'forged',
+    'HTTP_X_IS_ADMIN_PROJECT': 'False',
+}
+# The headers that only keystonemiddleware sets.
+CATALOG = {
+    'HTTP_X_IDENTITY_STATUS': 'Confirmed',
+    'HTTP_X_SERVICE_IDENTITY_STATUS': 'Confirmed',
+    'HTTP_X_SERVICE_CATALOG': '[]',
+}
+
+
+def keystone(application, server: mock.Mock, delay: bool = False) -> auth.KeystoneMiddleware:
+    """Return the middleware for Keystone, with a stub in place of the server."""
+    config = edge.configuration()
+    config.register_opts(dict(auth_token.list_opts())['keystone_authtoken'], 'keystone_authtoken')
+    config.set_override('delay_auth_decision', delay, 'keystone_authtoken')
+    config.set_override('www_authenticate_uri', 'http://id', 'keystone_authtoken')
+    middleware = auth.KeystoneMiddleware(application, config)
+    middleware.guarded._identity_server = server
+    return middleware
+
+
+class ForgedIdentityTest(base.BaseTestCase):
+    """A client sends the headers of an identity, and no valid token."""
+
+    def setUp(self):
+        super().setUp()
+        self.received = {}
+        invalid = mock.Mock(**{'verify_token.side_effect': auth_token.InvalidToken('forged')})
+        inner = auth.ContextMiddleware(self._inside, cfg.ConfigOpts())
+        self.noauth = auth.NoAuthMiddleware(inner)
+        self.keystone = keystone(inner, invalid)
+        self.delayed = keystone(inner, invalid, delay=True)
+
+    def _inside(self, environ, start_response):
+        self.received = dict(environ)
+        return edge.ok(environ, start_response)
+
+    def send(self, application, path: str, **headers: str) -> int:
+        self.received = {}
+        request = edge.environ(path=path, **IDENTITY, **CATALOG, **headers)
+        return edge.call(application, request).status
+
+    def assert_anonymous(self) -> None:
+        """Check that the context of the last request has the values of a request without headers.
+
+        The log reads its values from this context.
+        """
+        expected = context.RequestContext.from_environ({}, overwrite=False).to_dict()
+        actual = context.get_current().to_dict()
+        ignored = {'request_id', 'timestamp'}
+        self.assertEqual(
+            {key: value for key, value in expected.items() if key not in ignored},
+            {key: value for key, value in actual.items() if key in expected.keys() - ignored},
+        )
+
+    def test_the_version_document(self):
+        for application in (self.noauth, self.keystone, self.delayed):
+            for path in ('', '/'):
+                self.assertEqual(200, self.send(application, path))
+                self.assert_anonymous()
+                self.assertEqual(
+                    set(), self.received.keys() & {**IDENTITY, **CATALOG}.keys(), application
+                )
+
+    def test_other_headers_are_kept(self):
+        for application in (self.noauth, self.keystone):
+            self.send(application, '/', HTTP_ACCEPT='x', HTTP_X_OPENSTACK_REQUEST_ID='y')
+            self.assertEqual('x', self.received['HTTP_ACCEPT'])
+            self.assertEqual('y', self.received['HTTP_X_OPENSTACK_REQUEST_ID'])
+
+    def test_requests_that_keystone_rejects(self):
+        for application in (self.keystone, self.delayed):
+            for token in ({}, {'HTTP_X_AUTH_TOKEN': 'forged'}):
+                context.RequestContext()
+                self.assertEqual(401, self.send(application, '/traits', **token))
+                current = context.get_current().to_dict()
+                self.assertNotIn('forged', {**current, 'auth_token': None}.values())
+                self.assertEqual({}, self.received)
+
+    def test_all_headers_of_keystonemiddleware(self):
+        request = auth_token._request._AuthTokenRequest.blank('/')
+        request.environ.update(IDENTITY | CATALOG)
+        request.remove_auth_headers()
+        left = request.environ.keys() & (IDENTITY | CATALOG).keys()
+        self.assertEqual({'HTTP_OPENSTACK_SYSTEM_SCOPE'}, left)
 
 
 class NoAuthTest(base.BaseTestCase):
@@ -115,15 +212,9 @@ class KeystoneFailureTest(base.BaseTestCase):
 
     def send(self, failure: Exception, delay: bool = False) -> edge.Response:
         """Send a request whose token keystonemiddleware cannot validate."""
-        config = edge.configuration()
-        config.register_opts(
-            dict(auth_token.list_opts())['keystone_authtoken'], 'keystone_authtoken'
-        )
-        config.set_override('delay_auth_decision', delay, 'keystone_authtoken')
-        config.set_override('www_authenticate_uri', 'http://id', 'keystone_authtoken')
-        layers = auth.KeystoneMiddleware(auth.ContextMiddleware(edge.ok, config), config)
         server = mock.Mock(**{'verify_token.side_effect': failure})
-        layers.guarded._identity_server = server
+        inner = auth.ContextMiddleware(edge.ok, edge.configuration())
+        layers = keystone(inner, server, delay)
         return edge.call(layers, edge.environ(path='/traits', HTTP_X_AUTH_TOKEN='secret'))
 
     def assert_unavailable(self, response: edge.Response) -> None:

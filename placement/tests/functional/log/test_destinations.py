@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from types import ModuleType
 
 from oslo_config import cfg
 from oslo_log import log
 from oslotest import base
 
 from placement.tests import servers
-from placement.tests.functional.log import examples, one_request
+from placement.tests.functional.log import examples, forged_identity, one_request
 
 _BINDINGS = Path(__file__).parent / 'bindings'
 _SERVICE = """
@@ -79,13 +80,19 @@ class TestCase(base.BaseTestCase):
         ]
 
     def serve(
-        self, configuration: str, *prefix: str, path: Path | None = None, **environment: str
+        self,
+        configuration: str,
+        *prefix: str,
+        path: Path | None = None,
+        program: ModuleType = one_request,
+        **environment: str,
     ) -> Outcome:
         """Serve a request with a configuration.
 
         :param configuration: the section DEFAULT; logs go to a temporary directory
         :param prefix: the beginning of the command
         :param path: a directory with Python modules
+        :param program: the module that creates the application and sends the request
         :param environment: additional environment variables
         """
         text = configuration.replace(examples.DIRECTORY, str(self.directory)) + _SERVICE
@@ -94,7 +101,7 @@ class TestCase(base.BaseTestCase):
         paths = [*modules, *(entry for entry in sys.path if entry)]
         clean = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
         process = subprocess.run(
-            [*prefix, sys.executable, '-m', one_request.__name__],
+            [*prefix, sys.executable, '-m', program.__name__],
             env={
                 **clean,
                 'OS_PLACEMENT_CONFIG_DIR': str(self.folder),
@@ -191,6 +198,31 @@ class LevelsTest(TestCase):
         start = f'Starting request: {one_request.ADDRESS} "GET {one_request.PATH}"'
         self.assertIn(start, outcome.output)
         self.assertRegex(outcome.output, r'DEBUG placement\.wsgi .* debug +=')
+
+
+class ForgedIdentityTest(TestCase):
+    """Requests without a token have no identity in the log, whatever headers the client sends."""
+
+    def test_with_keystone(self) -> None:
+        self.assert_anonymous(
+            OS_API__AUTH_STRATEGY='keystone',
+            OS_KEYSTONE_AUTHTOKEN__AUTH_TYPE='password',
+            OS_KEYSTONE_AUTHTOKEN__AUTH_URL='http://127.0.0.1:1',
+        )
+
+    def test_with_noauth2(self) -> None:
+        self.assert_anonymous(OS_API__AUTH_STRATEGY='noauth2')
+
+    def assert_anonymous(self, **environment: str) -> None:
+        outcome = self.serve(
+            '[DEFAULT]\n', program=forged_identity, OS_METRICS__ENABLED='true', **environment
+        )
+        self.assertEqual(0, outcome.status, outcome.error)
+        lines = [line for line in outcome.output.splitlines() if '"GET ' in line]
+        self.assertEqual(len(forged_identity.PATHS), len(lines), lines)
+        for path, line in zip(forged_identity.PATHS, lines, strict=True):
+            self.assertRegex(line, rf' req-[0-9a-f-]{{36}} - - - - - -\] - "GET {path}" status: ')
+        self.assertNotIn(forged_identity.TEXT, outcome.output)
 
 
 class ProxyTest(TestCase):
