@@ -148,12 +148,8 @@ def main(program: Program) -> int:
         help_: Action = given.action
         return help_(config)
     try:
-        _read(program, config, arguments)
-        if given.validate:
-            conf.validate(config)
-        _set_up_logging(config)
-        action: Action = config[program.destination].action
-        status = action(config)
+        with sources.explaining_references(config):
+            status = _execute(program, config, arguments, given.validate)
         sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes standard output again when the process exits.
@@ -166,6 +162,15 @@ def main(program: Program) -> int:
             traceback.print_exc()
         return _failed(program, given, messages.sentence(error))
     return status
+
+
+def _execute(program: Program, config: cfg.ConfigOpts, arguments: list[str], validate: bool) -> int:
+    _read(program, config, arguments)
+    if validate:
+        conf.validate(config)
+    _set_up_logging(config)
+    action: Action = config[program.destination].action
+    return action(config)
 
 
 def _failed(program: Program, given: argparse.Namespace, sentence: str) -> int:

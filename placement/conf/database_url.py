@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import pathlib
+import re
 
 import sqlalchemy as sa
 
@@ -14,6 +15,10 @@ _SECRET_PARAMETERS = frozenset(
     {'password', 'passwd', 'passphrase', 'sslpassword', 'ssl_key_password'}
 )
 
+# The parts of a URL after the user and the password, divided as SQLAlchemy divides them: the host
+# with the port, the name of the database, and the parameters.
+_PARTS = re.compile(r'[\w+]+://(?:[^:/]*(?::[^@]*)?@)?([^/?]*)(?:/([^?]*))?(?:\?(.*))?', re.DOTALL)
+
 
 class InvalidUrlError(ValueError):
     """An option does not contain a valid URL of a database. The message does not contain it."""
@@ -25,20 +30,41 @@ def validate(text: str, option: str) -> None:
     :param option: the name of the option, for the message
     :raises InvalidUrlError: the text is not a URL, or this service does not support its dialect
     """
-    try:
-        dialect = sa.make_url(text).get_backend_name()
-    except (sa.exc.ArgumentError, ValueError):
-        # The reason is suppressed, because it can contain a part of the password.
+    url = parse(text)
+    if url is None:
         raise InvalidUrlError(
             f'[placement_database] {option} is not a database URL. Write it in the form '
             'mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special characters '
-            'of the password (%40 for @, %3A for :).'
-        ) from None
+            'of the password (%40 for @, %3A for :, %2F for /, %23 for #).'
+        )
+    dialect = url.get_backend_name()
     if dialect not in _DIALECTS:
         raise InvalidUrlError(
             f'[placement_database] {option} names the unknown database driver {dialect}. Use '
             'mysql+pymysql, postgresql+psycopg, or sqlite.'
         )
+
+
+def parse(text: str) -> sa.URL | None:
+    """Return a URL; None if the text is not a URL.
+
+    The result is also None if the password seems to contain a special character that is not
+    percent-encoded. In that case, SQLAlchemy takes the rest of the password for the host, the name
+    of the database, or a parameter.
+    """
+    try:
+        url = sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):
+        return None
+    parts = _PARTS.match(text)
+    if parts is None or url.get_backend_name() == 'sqlite':
+        # The URL of an SQLite database has no password, and the name of its file has any character.
+        return url
+    host, database, parameters = (part or '' for part in parts.groups())
+    is_broken = (
+        re.search('[@#]', host) or re.search('[@/#:]', database) or re.search('@', parameters)
+    )
+    return None if is_broken else url
 
 
 def file_of(text: str) -> pathlib.Path | None:
@@ -55,12 +81,9 @@ def file_of(text: str) -> pathlib.Path | None:
 
 
 def masked(text: str) -> str | None:
-    """Return a URL without its password and its parameters; None if the text is not a URL."""
-    try:
-        url = sa.make_url(text)
-    except (sa.exc.ArgumentError, ValueError):
-        return None
-    return url.set(query={}).render_as_string(hide_password=True)
+    """Return a URL without its password and its parameters; None if `parse` returns None."""
+    url = parse(text)
+    return None if url is None else url.set(query={}).render_as_string(hide_password=True)
 
 
 def secrets(text: str) -> Iterator[str]:

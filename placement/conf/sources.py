@@ -18,6 +18,9 @@ PROJECT = 'placement'
 # If the command line contains one of these options, it selects the configuration files.
 _FILE_OPTIONS = ('--config-file', '--config-dir')
 
+# The exceptions of oslo.config for `$` and a name. Their messages contain the name.
+_UNRESOLVED = (cfg.NoSuchOptError, cfg.NoSuchGroupError, cfg.TemplateSubstitutionError)
+
 
 class MissingOption(cfg.RequiredOptError):
     """A required option has no value.
@@ -28,6 +31,13 @@ class MissingOption(cfg.RequiredOptError):
     def __init__(self, name: str, group: str, files: Sequence[str]) -> None:
         super().__init__(name, group)
         self.files = tuple(files)
+
+
+class UnresolvedReference(cfg.Error):
+    """The value of an option contains `$`, and not the name of an option after it.
+
+    The message contains no part of the value, which can be a password.
+    """
 
 
 def read(config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None = None) -> None:
@@ -70,6 +80,65 @@ def missing_option(config: cfg.ConfigOpts, name: str, group: str) -> MissingOpti
 
 def _name(group: cfg.OptGroup | str | None) -> str:
     return group.name if isinstance(group, cfg.OptGroup) else group or 'DEFAULT'
+
+
+@contextlib.contextmanager
+def explaining_references(config: cfg.ConfigOpts) -> Iterator[None]:
+    """Name the option if the block reads a value with a `$` that is part of a password.
+
+    The exception of oslo.config names the text after the `$` instead of the option. Therefore it
+    is suppressed, also in tracebacks.
+
+    :raises UnresolvedReference: the block raised an exception for such a value
+    """
+    try:
+        yield
+    except _UNRESOLVED:
+        explained = _explained(config)
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _explained(config: cfg.ConfigOpts) -> UnresolvedReference | None:
+    """Return the exception for the first option with an unresolved reference."""
+    # `_all_opt_infos` is private, but no public method returns the options of all groups.
+    for info, group in config._all_opt_infos():  # noqa: SLF001 - see above
+        name = info['opt'].dest
+        try:
+            _ = config[group.name][name] if group else config[name]
+        except _UNRESOLVED:
+            section = _name(group)
+            return UnresolvedReference(
+                f'The value of [{section}] {name} in {_location(config, section, name)} contains '
+                '$ and not the name of an option after it. Write $$ for a dollar sign.'
+            )
+        except (ValueError, cfg.Error):
+            continue
+    return None
+
+
+def _location(config: cfg.ConfigOpts, group: str, name: str) -> str:
+    """Return the environment variable or the file that sets an option."""
+    variable = f'OS_{group}__{name}'.upper()
+    if variable in os.environ:
+        return f'the environment variable {variable}'
+    for path in reversed(files(config)):
+        sections: dict[str, dict[str, list[str]]] = {}
+        with contextlib.suppress(OSError, cfg.ParseError):
+            cfg.ConfigParser(path, sections).parse()
+        if any(name in names for one, names in sections.items() if one.lower() == group.lower()):
+            return path
+    return 'the configuration'
+
+
+def files(config: cfg.ConfigOpts) -> list[str]:
+    """Return the paths of the configuration files that oslo.config has read, in its order."""
+    directories = [pathlib.Path(directory) for directory in config.config_dir]
+    return [
+        *config.config_file,
+        *(str(path) for directory in directories for path in sorted(directory.glob('*.conf'))),
+    ]
 
 
 @contextlib.contextmanager

@@ -50,6 +50,8 @@ def init_application() -> Application:
     :raises exception.UnsuitableDatabase: the schema or the configuration of the database does not
         support this release; the message names the remedy
     :raises exception.InvalidPolicyFile: the policy file is malformed
+    :raises sources.UnresolvedReference: the value of an option contains `$`, and not the name of an
+        option after it
     :raises ImportError: an option needs a library that is not installed
     :raises ValueError: an option has an invalid value
     """
@@ -65,19 +67,21 @@ def read_configuration(config: cfg.ConfigOpts) -> None:
         may belong to another service in the same process
     """
     conf.register_opts(config)
-    sources.read(config)
-    conf.validate(config)
-    _set_up_logging(config)
+    with sources.explaining_references(config):
+        sources.read(config)
+        conf.validate(config)
+        _set_up_logging(config)
 
 
 def build(config: cfg.ConfigOpts) -> Application:
     """Set up the database and return the application, with the exceptions of `init_application`."""
-    engine.configure(config)
-    application = deploy.loadapp(config)
-    if config.api.auth_strategy == 'keystone':
-        authtoken.validate(config)
-    if config.log_options:
-        config.log_opt_values(LOG, logging.DEBUG)
+    with sources.explaining_references(config):
+        engine.configure(config)
+        application = deploy.loadapp(config)
+        if config.api.auth_strategy == 'keystone':
+            authtoken.validate(config)
+        if config.log_options:
+            config.log_opt_values(LOG, logging.DEBUG)
     if profiles := os.environ.get(PROFILER_DIR):
         application = _profiled(application, profiles)
     tune_garbage_collector()

@@ -8,6 +8,7 @@ from oslo_config import cfg
 from placement.admin.preflight import options
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 from placement.admin.preflight.options import DEFAULT, Option, Source
+from placement.conf import sources
 
 # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
 _CORS_PREFIX = 'cors.'
@@ -15,7 +16,7 @@ _CORS_PREFIX = 'cors.'
 
 def check_files(config: cfg.ConfigOpts) -> list[Verdict]:
     """Report the configuration files, which oslo.config has read without an error."""
-    return [judge_files(options.files(config))]
+    return [judge_files(sources.files(config))]
 
 
 def judge_files(paths: Sequence[str]) -> Verdict:
@@ -133,7 +134,10 @@ def check_values(config: cfg.ConfigOpts) -> list[Verdict]:
 
 def _error(config: cfg.ConfigOpts, option: Option) -> str | None:
     try:
-        options.value(config, option)
+        with sources.explaining_references(config):
+            options.value(config, option)
+    except sources.UnresolvedReference as error:
+        return str(error)
     except (ValueError, cfg.Error) as error:
         # The message of oslo.config contains the representation of an internal object.
         return str(error.__context__ or error)

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from placement.admin.preflight import masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
+from placement.conf import database_url as urls
 from placement.db import connections, failures
 
 # In seconds. The second limit applies to each read from the network.
@@ -49,11 +50,9 @@ def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
     :param option: an option of `[placement_database]`
     :raises ValueError: the option has no valid URL; the message does not contain the value
     """
-    try:
-        url = sa.make_url(config.placement_database[option])
-    except (sa.exc.ArgumentError, ValueError):
-        # The error messages can contain parts of the URL, and so of the password.
-        raise ValueError(f'The value of [placement_database] {option} is not a URL.') from None
+    url = urls.parse(config.placement_database[option])
+    if url is None:
+        raise ValueError(f'The value of [placement_database] {option} is not a URL.')
     parameters = config.placement_database.connection_parameters
     return url.update_query_string(parameters, append=True) if parameters else url
 
@@ -152,7 +151,11 @@ def _driver_of(config: cfg.ConfigOpts, option: str) -> Verdict:
     try:
         url = database_url(config, option)
     except ValueError as error:
-        return failure(str(error), 'Use the form mysql+pymysql://USER:PASSWORD@HOST/DATABASE.')
+        return failure(
+            str(error),
+            'Use the form mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special '
+            'characters of the password.',
+        )
     system = url.get_backend_name()
     if system not in TITLES:
         return failure(

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 from dataclasses import dataclass
 import os
-import pathlib
 
 from keystoneauth1 import exceptions as auth_exceptions
 from keystoneauth1 import loading
 from keystonemiddleware import opts as middleware_opts
 import oslo_cache
 from oslo_config import cfg
+
+from placement.conf import sources as config_sources
 
 AUTH_GROUP = 'keystone_authtoken'
 DEFAULT = 'DEFAULT'
@@ -102,15 +103,6 @@ def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
     return location is not None and location.location == cfg.Locations.command_line
 
 
-def files(config: cfg.ConfigOpts) -> list[str]:
-    """Return the paths of the configuration files that oslo.config has read, in its order."""
-    directories = [pathlib.Path(directory) for directory in config.config_dir]
-    return [
-        *config.config_file,
-        *(str(path) for directory in directories for path in sorted(directory.glob('*.conf'))),
-    ]
-
-
 def read_file(path: str) -> Source:
     """Return the names in a configuration file.
 
@@ -139,6 +131,6 @@ def sources(config: cfg.ConfigOpts) -> Iterator[Source]:
     :raises OSError: a file cannot be read any more
     :raises cfg.ParseError: a file has another format now
     """
-    for path in files(config):
+    for path in config_sources.files(config):
         yield read_file(path)
     yield environment()

@@ -14,6 +14,7 @@ from placement.admin.preflight.model import (
     failure,
     skipped,
 )
+from placement.conf import sources
 
 # In seconds. The connections have shorter limits, but name resolution, for example, has none.
 SECONDS = 30.0
@@ -68,7 +69,8 @@ def _limited(check: Check, config: cfg.ConfigOpts, seconds: float) -> Sequence[V
 
 def _caught(check: Check, config: cfg.ConfigOpts) -> Sequence[Verdict]:
     try:
-        return check.run(config)
+        with sources.explaining_references(config):
+            return check.run(config)
     except Exception as error:
         sentence = masking.sentence(error, config)
         return [failure(f'The check failed: {sentence}', 'Correct the cause and run it again.')]

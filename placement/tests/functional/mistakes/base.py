@@ -1,5 +1,6 @@
 """Makes a mistake and executes a program."""
 
+from collections.abc import Sequence
 from pathlib import Path
 import re
 import socket
@@ -58,10 +59,18 @@ class TestCase(base.BaseTestCase):
         probe.bind(('127.0.0.1', 0))
         self.values['port'] = str(probe.getsockname()[1])
 
-    def make(self, mistake: Mistake, program: str, debug: bool = False) -> programs.Result:
+    def make(
+        self,
+        mistake: Mistake,
+        program: str,
+        debug: bool = False,
+        command: Sequence[str] | None = None,
+    ) -> programs.Result:
         """Make a mistake and execute a program.
 
         :param debug: with `--debug`, and for the service with the option `debug`
+        :param command: the command of the program, instead of that of the mistake; its arguments
+            contain the same names in braces
         """
         with tempfile.TemporaryDirectory() as folder:
             values = self.values | {'folder': folder}
@@ -71,10 +80,14 @@ class TestCase(base.BaseTestCase):
             if program != programs.SERVICE:
                 arguments += [replaced(option, values) for option in mistake.options]
                 arguments += ['--debug'] if debug else []
-                arguments += (
+                usual = (
                     ['db', *mistake.action] if program == programs.MANAGE else ['upgrade', 'check']
                 )
-            environment = {'OS_PLACEMENT_CONFIG_DIR': folder}
+                arguments += [replaced(word, values) for word in command or usual]
+            environment = {
+                'OS_PLACEMENT_CONFIG_DIR': folder,
+                **{name: replaced(text, values) for name, text in mistake.environment.items()},
+            }
             if program == programs.SERVICE:
                 environment['OS_PLACEMENT_DATABASE__MAX_RETRIES'] = '0'
             return self.programs.run(program, arguments, environment, mistake.missing)

@@ -1,12 +1,30 @@
 """The mistakes: a configuration, and the text that the line of the report contains."""
 
 from dataclasses import dataclass, field
+import itertools
 
 from placement.tests.functional.mistakes.programs import MANAGE, SERVICE, STATUS
 
 PASSWORD = 's3cret-W0rd'
 ALL = (MANAGE, STATUS, SERVICE)
 COMMANDS = (MANAGE, STATUS)
+
+# Every command of `placement-manage` and of `placement-status`, with arguments.
+COMMAND_LINES = (
+    (MANAGE, 'db sync'),
+    (MANAGE, 'db version'),
+    (MANAGE, 'db stamp head'),
+    (MANAGE, 'db online_data_migrations'),
+    (MANAGE, 'explain resources=VCPU:1'),
+    (MANAGE, 'headroom resources=VCPU:1'),
+    (MANAGE, 'audit'),
+    (MANAGE, 'export {folder}/export'),
+    (MANAGE, 'import {folder}/placement.conf'),
+    (MANAGE, 'report {folder}/report'),
+    (MANAGE, 'exporter --once'),
+    (STATUS, 'upgrade check'),
+    (STATUS, 'preflight'),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +40,8 @@ class Mistake:
     :ivar options: options of the commands
     :ivar files: names and texts of other files in the directory of the configuration
     :ivar missing: libraries that are not installed
+    :ivar environment: environment variables; their values contain the same names in braces
+    :ivar secrets: the texts that no program may print
     """
 
     report: str
@@ -31,6 +51,8 @@ class Mistake:
     options: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = (PASSWORD,)
 
 
 def database(url: str, text: str = '') -> str:
@@ -62,7 +84,11 @@ MISSING_LIBRARY = 'The Python library ... is not installed or is damaged. Run `p
 INVALID_URL = (
     '[placement_database] ... is not a database URL. Write it in the form '
     'mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special characters of the '
-    'password (%40 for @, %3A for :).'
+    'password (%40 for @, %3A for :, %2F for /, %23 for #).'
+)
+DOLLAR = (
+    'The value of [...] ... in ... contains $ and not the name of an option after it. Write $$ for '
+    'a dollar sign.'
 )
 NO_VALUE = '[...] ... has no value. Set it in placement.conf (configuration files: ...).'
 INVALID_VALUE = '[...] ... is not valid: .... Correct the value.'
@@ -205,6 +231,65 @@ MISTAKES: dict[str, Mistake] = {
         missing=('memcache',),
     ),
 }
+
+# The parts of a password in which special characters are not percent-encoded.
+PARTS = ('h3adPart', 'm1ddle', 't4ilPart')
+# Such passwords. In each of them, SQLAlchemy takes a part of the password for something else, or
+# oslo.config searches an option.
+DIVIDED = tuple(
+    separators.join(PARTS)
+    for separators in ('@', '@/', '#@', '@?', ':@', '@:', '/@', '?@', '@[', '@#', '@=')
+)
+REFERRING = tuple(separator.join(PARTS) for separator in ('$', '@$', '/$', '$$$', '.$'))
+
+
+def _unencoded_passwords() -> dict[str, Mistake]:
+    """Return mistakes with special characters in passwords.
+
+    The passwords are in the URL of the database or of its replica, for both database systems, in
+    the file or in the environment.
+    """
+    mistakes = {}
+    places = itertools.cycle(
+        itertools.product(
+            ('connection', 'slave_connection'),
+            ('mysql+pymysql', 'postgresql+psycopg'),
+            (False, True),
+        )
+    )
+    passwords = [(text, INVALID_URL) for text in DIVIDED] + [(text, DOLLAR) for text in REFERRING]
+    for (password, report), (option, driver, by_variable) in zip(passwords, places, strict=False):
+        url = f'{driver}://placement:{password}@127.0.0.1:{{port}}/placement'
+        variable = f'OS_PLACEMENT_DATABASE__{option.upper()}'
+        mistakes[f'password {password} in {option}'] = Mistake(
+            report=report,
+            configuration=MIGRATED if by_variable else f'{MIGRATED}{option} = {url}\n',
+            environment={variable: url} if by_variable else {},
+            secrets=PARTS,
+        )
+    return mistakes
+
+
+def _dollar_in_keystone_options() -> dict[str, Mistake]:
+    mistakes = {}
+    for option in ('password', 'memcache_secret_key', 'auth_url', 'memcached_servers'):
+        value = '$'.join(PARTS)
+        variable = f'OS_KEYSTONE_AUTHTOKEN__{option.upper()}'
+        for name, text, environment in (
+            (option, f'{option} = {value}\n', {}),
+            (variable, '', {variable: value}),
+        ):
+            mistakes[f'$ in {name}'] = Mistake(
+                report=DOLLAR,
+                configuration=keystone(f'{CREDENTIALS}{text}'),
+                environment=environment,
+                programs=(SERVICE,),
+                secrets=PARTS,
+            )
+    return mistakes
+
+
+MISTAKES |= _unencoded_passwords() | _dollar_in_keystone_options()
 
 
 def server_mistakes(wrong_password: str, unknown_database: str) -> dict[str, Mistake]:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 import re
+from typing import Any
 
 from oslotest import base as oslotest
 
@@ -23,7 +24,8 @@ class ReportTest(base.TestCase):
         # The log of the service is on the standard output.
         output = result.stdout + result.stderr
         self.assertNotIn('Traceback', output, label)
-        self.assertNotIn(catalog.PASSWORD, output, label)
+        for secret in mistake.secrets:
+            self.assertNotIn(secret, output, label)
         if program != SERVICE:
             self.assertEqual('', result.stdout, label)
         report = self.report(result, program)
@@ -45,6 +47,46 @@ class ReportTest(base.TestCase):
             mistake = catalog.MISTAKES[name]
             for program in mistake.programs:
                 self.assertTracebackWithDebug(mistake, program)
+
+    def assertNothingPrinted(self, mistake: catalog.Mistake, program: str, **more: Any) -> None:
+        """Execute a program that fails, and check that it prints none of the secrets."""
+        result = self.make(mistake, program, **more)
+        self.assertNotEqual(0, result.status, result)
+        output = result.stdout + result.stderr
+        self.assertNotEqual('', output)
+        for secret in mistake.secrets:
+            self.assertNotIn(secret, output, result)
+
+    def test_no_command_prints_a_part_of_a_password(self):
+        names = [
+            name
+            for name in catalog.MISTAKES
+            if name.startswith('password ') and name.endswith(' connection')
+        ]
+        self.assertGreater(len(names), 4)
+        # The command and the password alternate, because a run takes a tenth of a second.
+        for number, (program, line) in enumerate(catalog.COMMAND_LINES * 2):
+            mistake = catalog.MISTAKES[names[number % len(names)]]
+            self.assertNothingPrinted(mistake, program, command=line.split())
+
+    def test_the_list_of_commands_is_complete(self):
+        for program in (MANAGE, STATUS):
+            help_ = self.make(catalog.MISTAKES['no connection'], program, command=['--help'])
+            printed = re.findall(r'^  (\w+(?: \w+)?)  +[A-Z].*\.$', help_.stdout, re.MULTILINE)
+            listed = [line for name, line in catalog.COMMAND_LINES if name == program]
+            self.assertEqual(len(printed), len(listed), printed)
+            for name, line in zip(printed, listed, strict=True):
+                self.assertTrue(line.startswith(name), line)
+
+    def test_debug_shows_no_part_of_a_password(self):
+        for mistake in catalog.MISTAKES.values():
+            if mistake.secrets == catalog.PARTS:
+                self.assertNothingPrinted(mistake, mistake.programs[-1], debug=True)
+
+    def test_preflight_prints_no_part_of_a_keystone_option(self):
+        for name, mistake in catalog.MISTAKES.items():
+            if name.startswith('$ in '):
+                self.assertNothingPrinted(mistake, STATUS, command=['preflight'])
 
     def test_mistakes_with_a_server(self):
         if servers.ADMIN_URL not in os.environ:

@@ -2,12 +2,15 @@
 
 import contextlib
 import io
+import itertools
 import pathlib
+import traceback
 
 import ddt
 import fixtures
 from oslo_config import cfg
 from oslotest import base
+import sqlalchemy as sa
 
 from placement import conf
 from placement.conf import authtoken, database_url, sources
@@ -67,6 +70,64 @@ class ReadTest(base.BaseTestCase):
         self.assertIn('--unknown', output.getvalue())
 
 
+class ReferenceTest(base.BaseTestCase):
+    """A `$` in a value refers to another option."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.config = cfg.ConfigOpts()
+        self.config.register_opts([cfg.StrOpt('host'), cfg.IntOpt('number')])
+        self.config.register_opts([cfg.StrOpt('first'), cfg.StrOpt('second')], group='a_group')
+
+    def parse(self, *texts: str) -> list[str]:
+        """Parse configuration files and return their paths."""
+        paths = []
+        for number, text in enumerate(texts):
+            paths.append(str(self.folder / f'{number}.conf'))
+            pathlib.Path(paths[-1]).write_text(text)
+        self.config([], default_config_files=paths, default_config_dirs=[])
+        return paths
+
+    def problem(self, name: str = 'second') -> str:
+        """Return the text of the exception for an option, with its traceback."""
+        try:
+            with sources.explaining_references(self.config):
+                _ = self.config.a_group[name]
+        except sources.UnresolvedReference as error:
+            self.assertNotIn('SECRET', traceback.format_exc())
+            return str(error)
+        return ''
+
+    def test_each_kind_of_reference(self):
+        for value in ('x$SECRET', '${SECRET}', 'x$a_group', '$SECRET.x', '${a_group.SECRET}'):
+            (path,) = self.parse(f'[DEFAULT]\nnumber = x\n[A_GROUP]\nfirst = 1\nsecond = {value}\n')
+            self.assertEqual(
+                f'The value of [a_group] second in {path} contains $ and not the name of an option '
+                'after it. Write $$ for a dollar sign.',
+                self.problem(),
+            )
+
+    def test_the_last_file_counts(self):
+        paths = self.parse('[a_group]\nsecond = $SECRET\n' * 2, '[a_group]\nsecond = $SECRET\n')
+        self.assertIn(paths[1], self.problem())
+
+    def test_the_environment_takes_precedence(self):
+        self.parse('[a_group]\nsecond = $SECRET\n')
+        name = 'OS_A_GROUP__SECOND'
+        self.useFixture(fixtures.EnvironmentVariable(name, 'x$SECRET'))
+        self.assertIn(f' in the environment variable {name} contains ', self.problem())
+
+    def test_references_to_options(self):
+        self.parse('[DEFAULT]\nhost = h\n[a_group]\nfirst = $host\nsecond = ${first}$$\n')
+        self.assertEqual('', self.problem())
+        self.assertEqual('h$', self.config.a_group.second)
+
+    def test_a_defect_is_not_explained(self):
+        self.parse('')
+        self.assertRaises(cfg.NoSuchOptError, self.problem, 'third')
+
+
 @ddt.ddt
 class DatabaseUrlTest(base.BaseTestCase):
     @ddt.data(
@@ -86,6 +147,44 @@ class DatabaseUrlTest(base.BaseTestCase):
         )
         self.assertIn('[placement_database] slave_connection ', str(error))
         self.assertNotIn('secret', str(error))
+
+    @ddt.data(
+        'mysql://me@server:p@h/d',
+        'mysql://u:a%40b@h/d',
+        'mysql://u:a/b@h/d',
+        'mysql://u:a#b?c:d@h/d',
+        'mysql://u:p@[2001:db8::1]:3306/d',
+        'mysql://u:p@h:3306/d?ssl_ca=/etc/ssl/a.pem&x=%40',
+        'mysql://u@h/d',
+        'mysql://h/d',
+        'postgresql+psycopg://u:p@/d?host=/run/postgresql&port=5432',
+        'sqlite:////home/u@h/a#b:c/d.db',
+        'sqlite:///file:a?mode=memory&uri=true',
+    )
+    def test_special_characters_in_the_right_place(self, url):
+        self.assertIsNone(database_url.validate(url, 'connection'))
+        self.assertEqual(sa.make_url(url), database_url.parse(url))
+
+    def test_a_password_that_ends_too_early(self):
+        """All passwords with an `@` and up to two other special characters."""
+        others = [
+            ''.join(some) for n in range(3) for some in itertools.product('@/#?:=&[]', repeat=n)
+        ]
+        for driver in ('mysql+pymysql', 'postgresql+psycopg'):
+            for text in others:
+                for password in (f'ONE@{text}TWO', f'ONE{text}@TWO', f'ONE@THREE{text}TWO'):
+                    url = f'{driver}://u:{password}@h/d'
+                    error = self.assertRaises(
+                        database_url.InvalidUrlError, database_url.validate, url, 'connection'
+                    )
+                    self.assertNotRegex(str(error), 'ONE|TWO|THREE')
+                    self.assertIsNone(database_url.masked(url))
+
+    @ddt.data(
+        'mysql://u/SECRET:x@h/d', 'mysql://u/SECRET@h/d', 'mysql://u/SECRET#x', 'mysql://u/a/SECRET'
+    )
+    def test_a_user_that_ends_too_early(self, url):
+        self.assertIsNone(database_url.masked(url))
 
     def test_masked(self):
         masked = database_url.masked('mysql+pymysql://u:secret@h:1/d?passwd=secret')

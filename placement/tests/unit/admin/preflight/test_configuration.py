@@ -11,6 +11,7 @@ from placement import conf
 from placement.admin.preflight import configuration, options
 from placement.admin.preflight.model import Result
 from placement.admin.preflight.options import Option, Source
+from placement.conf import sources
 
 KNOWN = [
     Option('DEFAULT', 'debug'),
@@ -184,7 +185,7 @@ class OptionsTest(base.BaseTestCase):
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         config(['--config-dir', str(self.folder)], project='placement')
-        names = [pathlib.Path(path).name for path in options.files(config)]
+        names = [pathlib.Path(path).name for path in sources.files(config)]
         self.assertEqual(['a.conf', 'b.conf', 'c.conf'], names[-3:])
 
     def test_values_of_libraries(self):
