@@ -81,7 +81,7 @@ LOCK_CONSUMERS = (
     sa.select(
         _CONSUMERS.c.id,
         _CONSUMERS.c.uuid,
-        _CONSUMERS.c.generation,
+        models.generation(_CONSUMERS),
         _CONSUMERS.c.project_id,
         _CONSUMERS.c.user_id,
         _CONSUMERS.c.consumer_type_id,

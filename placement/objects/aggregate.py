@@ -38,7 +38,7 @@ _REQUESTED_AND_LINKED = sa.union_all(
         sa.null(),
         _PROVIDERS.c.id,
         _PROVIDERS.c.uuid,
-        _PROVIDERS.c.generation,
+        models.generation(_PROVIDERS),
     )
     .select_from(_PROVIDERS)
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)

@@ -19,12 +19,12 @@ _CONSUMERS = models.consumers
 _LIST_BY_CONSUMER = (
     sa.select(
         _PROVIDERS.c.uuid,
-        _PROVIDERS.c.generation,
+        models.generation(_PROVIDERS),
         _CLASSES.c.name,
         _ALLOCATIONS.c.used,
         models.projects.c.external_id.label('project_id'),
         models.users.c.external_id.label('user_id'),
-        _CONSUMERS.c.generation.label('consumer_generation'),
+        models.generation(_CONSUMERS).label('consumer_generation'),
         models.consumer_types.c.name.label('consumer_type'),
         _ALLOCATIONS.c.created_at,
     )
@@ -41,7 +41,7 @@ _LIST_BY_CONSUMER = (
 _LIST_BY_PROVIDER = (
     provider_rows.with_generation(
         _CONSUMERS.c.uuid,
-        _CONSUMERS.c.generation,
+        models.generation(_CONSUMERS).label('consumer_generation'),
         _CLASSES.c.name,
         _ALLOCATIONS.c.used,
         _ALLOCATIONS.c.created_at,

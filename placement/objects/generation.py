@@ -27,8 +27,10 @@ from placement.db.sqlalchemy import models
 def _increment_of_one_row(table: sa.Table) -> sa.Update:
     return (
         sa.update(table)
-        .where(table.c.id == sa.bindparam('row_id'), table.c.generation == sa.bindparam('seen'))
-        .values(generation=table.c.generation + sa.bindparam('amount'))
+        .where(
+            table.c.id == sa.bindparam('row_id'), models.generation(table) == sa.bindparam('seen')
+        )
+        .values(generation=models.generation(table) + sa.bindparam('amount'))
     )
 
 
@@ -45,10 +47,10 @@ _LOCK_AND_INCREMENT = (
         _PROVIDERS.c.uuid == sa.bindparam('provider_uuid'),
         _PROVIDERS.c.root_provider_id.is_not(None),
     )
-    .values(generation=_PROVIDERS.c.generation + 1)
+    .values(generation=models.generation(_PROVIDERS) + 1)
 )
 _LOCK_AND_INCREMENT_GIVEN = _LOCK_AND_INCREMENT.where(
-    _PROVIDERS.c.generation == sa.bindparam('given')
+    models.generation(_PROVIDERS) == sa.bindparam('given')
 )
 
 
@@ -158,8 +160,7 @@ def _increment(
 ) -> None:
     if not seen:
         return
-    # A generation in a damaged database can be NULL, and a bound parameter never equals NULL.
-    if len(seen) == 1 and not values and None not in seen.values():
+    if len(seen) == 1 and not values:
         changed = _increment_one(conn, table, seen, by)
     else:
         changed = _increment_many(conn, table, seen, by, values)
@@ -189,13 +190,13 @@ def _increment_many(
     for row_id, generation in seen.items():
         by_generation.setdefault(generation, []).append(row_id)
     unchanged = [
-        sa.and_(table.c.id.in_(row_ids), table.c.generation == generation)
+        sa.and_(table.c.id.in_(row_ids), models.generation(table) == generation)
         for generation, row_ids in by_generation.items()
     ]
     result = conn.execute(
         sa.update(table)
         .where(sa.or_(*unchanged))
-        .values(generation=table.c.generation + _amount(table, seen, by), **values)
+        .values(generation=models.generation(table) + _amount(table, seen, by), **values)
     )
     return int(result.rowcount)
 

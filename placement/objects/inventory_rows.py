@@ -63,7 +63,7 @@ _WITH_USAGE_AND_CLASS_IDS = sa.union_all(_WITH_USAGE, _CLASS_IDS)
 # If the provider exists, at least one row has its id. The class name is NULL if the provider has no
 # inventory, or if the class of an inventory does not exist.
 _OF_PROVIDER = sa.union_all(
-    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED, _PROVIDERS.c.uuid, _PROVIDERS.c.generation)
+    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED, _PROVIDERS.c.uuid, models.generation(_PROVIDERS))
     .select_from(_PROVIDERS)
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)

@@ -23,7 +23,7 @@ _LOCK = (
     sa.select(
         _PROVIDERS.c.id,
         _PROVIDERS.c.uuid,
-        _PROVIDERS.c.generation,
+        models.generation(_PROVIDERS),
         _PROVIDERS.c.root_provider_id.label('root_id'),
         _PROVIDERS.c.parent_provider_id.label('parent_id'),
     )

@@ -24,7 +24,7 @@ _BY_UUID = (
         _PROVIDERS.c.id,
         _PROVIDERS.c.uuid,
         _PROVIDERS.c.name,
-        _PROVIDERS.c.generation,
+        models.generation(_PROVIDERS),
         _PROVIDERS.c.root_provider_id.label('root_id'),
         _PROVIDERS.c.parent_provider_id.label('parent_id'),
         _ROOT.c.uuid.label('root_uuid'),
@@ -77,7 +77,7 @@ def with_generation(key: sa.ColumnElement[Any], *columns: sa.ColumnElement[Any])
 
     :param key: a column of the joined tables that is NULL only if no row is joined to the provider
     """
-    return sa.select(_PROVIDERS.c.generation, key, *columns).where(
+    return sa.select(models.generation(_PROVIDERS), key, *columns).where(
         _PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)
     )
 

@@ -40,7 +40,7 @@ def _select(parent: sa.ColumnElement[Any], root: sa.ColumnElement[Any]) -> sa.Se
         _ID,
         _PROVIDERS.c.uuid,
         _PROVIDERS.c.name,
-        _PROVIDERS.c.generation,
+        models.generation(_PROVIDERS),
         parent,
         root,
         _CHANGED_AT,

@@ -6,7 +6,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin import progress
-from placement.admin.audit import consumers, model, providers, references, rows, texts, unused
+from placement.admin.audit import (
+    consumers,
+    generations,
+    model,
+    providers,
+    references,
+    rows,
+    texts,
+    unused,
+)
 from placement.conf.placement import INCOMPLETE_CONSUMER_ID
 
 ROW_LIMIT = 100
@@ -20,6 +29,7 @@ _SELECTS: Mapping[str, Callable[[], references.Selects]] = {
     model.OVER_CAPACITY: references.over_capacity,
     model.IDLE_CONSUMER: consumers.idle,
     model.OWNER_MISSING: consumers.without_owner,
+    model.NULL_GENERATION: generations.missing,
     model.UNUSED: unused.rows,
 }
 

@@ -36,6 +36,7 @@ OWNER_MISSING = 'owner-missing'
 ROOT_MISSING = 'root-missing'
 PARENT_MISSING = 'parent-missing'
 PARENT_CYCLE = 'parent-cycle'
+NULL_GENERATION = 'null-generation'
 DUPLICATE_NAME = 'duplicate-name'
 UNUSED = 'unused'
 
@@ -52,6 +53,7 @@ CODES: tuple[Code, ...] = (
     Code(ROOT_MISSING, 'providers without a root, or with the wrong root'),
     Code(PARENT_MISSING, 'providers whose parent does not exist'),
     Code(PARENT_CYCLE, 'providers that are their own ancestors'),
+    Code(NULL_GENERATION, 'providers and consumers without a generation'),
     Code(DUPLICATE_NAME, 'names and UUIDs that differ only in letter case', NOTICE),
     Code(UNUSED, 'projects, users, consumer types and aggregates without a reference', NOTICE),
 )

@@ -10,6 +10,7 @@ from placement.admin.audit import (
     fix_consumers,
     fix_providers,
     fix_references,
+    generations,
     model,
     purge,
 )
@@ -28,6 +29,7 @@ FIXES: tuple[tuple[str, Fix], ...] = (
     (model.ORPHAN_PROVIDER, fix_references.delete_rows),
     (model.ORPHAN_ALLOCATION, fix_consumers.create_missing),
     (model.IDLE_CONSUMER, fix_consumers.delete_idle),
+    (model.NULL_GENERATION, generations.set_missing),
 )
 
 

@@ -27,7 +27,7 @@ _LISTED = _PROVIDERS.join(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id)
 _INVENTORIES_WITH_USAGE = sa.select(
     _PROVIDERS.c.name,
     _CLASSES.c.name,
-    _PROVIDERS.c.generation,
+    models.generation(_PROVIDERS),
     capacity_sql.used(_INVENTORIES),
     *COLUMNS,
 ).select_from(
@@ -69,5 +69,5 @@ def _read_inventories(conn: sa.Connection, progress: Progress) -> list[ProviderI
 
 
 def _inventory(row: Any) -> ProviderInventory:
-    # The schema allows NULL in the name and in the generation of a provider.
-    return ProviderInventory(row[0] or '', row[1], Inventory(*row[4:]), int(row[3]), row[2] or 0)
+    # The schema allows NULL in the name of a provider.
+    return ProviderInventory(row[0] or '', row[1], Inventory(*row[4:]), int(row[3]), row[2])

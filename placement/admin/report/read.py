@@ -31,7 +31,7 @@ def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
 # The name of a step of the work -> its statement.
 _STATEMENTS: dict[str, Any] = {
     'providers': candidate_statements.provider_facts(with_aggregates=True),
-    'names': sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, _PROVIDERS.c.generation),
+    'names': sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, models.generation(_PROVIDERS)),
     'classes': _pairs(models.resource_classes, 'name'),
     'traits': _pairs(models.traits, 'name'),
     'aggregates': _pairs(models.placement_aggregates, 'uuid'),
@@ -75,7 +75,7 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
     return Cloud(
         providers=facts.providers_of(rows['providers']),
         names={id_: name or '' for id_, name, _ in rows['names']},
-        generations={id_: generation or 0 for id_, _, generation in rows['names']},
+        generations={id_: generation for id_, _, generation in rows['names']},
         classes=dict(map(tuple, rows['classes'])),
         traits=traits,
         aggregates=dict(map(tuple, rows['aggregates'])),

@@ -62,7 +62,7 @@ class Text:
         if value is None and self.nullable:
             return None
         if not isinstance(value, str):
-            raise InvalidValueError('must be a string' + _or_null(self.nullable))
+            raise InvalidValueError(f'must be a string{" or null" * self.nullable}')
         if len(value) > self.longest:
             raise InvalidValueError(f'is longer than {self.longest} characters')
         return value
@@ -77,14 +77,11 @@ class Integer:
     """An integer from `least` to 2147483647."""
 
     least: int
-    nullable: bool = False
 
-    def read(self, value: Any) -> int | None:
+    def read(self, value: Any) -> int:
         """Return the integer."""
-        if value is None and self.nullable:
-            return None
         if type(value) is not int:
-            raise InvalidValueError('must be an integer' + _or_null(self.nullable))
+            raise InvalidValueError('must be an integer')
         if not self.least <= value <= MAX_INT:
             raise InvalidValueError(f'must be a number from {self.least} to {MAX_INT}')
         return value
@@ -142,10 +139,6 @@ def _parse_time(text: str) -> datetime.datetime:
     raise InvalidValueError('must be a time like 2026-11-30T23:59:59Z')
 
 
-def _or_null(nullable: bool) -> str:
-    return ' or null' if nullable else ''
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """A kind of lines. Each line has the fields of its kind, and no other ones.
@@ -193,7 +186,7 @@ PROVIDER = Kind(
     {
         'uuid': _UUID,
         'name': Text(200, nullable=True),
-        'generation': Integer(least=0, nullable=True),
+        'generation': Integer(least=0),
         'parent': Text(36, nullable=True, refers_to='provider'),
         **_TIMES,
     },

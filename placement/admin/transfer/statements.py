@@ -55,6 +55,8 @@ def select(kind: model.Kind) -> sa.Select[Any]:
             referred = named.c[key.name] if tables.is_text(name) else named.c.id
             source = source.join(named, referred == column, isouter=type_.nullable)
             column = named.c[key.name]
+        elif name == 'generation':
+            column = models.generation(stored.table)
         columns[name] = column
     order = (portable_sql.CodePointOrder(columns[name]) for name in kind.key)
     return sa.select(*columns.values()).select_from(source).order_by(*order)
@@ -67,7 +69,7 @@ def _select_providers() -> sa.Select[Any]:
         sa.select(
             _PROVIDERS.c.uuid,
             _PROVIDERS.c.name,
-            _PROVIDERS.c.generation,
+            models.generation(_PROVIDERS),
             parent.c.uuid.label('parent'),
             _PROVIDERS.c.created_at,
             _PROVIDERS.c.updated_at,

@@ -181,3 +181,12 @@ resource_provider_traits = Table(
         'trait_id',
     ),
 )
+
+
+def generation(table: sa.FromClause) -> sa.Label[int]:
+    """Return the generation of the rows of `resource_providers` or `consumers`, 0 in place of NULL.
+
+    Rows of old releases can have no generation. NULL + 1 is NULL, so an increment would not change
+    the row, and the nodes of a Galera cluster would not detect conflicting claims.
+    """
+    return sa.func.coalesce(table.c.generation, sa.literal_column('0')).label('generation')

@@ -1,7 +1,10 @@
 """Checks of the generations that clients send."""
 
+import pathlib
+
 from oslotest import base
 
+import placement
 from placement import exception
 from placement.objects import generation
 
@@ -30,3 +33,15 @@ class CheckTest(base.BaseTestCase):
                 current,
             )
             self.assertEqual((given, current), (conflict.given, conflict.current))
+
+
+class ColumnTest(base.BaseTestCase):
+    def test_only_the_audit_reads_a_generation_that_can_be_null(self):
+        """All other modules use `models.generation`, which returns 0 in place of NULL."""
+        package = pathlib.Path(placement.__file__).parent
+        readers = {
+            str(path.relative_to(package))
+            for path in package.rglob('*.py')
+            if package / 'tests' not in path.parents and '.c.generation' in path.read_text()
+        }
+        self.assertEqual({'admin/audit/generations.py', 'db/sqlalchemy/models.py'}, readers)

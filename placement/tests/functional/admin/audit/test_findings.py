@@ -10,6 +10,7 @@ from placement.admin.failure import CannotProceedError
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.tests import statements
+from placement.tests.functional import missing_generations
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
     AGGREGATE,
@@ -219,6 +220,15 @@ class ProvidersTest(FindingsTestCase):
             'parent-cycle',
             {**self.names('node'), 'parent_provider_uuid': leaf},
             {'provider': 'leaf', 'provider_uuid': leaf, 'parent_provider_uuid': self.node},
+        )
+
+    def test_null_generation(self):
+        missing_generations.permit_null(self)
+        self.update(PROVIDERS.c.uuid == self.node, generation=None)
+        self.update(CONSUMERS.c.uuid == INSTANCE, generation=None)
+        owners = {'project': 'project', 'user': 'user', 'consumer_type': 'INSTANCE'}
+        self.assertFound(
+            'null-generation', self.names('node'), {'consumer_uuid': INSTANCE, **owners}
         )
 
     def test_duplicate_name(self):

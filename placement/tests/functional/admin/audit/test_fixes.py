@@ -6,6 +6,7 @@ import uuid
 
 from placement.admin.audit import batches
 from placement.db.sqlalchemy import models
+from placement.tests.functional import missing_generations
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
     AGGREGATE,
@@ -153,6 +154,46 @@ class ProvidersTest(FixTestCase):
         findings = self.repair('root-missing')
         self.assertEqual((1, 0), (findings['root-missing'].count, findings['root-missing'].fixed))
         self.assertEqual([(self.node, self.host)], self.links(leaf))
+
+
+class GenerationsTest(FixTestCase):
+    def setUp(self):
+        super().setUp()
+        missing_generations.permit_null(self)
+
+    def test_missing_generations_become_0(self):
+        other = self.make_provider('other')
+        self.update(PROVIDERS.c.uuid == self.node, generation=None)
+        self.update(PROVIDERS.c.uuid == other, generation=None)
+        self.update(CONSUMERS.c.uuid == INSTANCE, generation=None)
+        with mock.patch.object(batches, 'SIZE', 1):
+            (finding,) = self.assertFixed({'null-generation': 3}).values()
+        change = {'before': {'generation': None}, 'after': {'generation': 0}}
+        owners = {'project': 'project', 'user': 'user', 'consumer_type': 'INSTANCE'}
+        identities = [
+            {'provider': 'node', 'provider_uuid': self.node},
+            {'provider': 'other', 'provider_uuid': other},
+            {'consumer_uuid': INSTANCE, **owners},
+        ]
+        self.assertCountEqual([{**one, **change} for one in identities], finding.rows)
+        generations = dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation))
+        self.assertEqual((0, 0), (generations[self.node], generations[other]))
+        self.assertEqual(
+            [(INSTANCE, 0), (MIGRATION, 1)], self.rows(CONSUMERS.c.uuid, CONSUMERS.c.generation)
+        )
+
+    def test_a_generation_that_is_set_before_the_correction_is_kept(self):
+        self.update(PROVIDERS.c.uuid == self.node, generation=None)
+        original = batches.write
+
+        def interrupted(code, keys, *arguments):
+            if self.node in keys:
+                self.put_claim(SECOND, {self.node: {'VCPU': 1}})
+            return original(code, keys, *arguments)
+
+        with mock.patch.object(batches, 'write', interrupted):
+            self.assertFixed({})
+        self.assertEqual(1, dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation))[self.node])
 
 
 class RowsOfProvidersTest(FixTestCase):

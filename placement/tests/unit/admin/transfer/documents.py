@@ -464,7 +464,7 @@ class _Cloud:
                         'provider',
                         uuid=one,
                         name=None if self._random.random() < 0.1 else names.pop(),
-                        generation=self._random.choice((None, 0, 1, 99, 2**31 - 1)),
+                        generation=self._random.choice((0, 1, 99, 2**31 - 1)),
                         parent=parent,
                     )
                 )

@@ -1,0 +1,133 @@
+"""A generation that is NULL, as in rows of old releases, counts as 0."""
+
+from collections.abc import Iterator
+import contextlib
+import uuid
+
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.admin.transfer import model
+from placement.admin.transfer import statements as transfer_statements
+from placement.db import engine
+from placement.db.sqlalchemy import models
+from placement.tests.functional import base, missing_generations
+from placement.tests.functional.base import claim
+
+CONSUMER, OTHER, AGGREGATE = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
+TRAIT = 'HW_CPU_X86_AVX2'
+INVENTORY = {'total': 8}
+
+
+class MissingGenerationsTest(base.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        missing_generations.permit_null(self)
+        self.host = self.make_provider('host', {'VCPU': 8})
+        self.send_ok('PUT', f'/allocations/{CONSUMER}', claim({self.host: {'VCPU': 1}}))
+        missing_generations.remove()
+        self.path = f'/resource_providers/{self.host}'
+
+    def generations(self) -> list[int | None]:
+        """Return the stored generations of the provider and of its consumers."""
+        with db_api.get_placement_engine().connect() as conn:
+            return [
+                generation
+                for table in (models.resource_providers, models.consumers)
+                for generation in conn.scalars(sa.select(table.c.generation).order_by(table.c.id))
+            ]
+
+    def test_responses(self) -> None:
+        for path in ('/inventories', '/inventories/VCPU', '/traits', '/aggregates', '/usages'):
+            document = self.send_ok('GET', self.path + path)
+            self.assertEqual(0, document['resource_provider_generation'], path)
+        self.assertEqual(0, self.send_ok('GET', self.path)['generation'])
+        for query in ('', f'?uuid={self.host}', '?resources=VCPU:1', f'?in_tree={self.host}'):
+            (provider,) = self.send_ok('GET', f'/resource_providers{query}')['resource_providers']
+            self.assertEqual(0, provider['generation'], query)
+        document = self.send_ok('GET', f'{self.path}/allocations')
+        self.assertEqual(0, document['resource_provider_generation'])
+        self.assertEqual(0, document['allocations'][CONSUMER]['consumer_generation'])
+        document = self.send_ok('GET', f'/allocations/{CONSUMER}')
+        self.assertEqual(0, document['consumer_generation'])
+        self.assertEqual(0, document['allocations'][self.host]['generation'])
+        self.assertEqual([None, None], self.generations())
+
+    def test_an_export(self) -> None:
+        with engine.snapshot() as conn:
+            for kind in (model.PROVIDER, model.CONSUMER):
+                (row,) = conn.execute(transfer_statements.select(kind)).mappings()
+                self.assertEqual(0, row['generation'], kind.name)
+
+    def writes(self, given: int) -> Iterator[tuple[str, str, object]]:
+        """Yield each request that contains the generation of a provider: method, path, body."""
+        field = {'resource_provider_generation': given}
+        yield 'PUT', f'{self.path}/inventories', {'inventories': {'VCPU': INVENTORY}, **field}
+        yield 'PUT', f'{self.path}/inventories/VCPU', {**INVENTORY, **field}
+        yield 'PUT', f'{self.path}/traits', {'traits': [TRAIT], **field}
+        yield 'PUT', f'{self.path}/aggregates', {'aggregates': [AGGREGATE], **field}
+        inventories = {self.host: {'inventories': {'VCPU': INVENTORY}, **field}}
+        yield 'POST', '/reshaper', {'inventories': inventories, 'allocations': {}}
+
+    def test_the_generation_0_is_accepted(self) -> None:
+        for method, path, body in self.writes(0):
+            with self.subTest(path):
+                self.send_ok(method, path, body)
+                # A reshape counts as two writes.
+                expected = 2 if path == '/reshaper' else 1
+                self.assertEqual([expected, None], self.generations())
+                missing_generations.remove()
+
+    def test_another_generation_is_stale(self) -> None:
+        for method, path, body in self.writes(1):
+            with self.subTest(path):
+                self.assertEqual(409, self.send(method, path, body).status_code)
+                self.assertEqual([None, None], self.generations())
+
+    def test_first_inventories(self) -> None:
+        new = self.make_provider('new')
+        missing_generations.remove()
+        body = {'resource_provider_generation': 0, 'inventories': {'VCPU': INVENTORY}}
+        document = self.send_ok('PUT', f'/resource_providers/{new}/inventories', body)
+        self.assertEqual(1, document['resource_provider_generation'])
+        self.assertEqual([None, 1, None], self.generations())
+
+    def test_requests_without_a_generation(self) -> None:
+        for method, path, body in (
+            ('POST', f'{self.path}/inventories', {'resource_class': 'DISK_GB', **INVENTORY}),
+            ('DELETE', f'{self.path}/inventories/DISK_GB', None),
+            ('PUT', f'/allocations/{OTHER}', claim({self.host: {'VCPU': 1}})),
+            ('DELETE', f'{self.path}/traits', None),
+        ):
+            with self.subTest(path), self.with_trait():
+                self.send_ok(method, path, body)
+                self.assertEqual(1, self.generations()[0])
+
+    @contextlib.contextmanager
+    def with_trait(self) -> Iterator[None]:
+        """Give the provider a trait and no generation."""
+        document = self.send_ok('GET', self.path)
+        body = {'traits': [TRAIT], 'resource_provider_generation': document['generation']}
+        self.send_ok('PUT', f'{self.path}/traits', body)
+        missing_generations.remove()
+        yield
+
+    def test_claims_of_an_existing_consumer(self) -> None:
+        path, amounts = f'/allocations/{CONSUMER}', {self.host: {'VCPU': 2}}
+        for given in (None, 1):
+            response = self.send('PUT', path, claim(amounts, generation=given))
+            self.assertEqual(409, response.status_code)
+            self.assertIn('consumer generation conflict - expected 0', response.text)
+            self.assertEqual([None, None], self.generations())
+        self.send_ok('PUT', path, claim(amounts, generation=0))
+        self.assertEqual([1, 1], self.generations())
+
+    def test_claims_of_several_consumers_with_new_owners(self) -> None:
+        self.send_ok('PUT', f'/allocations/{OTHER}', claim({self.host: {'VCPU': 1}}))
+        missing_generations.remove()
+        body = {
+            consumer: claim({self.host: {'VCPU': 2}}, generation=0, project='another')
+            for consumer in (CONSUMER, OTHER)
+        }
+        self.send_ok('POST', '/allocations', body)
+        self.assertEqual([1, 1, 1], self.generations())
