@@ -1,19 +1,23 @@
 """Searches whose first statement reads a forecast page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
 import json
+from typing import Any
+from unittest import mock
+import uuid
 
 import hypothesis
 from hypothesis import strategies as st
 from oslotest import base
 import sqlalchemy as sa
 
-from placement import exception
-from placement.candidates import forecasts, model, paging, render, search
+from placement import db_api, exception
+from placement.candidates import beginning, forecasts, model, paging, render, search
 from placement.candidates.forecasts import Forecast
 from placement.db.sqlalchemy import models
+from placement.tests.functional import base as functional_base
 from placement.tests.functional.candidates import rows
 from placement.tests.functional.candidates.test_rows import THOROUGH
 from placement.tests.statements import recorded
@@ -194,3 +198,166 @@ class ForecastTest(ForecastsTestCase):
         self.assertFalse(dataclasses.replace(forecast, failures=3).at_once)
         self.search_at_once(query, failed)
         self.assertEqual(0, forecasts.of((query, OPTIONS.cap, OPTIONS.strategy)).failures)
+
+
+class ChangedIdTest(functional_base.TestCase):
+    """A name or UUID of the query gets another id, or its first id, after the forecast was made.
+
+    The statement of the forecast page depends on these ids, so the page is that of another query.
+    """
+
+    AGGREGATES = tuple(sorted(str(uuid.uuid4()) for _ in range(2)))
+
+    def setUp(self) -> None:
+        super().setUp()
+        forecasts.clear()
+        self.addCleanup(forecasts.clear)
+        # If something is rare, two fields of a forecast have its id.
+        not_rare = rows.rare_up_to(0)
+        not_rare.__enter__()
+        self.addCleanup(not_rare.__exit__, None, None, None)
+        self.hosts = [self.make_provider(name, {'VCPU': 8}) for name in ('first', 'second')]
+
+    def check(
+        self, query: str, before: list[str], change: Callable[[], None], after: list[str]
+    ) -> None:
+        """Search before and after a change, with a forecast that the change makes wrong.
+
+        :param before: the UUIDs of the providers of all candidates
+        :param after: the same after the change
+        """
+        self.assertEqual(before, self.candidates(query))
+        ((key, forecast),) = forecasts._forecasts.items()
+        self.assertTrue(forecast.at_once)
+        with mock.patch.object(beginning, '_statement', wraps=beginning._statement) as forecasted:
+            self.assertEqual(before, self.candidates(query))
+            forecasted.assert_called_once()
+            change()
+            # A search of one statement, and a search in a transaction.
+            for failures in (0, forecasts._MOST_FAILURES):
+                forecasted.reset_mock()
+                forecasts.remember(key, dataclasses.replace(forecast, failures=failures))
+                self.assertEqual(after, self.candidates(query), f'{failures} failures')
+                forecasted.assert_called()
+
+    def candidates(self, query: str) -> list[str]:
+        """Return the UUIDs of the providers of all candidates."""
+        document = self.send_ok('GET', f'/allocation_candidates?{query}')
+        used = {
+            uuid_ for element in document['allocation_requests'] for uuid_ in element['allocations']
+        }
+        return sorted(used)
+
+    def put(self, host: str, kind: str, **body: Any) -> None:
+        """Replace the inventories, traits or aggregates of a provider."""
+        path = f'/resource_providers/{host}'
+        body['resource_provider_generation'] = self.send_ok('GET', path)['generation']
+        self.send_ok('PUT', f'{path}/{kind}', body)
+
+    def test_child_moves_to_another_tree(self) -> None:
+        first, second = self.hosts
+        child = self.make_provider('child', parent=first)
+
+        def change() -> None:
+            body = {'name': 'child', 'parent_provider_uuid': second}
+            self.send_ok('PUT', f'/resource_providers/{child}', body)
+
+        self.check(f'resources=VCPU:1&in_tree={child}', [first], change, [second])
+
+    def test_child_becomes_a_root(self) -> None:
+        first, _ = self.hosts
+        child = self.make_provider('child', parent=first)
+
+        def change() -> None:
+            body = {'name': 'child', 'parent_provider_uuid': None}
+            self.send_ok('PUT', f'/resource_providers/{child}', body)
+
+        self.check(f'resources_A=VCPU:1&in_tree_A={child}', [first], change, [])
+
+    def test_unknown_provider_is_created(self) -> None:
+        first, _ = self.hosts
+        child = str(uuid.uuid4())
+
+        def change() -> None:
+            body = {'uuid': child, 'name': 'child', 'parent_provider_uuid': first}
+            self.send_ok('POST', '/resource_providers', body)
+
+        self.check(f'resources=VCPU:1&in_tree={child}', [], change, [first])
+
+    def test_provider_is_deleted_and_created_below_another_one(self) -> None:
+        first, second = self.hosts
+        child = self.make_provider('child', parent=first)
+
+        def change() -> None:
+            self.send_ok('DELETE', f'/resource_providers/{child}')
+            body = {'uuid': child, 'name': 'child', 'parent_provider_uuid': second}
+            self.send_ok('POST', '/resource_providers', body)
+
+        self.check(f'resources=VCPU:1&in_tree={child}', [first], change, [second])
+
+    def test_class_is_deleted_and_created_again(self) -> None:
+        """Another class gets the id of the deleted class."""
+        first, second = self.hosts
+        self.send_ok('PUT', '/resource_classes/CUSTOM_OLD')
+        self.put(first, 'inventories', inventories={'CUSTOM_OLD': {'total': 4}})
+
+        def change() -> None:
+            self.put(first, 'inventories', inventories={})
+            self.send_ok('DELETE', '/resource_classes/CUSTOM_OLD')
+            for name in ('CUSTOM_OTHER', 'CUSTOM_OLD'):
+                self.send_ok('PUT', f'/resource_classes/{name}')
+            self.put(first, 'inventories', inventories={'CUSTOM_OTHER': {'total': 4}})
+            self.put(second, 'inventories', inventories={'CUSTOM_OLD': {'total': 4}})
+
+        self.check('resources=CUSTOM_OLD:1', [first], change, [second])
+
+    def test_trait_is_deleted_and_created_again(self) -> None:
+        first, second = self.hosts
+        self.send_ok('PUT', '/traits/CUSTOM_OLD')
+        self.put(first, 'traits', traits=['CUSTOM_OLD'])
+
+        def change() -> None:
+            self.put(first, 'traits', traits=[])
+            self.send_ok('DELETE', '/traits/CUSTOM_OLD')
+            for name in ('CUSTOM_OTHER', 'CUSTOM_OLD'):
+                self.send_ok('PUT', f'/traits/{name}')
+            self.put(first, 'traits', traits=['CUSTOM_OTHER'])
+            self.put(second, 'traits', traits=['CUSTOM_OLD'])
+
+        self.check('resources=VCPU:1&required=CUSTOM_OLD', [first], change, [second])
+
+    def test_unknown_aggregate_is_created(self) -> None:
+        first, second = self.hosts
+        aggregate, _ = self.AGGREGATES
+        for query, before, after in (
+            (f'member_of={aggregate}', [], [first]),
+            (f'member_of=!{aggregate}', sorted(self.hosts), [second]),
+        ):
+            with self.subTest(query):
+                forecasts.clear()
+                self.put(first, 'aggregates', aggregates=[])
+                # The service never deletes an aggregate.
+                delete = sa.delete(models.placement_aggregates)
+                db_api.write(lambda conn, delete=delete: conn.execute(delete))
+                self.check(
+                    f'resources=VCPU:1&{query}',
+                    before,
+                    lambda: self.put(first, 'aggregates', aggregates=[aggregate]),
+                    after,
+                )
+
+    def test_aggregates_exchange_their_ids(self) -> None:
+        """The rows were deleted and loaded again while the process ran."""
+        first, second = self.hosts
+        for host, aggregate in zip(self.hosts, self.AGGREGATES, strict=True):
+            self.put(host, 'aggregates', aggregates=[aggregate])
+
+        def exchange(conn: sa.Connection) -> None:
+            table = models.placement_aggregates
+            ids = dict(conn.execute(sa.select(table.c.uuid, table.c.id)).tuples().all())
+            conn.execute(sa.update(table).values(uuid=None))
+            for old, new in zip(self.AGGREGATES, reversed(self.AGGREGATES), strict=True):
+                conn.execute(sa.update(table).where(table.c.id == ids[old]).values(uuid=new))
+
+        query = f'resources=VCPU:1&member_of={self.AGGREGATES[0]}'
+        self.check(query, [first], lambda: db_api.write(exchange), [second])
