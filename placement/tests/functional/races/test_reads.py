@@ -7,19 +7,23 @@ of the write. The test decides when the write happens; no race decides it.
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
+import functools
 import json
 import threading
 from typing import Any
 import uuid
 
+from oslo_config import cfg
 import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import db_api
-from placement.candidates import forecasts
+from placement.candidates import forecasts, paging
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import testcase
 
+# The sum of the usages of `_hosts_of_two_pages`.
+_PAGES_TOTAL = 10 * (paging.FIRST_PAGE + 4) + 1
 # Names in paths and bodies stand for uuids, new ones for each run.
 _NAMES = ('root', 'child', 'grandchild', 'other', 'consumer', 'aggregate')
 _KEPT = (models.traits, models.resource_classes)
@@ -69,6 +73,7 @@ class _Reads:
 
     send: Callable[..., testcase.Response]
     send_ok: Callable[..., Any]
+    config: cfg.ConfigOpts
 
     # Prepares what the process knows from earlier searches.
     prepare: Callable[[], None]
@@ -82,6 +87,51 @@ class _Reads:
     def test_tree_is_deleted_during_a_search_with_a_wrong_forecast(self) -> None:
         self.send('GET', _SEARCH)
         self._check_all([_SEARCH], _DELETE_TREE, _forecast_one_tree)
+
+    def test_consumer_moves_between_two_pages_of_a_search(self) -> None:
+        """The usages in a response are those of one point in time, so their sum stays the same."""
+        self.prepare = forecasts.clear
+        hosts, consumer = self._hosts_of_two_pages()
+        for options, least in ({}, 2), ({'randomize_allocation_candidates': True}, 1):
+            for name, value in options.items():
+                self.config.set_override(name, value, 'placement')
+            self.assertEqual(_PAGES_TOTAL, self._sum_of_usages())
+            with _counted() as statements:
+                self._sum_of_usages()
+            self.assertGreater(len(statements), least)
+            for boundary in range(1, len(statements)):
+                # The consumer moves forward, back, and forward again.
+                for target in (hosts[-1], hosts[0], hosts[-1]):
+                    write = functools.partial(self._move, consumer, target)
+                    with _interrupted(boundary, write):
+                        found = self._sum_of_usages()
+                    self.assertEqual(_PAGES_TOTAL, found, f'{options}, after statement {boundary}')
+
+    def _hosts_of_two_pages(self) -> tuple[list[str], str]:
+        """Replace all rows; return hosts of more than one page, and a consumer of the first one."""
+        _delete_rows()
+        hosts = [str(uuid.uuid4()) for _ in range(paging.FIRST_PAGE + 4)]
+        for host in hosts:
+            self.send_ok('POST', '/resource_providers', {'uuid': host, 'name': host})
+            body = testcase.inventories_of({'VCPU': 100}, 0)
+            self.send_ok('PUT', f'/resource_providers/{host}/inventories', body)
+        amounts = {host: {'resources': {'VCPU': 10}} for host in hosts}
+        body = testcase.claim({}) | {'allocations': amounts}
+        self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', body)
+        consumer = str(uuid.uuid4())
+        self._move(consumer, hosts[0])
+        return hosts, consumer
+
+    def _move(self, consumer: str, host: str) -> None:
+        """Let a consumer use one VCPU of a host, and nothing else."""
+        self.send_ok('PUT', f'/allocations/{consumer}', testcase.claim_1_27({host: 1}), '1.27')
+
+    def _sum_of_usages(self) -> int:
+        self.prepare()
+        document = self.send_ok('GET', '/allocation_candidates?resources=VCPU:1')
+        summaries = document['provider_summaries'].values()
+        self.assertEqual(paging.FIRST_PAGE + 4, len(summaries))
+        return sum(summary['resources']['VCPU']['used'] for summary in summaries)
 
     def _check_all(
         self, reads: Sequence[str], writes: Sequence[_Write], prepare: Callable[[], None]
@@ -163,7 +213,7 @@ class _Reads:
         text = json.dumps(response.body)
         for name, own in world.items():
             text = text.replace(own, name)
-        return _in_order(json.loads(text))
+        return testcase.in_order(json.loads(text))
 
 
 class ReadsTest(_Reads, testcase.RaceTestCase):
@@ -188,15 +238,6 @@ def _named(body: Any, world: dict[str, str]) -> str:
     for name, own in world.items():
         text = text.replace(f'{{{name}}}', own)
     return text
-
-
-def _in_order(value: Any) -> Any:
-    """Sort all lists: the service promises no order."""
-    if isinstance(value, list):
-        return sorted(map(_in_order, value), key=json.dumps)
-    if isinstance(value, dict):
-        return {key: _in_order(value[key]) for key in sorted(value)}
-    return value
 
 
 def _delete_rows() -> None:
