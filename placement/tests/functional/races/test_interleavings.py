@@ -10,8 +10,9 @@ import uuid
 from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
-from placement import db_api
+from placement import db_api, errors
 from placement.claims import consumer, owner_memory, replace
+from placement.db import retry
 from placement.db.sqlalchemy import models
 from placement.objects import generation, inventory, provider_rows, trait
 from placement.tests.functional.races import testcase
@@ -138,6 +139,42 @@ class InterleavingsTest(testcase.RaceTestCase):
         self.assertEqual((409, [200]), (response.status, [one.status for one in responses]))
         self.assertEqual(['HW_CPU_X86_AVX'], self.send_ok('GET', path)['traits'])
         self.audit()
+
+    def test_generation_that_only_a_concurrent_request_reaches(self):
+        """The UPDATE does not find the generation of the request, and the next statement does."""
+        increment_given = generation.increment_given
+        for deadline, status, generation_after in ((retry.DEADLINE, 200, 2), (-1.0, 409, 1)):
+            path = f'/resource_providers/{self.make_provider()}'
+            traits = {'resource_provider_generation': 0, 'traits': ['HW_CPU_X86_AVX']}
+            responses = []
+
+            def before_the_write(*args: Any, path=path, traits=traits, responses=responses) -> bool:
+                # InnoDB keeps the lock of a row with another generation until the transaction ends.
+                # On a Galera cluster, the UPDATE can precede the application of the write.
+                if responses:
+                    return increment_given(*args)
+                concurrent = self.call('PUT', f'{path}/traits', traits)
+                responses.append(testcase.start(concurrent).result(30))
+                return False
+
+            aggregates = [str(uuid.uuid4())]
+            body = {'resource_provider_generation': 1, 'aggregates': aggregates}
+            with (
+                self.subTest(deadline=deadline),
+                mock.patch.object(retry, 'DEADLINE', deadline),
+                mock.patch.object(generation, 'increment_given', before_the_write),
+            ):
+                response = self.send('PUT', f'{path}/aggregates', body)
+                self.assertEqual([200], [one.status for one in responses])
+                self.assertEqual(status, response.status)
+                stored = self.send_ok('GET', f'{path}/aggregates')
+                self.assertEqual(generation_after, stored['resource_provider_generation'])
+                if status == 200:
+                    self.assertEqual(stored, response.body)
+                    self.assertEqual(aggregates, stored['aggregates'])
+                else:
+                    self.assertEqual(errors.CONCURRENT_UPDATE, response.code)
+                    self.assertEqual([], stored['aggregates'])
 
     def test_name_is_used_by_another_client(self):
         """The name is unused when the request starts, and the unique key rejects the INSERT."""
