@@ -52,7 +52,7 @@ _LOG_OPTIONS: tuple[tuple[tuple[str, ...], str | None, str | None], ...] = (
 # These loggers report failures that a command reports in its error message, too.
 _REPETITIVE_LOGGERS = (
     'placement.db.engine=ERROR',
-    'placement.db.failures=ERROR',
+    'placement.db.failures=CRITICAL',
     'oslo_db.sqlalchemy.exc_filters=CRITICAL',
 )
 

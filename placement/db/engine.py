@@ -334,5 +334,8 @@ def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
         with transactions.Requesting(mode):
             return engine.connect()
     except (sa.exc.SQLAlchemyError, db_exc.DBError, engine.dialect.loaded_dbapi.Error) as exc:
-        LOG.warning('Failed to connect to the database: %s', failures.summary(exc))
+        if failures.is_access_denied(exc):
+            failures.log_denial(exc)
+        else:
+            LOG.warning('Failed to connect to the database: %s', failures.summary(exc))
         raise exception.DatabaseUnavailable() from exc

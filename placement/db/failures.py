@@ -99,10 +99,22 @@ def translate(exc: Exception) -> exception.PlacementException | None:
         return exception.RequestTooLarge()
     if is_bad_value(exc):
         return exception.UnstorableValue()
+    if is_access_denied(exc):
+        log_denial(exc)
+        return exception.DatabaseUnavailable()
     if is_unavailable(exc):
         LOG.warning('The database is unavailable: %s', summary(exc))
         return exception.DatabaseUnavailable()
     return None
+
+
+def log_denial(exc: Exception) -> None:
+    """Log that the server rejects the user or a statement of the user."""
+    LOG.error(
+        'The database denies access: %s. Grant the privileges to the user, or correct '
+        '[placement_database] connection.',
+        reason(exc).rstrip('.'),
+    )
 
 
 def is_transient(exc: Exception) -> bool:
@@ -233,13 +245,21 @@ def reason(exc: Exception) -> str:
     error = _driver_error(exc) or exc
     # The first argument of MySQL drivers is the number of the error.
     text = error.args[1] if _mysql_number(exc) is not None and len(error.args) > 1 else error
-    return ' '.join(str(text).split())
+    return ' '.join(_without_statement(error, str(text)).split())
 
 
 def summary(exc: Exception) -> str:
     """Return the class and the driver's message of an error in one line, without the statement."""
-    words = str(_driver_error(exc) or type(exc).__name__).split()
-    return f'{type(exc).__name__}: {" ".join(words)}'
+    error = _driver_error(exc)
+    text = _without_statement(error, str(error or type(exc).__name__))
+    return f'{type(exc).__name__}: {" ".join(text.split())}'
+
+
+def _without_statement(error: BaseException | None, text: str) -> str:
+    """Return the text of an error; PostgreSQL adds the line of the statement to some errors."""
+    diagnostics = getattr(error, 'diag', None)
+    parts = (getattr(diagnostics, f'message_{part}', None) for part in ('primary', 'detail'))
+    return ' '.join(part for part in parts if part) or text
 
 
 def _original(exc: BaseException | None) -> BaseException | None:

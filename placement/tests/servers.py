@@ -4,9 +4,11 @@ Each test process creates its own databases there and uses each of them for many
 the other. tools/with_database.py deletes them together with the server.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import itertools
 import os
+import secrets
 
 import sqlalchemy as sa
 
@@ -58,6 +60,44 @@ def create_database(admin: sa.URL, name: str) -> str:
     with engine.connect() as conn:
         conn.exec_driver_sql(f'CREATE DATABASE {name}')
     return admin.set(database=name).render_as_string(hide_password=False)
+
+
+def create_account(url: sa.URL, privileges: Sequence[str]) -> sa.URL:
+    """Create an account with privileges on the existing tables of a database; return its URL.
+
+    :param url: the URL of the database, with the administrative account
+    """
+    name, password = f'u{secrets.token_hex(6)}', secrets.token_hex(8)
+    granted = ', '.join(privileges)
+    if url.get_backend_name() == 'mysql':
+        account = f"'{name}'@'127.0.0.1'"
+        statements = [
+            f"CREATE USER {account} IDENTIFIED BY '{password}'",
+            f'GRANT {granted or "USAGE"} ON {url.database}.* TO {account}',
+        ]
+    else:
+        statements = [f"CREATE ROLE {name} LOGIN PASSWORD '{password}'"]
+        if granted:
+            statements.append(f'GRANT {granted} ON ALL TABLES IN SCHEMA public TO {name}')
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        for statement in statements:
+            conn.exec_driver_sql(statement)
+    return url.set(username=name, password=password)
+
+
+def change_password(admin: sa.URL, account: sa.URL) -> None:
+    """Replace the password of an account by one that nobody knows.
+
+    :param admin: the URL of the database, with the administrative account
+    """
+    password = secrets.token_hex(8)
+    statement = f"ALTER ROLE {account.username} PASSWORD '{password}'"
+    if admin.get_backend_name() == 'mysql':
+        statement = f"SET PASSWORD FOR '{account.username}'@'127.0.0.1' = PASSWORD('{password}')"
+    engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        conn.exec_driver_sql(statement)
 
 
 def drop_database(admin: sa.URL, name: str) -> None:

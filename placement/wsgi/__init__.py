@@ -101,7 +101,9 @@ def tune_garbage_collector() -> None:
 
 
 def _set_up_logging(config: cfg.ConfigOpts) -> None:
-    levels = [*logging.get_default_log_levels(), 'routes=INFO']
+    # oslo.db logs the statement and the traceback of errors that Placement logs in one line, too.
+    quiet = ('routes=INFO', 'oslo_db.sqlalchemy.exc_filters=CRITICAL')
+    levels = [*logging.get_default_log_levels(), *quiet]
     config.set_default('default_log_levels', levels)
     if config.log_dir:
         config.set_default('log_file', f'{_LOG_NAME}.log')

@@ -189,7 +189,11 @@ class LevelsTest(TestCase):
         config = cfg.ConfigOpts()
         log.register_options(config)
         config([], default_config_files=[], default_config_dirs=[])
-        ours = {'placement.requestlog=WARN', 'placement.handlers.allocation_candidate=WARN'}
+        ours = {
+            'placement.requestlog=WARN',
+            'placement.handlers.allocation_candidate=WARN',
+            'oslo_db.sqlalchemy.exc_filters=CRITICAL',
+        }
         _, _, levels = examples.example('log-levels').partition(' = ')
         self.assertEqual(set(levels.strip().split(',')) - set(config.default_log_levels), ours)
 

@@ -1,9 +1,11 @@
 """The classification of errors, with the exceptions that each driver raises."""
 
 import sqlite3
+import types
 from types import MappingProxyType
 from typing import Any
 
+import fixtures
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_db import exception as db_exc
@@ -12,6 +14,7 @@ import psycopg
 import pymysql
 import sqlalchemy as sa
 
+from placement import exception
 from placement.db import failures
 from placement.telemetry import declarations
 
@@ -240,6 +243,34 @@ class TooLargeTest(base.BaseTestCase):
             'SELECT :p', {'p': 'too many sql variables'}, sqlite3.OperationalError('no such column')
         )
         self.assertFalse(failures.is_too_large(error))
+
+
+class DenialTest(base.BaseTestCase):
+    def test_the_log_names_the_remedy(self):
+        for error, reason in (
+            (pymysql.err.OperationalError(1142, 'INSERT command denied'), 'INSERT command denied'),
+            (_MySQLdbError(1143, 'UPDATE command denied.'), 'UPDATE command denied'),
+            (pymysql.err.OperationalError(1045, 'Access denied'), 'Access denied'),
+            (psycopg.errors.InsufficientPrivilege('permission denied'), 'permission denied'),
+        ):
+            with fixtures.FakeLogger(format='%(levelname)s %(message)s') as log:
+                translated = failures.translate(wrapped(error))
+            self.assertIsInstance(translated, exception.DatabaseUnavailable)
+            self.assertEqual(
+                f'ERROR The database denies access: {reason}. Grant the privileges to the user, '
+                'or correct [placement_database] connection.\n',
+                log.output,
+            )
+
+    def test_the_reason_has_no_statement(self):
+        """PostgreSQL adds the line of the statement to the message."""
+
+        class Denied(psycopg.errors.InsufficientPrivilege):
+            diag = types.SimpleNamespace(message_primary='permission denied', message_detail=None)
+
+        error = wrapped(Denied('permission denied\nLINE 1: SELECT secret'))
+        self.assertEqual('permission denied', failures.reason(error))
+        self.assertEqual('ProgrammingError: permission denied', failures.summary(error))
 
 
 class AllEnginesTest(base.BaseTestCase):
