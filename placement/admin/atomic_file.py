@@ -1,4 +1,8 @@
-"""Writes a file that appears under its name only when it is complete."""
+"""Writes a file that appears under its name only when it is complete.
+
+Only the owner can read the file, because it contains names and UUIDs of the cloud. This also
+applies if the file replaces a file with other permissions.
+"""
 
 from collections.abc import Iterator
 import contextlib
@@ -10,11 +14,6 @@ from typing import BinaryIO
 
 from placement.admin.failure import CannotProceedError
 
-# The permissions of a new file, before the umask is applied.
-_MODE = 0o666
-# The permissions of a file that only its owner can read.
-_PRIVATE = 0o600
-
 
 def check(path: str) -> None:
     """Check, before long work, that the file can be written.
@@ -23,33 +22,29 @@ def check(path: str) -> None:
     """
     with _refusing(path):
         target = Path(path).resolve()
-        _mode(target)
+        _check_kind(target)
         descriptor, temporary = _temporary(target)
         os.close(descriptor)
         temporary.unlink()
 
 
 @contextlib.contextmanager
-def replacing(path: str, private: bool = False) -> Iterator[BinaryIO]:
+def replacing(path: str) -> Iterator[BinaryIO]:
     """Yield a temporary file, which replaces the file at the path when the block ends.
 
     The block must do nothing but write. If it raises an exception, the temporary file is deleted,
     and an existing file stays as it is.
 
-    :param private: whether only the owner can read the file
     :raises CannotProceedError: the file cannot be written, or the path is not that of a file
     """
     with _refusing(path):
         target = Path(path).resolve()
-        mode = _mode(target)
-        if private:
-            mode = _PRIVATE
+        _check_kind(target)
         descriptor, temporary = _temporary(target)
         try:
             with os.fdopen(descriptor, 'wb') as file:
                 yield file
                 file.flush()
-                os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
             temporary.replace(target)
         except BaseException:
@@ -67,22 +62,19 @@ def _refusing(path: str) -> Iterator[None]:
 
 
 def _temporary(target: Path) -> tuple[int, Path]:
-    """Create a file in the directory of the target; return its descriptor and path."""
+    """Create a file in the directory of the target; return its descriptor and path.
+
+    Its mode is 0600.
+    """
     descriptor, path = tempfile.mkstemp(prefix=f'.{target.name[:100]}.', dir=target.parent)
     return descriptor, Path(path)
 
 
-def _mode(target: Path) -> int:
-    """Return the permissions of the existing file, or those of a new file.
+def _check_kind(target: Path) -> None:
+    """Check that the path is that of a regular file or of no file.
 
-    :raises CannotProceedError: the path exists, but is not that of a file
+    :raises CannotProceedError: the path is that of something else
     """
-    try:
-        existing = target.stat()
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        return _MODE & ~umask
-    if not stat.S_ISREG(existing.st_mode):
-        raise CannotProceedError(f'{target} is not a regular file.')
-    return stat.S_IMODE(existing.st_mode)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(target.stat().st_mode):
+            raise CannotProceedError(f'{target} is not a regular file.')

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import contextlib
 from pathlib import Path
+import secrets
 import signal
 from typing import Any, NoReturn
 
@@ -13,6 +14,9 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import files, load, pseudonyms, target
 from placement.admin.transfer.export import export
 from placement.cmd import output, program
+
+# The minimum length of a key. With 16 random bytes, nobody can try all keys.
+_KEY_BYTES = 16
 
 
 def add_commands(commands: Any) -> None:
@@ -39,7 +43,9 @@ def add_commands(commands: Any) -> None:
     export_.add_argument(
         '--key-file',
         metavar='KEYFILE',
-        help='with --anonymize: a file with a secret, without which names cannot be guessed',
+        help='with --anonymize: a file with a secret of at least '
+        f'{_KEY_BYTES} bytes, so that several exports have the same pseudonyms; by default, each '
+        'export has a random key',
     )
     export_.epilog = 'Exit status: 0 the file is complete; 2 there is no file.'
     import_ = program.add_database_command(
@@ -63,15 +69,29 @@ def _export(config: cfg.ConfigOpts) -> int:
     options = config.category
     rename = None
     if options.anonymize:
-        key = Path(options.key_file).read_bytes() if options.key_file else b''
-        if options.key_file and not key:
-            raise CannotProceedError(f'The file {options.key_file} is empty, so it has no key.')
-        rename = pseudonyms.Pseudonyms(key)
-    elif options.key_file:
+        rename = pseudonyms.Pseudonyms(_key(options.key_file))
+    elif options.key_file is not None:
         raise CannotProceedError('--key-file has no effect without --anonymize.')
     with stoppable(), files.destination(options.file) as file:
         export(file, output.progress, rename)
     return 0
+
+
+def _key(path: str | None) -> bytes:
+    """Return the key in a file, or a random key if there is no file."""
+    if path is None:
+        return secrets.token_bytes(_KEY_BYTES)
+    try:
+        key = Path(path).read_bytes().strip()
+    except OSError as error:
+        raise CannotProceedError(
+            f'The key file {path} cannot be read: {error.strerror or error}.'
+        ) from error
+    if len(key) < _KEY_BYTES:
+        raise CannotProceedError(
+            f'The key file {path} contains {len(key)} bytes, but a key has at least {_KEY_BYTES}.'
+        )
+    return key
 
 
 def _import(config: cfg.ConfigOpts) -> int:

@@ -68,7 +68,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with path.open('wb', buffering=0) as file:
             yield cast(BinaryIO, file)
         return
-    with atomic_file.replacing(name, private=True) as file:
+    with atomic_file.replacing(name) as file:
         yield file
 
 

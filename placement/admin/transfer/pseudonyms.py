@@ -43,15 +43,15 @@ _RULES: Mapping[str, Callable[[str, str, Digest], str]] = {
 
 
 class Pseudonyms:
-    """Replaces names by pseudonyms; the same name has the same pseudonym in all exports.
+    """Replaces names by pseudonyms; with one key, the same name always has the same pseudonym.
 
     The name of a provider becomes its UUID, so it cannot be guessed. The other pseudonyms are
-    digests of the names. Without a key, the digest confirms a guess of a name.
+    digests of the names. For those who have the key, the digest confirms a guess of a name.
 
-    :param key: the secret key of the digests; empty for no key
+    :param key: the secret key of the digests
     """
 
-    def __init__(self, key: bytes = b'') -> None:
+    def __init__(self, key: bytes) -> None:
         self._key = key
         self._pseudonym = functools.lru_cache(maxsize=10_000)(self._compute)
         self._positions = {

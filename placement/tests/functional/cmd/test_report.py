@@ -6,6 +6,7 @@ import pathlib
 import re
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -53,6 +54,7 @@ class ContentTest(TestCase):
         done = self.run_command('report', str(self.page))
         self.assertEqual((0, '', ''), (done.returncode, done.stdout, done.stderr))
         self.assertEqual([self.page], list(self.folder.iterdir()))
+        self.assertEqual(0o600, stat.S_IMODE(self.page.stat().st_mode))
         found = self.data(self.page.read_text())
         with direct.PlacementDirect(self.config, latest_microversion=True) as client:
             providers = client.get('/resource_providers').json()['resource_providers']

@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import hashlib
+import hmac
 from pathlib import Path
 import random
 import signal
@@ -71,7 +73,19 @@ class CommandTest(TransferCase):
             (('import', str(self.folder / 'missing')), 'missing cannot be used: '),
             (('export', '/dev/full'), 'to /dev/full: No space left on device.'),
             (('export', '--key-file', self.file(b'k', 'key')), 'without --anonymize'),
-            (('export', '--anonymize', '--key-file', self.file(b'', 'no')), 'is empty'),
+            (
+                ('export', '--anonymize', '--key-file', self.file(b'', 'empty')),
+                'empty contains 0 bytes, but a key has at least 16.',
+            ),
+            (
+                ('export', '--anonymize', '--key-file', self.file(b'15 bytes, no mo\n', 'short')),
+                'short contains 15 bytes, but a key has at least 16.',
+            ),
+            (
+                ('export', '--anonymize', '--key-file', str(self.folder / 'none')),
+                'none cannot be read: No such file or directory.',
+            ),
+            (('export', '--anonymize', '--key-file', ''), 'cannot be read: '),
         ):
             with self.subTest(text):
                 done = self.run_command(*arguments)
@@ -93,11 +107,17 @@ class CommandTest(TransferCase):
 
     def test_pseudonyms(self):
         self.load(documents.file_of(documents.EXAMPLE))
-        key = self.file(b'secret', 'key')
-        plain = self.run_command('export', '--anonymize').stdout
-        keyed = self.run_command('export', '--anonymize', '--key-file', key).stdout
-        self.assertNotEqual(plain, keyed)
-        for text in (plain, keyed):
+        key = self.file(b'16 bytes, no mor', 'key')
+        random, other = (self.run_command('export', '--anonymize').stdout for _ in range(2))
+        keyed, again = (
+            self.run_command('export', '--anonymize', '--key-file', key).stdout for _ in range(2)
+        )
+        self.assertEqual(3, len({random, other, keyed}))
+        self.assertEqual(keyed, again)
+        # Without the key, a guess of a name cannot be confirmed.
+        guess = hmac.new(b'', b'project\0project-1', hashlib.sha256).hexdigest()[:20]
+        for text in (random, other, keyed):
+            self.assertNotIn(guess, text)
             self.assertEqual(len(documents.EXAMPLE) + 1, text.count('\n'))
             for name in ('pool', 'CUSTOM_FAST', 'CUSTOM_GPU', 'project-1', 'user-1'):
                 self.assertNotIn(f'"{name}"', text)

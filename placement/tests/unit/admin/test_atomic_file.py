@@ -25,19 +25,24 @@ class AtomicFileTest(base.BaseTestCase):
     def mode(self) -> int:
         return stat.S_IMODE(self.path.stat().st_mode)
 
-    def test_new_file(self):
-        self.addCleanup(os.umask, os.umask(0o027))
+    def test_only_the_owner_can_read_a_new_file(self):
+        self.addCleanup(os.umask, os.umask(0))
         self.write(b'content')
         self.assertEqual(b'content', self.path.read_bytes())
-        self.assertEqual(0o640, self.mode())
+        self.assertEqual(0o600, self.mode())
         self.assertEqual([self.path], list(self.folder.iterdir()))
 
-    def test_an_existing_file_is_replaced_and_keeps_its_permissions(self):
+    def test_an_existing_file_and_its_permissions_are_replaced(self):
         self.path.write_bytes(b'a longer old content')
-        self.path.chmod(0o604)
+        self.path.chmod(0o644)
         self.write(b'new')
         self.assertEqual(b'new', self.path.read_bytes())
-        self.assertEqual(0o604, self.mode())
+        self.assertEqual(0o600, self.mode())
+
+    def test_other_users_cannot_read_the_temporary_file(self):
+        with atomic_file.replacing(str(self.path)):
+            modes = [stat.S_IMODE(path.stat().st_mode) for path in self.folder.iterdir()]
+        self.assertEqual([0o600], modes)
 
     def test_a_symbolic_link_stays(self):
         target = self.folder / 'target'

@@ -7,13 +7,14 @@ from oslotest import base
 from placement.admin.transfer import model
 from placement.admin.transfer.pseudonyms import Pseudonyms
 
+KEY = b'a key with 16 bytes or more'
 UUID = 'a0000000-0000-4000-8000-000000000000'
 NOW = (None, None)
 
 
 class PseudonymsTest(base.BaseTestCase):
     def test_names_are_replaced(self):
-        rename = Pseudonyms()
+        rename = Pseudonyms(KEY)
         for kind, pattern in (
             (model.PROJECT, r'project-[0-9a-f]{20}'),
             (model.USER, r'user-[0-9a-f]{20}'),
@@ -39,7 +40,7 @@ class PseudonymsTest(base.BaseTestCase):
             (model.CONSUMER_TYPE, 'MIGRATION'),
             (model.PROJECT, '00000000-0000-0000-0000-000000000000'),
         ):
-            self.assertEqual([name, *NOW], list(Pseudonyms()(kind, (name, *NOW))))
+            self.assertEqual([name, *NOW], list(Pseudonyms(KEY)(kind, (name, *NOW))))
 
     def test_a_reference_has_the_pseudonym_of_the_row(self):
         rename = Pseudonyms(b'key')
@@ -57,14 +58,13 @@ class PseudonymsTest(base.BaseTestCase):
 
     def test_rows_without_names_are_unchanged(self):
         for row in ((UUID, *NOW),):
-            self.assertEqual(row, Pseudonyms()(model.AGGREGATE, row))
+            self.assertEqual(row, Pseudonyms(KEY)(model.AGGREGATE, row))
         row = (UUID, UUID, *NOW)
-        self.assertEqual(row, Pseudonyms()(model.PROVIDER_AGGREGATE, row))
+        self.assertEqual(row, Pseudonyms(KEY)(model.PROVIDER_AGGREGATE, row))
 
     def test_pseudonyms_are_stable_and_depend_on_the_key(self):
         def pseudonym(key: bytes) -> str:
             return Pseudonyms(key)(model.PROJECT, ('one', *NOW))[0]
 
-        self.assertEqual(pseudonym(b''), pseudonym(b''))
-        self.assertEqual(pseudonym(b'key'), pseudonym(b'key'))
-        self.assertEqual(3, len({pseudonym(key) for key in (b'', b'key', b'other')}))
+        self.assertEqual(pseudonym(KEY), pseudonym(KEY))
+        self.assertEqual(3, len({pseudonym(key) for key in (b'', KEY, b'other')}))
