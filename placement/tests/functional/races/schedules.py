@@ -1,13 +1,17 @@
-"""Schedules: one writing request is paused after a chosen statement while others run.
+"""Schedules: one request is paused after a chosen statement while others run.
 
 A *schedule* is a start state, a request A, the number of a statement of A, and other requests.
 `Scheduler.run` runs it on a database server:
 
 1. The start state is written.
-2. A runs in a thread of its own and is paused after that statement.
+2. A runs in a thread of its own and is paused after that statement. If the statement is one of the
+   second attempt, the COMMIT of the first attempt fails.
 3. The other requests run, one after the other, until they are finished or until one of them waits
    for a lock. The server says whether it waits; no time limit decides it.
 4. A continues to its end, then the others do. A transaction that A repeats is not paused again.
+
+The others run in the process of A or in a second one, and a schedule decides what both remember of
+earlier requests (see `processes`).
 
 `Scheduler.examine` compares the outcome with the serial orders: A before, between and after the
 others. Every response, and the state that clients can see, must be those of one of these orders.
@@ -17,18 +21,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent import futures
 import contextlib
 from dataclasses import dataclass, field
-import re
 import threading
 import time
 from typing import Any
+from unittest import mock
 
-from pymysql.constants import CLIENT
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from placement.claims import owner_memory
+from placement import exception, telemetry
 from placement.db.sqlalchemy import models
-from placement.tests.functional.races import audit, testcase
+from placement.tests.functional.races import audit, processes, servers, testcase
+from placement.tests.functional.races.processes import Learned, Process
 from placement.tests.functional.races.writers import Request, Start
 
 # How long a request may take before the schedule counts as stuck, in seconds.
@@ -42,18 +46,27 @@ Tables = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One request, paused after its statement number `boundary`, and those that run meanwhile."""
+    """One request, paused after its statement number `boundary`, and those that run meanwhile.
+
+    :param process: the process of the paused request
+    :param second: the process of the others; None for the process of the paused request
+    :param attempt: the attempt whose statement it is; earlier attempts fail
+    """
 
     start: Start
     paused: Request
     boundary: int
     others: tuple[Request, ...]
+    process: Process
+    second: Process | None = None
+    attempt: int = 1
 
     def __str__(self) -> str:
         others = ', then '.join(f'[{other.name}]' for other in self.others)
         return (
-            f'{self.start.name}: [{self.paused.name}] paused after statement {self.boundary}, '
-            f'meanwhile {others}'
+            f'{self.start.name}: [{self.paused.name}] in {self.process}, paused after statement '
+            f'{self.boundary} of attempt {self.attempt}, meanwhile {others} in '
+            f'{self.second or "the same process"}'
         )
 
 
@@ -124,7 +137,10 @@ class _Client:
     """A thread that sends requests, as the listeners of the engine see it."""
 
     boundary: int = 0  # 0: it is not paused
-    statements: list[str] = field(default_factory=list)
+    attempt: int = 1  # earlier attempts fail, and only this one is paused
+    attempts: int = 1  # how many have begun
+    statements: list[str] = field(default_factory=list)  # of the last attempt
+    paused_after: str | None = None
     session: int = 0  # the number of the server for the connection in use
     sent: float | None = None  # when the statement was sent that has not returned
     has_stopped: threading.Event = field(default_factory=threading.Event)  # paused or finished
@@ -141,11 +157,13 @@ class Scheduler:
     def __init__(self, engine: sa.Engine, send: Send) -> None:
         self._engine = engine
         self._send = send
-        self._server = _SERVERS[engine.dialect.name](engine)
+        self._server = servers.of(engine)
         self._clients: dict[int, _Client] = {}
         self._scripts: dict[Start, str] = {}
         self._serial: dict[tuple[Start, tuple[Request, ...]], Outcome] = {}
-        self._lengths: dict[tuple[Start, Request], int] = {}
+        self._lengths: dict[Schedule, int] = {}
+        self._learned: dict[tuple[Start, Request], Learned] = {}
+        self._second: processes.SecondProcess | None = None
 
     @contextlib.contextmanager
     def opened(self) -> Iterator['Scheduler']:
@@ -154,26 +172,44 @@ class Scheduler:
             ('connect', self._server.set_up),
             ('before_cursor_execute', self._note_sent),
             ('after_cursor_execute', self._note_returned),
+            ('commit', self._note_commit),
         ]
         for name, listener in listeners:
             event.listen(self._engine, name, listener)
         self._engine.dispose()  # so that all connections are set up
-        with futures.ThreadPoolExecutor(2) as self._pool, self._server.connected():
+        with (
+            futures.ThreadPoolExecutor(2) as self._pool,
+            self._server.connected(),
+            mock.patch.object(telemetry, 'retried', self._note_retry),
+        ):
             # Every run reads all rows, and needs only VCPU of the standard rows.
             self._server.execute('DELETE FROM traits; DELETE FROM resource_classes WHERE id <> 0')
             try:
                 yield self
             finally:
+                if self._second is not None:
+                    self._second.close()
                 for name, listener in listeners:
                     event.remove(self._engine, name, listener)
         self._engine.dispose()
 
     def schedules(
-        self, start: Start, paused: Request, others: tuple[Request, ...]
+        self,
+        start: Start,
+        paused: Request,
+        others: tuple[Request, ...],
+        process: Process | None = None,
+        second: Process | None = None,
+        attempt: int = 1,
     ) -> Iterator[Schedule]:
-        """The schedules of these requests: one for each statement of the paused request."""
-        for number in range(1, self._length(start, paused) + 1):
-            yield Schedule(start, paused, number, others)
+        """The schedules of these requests: one for each statement of the paused request.
+
+        :param process: the process of the paused request; None for one that remembers `start`
+        """
+        process = process or Process(start)
+        without_others = Schedule(start, paused, 0, (), process, attempt=attempt)
+        for number in range(1, self._length(without_others) + 1):
+            yield Schedule(start, paused, number, others, process, second, attempt)
 
     def examine(self, schedules: Iterable[Schedule]) -> Report:
         """Run schedules and compare their outcomes with those of the serial orders."""
@@ -192,26 +228,26 @@ class Scheduler:
 
         :raises AssertionError: the paused request has fewer statements, or a request does not end
         """
-        self._reset(schedule.start)
-        paused, other = _Client(schedule.boundary), _Client()
+        self._begin(schedule)
+        paused, other = _Client(schedule.boundary, schedule.attempt), _Client()
         first = self._pool.submit(self._send_all, paused, [schedule.paused])
         try:
             paused.has_stopped.wait(TIMEOUT)
-            if len(paused.statements) != schedule.boundary:
+            if paused.paused_after is None:
                 raise AssertionError(f'{schedule}: there is no such statement')
-            second = self._pool.submit(self._send_all, other, schedule.others)
+            send = self._send_all if schedule.second is None else self._send_all_elsewhere
+            second = self._pool.submit(send, other, schedule.others)
             has_waited = self._wait(schedule, other)
         finally:
             paused.may_continue.set()
         responses = first.result(TIMEOUT) + second.result(TIMEOUT)
-        statement = paused.statements[schedule.boundary - 1]
-        return Run(self._outcome(schedule.start, responses), statement, has_waited)
+        return Run(self._outcome(schedule.start, responses), paused.paused_after, has_waited)
 
     def _wait(self, schedule: Schedule, other: _Client) -> bool:
         """Wait until the other requests are finished (False) or wait for a lock (True)."""
         deadline = time.monotonic() + TIMEOUT
         while not other.has_stopped.wait(_POLL):
-            if self._waits_for_lock(other):
+            if self._waits_for_lock(schedule, other):
                 return True
             if time.monotonic() > deadline:
                 raise AssertionError(f'{schedule}: the other requests neither end nor wait')
@@ -225,15 +261,15 @@ class Scheduler:
             self._serial[key] = self._outcome(start, [self._send(request) for request in requests])
         return self._serial[key]
 
-    def _length(self, start: Start, request: Request) -> int:
-        """The number of statements of a request that runs alone."""
-        key = start, request
-        if key not in self._lengths:
-            self._reset(start)
-            client = _Client()
-            self._pool.submit(self._send_all, client, [request]).result(TIMEOUT)
-            self._lengths[key] = len(client.statements)
-        return self._lengths[key]
+    def _length(self, schedule: Schedule) -> int:
+        """The number of statements of a request that runs alone; 0 if there is no such attempt."""
+        if schedule not in self._lengths:
+            self._begin(schedule)
+            client = _Client(attempt=schedule.attempt)
+            self._pool.submit(self._send_all, client, [schedule.paused]).result(TIMEOUT)
+            reached = client.attempts == client.attempt
+            self._lengths[schedule] = len(client.statements) if reached else 0
+        return self._lengths[schedule]
 
     def _send_all(self, client: _Client, requests: Sequence[Request]) -> list[testcase.Response]:
         self._clients[threading.get_ident()] = client
@@ -243,7 +279,20 @@ class Scheduler:
             del self._clients[threading.get_ident()]
             client.has_stopped.set()
 
-    def _waits_for_lock(self, client: _Client) -> bool:
+    def _send_all_elsewhere(
+        self, client: _Client, requests: Sequence[Request]
+    ) -> list[testcase.Response]:
+        """Send requests to the second process."""
+        assert self._second is not None
+        try:
+            return [self._second.send(request) for request in requests]
+        finally:
+            client.has_stopped.set()
+
+    def _waits_for_lock(self, schedule: Schedule, client: _Client) -> bool:
+        if schedule.second is not None:
+            assert self._second is not None
+            return any(map(self._server.waits_for_lock, tuple(self._second.sessions)))
         sent = client.sent
         if sent is None or time.monotonic() - sent < _POLL:
             return False
@@ -263,19 +312,53 @@ class Scheduler:
             return
         client.sent = None
         client.statements.append(statement)
-        if len(client.statements) == client.boundary:
+        if client.attempts == client.attempt and len(client.statements) == client.boundary:
+            client.paused_after = statement
             client.has_stopped.set()
             client.may_continue.wait(TIMEOUT)
 
+    def _note_commit(self, _conn: sa.Connection) -> None:
+        client = self._clients.get(threading.get_ident())
+        if client is not None and client.attempts < client.attempt:
+            raise exception.ConcurrentChange('A row of this request')
+
+    def _note_retry(self, _reason: str) -> None:
+        client = self._clients.get(threading.get_ident())
+        if client is not None:
+            client.attempts += 1
+            client.statements.clear()
+
     # States
 
+    def _begin(self, schedule: Schedule) -> None:
+        """Write the start state of a schedule, and set what its processes remember."""
+        learned = None
+        if schedule.paused.method == 'GET' and schedule.process.remembers is not None:
+            learned = self._learned_from(schedule.process.remembers, schedule.paused)
+        if schedule.second is not None:
+            if self._second is None:
+                self._second = processes.SecondProcess(self._engine.url)
+            self._second.set_memory(schedule.second)
+        self._reset(schedule.start)
+        processes.set_memory(self._engine, schedule.process)
+        if learned is not None:
+            learned.recall()
+
+    def _learned_from(self, start: Start, search: Request) -> Learned:
+        """What a process learns from a search in another start state."""
+        key = start, search
+        if key not in self._learned:
+            self._reset(start)
+            self._send(search)
+            self._learned[key] = Learned.now()
+        return self._learned[key]
+
     def _reset(self, start: Start) -> None:
+        """Write a start state, and remember what a process does that has served its requests."""
         if start not in self._scripts:
             self._scripts[start] = _script(start, self._engine.dialect)
         self._server.execute(self._scripts[start])
-        # Of the owners in requests, the service remembers those of the start state.
-        owner_memory.forget_all(self._engine)
-        owner_memory.remember(self._engine, [start.claim()])
+        processes.set_memory(self._engine, Process(start))
 
     def _outcome(self, start: Start, responses: Sequence[testcase.Response]) -> Outcome:
         # Without a row of the consumer nothing locks its allocations. A claim that is rejected in
@@ -324,86 +407,6 @@ class Scheduler:
             yield Outcome((own, *responses), found.state, found.problems)
 
 
-class _Server:
-    """Another connection to the database, and the differences between the database servers."""
-
-    connect_args: Mapping[str, Any] = {}
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = sa.create_engine(
-            engine.url,
-            isolation_level='AUTOCOMMIT',
-            connect_args=dict(self.connect_args),
-            poolclass=sa.NullPool,
-        )
-
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[None]:
-        with self._engine.connect() as self._conn:
-            yield
-
-    def execute(self, script: str) -> None:
-        """Execute several statements with one round trip."""
-        self._conn.exec_driver_sql(script.replace('%', '%%'))
-
-    def read(self) -> dict[str, Sequence[Any]]:
-        return audit.read(self._conn)
-
-    def set_up(self, dbapi_connection: Any, record: Any) -> None:
-        """Prepare a connection of the service."""
-
-    def session(self, dbapi_connection: Any) -> int:
-        """The number that the server gave to a connection."""
-        raise NotImplementedError
-
-    def waits_for_lock(self, session: int) -> bool:
-        """Whether the statement of a connection waits for a lock of another transaction."""
-        raise NotImplementedError
-
-
-class _MySQL(_Server):
-    connect_args = {'client_flag': CLIENT.MULTI_STATEMENTS}
-
-    def execute(self, script: str) -> None:
-        cursor = self._conn.connection.cursor()
-        cursor.execute(script)
-        while cursor.nextset():
-            pass
-        cursor.close()
-
-    def session(self, dbapi_connection: Any) -> int:
-        return int(dbapi_connection.thread_id())
-
-    def waits_for_lock(self, session: int) -> bool:
-        # The tables of information_schema are copies that are renewed after 0.1 s without a reader.
-        status = self._conn.exec_driver_sql('SHOW ENGINE INNODB STATUS').one()[2]
-        transactions = re.split(r'^---TRANSACTION ', status, flags=re.MULTILINE)[1:]
-        own = re.compile(rf'^\w+ thread id {session},', re.MULTILINE)
-        return any(
-            own.search(text) and re.search('^LOCK WAIT', text, re.MULTILINE)
-            for text in transactions
-        )
-
-
-class _PostgreSQL(_Server):
-    def set_up(self, dbapi_connection: Any, record: Any) -> None:
-        # The server looks for a deadlock after a second.
-        cursor = dbapi_connection.cursor()
-        cursor.execute("SET SESSION deadlock_timeout = '20ms'")
-        cursor.close()
-        dbapi_connection.commit()
-
-    def session(self, dbapi_connection: Any) -> int:
-        return int(dbapi_connection.info.backend_pid)
-
-    def waits_for_lock(self, session: int) -> bool:
-        query = 'SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = %s'
-        return bool(self._conn.exec_driver_sql(query, (session,)).scalar())
-
-
-_SERVERS: dict[str, type[_Server]] = {'mysql': _MySQL, 'postgresql': _PostgreSQL}
-
-
 def _script(start: Start, dialect: sa.Dialect) -> str:
     """The statements that replace all rows by those of a start state."""
     tables = models.metadata.tables
@@ -433,13 +436,13 @@ def _script(start: Start, dialect: sa.Dialect) -> str:
 
 
 def _comparable(body: Any, ignored: Collection[str]) -> Any:
-    """The body of a response; of an error, without some keys."""
+    """The body of a response, with sorted lists; of an error, without some keys."""
     if isinstance(body, dict) and 'errors' in body:
         return [
             {key: value for key, value in error.items() if key not in ignored}
             for error in body['errors']
         ]
-    return body
+    return testcase.in_order(body)
 
 
 def _state(tables: Tables) -> dict[str, Any]:

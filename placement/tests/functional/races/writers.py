@@ -1,4 +1,4 @@
-"""The writing requests that the schedules combine, and the start states that they change.
+"""The requests that the schedules combine, and the start states that they change.
 
 The requests act on the same few rows, so most pairs conflict: each request that changes a provider
 names `ROOT` or `LEAF`, each consumer is `C`, `N` or `D`, and the names that requests create
@@ -7,7 +7,7 @@ are the same. The start state is two trees: `ROOT` with the children `CHILD` and
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import datetime
 from typing import Any
 
@@ -21,7 +21,8 @@ ROOT, CHILD, LEAF, OTHER, FRESH = (
 C, N, D, M = (f'{n}0000000-0000-4000-8000-00000000000c' for n in '6789')
 OLD_AGGREGATE, NEW_AGGREGATE = (f'{n}0000000-0000-4000-8000-00000000000e' for n in '21')
 _IDS = {ROOT: 1_000_001, CHILD: 1_000_002, LEAF: 1_000_003, OTHER: 1_000_004}
-_ROOTS = {ROOT: ROOT, CHILD: ROOT, LEAF: ROOT, OTHER: OTHER}
+# The roots come first, because MySQL checks each inserted row.
+_ROOTS = {ROOT: ROOT, OTHER: OTHER, CHILD: ROOT, LEAF: ROOT}
 _NAMES = {ROOT: 'root', CHILD: 'child', LEAF: 'leaf', OTHER: 'other'}
 _GENERATIONS = {ROOT: 3, CHILD: 0, LEAF: 2, OTHER: 1}
 VCPU, GOLD, SILVER = 0, 10000, 10001
@@ -33,7 +34,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A writing request.
+    """A request.
 
     :param name: what it does, for reports; no two requests of a start state have one name
     :param consumers: the consumers that it writes
@@ -55,11 +56,15 @@ class Start:
 
     :param c_is_recorded: whether consumer `C` has a row in `consumers`; databases that old
         releases wrote may have allocations without one
+    :param differs: the database has other ids for the names of classes and traits, other owners,
+        another aggregate, and another tree of `LEAF`. Of such a state, a process remembers what is
+        wrong in the other states
     """
 
     name: str
-    c_is_recorded: bool
+    c_is_recorded: bool = True
     c_uses: int = 6
+    differs: bool = False
 
     @property
     def c_generation(self) -> int | None:
@@ -69,24 +74,33 @@ class Start:
     def claim(self) -> Claim:
         """The claim with the project, user and consumer type of `C`."""
         allocations = {ROOT: {'VCPU': self.c_uses}}
-        return Claim(C, 'project', 'user', 'INSTANCE', None, True, allocations)
+        return Claim(C, *self._owners(), None, True, allocations)
+
+    def _owners(self) -> tuple[str, str, str]:
+        """The project, user and consumer type: those that `put` names, by default or as new."""
+        return ('new', 'new', 'NEW') if self.differs else ('project', 'user', 'INSTANCE')
 
     def rows(self) -> dict[str, Rows]:
         """The rows by the name of the table, tables in the order of insertion."""
         consumers = [_row(_ONLY, uuid=C, project_id=_ONLY, user_id=_ONLY, generation=1)]
         consumers[0]['consumer_type_id'] = _ONLY
+        project, user, consumer_type = self._owners()
+        gold, silver = (SILVER, GOLD) if self.differs else (GOLD, SILVER)
+        red, blue = (_BLUE, _RED) if self.differs else (_RED, _BLUE)
+        roots = _ROOTS | ({LEAF: OTHER} if self.differs else {})
+        aggregate = NEW_AGGREGATE if self.differs else OLD_AGGREGATE
         return {
-            'projects': [_row(_ONLY, external_id='project')],
-            'users': [_row(_ONLY, external_id='user')],
-            'consumer_types': [_row(_ONLY, name='INSTANCE')],
+            'projects': [_row(_ONLY, external_id=project)],
+            'users': [_row(_ONLY, external_id=user)],
+            'consumer_types': [_row(_ONLY, name=consumer_type)],
             'consumers': consumers if self.c_is_recorded else [],
             'resource_classes': [
-                _row(GOLD, name='CUSTOM_GOLD'),
-                _row(SILVER, name='CUSTOM_SILVER'),
+                _row(gold, name='CUSTOM_GOLD'),
+                _row(silver, name='CUSTOM_SILVER'),
             ],
-            'traits': [_row(_RED, name='CUSTOM_RED'), _row(_BLUE, name='CUSTOM_BLUE')],
-            'placement_aggregates': [_row(_ONLY, uuid=OLD_AGGREGATE)],
-            'resource_providers': [_provider_row(uuid) for uuid in (ROOT, CHILD, LEAF, OTHER)],
+            'traits': [_row(red, name='CUSTOM_RED'), _row(blue, name='CUSTOM_BLUE')],
+            'placement_aggregates': [_row(_ONLY, uuid=aggregate)],
+            'resource_providers': [_provider_row(uuid, roots[uuid]) for uuid in _ROOTS],
             'inventories': [
                 _inventory_row(1_000_001, ROOT, VCPU, 10),
                 _inventory_row(1_000_002, LEAF, VCPU, 8),
@@ -119,9 +133,10 @@ class Start:
         }
 
 
-RECORDED = Start('all rows present', c_is_recorded=True)
+RECORDED = Start('all rows present')
+ELSEWHERE = Start('other ids and owners', differs=True)
 UNRECORDED = Start('no row of consumer C', c_is_recorded=False)
-NEARLY_FULL = Start('C uses 8 of 10', c_is_recorded=True, c_uses=8)
+NEARLY_FULL = Start('C uses 8 of 10', c_uses=8)
 NEARLY_FULL_UNRECORDED = Start('C uses 8 of 10, no row of C', c_is_recorded=False, c_uses=8)
 
 
@@ -129,14 +144,14 @@ def _row(id_: int, **values: Any) -> dict[str, Any]:
     return {'created_at': _CREATED_AT, 'id': id_, **values}
 
 
-def _provider_row(uuid: str) -> dict[str, Any]:
+def _provider_row(uuid: str, root: str) -> dict[str, Any]:
     return _row(
         _IDS[uuid],
         uuid=uuid,
         name=_NAMES[uuid],
         generation=_GENERATIONS[uuid],
-        root_provider_id=_IDS[_ROOTS[uuid]],
-        parent_provider_id=None if _ROOTS[uuid] == uuid else _IDS[_ROOTS[uuid]],
+        root_provider_id=_IDS[root],
+        parent_provider_id=None if root == uuid else _IDS[root],
     )
 
 
@@ -207,6 +222,41 @@ def claims(start: Start) -> list[Request]:
 def structure() -> list[Request]:
     """Requests that write anything else."""
     return [*_provider_requests(), *_inventory_requests(), *_label_requests()]
+
+
+def ahead() -> list[Request]:
+    """Requests with a generation of `LEAF` that only another request reaches."""
+    return [
+        replace(request, name=f'{request.name}, with the next generation', body=body)
+        for request in structure()
+        if (body := _with_next_generation(request)) is not None
+    ]
+
+
+def _with_next_generation(request: Request) -> Any:
+    """The body with the next provider generation; None if the request has none of `LEAF`."""
+    key = 'resource_provider_generation'
+    if LEAF not in request.path or not isinstance(request.body, dict) or key not in request.body:
+        return None
+    return {**request.body, key: request.body[key] + 1}
+
+
+def searches() -> list[Request]:
+    """Searches whose responses depend on what the other requests write."""
+    queries = {
+        'VCPU': 'resources=VCPU:4',
+        'VCPU of one tree': 'resources=VCPU:1&limit=1',
+        'VCPU in the tree of LEAF': f'resources=VCPU:1&in_tree={LEAF}',
+        'VCPU of two providers': 'resources_A=VCPU:1&resources_B=VCPU:1&group_policy=isolate',
+        'red VCPU': 'resources=VCPU:1&required=CUSTOM_RED',
+        'VCPU without red': 'resources=VCPU:1&required=!CUSTOM_RED',
+        'VCPU in old': f'resources=VCPU:1&member_of={OLD_AGGREGATE}',
+        'silver': 'resources=CUSTOM_SILVER:1',
+    }
+    return [
+        Request(f'GET candidates: {what}', 'GET', f'/allocation_candidates?{query}')
+        for what, query in queries.items()
+    ]
 
 
 def every(start: Start) -> list[Request]:

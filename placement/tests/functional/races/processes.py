@@ -1,0 +1,169 @@
+"""What a process of the service remembers, and a second process on the same database.
+
+A process remembers owners, the forecasts of searches, the names that responses contain, and
+compiled statements. The memory of each process has another history, and no memory may have an
+effect on a response.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import logging
+import multiprocessing
+from multiprocessing.connection import Connection
+import traceback
+from typing import Any
+
+from oslo_config import cfg
+from oslo_config import fixture as config_fixture
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from placement import conf, db_api, deploy
+from placement.candidates import forecasts, names
+from placement.claims import owner_memory
+from placement.tests.declared import DeclaredResponses
+from placement.tests.functional.fixtures.placement import PlacementFixture
+from placement.tests.functional.races import servers, testcase
+from placement.tests.functional.races.writers import Request, Start
+
+# How long the second process may take to start, or to send a response, in seconds.
+TIMEOUT = 60
+
+_NO_NAMES = names.expected()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of the service.
+
+    :param remembers: the start state in which the process served its earlier requests; None if it
+        has served none
+    """
+
+    remembers: Start | None
+
+    def __str__(self) -> str:
+        return f'a process that remembers {self.remembers.name}' if self.remembers else 'a new one'
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What this process learned from a search."""
+
+    forecasts: Mapping[forecasts.Key, forecasts.Forecast]
+    names: names.Ids
+
+    @classmethod
+    def now(cls) -> 'Learned':
+        """Return what this process remembers of all searches."""
+        return cls(dict(forecasts._forecasts), names.expected())
+
+    def recall(self) -> None:
+        """Let this process remember the same again."""
+        for key, forecast in self.forecasts.items():
+            forecasts.remember(key, forecast)
+        names._expected = self.names
+
+
+def set_memory(engine: sa.Engine, process: Process) -> None:
+    """Let this process remember the owners that another one remembers, and nothing else."""
+    owner_memory.forget_all(engine)
+    forecasts.clear()
+    names._expected = _NO_NAMES
+    if process.remembers is None:
+        engine.get_execution_options()['compiled_cache'].clear()
+    else:
+        owner_memory.remember(engine, [process.remembers.claim()])
+
+
+class SecondProcess:
+    """A process of the service that this process sends requests to.
+
+    :ivar sessions: the numbers that the database server gave to the connections of the process
+    """
+
+    def __init__(self, url: sa.URL) -> None:
+        context = multiprocessing.get_context('spawn')
+        self._pipe, pipe = context.Pipe()
+        arguments = url.render_as_string(hide_password=False), pipe
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
+        self._process.start()
+        pipe.close()
+        self.sessions: set[int] = set()
+        self._receive()
+
+    def set_memory(self, process: Process) -> None:
+        """Let the process remember what `process` remembers."""
+        self._pipe.send(process)
+        self._receive()
+
+    def send(self, request: Request) -> testcase.Response:
+        """Send a request and return the response."""
+        self._pipe.send(request)
+        response = self._receive()
+        assert isinstance(response, testcase.Response)
+        return response
+
+    def close(self) -> None:
+        """Stop the process."""
+        self._pipe.close()
+        self._process.join(TIMEOUT)
+
+    def _receive(self) -> Any:
+        """Return the next message that is not the number of a connection.
+
+        :raises AssertionError: the process failed
+        """
+        while self._pipe.poll(TIMEOUT):
+            message = self._pipe.recv()
+            if not isinstance(message, int):
+                assert not isinstance(message, str), message
+                return message
+            self.sessions.add(message)
+        raise AssertionError('the second process does not respond')
+
+
+def _serve(url: str, pipe: Connection) -> None:
+    """Serve requests until the other end closes the pipe.
+
+    The process sends the number of each connection to the database, the response to each request
+    or a traceback, and None after everything else.
+    """
+    logging.disable(logging.WARNING)
+    config = config_fixture.Config(cfg.ConfigOpts())
+    service = PlacementFixture(
+        conf_fixture=config, db=False, use_intercept=False, register_opts=False
+    )
+    with config:
+        conf.register_opts(config.conf)
+        config.config(group='placement_database', connection=url)
+        with service:
+            db_api.configure(config.conf)
+            application = DeclaredResponses(deploy.loadapp(config.conf))
+            engine = db_api.get_placement_engine()
+            server = servers.of(engine)
+
+            def connected(dbapi_connection: Any, record: Any) -> None:
+                server.set_up(dbapi_connection, record)
+                pipe.send(server.session(dbapi_connection))
+
+            event.listen(engine, 'connect', connected)
+            engine.dispose()  # so that all connections are set up
+            pipe.send(None)
+            while True:
+                try:
+                    message = pipe.recv()
+                except EOFError:
+                    return
+                pipe.send(_handle(application, engine, message))
+
+
+def _handle(application: Any, engine: sa.Engine, message: Request | Process) -> Any:
+    if isinstance(message, Process):
+        return set_memory(engine, message)
+    try:
+        return testcase.send(
+            application, message.method, message.path, message.body, message.version
+        )
+    except Exception:
+        return traceback.format_exc()
