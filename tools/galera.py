@@ -176,9 +176,15 @@ class Node:
 
     def execute(self, statement: str, *values: str | int) -> Any:
         """Execute a statement on a new connection and return the first row, or None."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return cursor.fetchone()
+
+    def connect(self) -> Any:
+        """Open a connection; each of its statements is a transaction of its own."""
         # A node outside of the primary component rejects some statements that SQLAlchemy sends for
         # each connection.
-        connection = pymysql.connect(
+        return pymysql.connect(
             host='127.0.0.1',
             port=self.port,
             user=with_database.USER,
@@ -187,9 +193,6 @@ class Node:
             connect_timeout=5,
             read_timeout=20,
         )
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement, values)
-            return cursor.fetchone()
 
     def isolate(self, isolated: bool = True) -> None:
         """Make the node ignore all messages of the other nodes, as if its network had failed."""

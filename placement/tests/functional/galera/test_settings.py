@@ -1,14 +1,25 @@
 """Settings of the cluster and of Placement that doc/source/admin/galera.rst describes."""
 
+from collections import Counter
+from concurrent import futures
 import contextlib
-import time
+import itertools
+import os
+import threading
+from typing import Any
 import uuid
 
 import sqlalchemy as sa
 
+from placement.db.sqlalchemy import models
 from placement.tests.functional.faults import machines, storm
-from placement.tests.functional.galera import testcase
-from placement.tests.functional.races.testcase import claim, start
+from placement.tests.functional.galera import answers, testcase
+from placement.tests.functional.galera.traffic import CAPACITY
+from placement.tests.functional.races.testcase import claim
+
+# The total number of pairs of requests; by default, each test sends each kind once.
+PAIRS = 'PLACEMENT_TEST_GALERA_PAIRS'
+_FIRST, _SECOND = 0, 1  # the nodes of a pair
 
 _TABLES_WITHOUT_KEY = """
 SELECT table_name FROM information_schema.tables
@@ -26,35 +37,95 @@ class SettingsTest(testcase.DeploymentTestCase):
         self.assertEqual(204, storm.send(self.workers[number].port, 'PUT', path, body))
         return path
 
-    @contextlib.contextmanager
-    def applying_nothing(self, number: int):
-        """Prevent a node from applying the changes of other nodes."""
-        with machines.other_connection(self.nodes[number].url) as conn:
-            conn.exec_driver_sql('FLUSH TABLES WITH READ LOCK')
-            yield
-            conn.exec_driver_sql('UNLOCK TABLES')
+    # Responses reflect every write that another node has acknowledged -------------
 
-    def test_a_read_waits_for_the_writes_of_other_nodes(self):
-        with self.applying_nothing(1):
-            path = self.claim(0)
-            reading = start(lambda: storm.exchange(self.workers[1].port, 'GET', path))
-            time.sleep(1)
-            self.assertFalse(reading.done())
-        status, content = reading.result(60)
-        self.assertEqual(200, status)
-        self.assertIn(self.providers[0].encode(), content)
+    def gate(self) -> answers.Gate:
+        gate = answers.Gate(self.nodes[_SECOND], self.nodes[_FIRST])
+        self.addCleanup(gate.remove)
+        return gate
 
-    def test_a_read_can_be_outdated_without_causal_reads(self):
-        """This is the effect of `mysql_wsrep_sync_wait = 0`."""
+    def send_pairs(self, name: str, share: float, clients: int = 1, **options: Any) -> None:
+        """Send all kinds of pairs, and require that no response is stale.
+
+        :param share: the share of this test in the requested number of pairs
+        :param options: arguments of `answers.Pair`
+        """
+        requested = int(os.environ.get(PAIRS, '0'))
+        rounds = max(1, round(requested * share / clients / len(answers.KINDS)))
+        ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
+        stale: list[tuple[str, Any]] = []
+        sent: Counter[str] = Counter()
+
+        def send(_client: int) -> None:
+            with contextlib.closing(answers.Pair(*ports, **options)) as pair:
+                for _, kind in itertools.product(range(rounds), answers.KINDS):
+                    if not pair.is_fresh(kind):
+                        stale.append((kind, pair.answer_seen))
+                    sent[kind] += 1
+
+        with futures.ThreadPoolExecutor(clients) as pool:
+            list(pool.map(send, range(clients)))
+        if requested:
+            by_kind = Counter(kind for kind, _ in stale)
+            for kind, count in sent.items():
+                print(f'{name}: {kind}: {count} pairs, {by_kind[kind]} stale')
+            print(f'{name}: {sent.total()} pairs, {len(stale)} stale')
+        self.assertEqual([], stale)
+
+    def test_responses_while_a_node_applies_no_changes(self):
+        self.send_pairs('stopped', 0.4, gate=self.gate())
+
+    @testcase.full
+    def test_responses_under_load(self):
+        self.send_pairs('load', 0.5, clients=6)
+
+    @testcase.full
+    def test_responses_without_load(self):
+        self.send_pairs('idle', 0.1)
+
+    def test_1_is_not_sufficient_for_requests_that_begin_with_a_write(self):
+        """This is the effect of `mysql_wsrep_sync_wait = 1`."""
+        log = self.logs / 'insufficient'
         worker = machines.Worker(
-            self.database(self.nodes[1].port),
-            settings={'OS_PLACEMENT_DATABASE__MYSQL_WSREP_SYNC_WAIT': '0'},
+            self.database(self.nodes[_SECOND].port),
+            log=log,
+            settings={'OS_PLACEMENT_DATABASE__MYSQL_WSREP_SYNC_WAIT': '1'},
         )
         self.addCleanup(worker.remove)
-        with self.applying_nothing(1):
-            path = self.claim(0)
-            status, content = storm.exchange(worker.port, 'GET', path)
-        self.assertEqual((200, b'{"allocations":{}}'), (status, content))
+        statuses = {}
+        ports = self.workers[_FIRST].port, worker.port
+        gate = self.gate()
+        with contextlib.closing(answers.Pair(*ports, gate=gate, pause=None)) as pair:
+            for kind in answers.WRITE_FIRST:
+                self.assertFalse(pair.is_fresh(kind), kind)
+                statuses[kind] = pair.answer_seen[0]
+        self.assertEqual(set(), {kind for kind in statuses if statuses[kind] not in (404, 409)})
+        self.assertEqual(1, log.read_text().count('mysql_wsrep_sync_wait is 1, so requests'))
+
+    # Other settings ---------------------------------------------------------------
+
+    def test_claims_of_providers_without_a_generation(self):
+        """Two nodes claim the whole capacity of each provider at the same time."""
+        providers = self.providers[:40]
+        table = models.resource_providers
+        with self.engine().begin() as conn:
+            conn.execute(
+                sa.update(table).where(table.c.uuid.in_(providers)).values(generation=None)
+            )
+        barrier = threading.Barrier(2)
+
+        def send_claims(number: int) -> list[int]:
+            statuses = []
+            for provider in providers:
+                barrier.wait(60)
+                path, body = f'/allocations/{uuid.uuid4()}', claim({provider: CAPACITY})
+                statuses.append(storm.send(self.workers[number].port, 'PUT', path, body))
+            return statuses
+
+        with futures.ThreadPoolExecutor(2) as pool:
+            statuses = list(zip(*pool.map(send_claims, (_FIRST, _SECOND)), strict=True))
+        over = [pair for pair in statuses if sorted(pair) != [204, 409]]
+        self.assertEqual([], over, f'{len(over)} of {len(statuses)} providers')
 
     @testcase.full
     def test_an_isolated_node_with_dirty_reads_is_not_used(self):

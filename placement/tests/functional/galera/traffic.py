@@ -52,9 +52,19 @@ def create_providers(engine: sa.Engine) -> list[str]:
         for number in ids
     ]
     with engine.begin() as conn:
-        for table in (models.allocations, models.consumers, models.inventories):
+        for table in (
+            models.allocations,
+            models.consumers,
+            models.inventories,
+            models.resource_provider_traits,
+            models.resource_provider_aggregates,
+        ):
             conn.execute(sa.delete(table))
-        conn.execute(sa.update(models.resource_providers).values(root_provider_id=None))
+        conn.execute(
+            sa.update(models.resource_providers).values(
+                root_provider_id=None, parent_provider_id=None
+            )
+        )
         conn.execute(sa.delete(models.resource_providers))
         conn.execute(sa.insert(models.resource_providers), providers)
         conn.execute(sa.insert(models.inventories), inventories)
