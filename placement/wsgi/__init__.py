@@ -80,6 +80,11 @@ def build(config: cfg.ConfigOpts) -> Application:
         application = deploy.loadapp(config)
         if config.api.auth_strategy == 'keystone':
             authtoken.validate(config)
+        else:
+            LOG.warning(
+                'Every client has all permissions, because [api] auth_strategy is noauth2, which '
+                'is only for tests. Set it to keystone.'
+            )
         if config.log_options:
             config.log_opt_values(LOG, logging.DEBUG)
     if profiles := os.environ.get(PROFILER_DIR):

@@ -143,6 +143,12 @@ class DestinationsTest(TestCase):
         # Lines outside of a request
         self.assertRegex(lines[0], r' INFO alembic\.\S+ \[-\] ')
 
+    def test_a_warning_without_authentication(self) -> None:
+        lines = self.serve('[DEFAULT]\n').output.splitlines()
+        warnings = [line for line in lines if ' WARNING ' in line]
+        self.assertEqual(1, len(warnings), warnings)
+        self.assertIn(' placement.wsgi [-] Every client has all permissions, ', warnings[0])
+
     def test_file(self) -> None:
         outcome = self.serve_example('log-to-file')
         self.assert_lines((self.directory / 'placement.log').read_text())

@@ -181,3 +181,14 @@ class InitApplicationTest(base.BaseTestCase):
             with mock.patch.object(cfg.ConfigOpts, 'log_opt_values') as log_values:
                 self.init()
             self.assertEqual(int(log_options), log_values.call_count)
+
+    def test_a_warning_without_authentication(self):
+        for strategy, lines in (('noauth2', 1), ('keystone', 0)):
+            self.config.set_override('auth_strategy', strategy, 'api')
+            with (
+                fixtures.FakeLogger('placement', logging.WARNING) as log,
+                mock.patch.object(wsgi.authtoken, 'validate'),
+            ):
+                self.init()
+            self.assertEqual(lines, len(log.output.splitlines()))
+            self.assertEqual(lines, log.output.count('all permissions, because [api] auth_strat'))
