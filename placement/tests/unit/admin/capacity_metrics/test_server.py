@@ -171,6 +171,16 @@ class ResponseTest(ServerTestCase):
         self.exporter.error = None
         self.assertEqual(200, self.send().status_code)
 
+    def test_idle_connections_do_not_delay_a_request(self):
+        self.useFixture(fixtures.MockPatchObject(server, 'REQUEST_SECONDS', 10 * LONG))
+        with contextlib.ExitStack() as stack:
+            idle = [stack.enter_context(self.connected()) for _ in range(200)]
+            self.assertEqual(200, self.send().status_code)
+            for connection in idle:
+                connection.setblocking(False)
+                # The server has not closed it.
+                self.assertRaises(BlockingIOError, connection.recv, 1)
+
 
 class SlowClientTest(ServerTestCase):
     def setUp(self):
