@@ -8,8 +8,8 @@ import uuid
 
 import sqlalchemy as sa
 
-from placement import db_api
-from placement.claims import owner
+from placement import db_api, exception
+from placement.claims import consumer, owner
 from placement.db.sqlalchemy import models
 from placement.objects import tree
 from placement.tests.functional.races import testcase
@@ -162,6 +162,27 @@ class MissingRowsTest(testcase.RaceTestCase):
         with mock.patch.object(tree, 'subtree', interrupted):
             statuses = [first().status, racing[0].result(60).status]
         self.assertEqual([200, 400], statuses)
+
+
+class DeletedRowsTest(testcase.RaceTestCase):
+    """Without the locks of one server, as between the nodes of a cluster."""
+
+    def test_consumer_was_deleted(self):
+        """The row count of the DELETE is compared with the number of consumers that were read."""
+        provider = self.make_provider({'VCPU': 10})
+        for amount in (1, 2):
+            self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: amount}))
+
+        def work(conn: sa.Connection) -> None:
+            ids = conn.scalars(sa.select(models.consumers.c.id)).all()
+            conn.execute(sa.delete(models.consumers).where(models.consumers.c.id == ids[0]))
+            self.assertRaises(exception.ConcurrentChange, consumer.delete, conn, ids)
+            conn.rollback()
+            consumer.delete(conn, ids)
+
+        db_api.write(work)
+        with db_api.snapshot() as conn:
+            self.assertEqual([], conn.execute(sa.select(models.consumers)).all())
 
 
 class ProviderWithoutRootTest(testcase.RaceTestCase):
