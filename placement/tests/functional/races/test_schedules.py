@@ -84,8 +84,6 @@ class WithScheduler(testcase.RaceTestCase):
     def send_request(self, request: Request) -> testcase.Response:
         return self.send(request.method, request.path, request.body, request.version)
 
-
-class SchedulesTest(WithScheduler):
     def examine(self, least: int, tried: Iterable[Schedule], waits: bool = True) -> None:
         """Run schedules: at least `least` of them, and no violation.
 
@@ -106,6 +104,8 @@ class SchedulesTest(WithScheduler):
         for paused, other in pairs:
             yield from self.scheduler.schedules(start, paused, (other,), **options)
 
+
+class SchedulesTest(WithScheduler):
     def test_pairs(self):
         """Each request, paused after each of its statements, beside each request."""
         requests = writers.every(writers.RECORDED)

@@ -56,6 +56,8 @@ class Start:
 
     :param c_is_recorded: whether consumer `C` has a row in `consumers`; databases that old
         releases wrote may have allocations without one
+    :param has_generations: whether providers and consumers have generations; those of old releases
+        can have none, which counts as 0
     :param differs: the database has other ids for the names of classes and traits, other owners,
         another aggregate, and another tree of `LEAF`. Of such a state, a process remembers what is
         wrong in the other states
@@ -64,12 +66,19 @@ class Start:
     name: str
     c_is_recorded: bool = True
     c_uses: int = 6
+    has_generations: bool = True
     differs: bool = False
 
     @property
     def c_generation(self) -> int | None:
         """The consumer generation of `C` that a client has to send."""
-        return 1 if self.c_is_recorded else None
+        if not self.c_is_recorded:
+            return None
+        return 1 if self.has_generations else 0
+
+    def generation(self, provider: str) -> int:
+        """The generation of a provider that a client has to send."""
+        return _GENERATIONS[provider] if self.has_generations else 0
 
     def claim(self) -> Claim:
         """The claim with the project, user and consumer type of `C`."""
@@ -82,8 +91,9 @@ class Start:
 
     def rows(self) -> dict[str, Rows]:
         """The rows by the name of the table, tables in the order of insertion."""
-        consumers = [_row(_ONLY, uuid=C, project_id=_ONLY, user_id=_ONLY, generation=1)]
-        consumers[0]['consumer_type_id'] = _ONLY
+        owner_ids = dict.fromkeys(('project_id', 'user_id', 'consumer_type_id'), _ONLY)
+        generation = 1 if self.has_generations else None
+        consumers = [_row(_ONLY, uuid=C, generation=generation, **owner_ids)]
         project, user, consumer_type = self._owners()
         gold, silver = (SILVER, GOLD) if self.differs else (GOLD, SILVER)
         red, blue = (_BLUE, _RED) if self.differs else (_RED, _BLUE)
@@ -100,7 +110,9 @@ class Start:
             ],
             'traits': [_row(red, name='CUSTOM_RED'), _row(blue, name='CUSTOM_BLUE')],
             'placement_aggregates': [_row(_ONLY, uuid=aggregate)],
-            'resource_providers': [_provider_row(uuid, roots[uuid]) for uuid in _ROOTS],
+            'resource_providers': [
+                _provider_row(uuid, roots[uuid], self.has_generations) for uuid in _ROOTS
+            ],
             'inventories': [
                 _inventory_row(1_000_001, ROOT, VCPU, 10),
                 _inventory_row(1_000_002, LEAF, VCPU, 8),
@@ -134,6 +146,7 @@ class Start:
 
 
 RECORDED = Start('all rows present')
+NO_GENERATIONS = Start('no generations', has_generations=False)
 ELSEWHERE = Start('other ids and owners', differs=True)
 UNRECORDED = Start('no row of consumer C', c_is_recorded=False)
 NEARLY_FULL = Start('C uses 8 of 10', c_uses=8)
@@ -144,12 +157,12 @@ def _row(id_: int, **values: Any) -> dict[str, Any]:
     return {'created_at': _CREATED_AT, 'id': id_, **values}
 
 
-def _provider_row(uuid: str, root: str) -> dict[str, Any]:
+def _provider_row(uuid: str, root: str, has_generation: bool) -> dict[str, Any]:
     return _row(
         _IDS[uuid],
         uuid=uuid,
         name=_NAMES[uuid],
-        generation=_GENERATIONS[uuid],
+        generation=_GENERATIONS[uuid] if has_generation else None,
         root_provider_id=_IDS[root],
         parent_provider_id=None if root == uuid else _IDS[root],
     )
@@ -214,21 +227,24 @@ def claims(start: Start) -> list[Request]:
             'POST /reshaper: LEAF gets gold',
             'POST',
             '/reshaper',
-            {'inventories': {LEAF: _inventories(LEAF, VCPU=8, CUSTOM_GOLD=4)}, 'allocations': {}},
+            {
+                'inventories': {LEAF: _inventories(start, LEAF, VCPU=8, CUSTOM_GOLD=4)},
+                'allocations': {},
+            },
         ),
     ]
 
 
-def structure() -> list[Request]:
+def structure(start: Start) -> list[Request]:
     """Requests that write anything else."""
-    return [*_provider_requests(), *_inventory_requests(), *_label_requests()]
+    return [*_provider_requests(), *_inventory_requests(start), *_label_requests(start)]
 
 
 def ahead() -> list[Request]:
     """Requests with a generation of `LEAF` that only another request reaches."""
     return [
         replace(request, name=f'{request.name}, with the next generation', body=body)
-        for request in structure()
+        for request in structure(RECORDED)
         if (body := _with_next_generation(request)) is not None
     ]
 
@@ -261,7 +277,7 @@ def searches() -> list[Request]:
 
 def every(start: Start) -> list[Request]:
     """All writing requests."""
-    return [*claims(start), *structure()]
+    return [*claims(start), *structure(start)]
 
 
 def claim(
@@ -329,9 +345,9 @@ def release(name: str, consumer: str) -> Request:
     )
 
 
-def _inventories(provider: str, **totals: int) -> dict[str, Any]:
+def _inventories(start: Start, provider: str, **totals: int) -> dict[str, Any]:
     return {
-        'resource_provider_generation': _GENERATIONS[provider],
+        'resource_provider_generation': start.generation(provider),
         'inventories': {name: {'total': total} for name, total in totals.items()},
     }
 
@@ -339,8 +355,8 @@ def _inventories(provider: str, **totals: int) -> dict[str, Any]:
 def _reshape(what: str, start: Start) -> Request:
     body = {
         'inventories': {
-            ROOT: _inventories(ROOT, CUSTOM_GOLD=1),
-            LEAF: _inventories(LEAF, VCPU=10),
+            ROOT: _inventories(start, ROOT, CUSTOM_GOLD=1),
+            LEAF: _inventories(start, LEAF, VCPU=10),
         },
         'allocations': {C: claim({LEAF: {'VCPU': start.c_uses}}, start.c_generation)},
     }
@@ -377,7 +393,7 @@ def _provider_requests() -> list[Request]:
     ]
 
 
-def _inventory_requests() -> list[Request]:
+def _inventory_requests(start: Start) -> list[Request]:
     def send(what: str, method: str, path: str, body: Any = None, shrinks: bool = False) -> Request:
         return Request(
             f'{method} inventories: {what}',
@@ -387,7 +403,7 @@ def _inventory_requests() -> list[Request]:
             shrinks=shrinks,
         )
 
-    one = {'total': 7, 'resource_provider_generation': _GENERATIONS[ROOT]}
+    one = {'total': 7, 'resource_provider_generation': start.generation(ROOT)}
     return [
         send(
             'LEAF gets gold',
@@ -399,18 +415,18 @@ def _inventory_requests() -> list[Request]:
             'LEAF has 3 VCPU and gold',
             'PUT',
             f'{LEAF}/inventories',
-            _inventories(LEAF, VCPU=3, CUSTOM_GOLD=4),
+            _inventories(start, LEAF, VCPU=3, CUSTOM_GOLD=4),
             shrinks=True,
         ),
-        send('LEAF has none', 'PUT', f'{LEAF}/inventories', _inventories(LEAF)),
-        send('CHILD has 3 VCPU', 'PUT', f'{CHILD}/inventories', _inventories(CHILD, VCPU=3)),
+        send('LEAF has none', 'PUT', f'{LEAF}/inventories', _inventories(start, LEAF)),
+        send('CHILD has 3 VCPU', 'PUT', f'{CHILD}/inventories', _inventories(start, CHILD, VCPU=3)),
         send(
             'CHILD gets 5 VCPU',
             'POST',
             f'{CHILD}/inventories',
             {'resource_class': 'VCPU', 'total': 5},
         ),
-        send('ROOT has none', 'PUT', f'{ROOT}/inventories', _inventories(ROOT)),
+        send('ROOT has none', 'PUT', f'{ROOT}/inventories', _inventories(start, ROOT)),
         send('ROOT has 7 VCPU', 'PUT', f'{ROOT}/inventories/VCPU', one, shrinks=True),
         send('all of LEAF', 'DELETE', f'{LEAF}/inventories'),
         send('all of ROOT', 'DELETE', f'{ROOT}/inventories'),
@@ -420,11 +436,11 @@ def _inventory_requests() -> list[Request]:
     ]
 
 
-def _label_requests() -> list[Request]:
+def _label_requests(start: Start) -> list[Request]:
     """Traits, aggregates and resource classes."""
 
     def traits(what: str, *names: str) -> Request:
-        body = {'traits': names, 'resource_provider_generation': _GENERATIONS[LEAF]}
+        body = {'traits': names, 'resource_provider_generation': start.generation(LEAF)}
         return Request(
             f'PUT provider traits: {what}', 'PUT', f'/resource_providers/{LEAF}/traits', body
         )
@@ -435,7 +451,7 @@ def _label_requests() -> list[Request]:
 
     with_generation = {
         'aggregates': [NEW_AGGREGATE, OLD_AGGREGATE],
-        'resource_provider_generation': _GENERATIONS[LEAF],
+        'resource_provider_generation': start.generation(LEAF),
     }
     silver = '/resource_classes/CUSTOM_SILVER'
     return [
