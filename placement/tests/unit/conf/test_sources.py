@@ -5,6 +5,7 @@ import io
 import itertools
 import pathlib
 import traceback
+import urllib.parse
 
 import ddt
 import fixtures
@@ -53,6 +54,14 @@ class ReadTest(base.BaseTestCase):
         path = self.write('placement.conf', '')
         error = self.assertRaises(sources.MissingOption, self.connection)
         self.assertEqual(('connection', (path,)), (error.opt_name, error.files))
+
+    def test_special_characters_of_a_password(self):
+        password = ''.join(map(chr, range(0x20, 0x7F)))
+        encoded = urllib.parse.quote(password, safe='')
+        self.write('placement.conf', CONNECTION.replace('sqlite:///', f'mysql://u:{encoded}@h/'))
+        url = sa.make_url(self.connection())
+        self.assertEqual((password, 'h'), (url.password, url.host))
+        self.assertIsNone(database_url.validate(self.connection(), 'connection'))
 
     def test_an_invalid_value_of_the_log_raises(self):
         """oslo.config exits, and uWSGI would start the exited process again, without end."""
