@@ -38,6 +38,7 @@ db sync` or set `sync_on_startup` to true.
     cfg.StrOpt(
         'connection_parameters',
         default='',
+        secret=True,  # for example ssl_key_password
         help='Parameters that are appended to the URL of the database, in the form '
         '`param1=value1&param2=value2`.',
     ),

@@ -182,6 +182,15 @@ class InitApplicationTest(base.BaseTestCase):
                 self.init()
             self.assertEqual(int(log_options), log_values.call_count)
 
+    def test_logged_options_contain_no_secrets(self):
+        self.config.set_override('log_options', True)
+        for option in ('connection', 'slave_connection', 'connection_parameters'):
+            self.config.set_override(option, f'{option}=SECRET', 'placement_database')
+        with fixtures.FakeLogger('placement', logging.DEBUG) as log:
+            self.init()
+        self.assertIn('placement_database.connection_parameters = ****', log.output)
+        self.assertNotIn('SECRET', log.output)
+
     def test_a_warning_without_authentication(self):
         for strategy, lines in (('noauth2', 1), ('keystone', 0)):
             self.config.set_override('auth_strategy', strategy, 'api')
