@@ -37,4 +37,8 @@ class HAProxy:
     def _servers(self) -> list[dict[str, str]]:
         names, *rows = self.command('show stat').removeprefix('# ').strip().splitlines()
         parsed = [dict(zip(names.split(','), row.split(','), strict=True)) for row in rows]
-        return [row for row in parsed if row['svname'].startswith('api')]
+        return [
+            row
+            for row in parsed
+            if row['pxname'] == 'placement' and row['svname'].startswith('api')
+        ]

@@ -47,8 +47,19 @@ class Client:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Send a request and return the status, the headers, and the body of the response."""
-        data = None if body is None else json.dumps(body)
-        self._connection.request(method, self._prefix + path, data, HEADERS | (headers or {}))
+        data = None if body is None else json.dumps(body).encode()
+        return self._send(method, path, data, HEADERS | (headers or {}))
+
+    def post(
+        self, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Send a POST request with only these headers, and return what `send` returns."""
+        return self._send('POST', path, body, headers)
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
+        self._connection.request(method, self._prefix + path, body, headers)
         response = self._connection.getresponse()
         return response.status, response.headers, response.read()
 

@@ -23,7 +23,19 @@ ErrorLog {folder}/error.log
 {modules}
 Include {site}
 """
-_APACHE_MODULES = ('mpm_event', 'authz_core', 'authz_host', 'headers', 'socache_shmcb', 'ssl')
+_APACHE_MODULES = (
+    'mpm_event',
+    'authz_core',
+    'authz_host',
+    'headers',
+    'socache_shmcb',
+    'ssl',
+    'reqtimeout',
+    'alias',
+    'buffer',
+    'proxy',
+    'proxy_http',
+)
 _NGINX = """
 daemon off;
 pid {folder}/pid;
@@ -107,7 +119,9 @@ class Stack:
             # As another user, uWSGI does not find the virtual environment in a private directory.
             return [program, '--ini', str(run / 'placement.ini')]
 
-        return self._start(name, command)
+        worker = self._start(name, command)
+        self._port = worker.port
+        return worker
 
     def apache(self, kind: str) -> machines.Worker:
         """Start Apache.
@@ -116,8 +130,9 @@ class Stack:
         """
         program = commands.apache_program()
         wsgi = [commands.wsgi_module()] if kind == 'wsgi' else []
-        names = _APACHE_MODULES if wsgi else (*_APACHE_MODULES, 'proxy', 'proxy_uwsgi')
-        modules = [f'LoadModule {name}_module {commands.apache_module(name)}' for name in names]
+        modules = [
+            f'LoadModule {name}_module {commands.apache_module(name)}' for name in _APACHE_MODULES
+        ]
         folder = self._folder(f'apache-{kind}')
 
         def command(port: int) -> Sequence[str]:
@@ -125,7 +140,8 @@ class Stack:
                 '*:443': f'127.0.0.1:{port}',
                 '/etc/placement/tls': str(self.certificate.parent),
                 '/var/log/apache2': str(folder),
-                **(self._wsgi_values(folder) if wsgi else self._socket()),
+                '127.0.0.1:8778': f'127.0.0.1:{machines.free_port() if wsgi else self._port}',
+                **(self._wsgi_values(folder) if wsgi else {}),
             }
             site = folder / 'placement.conf'
             site.write_text(files.read(f'apache2/placement-{kind}.conf', values, self.prefix))
@@ -150,6 +166,7 @@ class Stack:
         def command(port: int) -> Sequence[str]:
             values = {
                 '    listen [::]:443 ssl;\n': '',
+                '    listen [::]:443 ssl default_server;\n': '',
                 'listen 443 ssl': f'listen 127.0.0.1:{port} ssl',
                 '/etc/placement/tls': str(self.certificate.parent),
                 **self._socket(),
@@ -189,6 +206,7 @@ class Stack:
             command,
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
+                'OS_METRICS__ENABLED': 'true',
                 # HAProxy replaces these headers, and the other servers replace or remove them.
                 'OS_OSLO_MIDDLEWARE__ENABLE_PROXY_HEADERS_PARSING': 'true',
                 'PYTHONPATH': commands.SEARCH_PATH,
@@ -220,8 +238,9 @@ def _backends(servers: Sequence[machines.Worker]) -> list[tuple[str, str]]:
     """Return the replacements for the lines of the three servers in the file of HAProxy."""
     replaced = []
     for number in (1, 2, 3):
-        line = f'    server api{number} 192.0.2.1{number}:8778\n'
-        running = number <= len(servers)
-        new = f'    server api{number} 127.0.0.1:{servers[number - 1].port}\n' if running else ''
-        replaced.append((line, new))
+        for options in ('', f' track placement/api{number} maxconn 1'):
+            line = f'    server api{number} 192.0.2.1{number}:8778{options}\n'
+            address = f'127.0.0.1:{servers[number - 1].port}' if number <= len(servers) else ''
+            new = f'    server api{number} {address}{options}\n' if address else ''
+            replaced.append((line, new))
     return replaced

@@ -24,10 +24,15 @@ FILES = sorted(
 OPTIONS = {
     'uwsgi/placement.ini': r'^(?:#root )?([a-z-]+) =',
     'systemd/placement.service': r'^(Type|User|Exec(?!Start)\w+|\w+Directory|Restart)=',
-    'nginx/placement.conf': r'^ +(client_\w+|large_\w+|uwsgi_param)',
-    'apache2/placement-uwsgi.conf': r'^ +(ProxyPass|Limit\w+|RequestHeader|<?Location)',
-    'apache2/placement-wsgi.conf': r'^ *(WSGI\w+)',
-    'haproxy/placement.cfg': r'^ +(tune\.\w+|ssl-load[a-z-]+|option httpchk|retry-on|stats socket)',
+    'nginx/placement.conf': r'^ +(server_name|client_\w+|large_\w+|uwsgi_param)',
+    'apache2/placement-uwsgi.conf': (
+        r'^ *(Proxy\w+|SetInputFilter|Request\w+|Limit\w+|ThreadsPerChild|Max\w+|<?Location|<?If)'
+    ),
+    'apache2/placement-wsgi.conf': r'^ *(WSGI\w+|Listen|ServerLimit|ProxyPass)',
+    'haproxy/placement.cfg': (
+        r'^ +(tune\.\w+|ssl-load[a-z-]+|option httpchk|retry-on|stats socket|maxconn|acl \w+'
+        r'|http-request wait-for-body|use_backend)'
+    ),
 }
 
 
