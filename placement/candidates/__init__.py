@@ -23,7 +23,7 @@
 | `backtracking` | assigns providers to request groups, depth-first |
 | `ordering`, `randomize` | order the candidates: depth-first, breadth-first or random |
 | `candidate_limits` | removes duplicates; applies max_allocation_candidates and `limit` |
-| `search_step_limit` | counts search steps; applies max_candidate_search_steps |
+| `search_step_limit` | counts search steps and response sizes; applies their limits |
 | `summaries`, `render` | read the provider summaries; build the body of the response |
 
 `model` defines the data types, and the terms of this package: anchor, slot, option, binding.

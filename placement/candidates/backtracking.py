@@ -38,7 +38,7 @@ import math
 
 from placement.candidates import collective_traits, model
 from placement.candidates.collective_traits import CollectiveTrait
-from placement.candidates.contention import Contention, Demands, FreeCapacity
+from placement.candidates.contention import Contention
 from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.search_step_limit import Steps
 
@@ -52,6 +52,10 @@ CANDIDATE_COST = 4
 # The placeholder in a binding for a slot that is not bound yet.
 _UNBOUND = -1
 
+# (free capacity of a resource class by provider id, requested amount) pairs of a slot.
+_Demands = tuple[tuple[dict[int, int], int], ...]
+# (resource class id, amount) pairs of a slot.
+_Amounts = tuple[tuple[int, int], ...]
 # An iterator over bindings. It yields None to pause; see `search_step_limit.Steps`.
 Bindings = Iterator[model.Binding | None]
 
@@ -93,7 +97,7 @@ class _Search:
         self._order = sorted(range(len(options)), key=lambda slot: len(options[slot]))
         self._binding = [_UNBOUND] * len(options)
         # The free capacity minus the reservations of the bound slots.
-        self._free = dict(contention.free)
+        self._free = {class_id: dict(free) for class_id, free in contention.free.items()}
         # group_policy=isolate: the providers of the suffixed groups that are bound.
         self._isolated: set[int] = set()
         # Root id -> the providers of its tree that slots are bound to. Used only if the binding may
@@ -105,12 +109,12 @@ class _Search:
         # check.
         self._due = self._due_traits()
         self._due_costs = [sum(1 + len(trait.slots) // 8 for trait in due) for due in self._due]
-        # Depth -> (option, demands of this option) pairs of the slot at this depth.
-        self._choices = [
-            [(option, contention.demands[slot][option]) for option in options[slot]]
-            for slot in self._order
+        # Slot -> its demands.
+        self._demands = [
+            tuple((self._free[class_id], amount) for class_id, amount in amounts)
+            for amounts in contention.amounts
         ]
-        steps.used += len(options) + sum(map(len, options)) // 8
+        steps.used += len(options) + sum(map(len, contention.free.values())) // 8
 
     def _due_traits(self) -> list[list[CollectiveTrait]]:
         """Return, for each depth, the trait conditions whose last slot is bound at this depth."""
@@ -124,6 +128,8 @@ class _Search:
         """Yield all bindings. The docstring of the module explains the algorithm."""
         steps, binding = self._steps, self._binding
         counts = [len(options) for options in self._options]
+        if steps.used > steps.pause_at:
+            yield None
         if math.prod(counts) > CHECK_AFTER and not self._may_bind_from(0):
             return
         check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)  # tests set 0: always check
@@ -156,18 +162,19 @@ class _Search:
         are counted in a local variable that is added to the counters before each yield.
         """
         slot, last, steps = self._order[depth], depth == len(self._order) - 1, self._steps
-        binding, isolated, free = self._binding, self._isolated, self._free
+        binding, isolated = self._binding, self._isolated
         roots, is_isolated = self._contention.roots, slot in self._contention.isolated
-        choices, due, cost = self._choices[depth], self._due[depth], self._trial_costs[slot]
+        options, demands = self._options[slot], self._demands[slot]
+        due, cost = self._due[depth], self._trial_costs[slot]
         tried = 0
         while True:
-            for option, demands in choices:
+            for option in options:
                 tried += 1
                 if (
                     # group_policy=isolate: another suffixed group uses this provider
                     (is_isolated and option in isolated)
                     # the other bound slots do not leave enough free capacity
-                    or (demands and not _fits(free, demands))
+                    or (demands and not _fits(option, demands))
                     # before microversion 1.29: another provider of this tree is in use
                     or (roots and self._has_sibling(option))
                 ):
@@ -195,15 +202,17 @@ class _Search:
             tried = 0
             yield False
 
-    def _reserve(self, option: int, demands: Demands) -> None:
-        for key, amount in demands:
-            self._free[key] -= amount
+    def _reserve(self, option: int, demands: _Demands) -> None:
+        for free, amount in demands:
+            if option in free:
+                free[option] -= amount
         if self._contention.roots:
             self._bound_in_tree.setdefault(self._contention.roots[option], []).append(option)
 
-    def _release(self, option: int, demands: Demands) -> None:
-        for key, amount in demands:
-            self._free[key] += amount
+    def _release(self, option: int, demands: _Demands) -> None:
+        for free, amount in demands:
+            if option in free:
+                free[option] += amount
         if self._contention.roots:
             self._bound_in_tree[self._contention.roots[option]].pop()
 
@@ -241,18 +250,17 @@ class _Search:
         :returns: slot -> its permitted options; None if a slot has no permitted option
         """
         remaining: dict[int, list[int]] = {}
-        shared: dict[tuple[int, int, bool], list[int]] = {}
+        shared: dict[tuple[int, _Amounts, bool], list[int]] = {}
         for slot in self._order[depth:]:
-            options, demands = self._options[slot], self._contention.demands[slot]
+            options, demands = self._options[slot], self._demands[slot]
             isolated = slot in self._contention.isolated
-            key = id(options), id(demands), isolated
+            key = id(options), self._contention.amounts[slot], isolated
             if key not in shared:
                 self._steps.used += len(options) * self._trial_costs[slot] // 2 + 1
                 shared[key] = [
                     option
                     for option in options
-                    if not (isolated and option in self._isolated)
-                    and _fits(self._free, demands[option])
+                    if not (isolated and option in self._isolated) and _fits(option, demands)
                 ]
             if not shared[key]:
                 return None
@@ -260,8 +268,8 @@ class _Search:
         return remaining
 
 
-def _fits(free: FreeCapacity, demands: Demands) -> bool:
-    for key, amount in demands:
-        if free[key] < amount:
+def _fits(option: int, demands: _Demands) -> bool:
+    for free, amount in demands:
+        if free.get(option, amount) < amount:
             return False
     return True

@@ -11,6 +11,10 @@ import random
 from placement.candidates import model
 from placement.candidates.randomize import shuffled
 
+# The sizes in bytes of a quoted UUID, and of the rest of an allocation of one provider.
+_SIZE_OF_UUID = 38
+_SIZE_OF_ALLOCATION = _SIZE_OF_UUID + len(':{"resources":{}},')
+
 
 def without_duplicates(
     bindings: Iterable[model.Binding | None], sharing_ids: set[int], seen: set[model.Binding]
@@ -50,6 +54,23 @@ def select(
     generated = itertools.islice(candidates, cap)
     kept = filter(keep, generated) if keep else generated
     return list(shuffled(list(itertools.islice(kept, limit)), rng))
+
+
+def candidate_size(query: model.Query[str]) -> int:
+    """Return the size of a candidate in the response, in bytes.
+
+    The value is exact if each slot (see `model`) is bound to another provider, and the microversion
+    is 1.34 or newer. Otherwise, candidates are smaller.
+    """
+    size = len('{"allocations":{},"mappings":{}},') - 1  # without a comma after the last allocation
+    for group in query.groups:
+        amounts = sum(len(f'"{name}":{amount},') for name, amount in group.amounts)
+        providers = min(len(group.amounts), 1) if group.suffix else len(group.amounts)
+        commas = providers if group.amounts else 0  # no comma after the last amount of a provider
+        size += amounts - commas + providers * _SIZE_OF_ALLOCATION
+        bound = 1 if group.suffix else len(group.amounts)
+        size += len(f'"{group.suffix}":[],') + bound * (_SIZE_OF_UUID + len(',')) - len(',')
+    return size - len(',')  # no comma after the last mapping
 
 
 def uses_one_provider_per_tree(

@@ -15,8 +15,8 @@ ends without a candidate.
 `model` defines the terms slot, option and binding.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 import functools
 
@@ -27,10 +27,8 @@ from placement.candidates.search_step_limit import Steps
 
 # (provider id, resource class id)
 InventoryKey = tuple[int, int]
-# (inventory, amount) pairs: the amounts that a slot would take from contended inventories.
-Demands = tuple[tuple[InventoryKey, int], ...]
-# Inventory -> free capacity.
-FreeCapacity = Mapping[InventoryKey, int]
+# Resource class id -> provider id -> free capacity.
+FreeCapacity = Mapping[int, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +38,10 @@ class Contention:
     An inventory is *contended* if at least two slots could take from it.
     """
 
-    # Slot -> provider id -> the amounts that the slot would take from contended inventories of this
-    # provider.
-    demands: tuple[Mapping[int, Demands], ...]
     # Slot -> its (class id, amount) pairs, limited to classes with a contended inventory.
     amounts: tuple[tuple[tuple[int, int], ...], ...]
-    # Contended inventory -> its free capacity.
+    # The free capacity of the contended inventories. Other inventories are used by at most one
+    # slot, and the amount of this slot fits: otherwise the provider would not be eligible.
     free: FreeCapacity
     # group_policy=isolate: the slots that must be bound to different providers.
     isolated: frozenset[int]
@@ -69,7 +65,7 @@ class Contention:
         :param free: the free capacity minus the reservations of the bound slots
         :param steps: updated with the search steps of this check
         """
-        steps.used += (len(options) + self.size) // 8 + 1
+        steps.used += len(options) // 2 + self.size // 8 + 1
         few = {slot: ids for slot, ids in options.items() if len(ids) < len(options)}
         return group_policy.may_isolate(self.isolated, few, steps) and self._may_supply(
             few, free, steps
@@ -77,23 +73,21 @@ class Contention:
 
     def _may_supply(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
         """Return False if, for any class, the free capacity is too small for all of the slots."""
-        requested: dict[int, Counter[int]] = {}
+        requested: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         different = {id(providers): providers for providers in options.values()}
         for slot, providers in options.items():
             for class_id, amount in self.amounts[slot]:
-                requested.setdefault(class_id, Counter())[id(providers)] += amount
+                requested[class_id][id(providers)] += amount
         for class_id, sums in requested.items():
             demands = [(amount, different[key]) for key, amount in sums.items()]
-            capacity_of_provider = functools.partial(_capacity, free, class_id)
+            capacity_of_provider = functools.partial(_capacity, free[class_id])
             if not flow.feasible(demands, capacity_of_provider, steps):
                 return False
         return True
 
 
-def _capacity(free: FreeCapacity, class_id: int, provider_id: int) -> int:
-    # An inventory that is not contended is used by at most one slot, and this slot's amount fits:
-    # otherwise the provider would not be eligible. So the capacity needs no limit here.
-    return free.get((provider_id, class_id), capacity.MAX_INT + 1)
+def _capacity(free: Mapping[int, int], provider_id: int) -> int:
+    return free.get(provider_id, capacity.MAX_INT + 1)  # not contended
 
 
 def contention_of(
@@ -111,23 +105,20 @@ def contention_of(
     """
     isolated = group_policy.isolated_slots(query, slots)
     contended = _contended(slots, kinds, isolated, eligible)
-    classes = {class_id for _, class_id in contended}
     different = (
         {id(found): found for found in eligible}.values() if contended or one_per_tree else ()
     )
     providers = {provider.id: provider for found in different for provider in found}
-    demands: dict[int, dict[int, Demands]] = {}
-    for number, kind in enumerate(kinds):
-        if kind not in demands:
-            demands[kind] = _demands(slots[number], eligible[number], contended)
     amounts = tuple(
-        tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in classes)
+        tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in contended)
         for slot in slots
     )
     return Contention(
-        demands=tuple(demands[kind] for kind in kinds),
         amounts=amounts,
-        free={key: free_capacity(providers[key[0]], key[1]) for key in contended},
+        free={
+            class_id: {id_: free_capacity(providers[id_], class_id) for id_ in ids}
+            for class_id, ids in contended.items()
+        },
         isolated=isolated,
         size=sum(map(len, amounts)),
         roots={id_: p.root_id for id_, p in providers.items()} if one_per_tree else {},
@@ -139,47 +130,54 @@ def _contended(
     kinds: Sequence[int],
     isolated: frozenset[int],
     eligible: Sequence[Sequence[model.Provider]],
-) -> set[InventoryKey]:
-    """Return the inventories that at least two slots could take from."""
+) -> dict[int, set[int]]:
+    """Return the inventories that at least two slots could take from.
+
+    :returns: resource class id -> the ids of the providers
+    """
     requests = Counter(class_id for slot in slots for class_id, _ in slot.amounts)
     if len(requests) == requests.total():
-        return set()
-    takers: Counter[InventoryKey] = Counter()
-    isolated_takers: set[InventoryKey] = set()
-    contended: set[InventoryKey] = set()
+        return {}
+    takers: dict[int, _Takers] = defaultdict(_Takers)
     seen: set[int] = set()
     for number, slot in enumerate(slots):
         repeated = kinds[number] in seen
         seen.add(kinds[number])
-        for class_id, _ in slot.amounts:
-            if requests[class_id] == 1 or (repeated and number in isolated):
-                continue
-            keys = [(provider.id, class_id) for provider in eligible[number]]
-            if number in isolated:  # a provider is used by at most one isolated slot
-                isolated_takers.update(keys)
-            elif repeated:
-                contended.update(keys)
-            else:
-                takers.update(keys)
-    takers.update(isolated_takers)
-    contended.update(key for key, count in takers.items() if count > 1)
-    return contended
+        if repeated and number in isolated:
+            continue
+        classes = [class_id for class_id, _ in slot.amounts if requests[class_id] > 1]
+        ids = [provider.id for provider in eligible[number]] if classes else []
+        for class_id in classes:
+            takers[class_id].add(ids, repeated, number in isolated)
+    return {class_id: several for class_id, one in takers.items() if (several := one.contended())}
 
 
-def _demands(
-    slot: model.Slot, eligible: Iterable[model.Provider], contended: set[InventoryKey]
-) -> dict[int, Demands]:
-    """Return, for each eligible provider, the demands of the slot on contended inventories."""
-    if not contended:
-        return dict.fromkeys((provider.id for provider in eligible), ())
-    return {
-        provider.id: tuple(
-            ((provider.id, class_id), amount)
-            for class_id, amount in slot.amounts
-            if (provider.id, class_id) in contended
-        )
-        for provider in eligible
-    }
+class _Takers:
+    """The providers from which slots could take a resource class."""
+
+    def __init__(self) -> None:
+        # The providers from which one slot could take the class, and those of several slots.
+        self._once: set[int] = set()
+        self._several: set[int] = set()
+        # The providers from which isolated slots could take the class.
+        self._isolated: set[int] = set()
+
+    def add(self, ids: Sequence[int], repeated: bool, is_isolated: bool) -> None:
+        """Add a slot, and the ids of its eligible providers.
+
+        :param repeated: whether a slot of the same kind was added before
+        """
+        if is_isolated:  # a provider is used by at most one isolated slot
+            self._isolated.update(ids)
+        elif repeated:
+            self._several.update(ids)
+        else:
+            self._several.update(self._once.intersection(ids))
+            self._once.update(ids)
+
+    def contended(self) -> set[int]:
+        """Return the providers from which at least two slots could take the class."""
+        return self._several | (self._once & self._isolated)
 
 
 def free_capacity(provider: model.Provider, class_id: int) -> int:

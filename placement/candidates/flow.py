@@ -33,7 +33,7 @@ def feasible(demands: Sequence[Demand], capacity: Callable[[int], int], steps: S
     flow = _Flow(demands, capacity)
     max_visits = _MAX_VISITS * sum(len(bins) for _, bins in demands)
     satisfied = all(flow.satisfy(number, max_visits) for number in range(len(demands)))
-    steps.used += flow.visits // _VISITS_PER_STEP + 1
+    steps.used += len(demands) + flow.visits // _VISITS_PER_STEP + 1
     return satisfied
 
 

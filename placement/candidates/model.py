@@ -77,18 +77,19 @@ class Query(Generic[Key]):
     @property
     def traits(self) -> frozenset[Key]:
         """The required and forbidden traits of root_required and of all groups."""
-        traits = self.root_required | self.root_forbidden
-        for group in self.groups:
-            traits = traits.union(group.forbidden, *group.required)
-        return traits
+        return self.root_required.union(
+            self.root_forbidden,
+            *(group.forbidden for group in self.groups),
+            *(any_set for group in self.groups for any_set in group.required),
+        )
 
     @property
     def aggregates(self) -> frozenset[Key]:
         """The required and forbidden aggregates of all groups."""
-        aggregates: frozenset[Key] = frozenset()
-        for group in self.groups:
-            aggregates = aggregates.union(group.forbidden_aggregates, *group.member_of)
-        return aggregates
+        return frozenset[Key]().union(
+            *(group.forbidden_aggregates for group in self.groups),
+            *(any_set for group in self.groups for any_set in group.member_of),
+        )
 
     @property
     def collective_traits(self) -> tuple[frozenset[Key], ...]:

@@ -15,6 +15,7 @@ ROOT_ID_OF_MEMBER in a statement that selects tree members instead of roots.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import functools
+import itertools
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,8 +26,8 @@ from placement.candidates.sharing import SharingAggregates
 from placement.db import capacity_sql, portable_sql, provider_conditions
 from placement.db.sqlalchemy import models
 
-# The maximum number of conditions that a function of this module returns for slots, groups or
-# amounts. More conditions would cost more time than they save, and databases limit the depth of
+# The maximum number of conditions that a function of this module returns for slots, groups, amounts
+# or any-sets. More conditions would cost more time than they save, and databases limit the depth of
 # expressions and the number of tables in a SELECT.
 MAX_CONDITIONS = 16
 
@@ -58,7 +59,8 @@ def in_order(conditions: Sequence[Clause]) -> Clause:
 def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
     """Return the conditions of root_required and of the unsuffixed group's forbidden aggregates."""
     conditions = [
-        provider_conditions.has_any_trait(root, (trait,)) for trait in sorted(query.root_required)
+        provider_conditions.has_any_trait(root, (trait,))
+        for trait in sorted(query.root_required)[:MAX_CONDITIONS]
     ]
     if query.root_forbidden:
         conditions.append(~provider_conditions.has_any_trait(root, query.root_forbidden))
@@ -81,14 +83,13 @@ def in_tree_conditions(
 
     :param shared: root id of such a tree -> the aggregates of its sharing providers
     """
-    conditions: list[Clause] = []
-    for group in query.groups:
-        if group.in_tree is None:
-            continue
-        aggregates = shared.get(group.in_tree, ()) if group.suffix else ()
-        is_root = root == group.in_tree
-        conditions.append(_or_in_aggregates(is_root, aggregates, root))
-    return conditions
+    trees = dict.fromkeys(
+        (group.in_tree, bool(group.suffix)) for group in query.groups if group.in_tree is not None
+    )
+    return [
+        _or_in_aggregates(root == in_tree, shared.get(in_tree, ()) if suffixed else (), root)
+        for in_tree, suffixed in itertools.islice(trees, MAX_CONDITIONS)
+    ]
 
 
 def collective_trait_conditions(
@@ -100,7 +101,7 @@ def collective_trait_conditions(
     a sharing provider that is available to the tree, must have one of the traits.
     """
     conditions: list[Clause] = []
-    for any_set in query.collective_traits:
+    for any_set in query.collective_traits[:MAX_CONDITIONS]:
         in_tree = tree_providers(root).where(
             provider_conditions.has_any_trait(TREE_PROVIDERS.c.id, any_set)
         )
@@ -237,7 +238,8 @@ def _provider_conditions(
     conditions: list[Clause] = []
     if group.suffix:
         conditions += [
-            provider_conditions.has_any_trait(provider.c.id, any_set) for any_set in group.required
+            provider_conditions.has_any_trait(provider.c.id, any_set)
+            for any_set in group.required[:MAX_CONDITIONS]
         ]
     if group.forbidden:
         conditions.append(~provider_conditions.has_any_trait(provider.c.id, group.forbidden))
@@ -246,10 +248,11 @@ def _provider_conditions(
             ~provider_conditions.in_any_aggregate(provider.c.id, group.forbidden_aggregates)
         )
     if group.member_of:
-        is_member = _in_all(provider.c.id, group.member_of)
+        member_of = group.member_of[:MAX_CONDITIONS]
+        is_member = _in_all(provider.c.id, member_of)
         # For the unsuffixed group, the aggregates of the root apply to all providers of its tree.
         conditions.append(
-            is_member if group.suffix else sa.or_(is_member, _in_all(root, group.member_of))
+            is_member if group.suffix else sa.or_(is_member, _in_all(root, member_of))
         )
     return conditions
 

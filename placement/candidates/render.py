@@ -12,6 +12,7 @@ twice as long, which was a seventh of the time of a request for 1,000 candidates
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+import itertools
 from json.encoder import encode_basestring_ascii as quote
 
 from placement import microversion
@@ -20,6 +21,9 @@ from placement.candidates.summaries import Summaries
 from placement.capacity import capacity_of
 from placement.microversion import Version
 
+# The number of candidates or provider summaries in each part of the text. A candidate can have more
+# than a megabyte.
+_ITEMS_PER_PART = 16
 # A text that no UUID contains, in place of the UUID of a provider.
 _PLACEHOLDER = '<provider>'
 
@@ -63,14 +67,24 @@ class SearchResult:
     summaries: Summaries
 
 
-def render(result: SearchResult, shape: Shape) -> str:
-    """Return the body of the response, as JSON text."""
+def render(result: SearchResult, shape: Shape) -> Iterator[str]:
+    """Yield the parts of the body of the response, as JSON text."""
     uuids = {id_: provider.uuid for id_, provider in result.providers.items()}
     bindings = (binding for _, binding in result.candidates)
     names = result.summaries.class_names
-    requests = ','.join(allocation_requests(bindings, result.slots, uuids, names, shape))
-    summaries = ','.join(_provider_summaries(result, shape))
-    return f'{{"allocation_requests":[{requests}],"provider_summaries":{{{summaries}}}}}'
+    yield '{"allocation_requests":['
+    yield from _separated(allocation_requests(bindings, result.slots, uuids, names, shape))
+    yield '],"provider_summaries":{'
+    yield from _separated(_provider_summaries(result, shape))
+    yield '}}'
+
+
+def _separated(items: Iterable[str]) -> Iterator[str]:
+    """Yield the items in parts of the text, with commas between the items."""
+    remaining, comma = iter(items), ''
+    while part := ','.join(itertools.islice(remaining, _ITEMS_PER_PART)):
+        yield comma + part
+        comma = ','
 
 
 # Allocation requests ----------------------------------------------------------------
@@ -186,13 +200,12 @@ class _Mappings:
 # Provider summaries -----------------------------------------------------------------
 
 
-def _provider_summaries(result: SearchResult, shape: Shape) -> list[str]:
-    """Return the name and the value of each provider summary, as JSON text."""
+def _provider_summaries(result: SearchResult, shape: Shape) -> Iterator[str]:
+    """Yield the name and the value of each provider summary, as JSON text."""
     providers = result.summaries.providers
     capacities = _capacities(result, shape)
     uuids = {provider.id: quote(provider.uuid) for provider in providers}
     traits = _Traits(result.summaries.trait_names)
-    summaries = []
     for provider in providers:
         resources = _resources(provider.inventories.values(), capacities)
         text = f'{uuids[provider.id]}:{{"resources":{{{resources}}}'
@@ -200,8 +213,7 @@ def _provider_summaries(result: SearchResult, shape: Shape) -> list[str]:
             text += traits[provider.traits]
         if shape.trees:
             text += _parent_and_root(provider, uuids)
-        summaries.append(text + '}')
-    return summaries
+        yield text + '}'
 
 
 def _capacities(result: SearchResult, shape: Shape) -> dict[int, str]:

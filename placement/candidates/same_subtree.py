@@ -251,7 +251,7 @@ class Division:
         self, positions: _Positions, slots: Collection[int]
     ) -> dict[int, Sequence[int]]:
         """Return the options of some slots as provider ids, for a call of `viable`."""
-        self._steps.used += len(slots) // 8
+        self._steps.used += len(slots) // 4
         converted: dict[int, Sequence[int]] = {}
         for slot in slots:
             options = positions[slot]
@@ -264,7 +264,7 @@ class Division:
         return {slot: converted[id(positions[slot])] for slot in slots}
 
     def _ids(self, positions: Sequence[int]) -> list[int]:
-        self._steps.used += len(positions) // 8
+        self._steps.used += len(positions) // 8 + 1
         ids = self._forest.ids
         return [ids[position] for position in positions]
 

@@ -44,6 +44,8 @@ class Options:
     strategy: str = ordering.DEPTH_FIRST
     # max_candidate_search_steps. A negative value means no limit.
     max_steps: int = -1
+    # max_candidates_response_size, in bytes. A negative value means no limit.
+    max_size: int = -1
     # randomize_allocation_candidates
     randomize: bool = False
 
@@ -85,7 +87,7 @@ def search_with(
     """Return the allocation candidates for a query. The statements use the given connection.
 
     :param conn: a connection on which all statements read the same snapshot of the database
-    :param limit: the search limit; None to use `options.max_steps`
+    :param limit: the limits of the request; None to use those of `options`
     :param rng: randomizes the order of the search and of the candidates; None for a fixed order
     :param disconnect: called after the last statement if the search continues without `conn`
     :raises exception.UnknownResourceClasses: if a resource class does not exist
@@ -155,7 +157,7 @@ def _search(
     The size is None if one page is not enough.
     """
     cap = options.cap
-    limit = limit or SearchLimit(options.max_steps)
+    limit = limit or SearchLimit(options.max_steps, options.max_size)
     target = min((n for n in (cap, query.limit) if n is not None), default=None)
     strategy = _strategy(options.strategy, cap, target, rng)
     cursor = paging.Cursor(conn, start.query, start.found.sharing_id, target, rng, start.page)
@@ -167,6 +169,7 @@ def _search(
         limit,
         in_turns=strategy == ordering.BREADTH_FIRST,
         rng=rng,
+        candidate_size=candidate_limits.candidate_size(query),
     )
     read_ahead = functools.partial(summaries.read_ahead, conn, start.names)
     for_old_clients = functools.partial(
@@ -189,7 +192,8 @@ def _search(
         ),
     )
     trees.report(len(candidates))
-    return result, None if limit.exceeded else cursor.size_of_only_page()
+    is_complete = not (limit.exceeded or limit.size_exceeded)
+    return result, cursor.size_of_only_page() if is_complete else None
 
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:

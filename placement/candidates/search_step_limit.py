@@ -1,4 +1,6 @@
-"""Counts search steps, and implements the limit [placement] max_candidate_search_steps.
+"""Implements the limits of a request: of its search steps, and of the size of its response.
+
+The options are [placement] max_candidate_search_steps and max_candidates_response_size.
 
 A search step is a unit of work: one step takes at most about one microsecond. Counting steps makes
 it possible to limit the work of a request and to divide it evenly among provider trees.
@@ -28,18 +30,25 @@ class Steps:
 
 
 class SearchLimit:
-    """The number of search steps that the request may still use."""
+    """The search steps that the request may still use, and the bytes that it may still return."""
 
-    __slots__ = ('_steps', 'exceeded', 'finite', 'left')
+    __slots__ = ('_steps', 'exceeded', 'finite', 'left', 'size_left')
 
-    def __init__(self, steps: int = -1) -> None:
-        """:param steps: the maximum number of steps; a negative value means no limit"""
+    def __init__(self, steps: int = -1, size: int = -1) -> None:
+        """Create the limits of a request. A negative value means no limit.
+
+        :param steps: the maximum number of steps
+        :param size: the maximum size in bytes of all candidates other than the first one of each
+            tree
+        """
         # Whether the request has a limit.
         self.finite = steps >= 0
         self._steps = steps if self.finite else _UNLIMITED
         self.left = self._steps
         # Whether the request used more steps. If so, candidates may be missing from the response.
         self.exceeded = False
+        # The bytes left. Negative if a candidate was left out of the response because of its size.
+        self.size_left = size if size >= 0 else math.inf
 
     @property
     def used(self) -> int:
@@ -53,3 +62,8 @@ class SearchLimit:
             self.exceeded = True
             return False
         return True
+
+    @property
+    def size_exceeded(self) -> bool:
+        """Whether candidates are missing from the response because of their size."""
+        return self.size_left < 0

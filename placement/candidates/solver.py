@@ -64,6 +64,11 @@ class PreparedQuery:
     trial_costs: tuple[int, ...]
     # The total number of conditions of all slots, as a measure of the work to prepare a search.
     condition_count: int
+    # Kind of suffixed groups -> the approximate number of elementary checks of one provider.
+    check_counts: Mapping[int, int]
+    # The search steps that are counted for a provider that could serve all slots of a query without
+    # suffixed groups.
+    single_provider_cost: int
     # Whether the unsuffixed group has required traits.
     collective: bool
     # Kind -> one slot of this kind. `unsuffixed` has one slot for each resource class of the
@@ -92,6 +97,8 @@ class PreparedQuery:
             ),
             trial_costs=tuple(1 + len(slot.amounts) // 4 for slot in slots),
             condition_count=sum(1 + len(slot.amounts) for slot in slots),
+            check_counts={kind: _check_count(slot) for kind, slot in examples.items()},
+            single_provider_cost=_single_provider_cost(slots),
             collective=bool(query.collective_traits),
             unsuffixed={kind: slot for kind, slot in examples.items() if not slot.suffixed},
             suffixed={kind: slot for kind, slot in examples.items() if slot.suffixed},
@@ -110,7 +117,7 @@ def solve(
     :param rng: shuffles the order in which providers are tried; None for a fixed order
     """
     if is_single_provider(prepared, anchor):
-        steps.used += 1
+        steps.used += prepared.single_provider_cost
         if can_serve_alone(prepared, anchor):
             yield binding_of_root(prepared, anchor)
         return
@@ -119,17 +126,20 @@ def solve(
     if prepared.suffixed:
         eligible = yield from _eligible(prepared, anchor, steps)
     else:
-        steps.used += _provider_count(anchor) * len(prepared.slots) // 2
+        steps.used += provider_count(anchor) * len(prepared.slots) // 2
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
     traits: list[CollectiveTrait] = []
     if prepared.collective:
         traits = collective_traits.conditions(prepared.query, prepared.slots, eligible)
-        steps.used += len(traits) * _provider_count(anchor) // 8
+        steps.used += len(traits) * provider_count(anchor) // 8
         if not all(trait.slots for trait in traits):
             return
     if prepared.suffixed or traits or prepared.one_per_tree:
+        steps.used += provider_count(anchor) * prepared.condition_count // 4
+        if steps.used > steps.pause_at:
+            yield None
         options = _options(eligible, rng)
         yield from _search(prepared, anchor, eligible, options, traits, steps, rng)
     else:  # each slot requests a different class, so the slots are independent
@@ -167,8 +177,9 @@ def _eligible(
     :returns: slot -> its eligible providers. If any slot has no eligible provider, an empty list is
         returned instead
     """
-    count = _provider_count(anchor)
+    count = provider_count(anchor)
     by_kind: dict[int, Sequence[model.Provider]] = {}
+    same: dict[tuple[int, ...], Sequence[model.Provider]] = {}
     if prepared.unsuffixed:
         steps.used += count * len(prepared.unsuffixed) // 2
         by_class = provider_checks.eligible_for_classes(tuple(prepared.unsuffixed.values()), anchor)
@@ -176,25 +187,37 @@ def _eligible(
             return []
         by_kind.update(zip(prepared.unsuffixed, by_class, strict=True))
     for kind, slot in prepared.suffixed.items():
-        steps.used += count * _check_count(slot) // _CHECKS_PER_STEP + 1
+        steps.used += count * prepared.check_counts[kind] // _CHECKS_PER_STEP + 1
         providers = provider_checks.eligible_providers(slot, anchor)
         if not providers:
             return []
-        by_kind[kind] = providers
+        # Thousands of kinds can have the same eligible providers, and share one list then.
+        ids = tuple(provider.id for provider in providers) if len(prepared.suffixed) > 16 else ()
+        by_kind[kind] = same.setdefault(ids, providers) if ids else providers
         if steps.used > steps.pause_at:
             yield None
     return [by_kind[kind] for kind in prepared.kinds]
 
 
-def _provider_count(anchor: model.Anchor) -> int:
+def provider_count(anchor: model.Anchor) -> int:
     """Return the number of providers of an anchor, including its sharing providers."""
     return len(anchor.tree) + len(anchor.sharing_providers)
 
 
 def _check_count(slot: model.Slot) -> int:
     """Return the approximate number of elementary checks of one provider against the slot."""
-    group = slot.group
-    return 2 + len(slot.amounts) + (len(group.required) + len(group.member_of)) // 16
+    return 2 + len(slot.amounts) + _set_checks(slot.group)
+
+
+def _single_provider_cost(slots: Sequence[model.Slot]) -> int:
+    checks = len(slots) // 2 + sum(_set_checks(slot.group) for slot in slots[:1])
+    return 1 + checks // _CHECKS_PER_STEP
+
+
+def _set_checks(group: model.Group[int]) -> int:
+    """Return the part of `_check_count` for the any-sets of the group."""
+    any_sets = group.required + group.member_of
+    return len(any_sets) // 4 + sum(map(len, any_sets)) // 32
 
 
 def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
@@ -244,7 +267,6 @@ def _search(
     rng: random.Random | None,
 ) -> Bindings:
     """Return the bindings of slots that depend on each other."""
-    steps.used += _provider_count(anchor) * prepared.condition_count // 4
     contention = contention_of(
         prepared.query, prepared.slots, prepared.kinds, eligible, prepared.one_per_tree
     )

@@ -18,15 +18,20 @@ from placement.candidates.search_step_limit import SearchLimit, Steps
 LOG = logging.getLogger(__name__)
 
 # The search steps of the first turn of an anchor. One more step is added for each pair of a slot
-# and a provider of the tree.
+# and a provider of the anchor.
 FIRST_TURN = 1_000
 # After an anchor was postponed, its next turn is this many times as long.
 TURN_GROWTH = 4
 # Postponed anchors keep the eligible providers of each kind of slot in memory. This is the maximum
-# number of (kind of slot, provider) pairs, summed over all postponed anchors. An anchor that would
-# exceed this number is not postponed. If the request has a search limit, the search of this anchor
-# ends after its turn. Otherwise, the search continues immediately with its next turn.
+# number of (kind of slot, provider) pairs, summed over all postponed anchors. A slot also counts as
+# some pairs, because each slot has a generator. An anchor that would exceed this number is not
+# postponed. If the request has a search limit, the search of this anchor ends after its turn.
+# Otherwise, the search continues immediately with its next turn.
 MAX_POSTPONED_OPTIONS = 400_000
+_PAIRS_PER_SLOT = 8
+# A candidate larger than this number of bytes costs one more search step for each 8 bytes, because
+# `max_candidates_response_size` does not apply to the first candidate of each tree.
+_LARGE_CANDIDATE = 1024
 
 
 class _Turns:
@@ -57,9 +62,11 @@ class TreeSearch:
         limit: SearchLimit,
         in_turns: bool,
         rng: random.Random | None,
+        candidate_size: int = 0,
     ) -> None:
         """Prepare a search.
 
+        :param candidate_size: the size of a candidate in the response, in bytes
         :param in_turns: whether the caller takes one candidate from each anchor in turn
             (breadth-first). In this case, the searches of some anchors may be unfinished when the
             last page has been read
@@ -75,6 +82,9 @@ class TreeSearch:
         self._limit = limit
         self._in_turns = in_turns
         self._rng = rng
+        self._candidate_size = candidate_size
+        # The search steps charged for the size of each candidate.
+        self._size_cost = max(candidate_size - _LARGE_CANDIDATE, 0) // 8
         # The counts of the current page. The cursor uses them to choose the next page.
         self._progress = paging.Progress()
         # All bindings so far that use only sharing providers.
@@ -107,7 +117,9 @@ class TreeSearch:
                 yield self._stream(anchor)
             # PERF: in most deployments, most trees have only one provider. With `_stream` and the
             # solver, their search would take twice as long.
-            elif self._spend(1) and solver.can_serve_alone(self.prepared, anchor):
+            elif self._spend(self.prepared.single_provider_cost) and solver.can_serve_alone(
+                self.prepared, anchor
+            ):
                 self._progress.candidates += 1
                 self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
                 binding = solver.binding_of_root(self.prepared, anchor)
@@ -127,7 +139,8 @@ class TreeSearch:
         if self._progress.steps_left < 0 and self._postpone(anchor):
             yield None
         root_id = anchor.root.id
-        turns = _Turns(FIRST_TURN + len(anchor.tree) * len(self.prepared.slots), self._limit)
+        pairs = len(self.prepared.slots) * solver.provider_count(anchor)
+        turns = _Turns(FIRST_TURN + pairs, self._limit)
         self._turns = turns
         # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
         # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
@@ -146,14 +159,27 @@ class TreeSearch:
                 turns.begin_next(self._limit)
                 self._turns = turns
                 continue
-            if not turns.productive:
-                self._progress.fitting_anchors += self.found.add(anchor)
-                turns.productive = True
+            if not self._accepts(anchor, turns):
+                break
+            turns.steps.used += self._size_cost
             self._progress.candidates += 1
             if self._in_turns and not self._count(turns):
                 return
             yield model.Candidate(root_id, binding)
         self._count(turns)
+
+    def _accepts(self, anchor: model.Anchor, turns: _Turns) -> bool:
+        """Whether the response may have one more candidate of the anchor.
+
+        The first candidate of each anchor is always accepted.
+        """
+        if not turns.productive:
+            turns.productive = True
+            if self.found.add(anchor):
+                self._progress.fitting_anchors += 1
+                return True
+        self._limit.size_left -= self._candidate_size
+        return self._limit.size_left >= 0
 
     def _count(self, turns: _Turns) -> bool:
         """Subtract the steps since the last call from the steps left for the page and the request.
@@ -186,7 +212,8 @@ class TreeSearch:
         if anchor.root.id in self._postponed:
             return True
         kinds = len(self.prepared.unsuffixed) + len(self.prepared.suffixed)
-        options = kinds * len(anchor.providers) + len(anchor.sharing_trees)
+        options = kinds * solver.provider_count(anchor) + len(anchor.sharing_trees)
+        options += len(self.prepared.slots) * _PAIRS_PER_SLOT
         if self._postponed_options + options > MAX_POSTPONED_OPTIONS:
             return False
         self._postponed[anchor.root.id] = anchor
@@ -200,8 +227,16 @@ class TreeSearch:
 
         :param count: the number of returned candidates
         """
-        telemetry.searched(count, self._steps(), self._limit.exceeded or self._trees_left_out)
-        if self._limit.exceeded:
+        limit = self._limit
+        was_cut = limit.exceeded or limit.size_exceeded or self._trees_left_out
+        telemetry.searched(count, self._steps(), was_cut)
+        if limit.size_exceeded:
+            LOG.warning(
+                'The response to a request for allocation candidates reached the limit [placement] '
+                'max_candidates_response_size. Placement returns %d candidates; more exist.',
+                count,
+            )
+        if limit.exceeded:
             LOG.warning(
                 'The search for allocation candidates reached the limit [placement] '
                 'max_candidate_search_steps. Placement returns %d candidates; more may exist.',

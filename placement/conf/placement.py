@@ -79,7 +79,7 @@ candidates of one request. -1 means no limit.
 
 If a request has many groups and the trees have many similar
 providers, a complete search can take hours. Placement counts the
-steps of the search; a step takes about a microsecond. If the search
+steps of the search; a step takes at most about a microsecond. If the search
 completes before it reaches the limit, the response contains all
 candidates. If the search reaches the limit, Placement logs a
 warning, and the response contains the candidates that were
@@ -88,7 +88,28 @@ Placement searches all other trees before it continues in that tree.
 
 The default is much larger than the number of steps that usual
 requests need. A search with this number of steps occupies a
-processor core for about 10 seconds.
+processor core for at most about 10 seconds.
+""",
+    ),
+    cfg.IntOpt(
+        'max_candidates_response_size',
+        default=64 * 2**20,
+        min=-1,
+        help="""
+The maximum size in bytes of the allocation candidates in one
+response, without the first candidate of each tree. -1 means no limit.
+
+If many providers of one tree can satisfy several request groups, a
+response can have millions of candidates, and the process needs a
+large amount of memory. The first candidate of each tree does not
+count, so the limit never affects a query that has at most one
+candidate for each tree, even in a large cloud.
+
+Placement computes the size of a candidate from the query, as if each
+request group and each resource class of the unsuffixed group used a
+provider of its own. If another candidate of a tree would exceed the
+limit, Placement returns no more candidates of this tree, but still
+returns the first candidate of each other tree, and logs a warning.
 """,
     ),
     cfg.IntOpt(

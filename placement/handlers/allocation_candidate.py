@@ -40,5 +40,6 @@ def _options(conf: cfg.ConfigOpts) -> search.Options:
         max_candidates=options.max_allocation_candidates,
         strategy=options.allocation_candidates_generation_strategy,
         max_steps=options.max_candidate_search_steps,
+        max_size=options.max_candidates_response_size,
         randomize=options.randomize_allocation_candidates,
     )

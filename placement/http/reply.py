@@ -1,6 +1,6 @@
 """Write responses: JSON documents, caching headers and URLs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -20,6 +20,9 @@ from placement.http.request import JSON, version
 # the earlier phrase with every version of Python.
 PHRASES = {status.value: status.phrase for status in HTTPStatus} | {413: 'Request Entity Too Large'}
 STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in PHRASES.items()}
+
+# The minimum length of the chunks of a large document, except for the last chunk.
+_CHUNK = 64 * 1024
 
 # The default port of each URL scheme.
 _SCHEMES = {'http': ':80', 'https': ':443'}
@@ -62,12 +65,33 @@ def json_reply(
     return webob.Response(body=_dumped(document), status=STATUS_LINES[status], headerlist=headers)
 
 
-def json_text_reply(req: webob.Request, text: str) -> webob.Response:
-    """Return a response with a JSON document that is already serialized."""
-    headers = [('Content-Type', JSON), *_caching_headers(req, None)]
-    return webob.Response(
-        body=text.encode(), status=STATUS_LINES[HTTPStatus.OK], headerlist=headers
-    )
+def json_text_reply(req: webob.Request, parts: Iterable[str]) -> webob.Response:
+    """Return a response with a JSON document that is already serialized.
+
+    The response has several chunks, so that a large document is in memory only once.
+
+    :param parts: the parts of the text of the document
+    """
+    body = list(_chunks(parts))
+    headers = [
+        ('Content-Type', JSON),
+        ('Content-Length', str(sum(map(len, body)))),
+        *_caching_headers(req, None),
+    ]
+    return webob.Response(app_iter=body, status=STATUS_LINES[HTTPStatus.OK], headerlist=headers)
+
+
+def _chunks(parts: Iterable[str]) -> Iterator[bytes]:
+    """Encode parts of a text, and join them to chunks of at least `_CHUNK` characters."""
+    joined: list[str] = []
+    length = 0
+    for part in parts:
+        joined.append(part)
+        length += len(part)
+        if length >= _CHUNK:
+            yield ''.join(joined).encode()
+            joined, length = [], 0
+    yield ''.join(joined).encode()
 
 
 def empty_reply(

@@ -78,7 +78,7 @@ class ForecastsTestCase(base.BaseTestCase):
 
 
 def _body(result: render.SearchResult) -> object:
-    return json.loads(render.render(result, render.Shape.of(worlds.NEWEST)))
+    return json.loads(''.join(render.render(result, render.Shape.of(worlds.NEWEST))))
 
 
 class AnyWorldTest(ForecastsTestCase):

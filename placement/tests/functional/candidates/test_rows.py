@@ -11,7 +11,15 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import validation
-from placement.candidates import model, ordering, paging, render, search, tree_search
+from placement.candidates import (
+    candidate_limits,
+    model,
+    ordering,
+    paging,
+    render,
+    search,
+    tree_search,
+)
 from placement.candidates.search_step_limit import SearchLimit, Steps
 from placement.db.sqlalchemy import models
 from placement.schemas.allocation_candidate import CANDIDATES
@@ -44,7 +52,7 @@ def _test(case: cases.Case, first_page: int):
         with rows.database() as conn:
             rows.fill(conn, case.world)
             result = search.search_with(conn, query, search.Options())
-        body = json.loads(render.render(result, render.Shape.of(case.version)))
+        body = json.loads(''.join(render.render(result, render.Shape.of(case.version))))
         self.assertIsNone(validation.problem(CANDIDATES.pick(case.version), body))
         found = case.world.from_body(body)
         expected = worlds.expected(case.row.candidates)
@@ -307,7 +315,7 @@ class SearchLimitTest(base.BaseTestCase):
             self.assertEqual(len(statements), left[1])
             self.assertLess(limit.left, 0)
             self.assertNotEqual([], result.candidates)
-            shown = json.loads(render.render(result, render.Shape.of(worlds.NEWEST)))
+            shown = json.loads(''.join(render.render(result, render.Shape.of(worlds.NEWEST))))
             self.assertLessEqual(14, len(shown['provider_summaries']))
 
     def test_breadth_first_counts_the_steps_of_all_trees(self):
@@ -383,3 +391,81 @@ class SearchLimitTest(base.BaseTestCase):
         self.assertEqual({27}, {candidate.root_id for candidate in result.candidates})
         self.assertIn('left out provider trees', ' '.join(logs.output))
         self.assertEqual(1, metrics.value(declarations.SEARCHES_CUT))
+
+    def test_a_slot_of_a_postponed_tree_needs_memory(self):
+        """Each of 400 equal slots has its own generator, although they are of one kind."""
+        groups = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 401))
+        drawing = [line for n in range(9) for line in _many_units_each(f'R{n}')]
+        # A first turn is too short for any of the trees, so that each is postponed or left out.
+        self.patch(tree_search, 'FIRST_TURN', 0)
+        for most, left_out in ((2 * 400 * 8, True), (10**6, False)):
+            self.patch(tree_search, 'MAX_POSTPONED_OPTIONS', most)
+            with mock.patch.object(tree_search.LOG, 'warning') as warning:
+                self._search(
+                    drawing, f'{groups}&group_policy=none&limit=9', limit=SearchLimit(10**6)
+                )
+            self.assertEqual(left_out, warning.called)
+
+
+def _many_units_each(name: str) -> list[str]:
+    """A tree with two providers, of which each can serve hundreds of groups."""
+    return [name, f'  {name}A[VGPU:1000]', f'  {name}B[VGPU:1000]']
+
+
+class ResponseSizeTest(base.BaseTestCase):
+    """The size of the candidates is limited, except for the first candidate of each tree."""
+
+    drawing = ('A', '  A1[VGPU:2]', '  A2[VGPU:2]', 'B', '  B1[VGPU:2]', '  B2[VGPU:2]')
+    two_groups = 'resources1=VGPU:1&resources2=VGPU:1&group_policy=none'
+
+    def _search(
+        self, size: int, query: str = two_groups, strategy: str = ordering.DEPTH_FIRST
+    ) -> tuple[list[model.Candidate], str, float]:
+        """Return the candidates, the logged warnings, and the number of searches cut."""
+        world = worlds.World.of('\n'.join(self.drawing))
+        with (
+            rows.database() as conn,
+            SwitchedOn() as metrics,
+            mock.patch.object(tree_search.LOG, 'warning') as warning,
+        ):
+            rows.fill(conn, world)
+            options = search.Options(strategy=strategy, max_size=size)
+            result = search.search_with(conn, world.unbind(world.parse(query)), options)
+            cut = metrics.value(declarations.SEARCHES_CUT)
+        return list(result.candidates), ' '.join(call.args[0] for call in warning.mock_calls), cut
+
+    @property
+    def _size(self) -> int:
+        world = worlds.World.of('\n'.join(self.drawing))
+        return candidate_limits.candidate_size(world.unbind(world.parse(self.two_groups)))
+
+    def test_the_first_candidate_of_each_tree_does_not_count(self):
+        size = self._size
+        for strategy in ordering.STRATEGIES:
+            for most, expected in (
+                (0, 2),
+                (size - 1, 2),
+                (size, 3),
+                (3 * size, 5),
+                (6 * size - 1, 7),
+            ):
+                found, warnings, cut = self._search(most, strategy=strategy)
+                self.assertEqual(expected, len(found), most)
+                self.assertEqual(2, len({candidate.root_id for candidate in found}))
+                self.assertIn('max_candidates_response_size', warnings)
+                self.assertEqual(1, cut)
+
+    def test_a_complete_response_has_no_warning(self):
+        for most in (6 * self._size, -1):
+            found, warnings, cut = self._search(most)
+            self.assertEqual((8, '', 0), (len(found), warnings, cut))
+
+    def test_a_query_with_one_candidate_for_each_tree_is_never_cut(self):
+        plain = 'resources=VGPU:1&in_tree=A&limit=1', 'resources1=VGPU:2&resources2=VGPU:3'
+        for query in (plain[0], f'{plain[1]}&group_policy=none'):
+            found, warnings, cut = self._search(0, query)
+            self.assertEqual(('', 0), (warnings, cut), found)
+
+    def test_the_limit_of_the_request_is_reached_first(self):
+        found, warnings, cut = self._search(self._size, f'{self.two_groups}&limit=2')
+        self.assertEqual((2, '', 0), (len(found), warnings, cut))

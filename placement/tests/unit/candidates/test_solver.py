@@ -2,6 +2,8 @@
 
 from collections import Counter
 import dataclasses
+import itertools
+import sys
 from typing import ClassVar
 from unittest import mock
 
@@ -139,6 +141,10 @@ def _wide(children: int, groups: int, policy: str = 'isolate', each: str = 'VGPU
     return world, world.parse(f'{text}&group_policy={policy}')
 
 
+def _groups(count: int) -> str:
+    return '&'.join(f'resources_{n}=V:1' for n in range(count))
+
+
 class StepsTest(base.BaseTestCase):
     """The number of search steps of typical searches."""
 
@@ -204,7 +210,7 @@ class StepsTest(base.BaseTestCase):
         """Each pair of groups needs its own subtree. Eight subtrees are too few for nine pairs."""
         nodes = (line for n in range(8) for line in (f'  N{n}[V:1]', f'    G{n}[VGPU:1]'))
         world = worlds.World.of('\n'.join(['R', *nodes]))
-        for pairs, most in ((9, 2000), (8, 1500)):
+        for pairs, most in ((9, 2500), (8, 2000)):
             text = '&'.join(
                 f'resources_C{n}=V:1&resources_G{n}=VGPU:1&same_subtree=_C{n},_G{n}'
                 for n in range(pairs)
@@ -213,6 +219,49 @@ class StepsTest(base.BaseTestCase):
             found, steps = self._steps(world, query, take=1)
             self.assertEqual(int(pairs == 8), found)
             self.assertLess(steps, most)
+
+    def test_steps_grow_with_the_work(self):
+        """One step is at most a few function calls, whatever a search does."""
+        deep = [f'{" " * n}D{n}[V:100] {{T1}}' for n in range(100)]
+        wide = ['R', *(f'  C{n}[V:100] {{T1 T2}}' for n in range(100))]
+        flat = ['H[V:100] {T1}', 'X[V:100] {T3 T4}']
+        chain = '&'.join(f'same_subtree=_{n},_{n + 1}' for n in range(39))
+        different = '&'.join(f'resources_{n}=V:{n + 1}' for n in range(40))
+        subsets = itertools.combinations((*worlds.EXISTING_TRAITS, 'T3', 'T4'), 3)
+        any_sets = '&'.join(f'required=in:T1,{",".join(few)}' for few in subsets)
+        for drawing, query in (
+            (deep, f'{_groups(40)}&{chain}&group_policy=isolate'),
+            (deep, f'{_groups(40)}&{chain}&group_policy=none'),
+            (deep, f'{different}&{chain}&group_policy=none'),
+            (wide, f'{different}&group_policy=none'),
+            (wide, f'{_groups(40)}&group_policy=isolate'),
+            (flat, f'resources=V:1&{any_sets}'),
+        ):
+            world = worlds.World.of('\n'.join(drawing))
+            calls, steps = self._calls_and_steps(world, world.parse(query), most=20_000)
+            self.assertLess(calls, 12 * steps, query)
+
+    def _calls_and_steps(
+        self, world: worlds.World, query: model.Query[int], most: int
+    ) -> tuple[int, int]:
+        """Return the number of function calls of a search with a limit, and of its steps."""
+        prepared = solver.PreparedQuery.of(query)
+        calls, used = 0, 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal calls
+            calls += event in ('call', 'c_call')
+
+        for anchor in world.anchors:
+            steps = Steps(pause_at=most)
+            previous = sys.getprofile()
+            sys.setprofile(count)
+            try:
+                all(itertools.takewhile(bool, solver.solve(prepared, anchor, steps)))
+            finally:
+                sys.setprofile(previous)
+            used += steps.used
+        return calls, used
 
     def test_deep_trees(self):
         """Python's recursion limit limits neither the depth of trees nor the number of groups."""

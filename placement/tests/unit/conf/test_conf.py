@@ -43,6 +43,7 @@ class ConfTest(base.BaseTestCase):
                 'max_allocation_candidates': -1,
                 'allocation_candidates_generation_strategy': 'depth-first',
                 'max_candidate_search_steps': 10000000,
+                'max_candidates_response_size': 67108864,
                 'allocation_conflict_retry_count': 10,
                 'incomplete_consumer_project_id': '00000000-0000-0000-0000-000000000000',
                 'incomplete_consumer_user_id': '00000000-0000-0000-0000-000000000000',
