@@ -25,7 +25,8 @@ def list_allocation_candidates(req: webob.Request) -> webob.Response:
     result = search.allocation_candidates(query, _options(context.config))
     if not result.candidates:
         _log_empty_result(req)
-    return reply.json_text_reply(req, render.render(result, render.Shape.of(version)))
+    shape = render.Shape.of(version)
+    return reply.json_text_reply(req, lambda: render.render(result, shape))
 
 
 def _log_empty_result(req: webob.Request) -> None:

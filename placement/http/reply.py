@@ -1,6 +1,6 @@
 """Write responses: JSON documents, caching headers and URLs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -23,6 +23,8 @@ STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in PHRASES.items
 
 # The minimum length of the chunks of a large document, except for the last chunk.
 _CHUNK = 64 * 1024
+# A larger document, in bytes, is rendered twice. Few responses are so large.
+_LARGEST_IN_MEMORY = 8 * 2**20
 
 # The default port of each URL scheme.
 _SCHEMES = {'http': ':80', 'https': ':443'}
@@ -65,20 +67,27 @@ def json_reply(
     return webob.Response(body=_dumped(document), status=STATUS_LINES[status], headerlist=headers)
 
 
-def json_text_reply(req: webob.Request, parts: Iterable[str]) -> webob.Response:
-    """Return a response with a JSON document that is already serialized.
+def json_text_reply(req: webob.Request, render: Callable[[], Iterable[str]]) -> webob.Response:
+    """Return a response with a JSON document.
 
-    The response has several chunks, so that a large document is in memory only once.
+    A large document is never in memory as a whole: it is rendered once to determine its length, and
+    again while it is sent.
 
-    :param parts: the parts of the text of the document
+    :param render: returns the parts of the text of the document; each call returns the same text
     """
-    body = list(_chunks(parts))
+    body: list[bytes] = []
+    length = 0
+    for chunk in _chunks(render()):
+        length += len(chunk)
+        if length <= _LARGEST_IN_MEMORY:
+            body.append(chunk)
     headers = [
         ('Content-Type', JSON),
-        ('Content-Length', str(sum(map(len, body)))),
+        ('Content-Length', str(length)),
         *_caching_headers(req, None),
     ]
-    return webob.Response(app_iter=body, status=STATUS_LINES[HTTPStatus.OK], headerlist=headers)
+    app_iter = body if length <= _LARGEST_IN_MEMORY else _chunks(render())
+    return webob.Response(app_iter=app_iter, status=STATUS_LINES[HTTPStatus.OK], headerlist=headers)
 
 
 def _chunks(parts: Iterable[str]) -> Iterator[bytes]:

@@ -41,15 +41,17 @@ class ReplyTest(base.BaseTestCase):
         self.assertNotIn('last-modified', response.headers)
         self.assertNotIn('cache-control', response.headers)
 
-    def test_a_serialized_document_has_several_chunks(self):
+    def test_a_large_document_is_not_kept_in_memory(self):
         parts = ['"', *(['ä' * 1000] * 200), '"']
-        response = reply.json_text_reply(request(), iter(parts))
+        self.patch(reply, '_LARGEST_IN_MEMORY', 1000)
+        response = reply.json_text_reply(request(), lambda: iter(parts))
+        self.assertNotIsInstance(response.app_iter, list)
         chunks = list(response.app_iter)
         self.assertEqual(''.join(parts), b''.join(chunks).decode())
         lengths = [len(chunk.decode()) for chunk in chunks]
         self.assertEqual([66_001, 66_000, 66_000, 2_001], lengths)
         self.assertEqual(sum(map(len, chunks)), response.content_length)
-        self.assertEqual({}, self.send(reply.json_text_reply(request(), ['{}'])).json)
+        self.assertEqual({}, self.send(reply.json_text_reply(request(), lambda: ['{}'])).json)
 
     def test_empty(self):
         response = self.send(reply.empty_reply(request()))
