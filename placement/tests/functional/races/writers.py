@@ -261,12 +261,13 @@ def searches() -> list[Request]:
     """Searches whose responses depend on what the other requests write."""
     queries = {
         'VCPU': 'resources=VCPU:4',
-        'VCPU of one tree': 'resources=VCPU:1&limit=1',
         'VCPU in the tree of LEAF': f'resources=VCPU:1&in_tree={LEAF}',
         'VCPU of two providers': 'resources_A=VCPU:1&resources_B=VCPU:1&group_policy=isolate',
         'red VCPU': 'resources=VCPU:1&required=CUSTOM_RED',
         'VCPU without red': 'resources=VCPU:1&required=!CUSTOM_RED',
         'VCPU in old': f'resources=VCPU:1&member_of={OLD_AGGREGATE}',
+        # Only one candidate is possible: the order of the candidates of a tree is not defined.
+        'silver, one candidate': 'resources=CUSTOM_SILVER:1&limit=1',
         'silver': 'resources=CUSTOM_SILVER:1',
     }
     return [
