@@ -9,7 +9,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement import db_api, errors
-from placement.claims import new_consumer, owner_memory
+from placement.claims import new_consumer, owner_memory, replace
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation
@@ -190,6 +190,20 @@ class MemoryTest(NewConsumerTestCase):
                 self.assertEqual(before + 1, self.provider(target)['generation'])
                 self.assertEqual(used + 1, self.used(target))
                 self.send_ok('DELETE', f'/allocations/{consumer}')
+        self.audit()
+
+    def test_wrong_memory_is_forgotten_though_the_claim_is_rejected(self):
+        """The next claim then inserts the owner, and is not written twice."""
+        target = self.make_provider({'VCPU': 10})
+        self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({target: 1}))
+        self.execute(sa.delete(models.allocations))
+        self.execute(sa.delete(models.consumers))
+        self.execute(sa.delete(models.projects))
+        with mock.patch.object(replace, 'lock_consumers', wraps=replace.lock_consumers) as slow:
+            self.assertEqual(409, self.put(claim({target: 11})).status)
+            slow.assert_called_once()
+            self.assertEqual(204, self.put(claim({target: 10})).status)
+            slow.assert_called_once()
         self.audit()
 
     def test_allocations_without_a_consumer_row(self):
