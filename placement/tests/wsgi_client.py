@@ -75,9 +75,9 @@ def send(application: Application, request: Request) -> Response:
     return respond(application, request.variables(), request.body)
 
 
-def respond(application: Application, variables: Mapping[str, str], body: bytes) -> Response:
-    """Return the response to a request of CGI variables and a body."""
-    environ: dict[str, Any] = {
+def environ_of(variables: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """Return the WSGI environment of a request of CGI variables and a body."""
+    return {
         **variables,
         'wsgi.version': (1, 0),
         'wsgi.url_scheme': 'http',
@@ -87,6 +87,11 @@ def respond(application: Application, variables: Mapping[str, str], body: bytes)
         'wsgi.multiprocess': False,
         'wsgi.run_once': False,
     }
+
+
+def respond(application: Application, variables: Mapping[str, str], body: bytes) -> Response:
+    """Return the response to a request of CGI variables and a body."""
+    environ = environ_of(variables, body)
     # An application may call start_response again for an error: the last call is valid.
     calls: list[tuple[str, list[tuple[str, str]]]] = []
     content = b''.join(application(environ, lambda *arguments: calls.append(arguments[:2])))

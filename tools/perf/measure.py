@@ -70,7 +70,7 @@ def build(url: str, world: worlds.World, erase: bool) -> Loading:
     begin = time.monotonic()
     loading.build(service.engine, world, erase)
     seconds = time.monotonic() - begin
-    result = Loading(seconds, _peak_mib(), loading.size_mib(service.engine))
+    result = Loading(seconds, peak_mib(), loading.size_mib(service.engine))
     service.engine.dispose()
     return result
 
@@ -113,7 +113,7 @@ def _measure(
     requests = scenario.prepare(service.send, world, WARM_UP)
     with service.metered() as cost:
         size = sum(len(service.send(request)) for request in requests)
-    _reset_peak()
+    reset_peak()
     walls: list[float] = []
     cpus: list[float] = []
     deadline = time.monotonic() + repetition.seconds
@@ -135,18 +135,18 @@ def _measure(
         ms=round(statistics.median(walls), 2),
         least_ms=round(min(walls), 2),
         cpu_ms=round(statistics.median(cpus), 2),
-        peak_mib=round(_peak_mib(), 1),
+        peak_mib=round(peak_mib(), 1),
         rounds=len(walls),
     )
 
 
-def _reset_peak() -> None:
+def reset_peak() -> None:
     """Reset the memory peak of this process to its current memory; works only on Linux."""
     with contextlib.suppress(OSError):
         Path('/proc/self/clear_refs').write_text('5')
 
 
-def _peak_mib() -> float:
+def peak_mib() -> float:
     """Return the peak resident memory of this process in MiB."""
     with contextlib.suppress(OSError):
         for line in Path('/proc/self/status').read_text().splitlines():
