@@ -56,9 +56,7 @@ def create_database(admin: sa.URL, name: str) -> str:
 
     :param admin: the URL of an administrative database on the same server
     """
-    engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-    with engine.connect() as conn:
-        conn.exec_driver_sql(f'CREATE DATABASE {name}')
+    execute(admin, f'CREATE DATABASE {name}')
     return admin.set(database=name).render_as_string(hide_password=False)
 
 
@@ -79,10 +77,7 @@ def create_account(url: sa.URL, privileges: Sequence[str]) -> sa.URL:
         statements = [f"CREATE ROLE {name} LOGIN PASSWORD '{password}'"]
         if granted:
             statements.append(f'GRANT {granted} ON ALL TABLES IN SCHEMA public TO {name}')
-    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-    with engine.connect() as conn:
-        for statement in statements:
-            conn.exec_driver_sql(statement)
+    execute(url, *statements)
     return url.set(username=name, password=password)
 
 
@@ -95,16 +90,20 @@ def change_password(admin: sa.URL, account: sa.URL) -> None:
     statement = f"ALTER ROLE {account.username} PASSWORD '{password}'"
     if admin.get_backend_name() == 'mysql':
         statement = f"SET PASSWORD FOR '{account.username}'@'127.0.0.1' = PASSWORD('{password}')"
-    engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    execute(admin, statement)
+
+
+def execute(url: sa.URL, *statements: str) -> None:
+    """Execute statements, each in a transaction of its own."""
+    engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
     with engine.connect() as conn:
-        conn.exec_driver_sql(statement)
+        for statement in statements:
+            conn.exec_driver_sql(statement)
 
 
 def drop_database(admin: sa.URL, name: str) -> None:
     """Delete a database with all data; it may be missing."""
-    engine = sa.create_engine(admin, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
-    with engine.connect() as conn:
-        conn.exec_driver_sql(f'DROP DATABASE IF EXISTS {name}')
+    execute(admin, f'DROP DATABASE IF EXISTS {name}')
 
 
 def delete_all_rows(engine: sa.Engine) -> None:

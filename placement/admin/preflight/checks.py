@@ -10,6 +10,7 @@ from placement.admin.preflight import (
     mysql,
     policy_files,
     postgresql,
+    privileges,
     schema,
     sqlite,
     token_cache,
@@ -20,6 +21,7 @@ _VALUES = 'Option Values'
 _POLICY = 'Policy Files'
 _DRIVER = 'Database Driver'
 _CONNECTION = 'Database Connection'
+_ACCESS = 'Database Access'
 _KEYSTONE = 'Keystone Options'
 _CREDENTIALS = 'Service Credentials'
 
@@ -45,7 +47,7 @@ _DATABASE = (
     Check(_CONNECTION, database.check_connection, needs=(_DRIVER,)),
     Check('Replica Connection', database.check_replica, needs=(_DRIVER,)),
     Check(
-        'Database Access',
+        _ACCESS,
         database.for_engine(
             {
                 'mysql': mysql.read_writable,
@@ -54,6 +56,11 @@ _DATABASE = (
             }
         ),
         needs=(_CONNECTION,),
+    ),
+    Check(
+        'Database Privileges',
+        database.for_engine({'mysql': privileges.read, 'postgresql': privileges.read}),
+        needs=(_ACCESS,),
     ),
     Check(
         'Character Set',

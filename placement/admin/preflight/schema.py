@@ -36,13 +36,26 @@ class Schema:
 def check_revision(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the schema has the revision of this release."""
     with database.connected(config) as conn:
-        tables = set(sa.inspect(conn).get_table_names())
-        current = migration.read_revision(conn) if migration.REVISION_TABLE in tables else None
-    expected = set(models.metadata.tables)
-    schema = Schema(current, frozenset(tables & expected), frozenset(expected - tables))
+        schema = read(conn)
     return [
         judge_revision(schema, migration.revisions(), config.placement_database.sync_on_startup)
     ]
+
+
+def read(conn: sa.Connection) -> Schema:
+    """Read the schema of the database."""
+    tables = set(sa.inspect(conn).get_table_names())
+    current = migration.read_revision(conn) if migration.REVISION_TABLE in tables else None
+    expected = set(models.metadata.tables)
+    return Schema(current, frozenset(tables & expected), frozenset(expected - tables))
+
+
+def is_older(schema: Schema) -> bool:
+    """Whether `placement-manage db sync` changes the schema."""
+    head, *older = migration.revisions()
+    if schema.revision is None:
+        return not schema.existing
+    return schema.revision != head and schema.revision in older
 
 
 def judge_revision(schema: Schema, revisions: Sequence[str], sync_on_startup: bool) -> Verdict:

@@ -1,5 +1,6 @@
 """The command placement-status preflight, with good and bad configurations."""
 
+from collections.abc import Sequence
 import contextlib
 import importlib.machinery
 import json
@@ -21,7 +22,7 @@ import sqlalchemy as sa
 from placement import conf
 from placement.admin.preflight import runner
 from placement.admin.preflight.checks import CHECKS
-from placement.admin.preflight.model import Verdict
+from placement.admin.preflight.model import Check, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
 from placement.tests.functional.cmd import base
@@ -73,13 +74,15 @@ class TestCase(base.TestCase):
         path = self.write(text)
         return self.run_command('--config-file', path, 'preflight', *arguments, connection=False)
 
-    def preflight(self, text: str, connection: str | None = None) -> Findings:
-        """Run all checks with a configuration file and return the findings by name."""
+    def preflight(
+        self, text: str, connection: str | None = None, checks: Sequence[Check] = CHECKS
+    ) -> Findings:
+        """Run checks with a configuration file and return the findings by name."""
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         config(['--config-file', self.write(text, connection)], project='placement')
-        findings: Findings = {check.name: [] for check in CHECKS}
-        for finding in runner.run(config, CHECKS):
+        findings: Findings = {check.name: [] for check in checks}
+        for finding in runner.run(config, checks):
             findings[finding.name].append(finding.verdict)
         return findings
 

@@ -1,5 +1,6 @@
 """The checks of placement-status preflight with real databases."""
 
+from collections.abc import Sequence
 import os
 import pathlib
 import socket
@@ -7,7 +8,8 @@ import unittest
 
 import sqlalchemy as sa
 
-from placement.db.sqlalchemy import migration
+from placement.admin.preflight.model import Result, Verdict
+from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
 from placement.tests.functional.cmd import test_preflight
 from placement.tests.functional.cmd.test_preflight import NOAUTH, unused_port
@@ -138,6 +140,91 @@ class ServerTest(test_preflight.TestCase):
         migration.upgrade('head')
         findings = self.preflight(f'max_pool_size = 1000\n{NOAUTH}')
         self.assertResults(NOAUTH_WARNING | {'Connection Limits': 'warning'}, findings)
+
+
+class PrivilegesTest(test_preflight.TestCase):
+    """Accounts with privileges on the tables of the database."""
+
+    REQUIRED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+    MIGRATING = ('CREATE', 'ALTER', 'DROP', 'INDEX')
+    CHECKS = tuple(check for check in test_preflight.CHECKS if 'Database' in check.name)
+
+    def setUp(self) -> None:
+        self.system = machines.engine_of_run()
+        super().setUp()
+        self.url = sa.make_url(self.database.url)
+
+    def verdicts(self, account: sa.URL) -> list[Verdict]:
+        url = account.render_as_string(hide_password=False)
+        findings = self.preflight(NOAUTH, url, self.CHECKS)
+        self.assertEqual('ok', findings['Database Access'][0].result, findings)
+        return findings['Database Privileges']
+
+    def check(self, privileges: Sequence[str], *details: str) -> list[Verdict]:
+        """Compare the details of the verdicts on an account; those of failures begin with `!`."""
+        verdicts = self.verdicts(servers.create_account(self.url, privileges))
+        marks = {Result.OK: '', Result.FAILURE: '!'}
+        self.assertEqual(list(details), [f'{marks[v.result]}{v.detail}' for v in verdicts])
+        return verdicts
+
+    def test_the_current_schema(self):
+        migration.upgrade('head')
+        every = ', '.join(sorted(models.metadata.tables))
+        complete = 'The user can read and write 12 tables.'
+        self.assertEqual([complete], [verdict.detail for verdict in self.verdicts(self.url)])
+        if self.system == 'postgresql':
+            (verdict,) = self.verdicts(servers.create_account(self.url, self.REQUIRED))
+            self.assertRegex(verdict.detail, r'^The user lacks: USAGE on .*traits_id_seq.*\.$')
+            self.assertIn('Grant USAGE on all sequences.', verdict.remedy)
+            self.grant_sequences()
+        self.check(self.REQUIRED, complete)
+        for missing in self.REQUIRED[1:]:
+            granted = [name for name in self.REQUIRED if name != missing]
+            (verdict,) = self.check(granted, f'!The user lacks: {missing} on {every}.')
+            self.assertIn('Grant SELECT, INSERT, UPDATE, and DELETE', verdict.remedy)
+        # Privileges on single tables.
+        account = servers.create_account(self.url, ())
+        mariadb = self.system == 'mariadb'
+        user = f"'{account.username}'@'127.0.0.1'" if mariadb else account.username
+        readable = [f'GRANT SELECT ON {name} TO {user}' for name in self.tables()]
+        servers.execute(self.url, *readable, f'GRANT INSERT, UPDATE ON traits TO {user}')
+        (verdict,) = self.verdicts(account)
+        others = every.replace('traits, users', 'users')
+        self.assertEqual(
+            f'The user lacks: INSERT on {others}; UPDATE on {others}; DELETE on {every}.',
+            verdict.detail,
+        )
+
+    def test_an_older_schema(self):
+        migration.upgrade('b4ed3a175331')
+        before = self.tables()
+        complete = 'The user can read and write 11 tables.'
+        both = [complete, 'The user can migrate the schema.']
+        lacking = '!The user cannot migrate the schema; it lacks: {}.'
+        self.assertEqual(both, [verdict.detail for verdict in self.verdicts(self.url)])
+        if self.system == 'mariadb':
+            for missing in self.MIGRATING:
+                granted = [name for name in self.MIGRATING if name != missing]
+                self.check((*self.REQUIRED, *granted), complete, lacking.format(missing))
+            self.check((*self.REQUIRED, *self.MIGRATING), *both)
+        else:
+            self.grant_sequences()
+            denied = 'CREATE on the schema, ownership of the tables'
+            self.check(self.REQUIRED, complete, lacking.format(denied))
+        self.assertEqual(before, self.tables())
+
+    def test_an_empty_database(self):
+        lacking = ', '.join(self.MIGRATING) if self.system == 'mariadb' else 'CREATE on the schema'
+        self.check(self.REQUIRED, f'!The user cannot migrate the schema; it lacks: {lacking}.')
+        self.assertEqual([], self.tables())
+
+    def tables(self) -> list[str]:
+        engine = sa.create_engine(self.url, poolclass=sa.NullPool)
+        return sorted(sa.inspect(engine).get_table_names())
+
+    def grant_sequences(self) -> None:
+        """Let every account generate ids."""
+        servers.execute(self.url, 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO PUBLIC')
 
 
 class MariadbTest(test_preflight.TestCase):
