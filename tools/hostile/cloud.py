@@ -54,7 +54,7 @@ def _insert(conn: sa.Connection, table: str, rows: list[dict[str, Any]]) -> None
 
 
 def _ids(conn: sa.Connection, table: sa.Table) -> dict[str, int]:
-    return dict(conn.execute(sa.select(table.c.name, table.c.id)))
+    return dict(conn.execute(sa.select(table.c.name, table.c.id)).tuples().all())
 
 
 class _Rows:
