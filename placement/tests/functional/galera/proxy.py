@@ -36,6 +36,7 @@ class Proxy:
             stdout=self._log,
             stderr=self._log,
         )
+        wait(self._socket.exists, 'HAProxy does not start')
 
     def remove(self) -> None:
         """Stop the proxy and delete its files."""
