@@ -103,15 +103,6 @@ class OutcomeTest(NewConsumerTestCase):
     def test_unknown_provider(self):
         self.assertRejected(self.put(claim({UNKNOWN: 1})), 400, UNKNOWN)
 
-    def test_a_provider_that_only_reads_find(self):
-        """On a node of a Galera cluster, an UPDATE may not find a new provider of another node."""
-        found = mock.patch.object(
-            generation, 'lock_and_increment_provider', side_effect=[False, True]
-        )
-        with found, self.attempts() as attempts:
-            self.assertEqual(204, self.put(claim({self.target: 1})).status)
-        self.assertEqual(2, attempts.call_count)
-
     def test_unknown_provider_and_class(self):
         body = claim({UNKNOWN: 1})
         body['allocations'][UNKNOWN]['resources'] = {'CUSTOM_UNKNOWN': 1}
