@@ -93,12 +93,18 @@ class Stack:
         self._url = f'sqlite:///{folder}/placement.db'
 
     def uwsgi(
-        self, name: str = 'uwsgi', *, processes: int = 1, harakiri: int = 120
+        self,
+        name: str = 'uwsgi',
+        *,
+        processes: int = 1,
+        harakiri: int = 120,
+        wrapper: Sequence[str] = (),
     ) -> machines.Worker:
         """Start uWSGI, with fewer processes than in the file, because each start takes seconds.
 
         :param name: the directory of its sockets
         :param harakiri: the maximum time of a request in seconds
+        :param wrapper: a command that executes uWSGI, with its first arguments
         """
         program = commands.program('uwsgi')
         run = self.folder / name
@@ -117,7 +123,7 @@ class Stack:
                 files.read('uwsgi/placement.ini', values, self.prefix)
             )
             # As another user, uWSGI does not find the virtual environment in a private directory.
-            return [program, '--ini', str(run / 'placement.ini')]
+            return [*wrapper, program, '--ini', str(run / 'placement.ini')]
 
         worker = self._start(name, command)
         self._port = worker.port
