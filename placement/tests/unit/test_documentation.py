@@ -82,6 +82,17 @@ class NamesTest(base.BaseTestCase):
         ]
         self.assertEqual([], wrong)
 
+    def test_the_files_for_contributors_and_security_name_existing_files(self):
+        """The source distribution contains both files, and the README file names them."""
+        manifest = (ROOT / 'MANIFEST.in').read_text()
+        self.assertRegex(manifest, r'(?m)^include .*\*\.rst')
+        for name in ('CONTRIBUTING.rst', 'SECURITY.rst'):
+            self.assertIn(name, set(literals(ROOT / 'README.rst')))
+            named = {text for text in literals(ROOT / name) if '/' in text or '.rst' in text}
+            named = {text for text in named if re.fullmatch(r'[\w./]+', text)}
+            self.assertGreater(len(named), 3)
+            self.assertEqual([], [text for text in named if not (ROOT / text).exists()])
+
     def test_modules_and_their_attributes_exist(self):
         wrong = [
             (page.name, text)
@@ -96,7 +107,7 @@ class NamesTest(base.BaseTestCase):
         conf.register_opts(config)
         wrong = [
             (page.name, text)
-            for page in [*pages(DOCUMENTS), *sorted(NOTES.glob('*.yaml'))]
+            for page in [ROOT / 'SECURITY.rst', *pages(DOCUMENTS), *sorted(NOTES.glob('*.yaml'))]
             for text in literals(page)
             if (option := _OPTION.fullmatch(text))
             and option[1] in config
