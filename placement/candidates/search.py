@@ -64,7 +64,11 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     if options.randomize:
         return engine.read_snapshot(
             lambda conn, disconnect: search_with(
-                conn, query, options, rng=random.Random(), disconnect=disconnect
+                conn,
+                query,
+                options,
+                rng=random.Random(),  # noqa: S311 - the order is not a secret
+                disconnect=disconnect,
             )
         )
     forecast = forecasts.of((query, options.cap, options.strategy))

@@ -104,4 +104,5 @@ class _KeyViolations:
 def _pause(attempt: int) -> float:
     """Return the seconds to wait after an attempt; random, so that conflicting retries diverge."""
     doublings = min(attempt - 1, _MOST_DOUBLINGS)
-    return random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**doublings))
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**doublings)
+    return random.uniform(0, longest)  # noqa: S311 - not a secret

@@ -50,4 +50,4 @@ def _store(file: BinaryIO, rows: Iterable[Any]) -> None:
 
 def _stored(file: BinaryIO, count: int) -> Iterator[Any]:
     for _ in range(count):
-        yield pickle.load(file)
+        yield pickle.load(file)  # noqa: S301 - _store() wrote this private file
