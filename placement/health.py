@@ -16,6 +16,7 @@ from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_middleware.healthcheck import pluginbase
 
+from placement import policy
 from placement.db import failures, health
 from placement.http import Application, Environ, StartResponse, errors
 
@@ -62,13 +63,18 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
         self._available = True
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
-        """Return the result of the current check, or of the last one if it is recent."""
+        """Return the result of the current check, or of the last one if it is recent.
+
+        The details of a success are the problem of the policy files, if there is one.
+        """
         del server_port
         error = self._check.error()
         summary = None if error is None else failures.summary(error)
         self._log_change(summary)
         if summary is None:
-            return pluginbase.HealthcheckResult(available=True, reason='OK')
+            return pluginbase.HealthcheckResult(
+                available=True, reason='OK', details=policy.problem() or ''
+            )
         return pluginbase.HealthcheckResult(
             available=False, reason='DATABASE UNAVAILABLE', details=summary
         )

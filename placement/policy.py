@@ -1,23 +1,27 @@
 """The policy enforcer of this process.
 
-`placement.policies` defines the rules and their defaults. The operator's policy file can override
-them. When this file changes, oslo.policy reads it again.
+`placement.policies` defines the rules and their defaults. The operator's policy files can override
+them. If the files change, a new enforcer replaces the current one. If the changed files cannot be
+used, the current one stays.
 
 PERF: oslo.policy looks for the policy file and inspects the signature of each check whenever a rule
 is evaluated, which took 20 % of a read of one provider (2026-11). Therefore this module remembers
-permissions for a second. A change of the policy file takes effect when they are forgotten.
+permissions for a second, and looks for changed files when they are forgotten.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+import graphlib
 import logging
+import threading
 import time
 from typing import Any
 
 from oslo_config import cfg
 from oslo_context import context as oslo_context
+from oslo_policy import opts as policy_opts
 from oslo_policy import policy
 
-from placement import exception, policies
+from placement import exception, policies, policy_files, policy_remote, telemetry
 
 LOG = logging.getLogger(__name__)
 
@@ -27,6 +31,11 @@ _EVALUATIONS = logging.getLogger(policy.__name__)
 REMEMBERED_SECONDS = 1.0
 # Callers choose a part of what is remembered, for example the project in the query of GET /usages.
 MAX_REMEMBERED = 1000
+# Files that cannot be used are reported again after this time.
+REPORT_SECONDS = 600.0
+
+# For example, an expression contains an incomplete `%(project_id)`.
+_EVALUATION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 class _Permissions:
@@ -45,6 +54,8 @@ class _Permissions:
         now = time.monotonic()
         if now >= self._expiry or len(self._granted) >= MAX_REMEMBERED:
             self._granted, self._expiry = set(), now + REMEMBERED_SECONDS
+            if _source is not None:
+                _source.refresh(now)
         return self._granted
 
     def forget(self) -> None:
@@ -52,7 +63,107 @@ class _Permissions:
         self._granted, self._expiry = set(), 0.0
 
 
+class _Source:
+    """The policy files, and the enforcer of the rules in them.
+
+    :ivar enforcer: enforces the rules of the last files that could be used
+    :ivar problem: why the current files cannot be used, or None
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        suppress_deprecation_warnings: bool,
+        rules: Sequence[policy.RuleDefault],
+    ) -> None:
+        """:raises exception.InvalidPolicyFile: a policy file cannot be used"""
+        self._conf = conf
+        self._suppress = suppress_deprecation_warnings
+        self._defaults = rules
+        self._lock = threading.Lock()
+        self._state = policy_files.state(conf)
+        self._has_file = conf.find_file(conf.oslo_policy.policy_file) is not None
+        self._reported = 0.0
+        self.problem: exception.InvalidPolicyFile | None = None
+        self.enforcer = self._load()
+
+    def refresh(self, now: float) -> None:
+        """Replace the enforcer if the files have changed and can be used.
+
+        :param now: the time of the monotonic clock, in seconds
+        """
+        # One thread replaces the enforcer. The others use the current one meanwhile.
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._refresh(now)
+        finally:
+            self._lock.release()
+
+    def _refresh(self, now: float) -> None:
+        state = policy_files.state(self._conf)
+        if state != self._state:
+            try:
+                self._use(self._load(), state)
+            except exception.InvalidPolicyFile as problem:
+                self._keep(problem, state)
+        if self.problem is not None and now >= self._reported + REPORT_SECONDS:
+            self._reported = now
+            LOG.error('The previous policy rules stay in force. %s', self.problem)
+
+    def _use(self, enforcer: policy.Enforcer, state: Sequence[Any]) -> None:
+        global _enforcer
+        if policy_files.state(self._conf) != state:
+            return  # A file changed after it was checked. The next refresh reads the files again.
+        self._state = state
+        self.enforcer = _enforcer = enforcer
+        self.problem = None
+        telemetry.policy_usable(True)
+        LOG.info('The policy files have changed, and the new rules are in force.')
+
+    def _keep(self, problem: exception.InvalidPolicyFile, state: Sequence[Any]) -> None:
+        self._state = state
+        if str(problem) != str(self.problem):
+            self._reported = -REPORT_SECONDS
+        self.problem = problem
+        telemetry.policy_usable(False)
+
+    def _load(self) -> policy.Enforcer:
+        """Return an enforcer of the rules in the files, which does not read the files again.
+
+        :raises exception.InvalidPolicyFile: a policy file cannot be used
+        """
+        path = self._conf.oslo_policy.policy_file
+        exists = self._conf.find_file(path) is not None
+        if self._has_file and not exists:
+            raise exception.InvalidPolicyFile(path, 'it does not exist any more')
+        try:
+            files = policy_files.read(self._conf)
+            for file in files:
+                if file.error:
+                    raise exception.InvalidPolicyFile(file.path, file.error)
+            enforcer = _new_enforcer(self._conf, self._suppress, self._defaults)
+        except graphlib.CycleError as error:
+            _, cycle = error.args
+            reason = f'these rules refer to each other in a cycle: {", ".join(sorted(set(cycle)))}'
+            raise exception.InvalidPolicyFile(_origin(files, cycle), reason) from error
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError, cfg.Error) as error:
+            # A directory cannot be read, or a file has changed since it was checked.
+            path = getattr(error, 'filename', None) or path
+            raise exception.InvalidPolicyFile(path, f'{type(error).__name__}: {error}') from error
+        self._has_file = exists
+        return enforcer
+
+
+def _origin(files: Sequence[policy_files.PolicyFile], names: Sequence[str]) -> str:
+    """Return the path of the last file that contains one of the rules."""
+    return next(
+        file.path for file in reversed(files) if not set(names).isdisjoint(file.content or ())
+    )
+
+
 _enforcer: policy.Enforcer | None = None
+_source: _Source | None = None
 _permissions = _Permissions()
 
 
@@ -66,54 +177,70 @@ def init(
     :param conf: the parsed configuration, with the options of `[oslo_policy]`
     :param suppress_deprecation_warnings: do not log warnings about deprecated rules
     :param rules: the rules to enforce; by default all rules of the service
-    :raises exception.InvalidPolicyFile: a policy file is malformed
+    :raises exception.InvalidPolicyFile: a policy file cannot be used
     """
-    global _enforcer
+    global _enforcer, _source
     if _enforcer is not None:
         return
+    # The tools of oslo.policy have not registered the options. This registers them only.
+    policy_opts.set_defaults(conf)
+    defaults = policies.list_rules() if rules is None else rules
+    _source = _Source(conf, suppress_deprecation_warnings, defaults)
+    _enforcer = _source.enforcer
+    _permissions.forget()
+
+
+def _new_enforcer(
+    conf: cfg.ConfigOpts, suppress_deprecation_warnings: bool, rules: Sequence[policy.RuleDefault]
+) -> policy.Enforcer:
     enforcer = policy.Enforcer(conf)
     # The default of every rule has changed. Without this setting, oslo.policy would log a warning
     # for each rule, even if the operator has no policy file.
     enforcer.suppress_default_change_warnings = True
     enforcer.suppress_deprecation_warnings = suppress_deprecation_warnings
-    enforcer.register_defaults(policies.list_rules() if rules is None else rules)
-    try:
-        enforcer.load_rules()
-    except ValueError as error:
-        raise exception.InvalidPolicyFile(_path(enforcer), _yaml_error(error)) from error
-    except (AttributeError, TypeError) as error:
-        # oslo.policy does not check the types of the document and its values.
-        reason = 'it does not map names of rules to texts'
-        raise exception.InvalidPolicyFile(_path(enforcer), reason) from error
-    _enforcer = enforcer
-    _permissions.forget()
+    enforcer.register_defaults(rules)
+    enforcer.load_rules()
+    rules_of = {name: set(_references(enforcer, check)) for name, check in enforcer.rules.items()}
+    # The evaluation of a cycle would be an endless recursion.
+    graphlib.TopologicalSorter(rules_of).prepare()
+    enforcer.use_conf = False
+    for name, check in enforcer.rules.items():
+        enforcer.rules[name] = policy_remote.replace(check)
+    return enforcer
 
 
-def _yaml_error(error: ValueError) -> str:
-    """Return the message of the YAML parser without the excerpt, which it indents."""
-    lines = [line for line in str(error).splitlines() if not line.startswith('    ')]
-    return ' '.join(line.strip() for line in lines).rstrip(':')
+def _references(enforcer: policy.Enforcer, check: Any) -> Iterator[str]:
+    """Yield the rules to which an expression refers. An unknown rule is the default rule."""
+    if isinstance(check, policy.RuleCheck):
+        yield check.match if check.match in enforcer.rules else str(enforcer.default_rule)
+    parts = [check.rule] if isinstance(check, policy.NotCheck) else getattr(check, 'rules', ())
+    for part in parts:
+        yield from _references(enforcer, part)
 
 
-def _path(enforcer: policy.Enforcer) -> str:
-    return str(enforcer.policy_path or enforcer.policy_file)
+def problem() -> str | None:
+    """Return why the policy files cannot be used, or None if their rules are in force."""
+    _permissions.current()
+    return None if _source is None or _source.problem is None else str(_source.problem)
 
 
 def reset() -> None:
     """Remove the enforcer, so that `init` creates a new one."""
-    global _enforcer
+    global _enforcer, _source
     if _enforcer is not None:
         _enforcer.clear()
-        _enforcer = None
+    _enforcer = _source = None
     _permissions.forget()
 
 
 def set_rules(rules: policy.Rules, overwrite: bool = True) -> None:
-    """Enforce the given rules.
+    """Enforce the given rules. Later changes of the policy files have no effect.
 
     :param overwrite: remove the current rules first; otherwise, add the given rules to them
     """
+    global _source
     assert _enforcer is not None, 'placement.policy.init() was not called'
+    _source = None
     _enforcer.set_rules(rules, overwrite=overwrite)
     _permissions.forget()
 
@@ -154,22 +281,39 @@ def authorize(
         them with attributes of the caller
     :param do_raise: raise PolicyNotAuthorized instead of returning False
     :raises PolicyNotAuthorized: the rule or the scope of the token does not allow the action
+    :raises PolicyServerUnavailable: the rule refers to a policy server, which did not respond
     :raises policy.PolicyNotRegistered: the rule does not exist
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
     permissions = _permissions.current()
-    permission = _permission(_enforcer, context, action, target)
+    # Another thread can replace the enforcer.
+    enforcer = _enforcer
+    permission = _permission(enforcer, context, action, target)
     if permission is not None and permission in permissions:
         return True
     try:
         # If do_raise is true, oslo.policy raises InvalidScope for a token of the wrong scope.
-        granted = bool(_enforcer.authorize(action, target, context, do_raise=do_raise))
+        granted = bool(enforcer.authorize(action, target, context, do_raise=do_raise))
     except (policy.PolicyNotAuthorized, policy.InvalidScope) as error:
         LOG.debug('%s', error)
         raise exception.PolicyNotAuthorized(action) from error
+    except _EVALUATION_ERRORS as error:
+        _log_faulty(action, error)
+        if do_raise:
+            raise exception.PolicyNotAuthorized(action) from error
+        granted = False
     if granted and permission is not None:
         permissions.add(permission)
     return granted
+
+
+def _log_faulty(action: str, error: Exception) -> None:
+    LOG.error(
+        'The policy rule %s cannot be evaluated, so it denies the request: %s: %s',
+        action,
+        type(error).__name__,
+        error,
+    )
 
 
 def _permission(

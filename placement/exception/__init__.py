@@ -69,6 +69,7 @@ from placement.exception.unavailable import (
     InvalidPolicyFile,
     MetricsUnavailable,
     OutcomeUnknown,
+    PolicyServerUnavailable,
     UnsuitableDatabase,
 )
 
@@ -103,6 +104,7 @@ __all__ = [
     'ParentLoop',
     'PlacementException',
     'PolicyNotAuthorized',
+    'PolicyServerUnavailable',
     'ReparentingNotAllowed',
     'RepeatedKeyViolation',
     'RequestTooLarge',

@@ -27,6 +27,13 @@ class IdentityUnavailable(ServiceUnavailable):
         super().__init__('The identity service is unavailable at the moment. Please try again.')
 
 
+class PolicyServerUnavailable(ServiceUnavailable):
+    """A policy rule refers to a remote server, and this server did not respond."""
+
+    def __init__(self) -> None:
+        super().__init__('The policy server is unavailable at the moment. Please try again.')
+
+
 class MetricsUnavailable(PlacementException):
     """The service cannot start, because metrics are enabled but cannot be recorded."""
 
@@ -36,13 +43,16 @@ class UnsuitableDatabase(PlacementException):
 
 
 class InvalidPolicyFile(PlacementException):
-    """The service cannot start, because a policy file is malformed.
+    """A policy file cannot be used.
+
+    The service cannot start with this file, or it keeps the rules that it has.
 
     :param path: the policy file
+    :param reason: the line, if it is known, and what is wrong
     """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f'The policy file {path}, or a file in [oslo_policy] policy_dirs, is malformed: '
-            f'{reason}. Correct it; oslopolicy-validator checks it.'
+            f'The policy file {path} is not usable: {reason}. Correct it; placement-status '
+            'preflight checks it.'
         )

@@ -125,3 +125,9 @@ def searched(candidates: int, steps: int, cut: bool) -> None:
         _instruments.search_steps.observe(steps)
         if cut:
             _instruments.searches_cut.inc()
+
+
+def policy_usable(usable: bool) -> None:
+    """Record whether the process can use the current policy files."""
+    if _instruments is not None:
+        _instruments.unusable_policy.set(0 if usable else 1)

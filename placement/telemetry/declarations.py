@@ -59,6 +59,7 @@ REFUSALS = 'placement_claims_refused_total'
 CANDIDATES_RETURNED = 'placement_candidates_returned'
 SEARCH_STEPS = 'placement_candidate_search_steps'
 SEARCHES_CUT = 'placement_candidate_searches_cut_total'
+UNUSABLE_POLICY = 'placement_policy_file_unusable'
 
 METRICS = {
     REQUEST_DURATION: Declaration(
@@ -79,5 +80,8 @@ METRICS = {
     ),
     SEARCHES_CUT: Declaration(
         'counter', 'Searches for allocation candidates that ended early because of a limit.'
+    ),
+    UNUSABLE_POLICY: Declaration(
+        'gauge', 'Processes that use earlier policy rules, because a policy file is not usable.'
     ),
 }

@@ -33,6 +33,7 @@ class Instruments:
         self.candidates_returned = metrics[declarations.CANDIDATES_RETURNED]
         self.search_steps = metrics[declarations.SEARCH_STEPS]
         self.searches_cut = metrics[declarations.SEARCHES_CUT]
+        self.unusable_policy = metrics[declarations.UNUSABLE_POLICY]
         retries, refusals = metrics[declarations.RETRIES], metrics[declarations.REFUSALS]
         self.retries = {reason: retries.labels(reason) for reason in declarations.RETRY_REASONS}
         self.refusals = {reason: refusals.labels(reason) for reason in declarations.REFUSAL_REASONS}

@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import difflib
-import pathlib
 import re
 from typing import Any
 
 from oslo_config import cfg
 from oslo_policy import policy
-import yaml
 
-from placement import policies
+from placement import policies, policy_files
 from placement.admin.preflight.model import Verdict, failure, ok, warning
+from placement.policy_files import PolicyFile
 
 _SET_BY_OPERATOR = frozenset({
     cfg.Locations.user,
@@ -20,21 +19,9 @@ _SET_BY_OPERATOR = frozenset({
     cfg.Locations.command_line,
 })  # fmt: skip
 _REFERENCE = re.compile(r'\brule:([^\s()]+)')
+_HTTPS = re.compile(r'\bhttps:')
 _NEVER = '!'
 _REMEDY = 'Correct the rule, or remove it to use the default.'
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
-    """A policy file.
-
-    :param content: the parsed YAML
-    :param error: why the file cannot be used; empty if it can
-    """
-
-    path: str
-    content: Any = None
-    error: str = ''
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,39 +39,35 @@ class Location:
 
 def check_files(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the configured files exist and can be parsed."""
-    return judge_files(_file(config), _directories(config), read(config))
+    try:
+        contents = policy_files.read(config)
+    except OSError as error:
+        contents = [PolicyFile(str(error.filename), error=str(error.strerror))]
+    return judge_files(_file(config), _directories(config), contents)
 
 
 def check_rules(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check the names and the expressions of the rules in the files."""
     rules: dict[str, Any] = {}
-    for file in read(config):
+    for file in policy_files.read(config):
         if isinstance(file.content, dict):
             rules |= file.content
-    return judge_rules(rules, policies.list_rules())
+    verdicts = judge_rules(rules, policies.list_rules())
+    if not config.oslo_policy.remote_ssl_verify_server_crt:
+        verdicts += _judge_servers(rules)
+    return verdicts
 
 
-def read(config: cfg.ConfigOpts) -> list[PolicyFile]:
-    """Read the policy files in the order in which oslo.policy applies them."""
-    paths = [location.found for location in [_file(config)] if location.found]
-    for directory in _directories(config):
-        if directory.found:
-            # oslo.policy ignores hidden files.
-            entries = sorted(pathlib.Path(directory.found).iterdir())
-            paths += [str(path) for path in entries if not path.name.startswith('.')]
-    return [_read(path) for path in paths]
-
-
-def _read(path: str) -> PolicyFile:
-    try:
-        content = yaml.safe_load(pathlib.Path(path).read_text())
-    except OSError as error:
-        return PolicyFile(path, error=str(error.strerror))
-    except (yaml.YAMLError, UnicodeError) as error:
-        # The YAML parser indents an excerpt of the file, which is not readable in one line.
-        lines = [line for line in str(error).splitlines() if not line.startswith('    ')]
-        return PolicyFile(path, error=' '.join(' '.join(lines).split()).rstrip(':'))
-    return PolicyFile(path, content)
+def _judge_servers(rules: Mapping[str, Any]) -> list[Verdict]:
+    """Return a warning for each rule with a policy server whose certificate is not verified."""
+    return [
+        warning(
+            f'The certificate of the policy server in the rule {name} is not verified.',
+            'Set [oslo_policy] remote_ssl_verify_server_crt to true.',
+        )
+        for name, text in rules.items()
+        if _HTTPS.search(str(text))
+    ]
 
 
 def _file(config: cfg.ConfigOpts) -> Location:
@@ -132,16 +115,12 @@ def judge_files(
 
 
 def _judge_content(file: PolicyFile) -> Verdict | None:
-    if file.error:
-        return failure(
-            f'The policy file {file.path} cannot be read: {file.error}', 'Correct the file.'
-        )
-    if file.content is not None and not isinstance(file.content, dict):
-        return failure(
-            f'The policy file {file.path} does not contain a mapping of rules.',
-            'Write one rule a line in the form "name": "expression".',
-        )
-    return None
+    if not file.error:
+        return None
+    return failure(
+        f'The policy file {file.path} cannot be used: {file.error}',
+        'Correct the file. Write one rule a line in the form "name": "expression".',
+    )
 
 
 def judge_rules(rules: Mapping[str, Any], defaults: Sequence[policy.RuleDefault]) -> list[Verdict]:

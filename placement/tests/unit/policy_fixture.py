@@ -28,6 +28,7 @@ class PolicyFixture(fixtures.Fixture):
         )
         # The cleanup restores the enforcer that existed before this fixture.
         self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', None))
+        self.useFixture(fixtures.MonkeyPatch('placement.policy._source', None))
         policy.init(
             self.conf_fixture.conf,
             suppress_deprecation_warnings=True,

@@ -99,6 +99,16 @@ class BackendTest(base.BaseTestCase):
         response = self.send(HTTP_ACCEPT='application/json')
         self.assertEqual('OperationalError: disk is full', response.json['reasons'][0]['details'])
 
+    def test_a_policy_file_that_cannot_be_used_is_a_detail(self):
+        self.useFixture(fixtures.MockPatch('placement.policy.problem', return_value='line 3'))
+        response = self.send(HTTP_ACCEPT='application/json')
+        self.assertEqual((200, 'OK'), (response.status, response.json['reasons'][0]))
+
+        self.conf.set_override('detailed', True, 'healthcheck')
+        response = self.send(HTTP_ACCEPT='application/json')
+        self.assertEqual(200, response.status)
+        self.assertEqual('line 3', response.json['reasons'][0]['details'])
+
     def test_only_changes_are_logged(self):
         application = health.application(edge.ok, self.conf)
         for self.error in (None, None, ValueError('down'), ValueError('down'), None, None):

@@ -168,6 +168,7 @@ class EnforcerTest(PolicyTestCase):
         self.assertNotIn('placement:traits:list', self.allowed(roles=['reader']))
 
     def test_the_file_is_read_again_when_it_changes(self):
+        self.useFixture(fixtures.MockPatchObject(policy, 'REMEMBERED_SECONDS', 0.0))
         self.policy_file.write_text('{}\n')
         policy.init(self.configure())
         self.assertEqual(set(), self.allowed(roles=['member']))
@@ -261,11 +262,16 @@ class RememberedPermissionsTest(PolicyTestCase):
 
         self.assertFalse(allowed)
 
-    def test_refusals_are_not_remembered(self):
+    def test_a_changed_file_permits_what_was_refused_after_a_second(self):
         self.assertFalse(self.is_allowed(roles=['member']))
         self.change_file(f'"{self.LIST}": "role:member"\n')
 
+        self.assertFalse(self.is_allowed(roles=['member']))
+        self.clock.monotonic.return_value += 1
         self.assertTrue(self.is_allowed(roles=['member']))
+
+    def test_refusals_are_not_remembered(self):
+        self.assertEqual(2, self.evaluations(roles=['member']))
 
     def test_each_part_of_the_identity_counts(self):
         self.assertTrue(self.is_allowed())

@@ -95,8 +95,7 @@ INVALID_VALUE = '[...] ... is not valid: .... Correct the value.'
 MALFORMED_FILE = 'The configuration file ... is malformed in line ...: .... Correct this line.'
 INVALID_KEYSTONE = 'The options in [keystone_authtoken] are not valid: .... Correct them.'
 MALFORMED_POLICY = (
-    'The policy file ..., or a file in [oslo_policy] policy_dirs, is malformed: .... Correct it; '
-    'oslopolicy-validator checks it.'
+    'The policy file ... is not usable: .... Correct it; placement-status preflight checks it.'
 )
 
 OLD_SCHEMA = (

@@ -48,7 +48,6 @@ class FilesTest(base.BaseTestCase):
         for file, expected in (
             (PolicyFile('a.yaml', {'admin_api': 'role:admin'}), OK),
             (PolicyFile('a.yaml', None), OK),  # an empty file
-            (PolicyFile('a.yaml', ['admin_api']), FAILURE),
             (PolicyFile('a.yaml', error='Permission denied'), FAILURE),
         ):
             self.assertEqual([expected], self.results(self.FOUND, content=file), file)
@@ -137,6 +136,25 @@ class ReadTest(base.BaseTestCase):
         verdicts = policy_files.check_files(self.configure())
         self.assertEqual([FAILURE], [verdict.result for verdict in verdicts])
         self.assertIn('line 2', verdicts[0].detail)
+
+    def test_a_list_of_rules(self):
+        (self.folder / 'policy.yaml').write_text('- admin_api\n')
+        self.assertEqual([FAILURE], [v.result for v in policy_files.check_files(self.configure())])
+
+    def test_an_unreadable_directory(self):
+        (self.folder / 'policy.d').write_text('')
+        verdicts = policy_files.check_files(self.configure())
+        self.assertEqual([FAILURE], [verdict.result for verdict in verdicts])
+        self.assertIn('policy.d', verdicts[0].detail)
+
+    def test_a_policy_server_whose_certificate_is_not_verified(self):
+        rules = 'admin_api: "role:a or https://policy.example/"\nservice_api: "http://other/"\n'
+        (self.folder / 'policy.yaml').write_text(rules)
+        verdicts = policy_files.check_rules(self.configure())
+        self.assertEqual([OK, WARNING], [verdict.result for verdict in verdicts])
+        self.assertIn('admin_api', verdicts[1].detail)
+        verified = self.configure('remote_ssl_verify_server_crt = true\n')
+        self.assertEqual([OK, OK], self.results(verified))
 
     def test_an_unreadable_file(self):
         (self.folder / 'policy.yaml').mkdir()
