@@ -14,8 +14,10 @@ import logging
 import os
 import pathlib
 import re
+from typing import NoReturn
 
 from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import exc_filters
 import sqlalchemy as sa
 
 import placement
@@ -49,6 +51,7 @@ _MYSQL_UNAVAILABLE = frozenset({
     1290, 1792, 1836,  # server or transaction is read-only
     1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
+    2026,  # the same with TLS and mysqlclient
 })  # fmt: skip
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
@@ -91,6 +94,19 @@ _SQLITE_UNAVAILABLE = (
     _SQLITE_CANNOT_OPEN,
     'readonly database',
 )
+
+
+def _convert_tls_failure(
+    error: sa.exc.OperationalError, _match: re.Match[str], _engine: str, _is_disconnect: bool
+) -> NoReturn:
+    """Let oslo.db convert an error that neither oslo.db nor SQLAlchemy knows.
+
+    If mysqlclient uses TLS, it reports a lost connection as error 2026.
+    """
+    raise db_exc.DBConnectionError(error)
+
+
+exc_filters.filters('mysql', sa.exc.OperationalError, r'.*\(2026,')(_convert_tls_failure)
 
 
 def translate(exc: Exception) -> exception.PlacementException | None:

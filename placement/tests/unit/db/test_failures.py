@@ -62,7 +62,7 @@ class MysqlTest(base.BaseTestCase):
         1040: UNAVAILABLE, 1203: UNAVAILABLE, 1226: UNAVAILABLE,  # too many connections
         1047: UNAVAILABLE,  # a Galera node that has lost its cluster
         1053: UNAVAILABLE, 1290: UNAVAILABLE, 1836: UNAVAILABLE, 1969: UNAVAILABLE,
-        2002: UNAVAILABLE, 2003: UNAVAILABLE,
+        2002: UNAVAILABLE, 2003: UNAVAILABLE, 2026: UNAVAILABLE,
         1264: BAD, 1366: BAD, 1406: BAD,
         1054: DEFECT, 1064: DEFECT, 1146: DEFECT,
     })  # fmt: skip
