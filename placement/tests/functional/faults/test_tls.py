@@ -1,0 +1,247 @@
+"""TLS to the database server, with the URLs of doc/source/admin/databases.rst and a private CA."""
+
+import http.client
+import os
+from pathlib import Path
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from oslotest import base
+import sqlalchemy as sa
+
+import placement
+from placement.tests import servers
+from placement.tests.functional.faults import machines
+from placement.tests.functional.mistakes import programs
+from placement.tests.waiting import wait_until
+
+_PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'databases.rst'
+_SECTION = re.compile(r'^TLS\n=+\n(.+?)^\S+\n=+\n', re.MULTILINE | re.DOTALL)
+_URL = re.compile(r'^    connection = (\S+)$', re.MULTILINE)
+_STATEMENTS = re.compile(r'^    ((?:CREATE|GRANT) .+;)$', re.MULTILINE)
+_HBA = re.compile(r'^    (hostssl .+)$', re.MULTILINE)
+# The URL parameters with which a driver does not use TLS.
+_DISABLED = {
+    'pymysql': {'ssl_disabled': 'true'},
+    'mysqldb': {'ssl_mode': 'DISABLED'},
+    'psycopg': {'sslmode': 'disable'},
+}
+# The CA and the name of a certificate: the one that clients must accept, and those that they must
+# refuse.
+_RIGHT = ('ours', 'IP:127.0.0.1')
+_WRONG = (('other', 'IP:127.0.0.1'), ('ours', 'DNS:db.example.org'))
+
+
+def section() -> str:
+    match = _SECTION.search(_PAGE.read_text())
+    assert match, 'the page has no section TLS'
+    return match[1]
+
+
+def documented_url(driver: str) -> sa.URL:
+    """Return the URL of the page for a driver."""
+    urls = {url.get_driver_name(): url for url in map(sa.make_url, _URL.findall(section()))}
+    return urls[driver]
+
+
+class Certificates:
+    """A private CA, another CA, and the certificate that the server presents.
+
+    :param owner: the user that runs the server; None for the current user
+    """
+
+    def __init__(self, owner: str | None) -> None:
+        # The server, which runs as another user, must be able to enter the directory.
+        self.folder = Path(tempfile.mkdtemp(prefix='placement-tls-'))
+        self.folder.chmod(0o755)
+        self._owner = owner
+        for name in ('ours', 'other'):
+            self._create(name, f'/CN={name}', 'basicConstraints=critical,CA:TRUE')
+        self.present(*_RIGHT)
+
+    @property
+    def trusted(self) -> Path:
+        """The certificate of the CA that the client trusts."""
+        return self.folder / 'ours.crt'
+
+    def present(self, authority: str, name: str) -> None:
+        """Replace the certificate of the server; the server reads it when it starts or reloads."""
+        issuer = self.folder / authority
+        self._create(
+            'server',
+            '/CN=server',
+            f'subjectAltName={name}',
+            *('-CA', f'{issuer}.crt', '-CAkey', f'{issuer}.key'),
+        )
+        key = self.folder / 'server.key'
+        key.chmod(0o600)
+        if self._owner is not None:
+            shutil.chown(key, self._owner)
+
+    def _create(self, file: str, subject: str, extension: str, *signed_by: str) -> None:
+        subprocess.run(
+            (
+                *('openssl', 'req', '-x509', '-nodes', '-days', '2'),
+                *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
+                *('-subj', subject, '-addext', extension, *signed_by),
+                *('-out', f'{file}.crt', '-keyout', f'{file}.key'),
+            ),
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+        )
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)
+
+
+class TlsTest(base.BaseTestCase):
+    """A server that accepts the account of the service only with TLS."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        engine = machines.engine_of_run()
+        if shutil.which('openssl') is None:
+            raise unittest.SkipTest('openssl is not installed')
+        account = machines.tool('with_database').ENGINES[engine][1]
+        cls.certificates = Certificates(account if os.getuid() == 0 else None)
+        cls.addClassCleanup(cls.certificates.remove)
+        cls.server = machines.DatabaseServer(*cls.options(engine))
+        cls.addClassCleanup(cls.server.remove)
+        cls.admin = sa.make_url(cls.server.create_database('placement'))
+        cls.url = cls.create_account()
+        cls.programs = programs.Programs()
+        cls.addClassCleanup(cls.programs.close)
+        synced = cls.manage(cls.url, 'db', 'sync')
+        assert synced.status == 0, synced
+        cls.log = cls.certificates.folder / 'log'
+        cls.worker = machines.Worker(text(cls.url), log=cls.log)
+        cls.addClassCleanup(cls.worker.remove)
+
+    @classmethod
+    def options(cls, engine: str) -> list[str]:
+        """Return the options with which a server offers TLS."""
+        certificate, key = (cls.certificates.folder / f'server.{kind}' for kind in ('crt', 'key'))
+        if engine == 'mariadb':
+            return [f'--ssl-cert={certificate}', f'--ssl-key={key}']
+        rules = cls.certificates.folder / 'pg_hba.conf'
+        (line,) = _HBA.findall(section())
+        # The administrative account of the test uses TLS, too.
+        for name, value in (('placement  placement', 'all all'), ('192.0.2.0/24', '127.0.0.1/32')):
+            assert name in line, line
+            line = line.replace(name, value)
+        rules.write_text(f'{line}\n')
+        settings = {'ssl': 'on', 'ssl_cert_file': certificate, 'ssl_key_file': key}
+        settings['hba_file'] = rules
+        return [part for name, value in settings.items() for part in ('-c', f'{name}={value}')]
+
+    @classmethod
+    def create_account(cls) -> sa.URL:
+        """Create the account of the page, and return the URL of the page for this server."""
+        documented = documented_url(cls.admin.get_driver_name())
+        query = {
+            name: str(cls.certificates.trusted) if '/' in str(value) else value
+            for name, value in documented.query.items()
+        }
+        url = cls.admin.set(query=query)
+        if url.get_backend_name() != 'mysql':
+            return url
+        statements = _STATEMENTS.findall(section())
+        assert len(statements) == 2, statements
+        # On this server, the account `placement` is the administrator.
+        servers.execute(
+            cls.admin,
+            *(line.replace("'placement'@'%'", "'service'@'127.0.0.1'") for line in statements),
+        )
+        return url.set(username='service', password=documented.password)
+
+    def present(self, authority: str, name: str) -> None:
+        """Let the server present another certificate to new connections."""
+        self.certificates.present(authority, name)
+        if self.admin.get_backend_name() == 'mysql':
+            servers.execute(self.admin, 'FLUSH SSL')
+            return
+        previous = self.loaded()
+        servers.execute(self.admin, 'SELECT pg_reload_conf()')
+        wait_until(lambda: self.loaded() != previous)
+
+    def loaded(self) -> object:
+        """Return the time at which PostgreSQL has read its configuration."""
+        with machines.other_connection(text(self.admin)) as conn:
+            return conn.exec_driver_sql('SELECT pg_conf_load_time()').scalar()
+
+    @classmethod
+    def manage(cls, url: sa.URL, *arguments: str) -> programs.Result:
+        """Execute placement-manage."""
+        environment = {'OS_PLACEMENT_DATABASE__CONNECTION': text(url)}
+        return cls.programs.run(programs.MANAGE, arguments, environment)
+
+    def respond(self, method: str, path: str) -> int:
+        """Send a request to the service, and return the status of the response."""
+        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=60)
+        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
+        try:
+            connection.request(method, path, headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def close_connections(self) -> None:
+        """Let the server close the connections of the service, of which there is at least one."""
+        self.assertEqual(200, self.respond('GET', '/traits'))
+        machines.close_all(text(self.admin))
+
+    def assertFails(self, url: sa.URL, reason: str) -> None:
+        """The command prints one line, which contains the reason and no secret."""
+        result = self.manage(url, 'db', 'version')
+        self.assertEqual(1, result.status, result)
+        self.assertRegex(result.stderr, rf'\AError: The database .*{reason}.*\.\n\Z')
+        self.assertNotIn(str(url.password), result.stderr)
+
+    def test_the_server_requires_tls(self) -> None:
+        plain = self.url.set(query=_DISABLED[self.url.get_driver_name()])
+        self.assertFails(plain, 'denies access')
+
+    def test_commands_refuse_a_server_without_tls(self) -> None:
+        """The server of the test run has no certificate, or one of itself."""
+        self.assertFails(servers.admin_url().set(query=self.url.query), '(SSL|TLS|certificate)')
+
+    def test_commands_refuse_a_wrong_certificate(self) -> None:
+        self.addCleanup(self.present, *_RIGHT)
+        for wrong in _WRONG:
+            self.present(*wrong)
+            self.assertFails(self.url, 'certificate')
+
+    def test_the_service_refuses_a_wrong_certificate(self) -> None:
+        self.addCleanup(self.present, *_RIGHT)
+        before = len(self.log.read_text())
+        for wrong in _WRONG:
+            self.close_connections()
+            self.present(*wrong)
+            self.assertEqual(503, self.respond('GET', '/traits'))
+            self.assertEqual(503, self.respond('PUT', '/traits/CUSTOM_REFUSED'))
+            self.present(*_RIGHT)
+        self.assertEqual(200, self.respond('GET', '/traits'))
+        log = self.log.read_text()[before:]
+        warnings = [line for line in log.splitlines() if ' WARNING ' in line]
+        self.assertEqual(4, len(warnings), log)
+        for line in warnings:
+            self.assertRegex(line, 'Failed to connect to the database: .*certificate')
+        self.assertNotIn('Traceback', log)
+
+    def test_the_service_replaces_lost_connections(self) -> None:
+        for method, path, status in (
+            ('PUT', '/traits/CUSTOM_NEW', 201),
+            ('GET', '/traits/CUSTOM_NEW', 204),
+            ('DELETE', '/traits/CUSTOM_NEW', 204),
+        ):
+            self.close_connections()
+            self.assertEqual(status, self.respond(method, path), self.log.read_text())
+
+
+def text(url: sa.URL) -> str:
+    return url.render_as_string(hide_password=False)
