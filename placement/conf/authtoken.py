@@ -9,6 +9,7 @@ from placement.conf import sources
 GROUP = 'keystone_authtoken'
 
 # The modules that keystonemiddleware imports for memcached, and their packages.
+_ENCRYPTION = {'cryptography': 'cryptography'}
 _CLIENTS = {'memcache': "'openstack-placement[memcached]'"}
 _CLIENTS_WITH_TLS_OR_SASL = _CLIENTS | {'bmemcached': 'python-binary-memcached'}
 
@@ -42,6 +43,8 @@ def missing_clients(config: cfg.ConfigOpts) -> dict[str, str]:
         return {}
     protected = options.memcache_tls_enabled or options.memcache_sasl_enabled
     clients = _CLIENTS_WITH_TLS_OR_SASL if protected else _CLIENTS
+    if options.memcache_security_strategy.lower() == 'encrypt':
+        clients = clients | _ENCRYPTION
     return {
         library: package
         for library, package in clients.items()

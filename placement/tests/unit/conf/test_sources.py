@@ -217,6 +217,7 @@ class AuthtokenTest(base.BaseTestCase):
             cfg.StrOpt('cache'),
             cfg.BoolOpt('memcache_sasl_enabled', default=False),
             cfg.BoolOpt('memcache_tls_enabled', default=False),
+            cfg.StrOpt('memcache_security_strategy', default='None'),
         ]
         config.register_opts(options, group=authtoken.GROUP)
         config.register_opt(cfg.StrOpt('auth_type'), group='section')
@@ -254,6 +255,10 @@ class AuthtokenTest(base.BaseTestCase):
         for option in ('memcache_sasl_enabled', 'memcache_tls_enabled'):
             message = self.missing_library('memcache', **{option: True})
             self.assertIn('python-binary-memcached', message)
+
+    def test_encryption_needs_a_second_library(self):
+        message = self.missing_library('memcache', memcache_security_strategy='ENCRYPT')
+        self.assertIn('`pip install cryptography`', message)
 
     def test_a_cache_in_the_environment_needs_no_library(self):
         self.useFixture(fixtures.MonkeyPatch('importlib.util.find_spec', lambda name: None))
