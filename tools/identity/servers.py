@@ -97,7 +97,9 @@ def placement(
     :param options: additional options of `[keystone_authtoken]`
     :returns: a function that sends a request to Placement
     """
-    text = guide.configuration(OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD)
+    text = guide.configuration(
+        OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD, MEMCACHE_SECRET_KEY=PASSWORD
+    )
     connection = f'connection = sqlite:///{folder}/placement.db'
     text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
     servers = f'memcached_servers = {cache}' if cache else ''

@@ -13,7 +13,7 @@ from oslo_config import cfg
 from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
-from placement.admin.preflight import masking
+from placement.admin.preflight import encryption, masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.conf import database_url as urls
 from placement.db import connections, failures
@@ -201,13 +201,24 @@ def check_replica(config: cfg.ConfigOpts) -> list[Verdict]:
 
 
 def _connect(config: cfg.ConfigOpts, option: str) -> Verdict:
-    where = location(database_url(config, option))
+    url = database_url(config, option)
+    where = location(url)
     try:
         with connected(config, option) as conn:
-            return ok(f'Connected to {where}: {describe(conn)}.')
+            return _judge_connection(url, conn)
     except Exception as error:
         message = masking.mask(failures.reason(error), masking.values(config))
         return failure(f'No connection to {where}: {message}', f'{_remedy(error)}.')
+
+
+def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
+    connected_to = f'Connected to {location(url)}: {describe(conn)}'
+    if conn.dialect.name == 'sqlite':
+        return ok(f'{connected_to}.')
+    cipher = _cipher(conn)
+    protection = f'encrypted ({cipher})' if cipher else 'not encrypted'
+    detail = f'{connected_to}, {protection}.'
+    return encryption.judge_database(url, detail, bool(cipher), encryption.verifies(url, conn))
 
 
 def _remedy(error: Exception) -> str:
@@ -222,15 +233,12 @@ def _remedy(error: Exception) -> str:
 
 
 def describe(conn: sa.Connection) -> str:
-    """Return the product, the version, and the encryption of a connection."""
+    """Return the product and the version of a server."""
     version = '.'.join(str(part) for part in conn.dialect.server_version_info or ())
     name = TITLES[conn.dialect.name]
-    if conn.dialect.name == 'sqlite':
-        return f'{name} {version}'
     if conn.dialect.name == 'mysql':
         name = 'MariaDB' if getattr(conn.dialect, 'is_mariadb', False) else 'MySQL'
-    cipher = _cipher(conn)
-    return f'{name} {version}, {f"encrypted ({cipher})" if cipher else "not encrypted"}'
+    return f'{name} {version}'
 
 
 def _cipher(conn: sa.Connection) -> str:

@@ -1,6 +1,7 @@
 """Checks of Keystone: options, endpoints, the credentials of the service, and its catalog."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,14 @@ from keystoneauth1 import loading
 from keystoneauth1 import session as auth_session
 from oslo_config import cfg
 
-from placement.admin.preflight import masking, options
+from placement.admin.preflight import encryption, masking, options
 from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
 from placement.admin.preflight.options import AUTH_GROUP
 
 # In seconds, for each request to Keystone.
 TIMEOUT = 10
+# In seconds, for each request to an endpoint of the catalog.
+ENDPOINT_TIMEOUT = 5
 
 # By default, Keystone permits users with one of these roles to validate the tokens of others.
 _VALIDATING_ROLES = frozenset({'service', 'admin'})
@@ -31,6 +34,7 @@ class AuthOptions:
     :param needs_secret: the tokens in memcached are signed or encrypted
     :param has_secret: there is a key for the tokens in memcached
     :param roles_required: a service token needs one of the roles of services
+    :param insecure: the certificate of Keystone is not verified
     """
 
     plugin: str | None
@@ -39,6 +43,7 @@ class AuthOptions:
     needs_secret: bool
     has_secret: bool
     roles_required: bool
+    insecure: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,17 @@ class Identity:
     user: str
     project: str
     roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Endpoint:
+    """An endpoint of the service in the catalog."""
+
+    interface: str
+    url: str
+
+    def __str__(self) -> str:
+        return f'{self.interface} {self.url}'
 
 
 def check_options(config: cfg.ConfigOpts) -> list[Verdict]:
@@ -68,6 +84,7 @@ def read_options(config: cfg.ConfigOpts) -> AuthOptions:
         needs_secret=group.memcache_security_strategy.lower() != 'none',
         has_secret=bool(group.memcache_secret_key),
         roles_required=group.service_token_roles_required,
+        insecure=group.insecure,
     )
 
 
@@ -104,6 +121,15 @@ def judge_options(read: AuthOptions) -> list[Verdict]:
                 'service_token_roles_required is false, so that any token is valid as a service '
                 'token.',
                 f'Set [{AUTH_GROUP}] service_token_roles_required to true.',
+            )
+        )
+    if read.insecure:
+        verdicts.append(
+            warning(
+                'insecure is true, so that another host can pose as Keystone and make any token '
+                'valid.',
+                f'Remove [{AUTH_GROUP}] insecure, and set cafile to the file with the CA of '
+                'Keystone.',
             )
         )
     return verdicts or [ok(f'The auth plugin is {read.plugin}.')]
@@ -164,16 +190,27 @@ def judge_endpoint(name: str, url: str, status: int | None, error: str = '') -> 
         )
     # Keystone describes its versions in 200 OK, or in 300 Multiple Choices.
     if status in (200, 300):
-        return ok(f'{name}: {url} responds.')
+        return _judge_scheme(name, url)
     return warning(
         f'{name}: {url} responds with the status code {status}.',
         'Check that the URL is that of Keystone, for example https://HOST:5000/v3.',
     )
 
 
+def _judge_scheme(name: str, url: str) -> Verdict:
+    """Judge the URL of an endpoint that responds."""
+    if not encryption.is_plain_url(url):
+        return ok(f'{name}: {url} responds.')
+    return warning(
+        f'{name}: {url} responds, without TLS. Who reads the network traffic sees passwords and '
+        'tokens.',
+        'Configure TLS for Keystone, and use its https URL.',
+    )
+
+
 def check_credentials(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the service user can get a token and validate the tokens of clients."""
-    return _with_token(config, _judge_user)
+    return _with_token(config, lambda access: [_judge_user(access)])
 
 
 def _judge_user(access: Any) -> Verdict:
@@ -204,33 +241,76 @@ def judge_identity(identity: Identity) -> Verdict:
 
 
 def check_catalog(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that clients find the service in the catalog."""
-    return _with_token(config, _judge_catalog_of)
+    """Check that clients find the service in the catalog, and that its endpoints respond."""
+    return _with_token(config, lambda access: _judge_catalog_of(config, access))
 
 
-def _judge_catalog_of(access: Any) -> Verdict:
+def _judge_catalog_of(config: cfg.ConfigOpts, access: Any) -> list[Verdict]:
     if access is None or not access.has_service_catalog():
-        return skipped('The token contains no catalog.')
-    endpoints = access.service_catalog.get_endpoints(service_type=_SERVICE_TYPE)
-    return judge_catalog([_endpoint(item) for listed in endpoints.values() for item in listed])
+        return [skipped('The token contains no catalog.')]
+    region = config[AUTH_GROUP].region_name
+    listed = access.service_catalog.get_endpoints(service_type=_SERVICE_TYPE, region_name=region)
+    items = [item for endpoints in listed.values() for item in endpoints]
+    urls = sorted({str(item.get('url')) for item in items})
+    session = _session(config, ENDPOINT_TIMEOUT)
+    # One after the other, the requests could exceed the time limit of the check.
+    with futures.ThreadPoolExecutor(max(len(urls), 1)) as pool:
+        results = pool.map(lambda url: (url, _error(config, session, url)), urls)
+        errors = dict(results)
+    endpoints = [Endpoint(str(item.get('interface')), str(item.get('url'))) for item in items]
+    return judge_catalog(endpoints, errors, region)
 
 
-def _endpoint(item: dict[str, Any]) -> str:
-    """Return the interface and the URL of an endpoint."""
-    return f'{item.get("interface")} {item.get("url")}'
+def _error(config: cfg.ConfigOpts, session: auth_session.Session, url: str) -> str:
+    """Return why an endpoint of the service does not respond correctly; empty if it does."""
+    try:
+        response = session.get(url, authenticated=False, raise_exc=False)
+    except auth_exceptions.ClientException as error:
+        return f'no response: {_reason(error, config)}'
+    return '' if response.status_code == 200 else f'the status code {response.status_code}.'
 
 
-def judge_catalog(endpoints: Sequence[str]) -> Verdict:
-    """Judge the endpoints of the service in the catalog."""
+def judge_catalog(
+    endpoints: Sequence[Endpoint], errors: Mapping[str, str], region: str | None
+) -> list[Verdict]:
+    """Judge the endpoints of the service in the catalog.
+
+    :param endpoints: the endpoints in the region
+    :param errors: why an endpoint does not respond, by URL; empty if it responds
+    :param region: the configured region; None for all regions
+    """
     if not endpoints:
-        return warning(
-            'The catalog contains no endpoint of the type placement.',
-            'Run `openstack endpoint create --region REGION placement public URL`.',
+        where = f' in the region {region}' if region else ''
+        return [
+            warning(
+                f'The catalog contains no endpoint of the type placement{where}.',
+                f'Run `openstack endpoint create --region {region or "REGION"} placement public '
+                f'URL`, or correct [{AUTH_GROUP}] region_name.',
+            )
+        ]
+    verdicts = [
+        warning(
+            f'The endpoint {endpoint} does not respond correctly: {errors[endpoint.url]}',
+            'If the service runs, check the URL in the catalog, the web server, and the '
+            f'certificate ([{AUTH_GROUP}] cafile).',
         )
-    return ok(f'Endpoints of the service: {"; ".join(sorted(endpoints))}.')
+        for endpoint in sorted(endpoints)
+        if errors[endpoint.url]
+    ]
+    if 'internal' not in {endpoint.interface for endpoint in endpoints}:
+        verdicts.append(
+            warning(
+                'The catalog contains no internal endpoint of the type placement. Other services '
+                'use the internal endpoint first.',
+                f'Run `openstack endpoint create --region {region or "REGION"} placement internal '
+                'URL`.',
+            )
+        )
+    listed = '; '.join(str(endpoint) for endpoint in sorted(endpoints))
+    return verdicts or [ok(f'Endpoints of the service, which respond: {listed}.')]
 
 
-def _session(config: cfg.ConfigOpts) -> auth_session.Session:
+def _session(config: cfg.ConfigOpts, timeout: int = TIMEOUT) -> auth_session.Session:
     """Return a session with the TLS options of keystonemiddleware and a short timeout."""
     group = config[AUTH_GROUP]
     return loading.session.Session().load_from_options(
@@ -238,17 +318,17 @@ def _session(config: cfg.ConfigOpts) -> auth_session.Session:
         key=group.keyfile,
         cacert=group.cafile,
         insecure=group.insecure,
-        timeout=TIMEOUT,
+        timeout=timeout,
     )
 
 
-def _with_token(config: cfg.ConfigOpts, judge: Callable[[Any], Verdict]) -> list[Verdict]:
+def _with_token(config: cfg.ConfigOpts, judge: Callable[[Any], list[Verdict]]) -> list[Verdict]:
     """Judge the token of the service user, or report that Keystone does not issue one."""
     try:
         access = _access(config)
     except auth_exceptions.ClientException as error:
         return [judge_refusal(_reason(error, config))]
-    return [judge(access)]
+    return judge(access)
 
 
 def _access(config: cfg.ConfigOpts) -> Any:

@@ -12,6 +12,8 @@ import fixtures
 
 USER = 'placement'
 PASSWORD = 'hush-keystone'
+# The path of a service in the catalog.
+SERVICE = '/service'
 
 
 class IdentityServer(fixtures.Fixture):
@@ -19,17 +21,29 @@ class IdentityServer(fixtures.Fixture):
 
     :param roles: the roles of the user
     :param catalog: the types of the services in the catalog
+    :param interfaces: the interfaces of the endpoints of each service
+    :ivar endpoint: the URL of these endpoints; the server responds to it
+    :ivar region: the region of these endpoints
     """
 
-    def __init__(self, roles: tuple[str, ...] = ('service',), catalog: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        roles: tuple[str, ...] = ('service',),
+        catalog: tuple[str, ...] = (),
+        interfaces: tuple[str, ...] = ('public', 'internal'),
+    ):
         super().__init__()
         self.roles = roles
         self.catalog = catalog
+        self.interfaces = interfaces
+        self.region = 'one'
 
     def _setUp(self) -> None:
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), _Handler)
         server.daemon_threads = True
-        self.url = f'http://127.0.0.1:{server.server_address[1]}/v3'
+        root = f'http://127.0.0.1:{server.server_address[1]}'
+        self.url = f'{root}/v3'
+        self.endpoint = f'{root}{SERVICE}'
         server.fixture = self
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
@@ -42,7 +56,10 @@ class IdentityServer(fixtures.Fixture):
 
     def token(self) -> dict[str, Any]:
         """The document of a token."""
-        endpoint = {'interface': 'public', 'region': 'one', 'url': 'http://placement', 'id': '1'}
+        endpoints = [
+            {'interface': name, 'region_id': self.region, 'url': self.endpoint, 'id': name}
+            for name in self.interfaces
+        ]
         return {
             'token': {
                 'methods': ['password'],
@@ -55,7 +72,7 @@ class IdentityServer(fixtures.Fixture):
                 },
                 'roles': [{'id': role, 'name': role} for role in self.roles],
                 'catalog': [
-                    {'id': kind, 'type': kind, 'name': kind, 'endpoints': [endpoint]}
+                    {'id': kind, 'type': kind, 'name': kind, 'endpoints': endpoints}
                     for kind in self.catalog
                 ],
             }
@@ -64,7 +81,7 @@ class IdentityServer(fixtures.Fixture):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._send(200 if self.path == '/v3' else 404, self.server.fixture.version())
+        self._send(200 if self.path in ('/v3', SERVICE) else 404, self.server.fixture.version())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))

@@ -20,7 +20,7 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement import conf
-from placement.admin.preflight import runner
+from placement.admin.preflight import encryption, runner
 from placement.admin.preflight.checks import CHECKS
 from placement.admin.preflight.model import Check, Verdict
 from placement.db.sqlalchemy import migration, models
@@ -44,6 +44,9 @@ user_domain_id = default
 project_domain_id = default
 {more}
 """
+
+# The options that protect the tokens in memcached.
+SIGNED = 'memcache_security_strategy = MAC\nmemcache_secret_key = hush-memcached'
 
 
 def unused_port() -> int:
@@ -137,7 +140,11 @@ class ReportTest(TestCase):
         self.assertEqual(
             'User placement, project service, roles: service.', details['Service Credentials']
         )
-        self.assertIn('public http://placement', details['Service Catalog'])
+        self.assertEqual(
+            f'Endpoints of the service, which respond: internal {server.endpoint}; '
+            f'public {server.endpoint}.',
+            details['Service Catalog'],
+        )
 
 
 class UsageTest(TestCase):
@@ -290,15 +297,63 @@ class IdentityTest(TestCase):
             findings,
         )
 
+    def test_the_endpoints_of_the_service(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',), interfaces=('public',)))
+        one = 'region_name = one'
+        for region, endpoint, more, results, fragments in (
+            ('one', server.endpoint, '', 'warning', ['no internal endpoint']),
+            ('one', server.endpoint, one, 'warning', ['no internal endpoint']),
+            ('two', server.endpoint, one, 'warning', ['placement in the region one.']),
+            (
+                'one',
+                f'{server.endpoint}/other',
+                one,
+                'warning warning',
+                ['status code 404', 'no internal endpoint'],
+            ),
+            (
+                'one',
+                f'http://127.0.0.1:{unused_port()}',
+                one,
+                'warning warning',
+                ['Connection refused', 'no internal endpoint'],
+            ),
+        ):
+            server.region, server.endpoint = region, endpoint
+            findings = self.check({'Service Catalog': results}, server.url, more=more)
+            for verdict, fragment in zip(findings['Service Catalog'], fragments, strict=True):
+                self.assertIn(fragment, verdict.detail)
+
+    def test_endpoints_without_tls(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        with mock.patch.object(encryption, 'is_local', return_value=False):
+            findings = self.check({'Keystone Endpoints': 'warning warning'}, server.url)
+        self.assertIn('without TLS', findings['Keystone Endpoints'][0].detail)
+
+    def test_an_unverified_certificate(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        self.check({'Keystone Options': 'warning'}, server.url, more='insecure = true')
+
     def test_memcached(self):
         port = self.start_memcached()
         server = self.useFixture(IdentityServer(catalog=('placement',)))
-        more = f'memcached_servers = 127.0.0.1:{port},127.0.0.1:{unused_port()}'
-        self.check({'Token Cache': 'ok warning'}, server.url, more=more)
+        servers = f'memcached_servers = 127.0.0.1:{port},127.0.0.1:{unused_port()}'
+        self.check({'Token Cache': 'ok warning'}, server.url, more=f'{servers}\n{SIGNED}')
+        findings = self.check({'Token Cache': 'failure ok warning'}, server.url, more=servers)
+        remedy = findings['Token Cache'][0].remedy
+        self.assertIn('Remove [keystone_authtoken] memcached_servers', remedy)
+        with mock.patch.object(encryption, 'is_local', return_value=False):
+            findings = self.preflight(
+                KEYSTONE.format(
+                    url=server.url, user=USER, password=PASSWORD, more=f'{servers}\n{SIGNED}'
+                )
+            )
+        self.assertIn('without TLS', findings['Token Cache'][0].detail)
 
     def test_memcached_with_tls(self):
         server = self.useFixture(IdentityServer(catalog=('placement',)))
         more = f'memcached_servers = 127.0.0.1:{unused_port()}\nmemcache_tls_enabled = true'
+        more = f'{more}\n{SIGNED}'
         # Python does not import a module that is None here.
         with mock.patch.dict(sys.modules, {'bmemcached': None}):
             findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
@@ -309,6 +364,14 @@ class IdentityTest(TestCase):
         library.__spec__ = importlib.machinery.ModuleSpec('bmemcached', None)
         with mock.patch.dict(sys.modules, {'bmemcached': library}):
             self.check({'Token Cache': 'warning'}, server.url, more=more)
+
+    def test_memcached_with_encryption(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        encrypted = SIGNED.replace('MAC', 'ENCRYPT')
+        more = f'memcached_servers = 127.0.0.1:{unused_port()}\n{encrypted}'
+        with mock.patch.dict(sys.modules, {'cryptography': None}):
+            findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
+        self.assertEqual('Run `pip install cryptography`.', findings['Token Cache'][0].remedy)
 
     def start_memcached(self) -> int:
         program = shutil.which('memcached')

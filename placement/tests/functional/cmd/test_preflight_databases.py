@@ -1,19 +1,25 @@
 """The checks of placement-status preflight with real databases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import os
 import pathlib
+import shutil
 import socket
+import subprocess
+import tempfile
 import unittest
+from unittest import mock
 
 import sqlalchemy as sa
 
+from placement.admin.preflight import encryption
 from placement.admin.preflight.model import Result, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
 from placement.tests.functional.cmd import test_preflight
 from placement.tests.functional.cmd.test_preflight import NOAUTH, unused_port
 from placement.tests.functional.faults import machines
+from placement.tests.functional.web import commands
 
 GALERA_LIBRARY = '/usr/lib/galera/libgalera_smm.so'
 NOAUTH_WARNING = {'Authentication Strategy': 'warning'}
@@ -140,6 +146,84 @@ class ServerTest(test_preflight.TestCase):
         migration.upgrade('head')
         findings = self.preflight(f'max_pool_size = 1000\n{NOAUTH}')
         self.assertResults(NOAUTH_WARNING | {'Connection Limits': 'warning'}, findings)
+
+
+class EncryptionTest(test_preflight.TestCase):
+    """A server with TLS, whose certificate is also that of its CA."""
+
+    CHECKS = tuple(
+        check
+        for check in test_preflight.CHECKS
+        if check.name in ('Database Driver', 'Database Connection')
+    )
+    # The parameters of each driver: without TLS, with TLS, with verification.
+    PARAMETERS: Mapping[str, tuple[str, str, str]] = {
+        'pymysql': ('ssl_disabled=true', '', 'ssl_ca={}'),
+        'mysqldb': (
+            'ssl_mode=DISABLED',
+            'ssl_mode=REQUIRED',
+            'ssl_mode=VERIFY_IDENTITY&ssl_ca={}',
+        ),
+        'psycopg': ('sslmode=disable', 'sslmode=require', 'sslmode=verify-full&sslrootcert={}'),
+    }
+
+    def setUp(self) -> None:
+        engine = machines.engine_of_run()
+        # See PrivateMariadbTest.
+        certificate = self.create_certificate(engine)
+        options = [f'--ssl-cert={certificate}', f'--ssl-key={certificate.with_name("key")}']
+        if engine == 'postgresql':
+            key = f'ssl_key_file={certificate.with_name("key")}'
+            options = ['-c', 'ssl=on', '-c', f'ssl_cert_file={certificate}', '-c', key]
+        server = machines.DatabaseServer(*options)
+        self.addCleanup(server.remove)
+        super().setUp()
+        self.url = sa.make_url(server.create_database('placement'))
+        driver = self.url.get_driver_name()
+        self.parameters = [text.format(certificate) for text in self.PARAMETERS[driver]]
+
+    def create_certificate(self, engine: str) -> pathlib.Path:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix='placement-tls-'))
+        self.addCleanup(shutil.rmtree, folder)
+        # The server runs as another user.
+        folder.chmod(0o755)
+        certificate, key = folder / 'certificate', folder / 'key'
+        command = (
+            *(commands.program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
+            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-subj', '/CN=test'),
+            *('-addext', 'subjectAltName=IP:127.0.0.1', '-out', certificate, '-keyout', key),
+        )
+        subprocess.run(command, check=True, capture_output=True)
+        key.chmod(0o600)
+        if os.getuid() == 0:
+            shutil.chown(key, machines.tool('with_database').ENGINES[engine][1])
+        return certificate
+
+    def connect(self, parameters: str) -> Verdict:
+        text = self.url.render_as_string(hide_password=False)
+        text = f'{text}{"&" if self.url.query else "?"}{parameters}'.rstrip('?&')
+        (verdict,) = self.preflight(NOAUTH, text, self.CHECKS)['Database Connection']
+        return verdict
+
+    def test_connections(self):
+        plain, encrypted, verified = self.parameters
+        for parameters in self.parameters:
+            self.assertEqual(Result.OK, self.connect(parameters).result)
+        expected = [
+            (plain, Result.WARNING, ', not encrypted.', 'Configure TLS on the server.'),
+            (encrypted, Result.WARNING, ', encrypted (', 'Add ssl'),
+            (verified, Result.OK, ', encrypted (', ''),
+        ]
+        if self.url.get_driver_name() == 'pymysql':
+            # This parameter overrides the other one.
+            unverified = f'{verified}&ssl_verify_cert=false'
+            expected.append((unverified, Result.WARNING, ', encrypted (', 'Add ssl'))
+        with mock.patch.object(encryption, 'is_local', return_value=False):
+            for parameters, result, detail, remedy in expected:
+                verdict = self.connect(parameters)
+                self.assertEqual(result, verdict.result, verdict)
+                self.assertIn(detail, verdict.detail)
+                self.assertIn(remedy, verdict.remedy)
 
 
 class PrivilegesTest(test_preflight.TestCase):

@@ -1,5 +1,6 @@
 """Checks of Keystone, of the token cache, and of the metrics."""
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import importlib.machinery
 import sys
@@ -12,7 +13,7 @@ from oslo_config import cfg
 from oslotest import base
 
 from placement.admin.preflight import identity, metrics, token_cache
-from placement.admin.preflight.model import Result
+from placement.admin.preflight.model import Result, Verdict
 
 OK, WARNING, FAILURE = Result.OK, Result.WARNING, Result.FAILURE
 
@@ -25,6 +26,7 @@ class OptionsTest(base.BaseTestCase):
         needs_secret=False,
         has_secret=False,
         roles_required=True,
+        insecure=False,
     )
 
     def test_options(self):
@@ -36,6 +38,7 @@ class OptionsTest(base.BaseTestCase):
             ({'needs_secret': True}, [FAILURE]),
             ({'needs_secret': True, 'has_secret': True}, [OK]),
             ({'roles_required': False}, [WARNING]),
+            ({'insecure': True}, [WARNING]),
             ({'uri': None, 'roles_required': False}, [WARNING, WARNING]),
         ):
             verdicts = identity.judge_options(dataclasses.replace(self.GOOD, **change))
@@ -66,9 +69,22 @@ class KeystoneTest(base.BaseTestCase):
             (503, WARNING),
             (None, FAILURE),
         ):
-            verdict = identity.judge_endpoint('auth_url', 'http://keystone', status, 'down')
+            verdict = identity.judge_endpoint('auth_url', 'https://keystone', status, 'down')
             self.assertEqual(expected, verdict.result, status)
         self.assertIn('down', verdict.detail)
+
+    def test_endpoints_without_tls(self):
+        for url, expected in (
+            ('https://keystone/v3', OK),
+            ('http://keystone/v3', WARNING),
+            ('HTTP://192.0.2.1:5000', WARNING),
+            ('http://[2001:db8::1]:5000', WARNING),
+            ('http://localhost:5000/v3', OK),
+            ('http://127.0.0.5/v3', OK),
+            ('http://[::1]:5000/v3', OK),
+        ):
+            verdict = identity.judge_endpoint('auth_url', url, 200)
+            self.assertEqual(expected, verdict.result, url)
 
     def test_roles(self):
         for roles, expected in (
@@ -81,17 +97,56 @@ class KeystoneTest(base.BaseTestCase):
             self.assertEqual(expected, verdict.result, roles)
             self.assertIn('User placement, project service', verdict.detail)
 
+    def judge(
+        self, endpoints: Sequence[tuple[str, str]], errors: Mapping[str, str], region: str | None
+    ) -> list[Verdict]:
+        listed = [identity.Endpoint(*endpoint) for endpoint in endpoints]
+        return identity.judge_catalog(listed, errors, region)
+
     def test_catalog(self):
-        self.assertEqual(WARNING, identity.judge_catalog([]).result)
-        verdict = identity.judge_catalog(['public http://b', 'internal http://a'])
+        endpoints = [('public', 'http://b'), ('internal', 'http://a')]
+        (verdict,) = self.judge(endpoints, {'http://a': '', 'http://b': ''}, None)
         self.assertEqual(OK, verdict.result)
         self.assertIn('internal http://a; public http://b', verdict.detail)
+
+    def test_endpoints_that_do_not_respond(self):
+        endpoints = [('public', 'http://b'), ('internal', 'http://a'), ('admin', 'http://b')]
+        verdicts = self.judge(endpoints, {'http://a': '', 'http://b': 'down'}, 'one')
+        self.assertEqual([WARNING, WARNING], [verdict.result for verdict in verdicts])
+        self.assertIn('admin http://b does not respond correctly: down', verdicts[0].detail)
+
+    def test_missing_endpoints(self):
+        for endpoints, region, fragment in (
+            ([], None, '--region REGION placement public'),
+            ([], 'one', '--region one placement public'),
+            ([('public', 'http://b')], 'one', '--region one placement internal'),
+        ):
+            (verdict,) = self.judge(endpoints, {'http://b': ''}, region)
+            self.assertEqual(WARNING, verdict.result)
+            self.assertIn(fragment, verdict.remedy)
 
 
 class TokenCacheTest(base.BaseTestCase):
     def test_servers(self):
-        self.assertEqual(OK, token_cache.judge_server('a:11211', True).result)
-        self.assertEqual(WARNING, token_cache.judge_server('a:11211', False).result)
+        for server, responds, has_tls, expected in (
+            ('127.0.0.1:11211', True, False, OK),
+            ('localhost', True, False, OK),
+            ('inet6:[::1]:11211', True, False, OK),
+            ('unix:/run/memcached.sock', True, False, OK),
+            ('/run/memcached.sock', True, False, OK),
+            ('cache:11211', True, False, WARNING),
+            ('inet:192.0.2.1:11211', True, False, WARNING),
+            ('inet6:[2001:db8::1]:11211', True, False, WARNING),
+            ('cache:11211', True, True, OK),
+            ('127.0.0.1:11211', False, False, WARNING),
+        ):
+            verdict = token_cache.judge_server(server, responds, has_tls)
+            self.assertEqual(expected, verdict.result, server)
+
+    def test_unprotected_tokens(self):
+        verdict = token_cache.judge_unprotected()
+        self.assertEqual(FAILURE, verdict.result)
+        self.assertIn('Remove [keystone_authtoken] memcached_servers', verdict.remedy)
 
     def test_missing_libraries(self):
         verdict = token_cache.judge_library(['a', 'b'])
