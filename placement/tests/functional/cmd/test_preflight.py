@@ -326,7 +326,7 @@ class IdentityTest(TestCase):
 
     def test_endpoints_without_tls(self):
         server = self.useFixture(IdentityServer(catalog=('placement',)))
-        with mock.patch.object(encryption, 'is_local', return_value=False):
+        with mock.patch.object(encryption, 'is_plain_url', return_value=True):
             findings = self.check({'Keystone Endpoints': 'warning warning'}, server.url)
         self.assertIn('without TLS', findings['Keystone Endpoints'][0].detail)
 
