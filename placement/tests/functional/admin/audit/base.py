@@ -16,8 +16,9 @@ from placement.tests.functional.base import claim
 
 INSTANCE, MIGRATION = (str(uuid.UUID(int=number)) for number in (1, 2))
 AGGREGATE = str(uuid.UUID(int=3))
-# No row has these ids.
-GONE, LOST = 9_000_001, 9_000_002
+# No row has these ids. A test may insert a row with the first one, and the next row of a later test
+# then has the id after it.
+GONE, LOST = 9_000_001, 9_900_001
 
 PROVIDERS = models.resource_providers
 INVENTORIES = models.inventories

@@ -16,6 +16,7 @@ from placement.tests.functional.admin.audit.base import (
     GONE,
     INSTANCE,
     INVENTORIES,
+    LOST,
     MIGRATION,
     PROVIDERS,
     TRAIT_LINKS,
@@ -206,7 +207,7 @@ class RowsOfProvidersTest(FixTestCase):
             TRAIT_LINKS: {'trait_id': trait_id},
         }
         clean = self.dump()
-        for provider in (self.id_of(self.host), GONE, GONE + 1):
+        for provider in (self.id_of(self.host), GONE, LOST):
             self.insert_allocation(resource_provider_id=provider)
             self.insert_inventory(resource_provider_id=provider, resource_class_id=3)
             for table, values in links.items():
