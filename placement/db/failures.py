@@ -99,7 +99,7 @@ _SQLITE_UNAVAILABLE = (
 def _convert_tls_failure(
     error: sa.exc.OperationalError, _match: re.Match[str], _engine: str, _is_disconnect: bool
 ) -> NoReturn:
-    """Let oslo.db convert an error that neither oslo.db nor SQLAlchemy knows.
+    """Let oslo.db convert an error that neither oslo.db nor SQLAlchemy recognizes.
 
     If mysqlclient uses TLS, it reports a lost connection as error 2026.
     """

@@ -79,7 +79,7 @@ def judge_database(url: sa.URL, detail: str, is_encrypted: bool, is_verified: bo
             f'Configure TLS on the server. {remedy}',
         )
     return warning(
-        f'{detail} The certificate is not verified, so that another host can pose as the server.',
+        f'{detail} The certificate is not verified, so that another host can replace the server.',
         remedy,
     )
 

@@ -126,7 +126,7 @@ def judge_options(read: AuthOptions) -> list[Verdict]:
     if read.insecure:
         verdicts.append(
             warning(
-                'insecure is true, so that another host can pose as Keystone and make any token '
+                'insecure is true, so that another host can replace Keystone and make any token '
                 'valid.',
                 f'Remove [{AUTH_GROUP}] insecure, and set cafile to the file with the CA of '
                 'Keystone.',
@@ -202,8 +202,8 @@ def _judge_scheme(name: str, url: str) -> Verdict:
     if not encryption.is_plain_url(url):
         return ok(f'{name}: {url} responds.')
     return warning(
-        f'{name}: {url} responds, without TLS. Who reads the network traffic sees passwords and '
-        'tokens.',
+        f'{name}: {url} responds, without TLS. Anyone who can read the network traffic can read '
+        'passwords and tokens.',
         'Configure TLS for Keystone, and use its https URL.',
     )
 

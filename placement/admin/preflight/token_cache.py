@@ -71,8 +71,8 @@ def judge_server(server: str, responds: bool, has_tls: bool) -> Verdict:
         return ok(f'The server {server} responds.')
     if responds:
         return warning(
-            f'The server {server} responds, without TLS. Who reads the network traffic sees the '
-            'users and roles of tokens, unless memcache_security_strategy is ENCRYPT.',
+            f'The server {server} responds, without TLS. Anyone who can read the network traffic '
+            'can read the users and roles of tokens, unless memcache_security_strategy is ENCRYPT.',
             f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or '
             'remove memcached_servers.',
         )
