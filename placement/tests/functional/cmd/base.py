@@ -1,13 +1,19 @@
 """Execution of commands in a process of their own."""
 
+from collections.abc import Sequence
 import functools
 import os
 import signal
 import subprocess
 import sys
 
+from placement.tests.functional import programs
 from placement.tests.functional.db import base
 
+_PROGRAMS = {
+    'placement.cmd.manage': programs.MANAGE,
+    'placement.cmd.status': programs.STATUS,
+}
 # The argument `preexec_fn` of `Popen` for a command that a test interrupts. A shell that runs the
 # tests in the background makes them, and the commands that they start, ignore SIGINT.
 heed_interrupts = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -28,17 +34,18 @@ class TestCase(base.TestCase):
         :param connection: whether the database is configured
         :param stdin: the standard input of the command
         """
-        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_PLACEMENT_')}
-        if connection:
-            environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.database.url
-        return subprocess.run(
-            [sys.executable, '-m', self.module, *arguments],
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return self._execute(_PROGRAMS[self.module], arguments, connection, stdin)
+
+    def register_demo_cloud(self, *options: str) -> subprocess.CompletedProcess:
+        """Execute tools/demo.py on the database of the test."""
+        return self._execute(programs.DEMO, options)
+
+    def _execute(
+        self, program: str, arguments: Sequence[str], connection: bool = True, stdin: str = ''
+    ) -> subprocess.CompletedProcess:
+        url = {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url} if connection else {}
+        done = programs.shared().run(program, arguments, url, stdin=stdin)
+        return subprocess.CompletedProcess(arguments, done.status, done.stdout, done.stderr)
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
         """Start the command, so that the test can interrupt it.

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-import subprocess
 import sys
 import urllib.request
 
@@ -26,16 +25,6 @@ GPU = (
 
 
 class DemoTest(base.TestCase):
-    def register(self, *options: str) -> subprocess.CompletedProcess:
-        """Run tools/demo.py on the database of the test."""
-        variables = os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
-        return subprocess.run(
-            [sys.executable, TOOLS / 'demo.py', *options],
-            env=variables,
-            capture_output=True,
-            text=True,
-        )
-
     def candidates(self, query: str) -> list[list[str]]:
         """The names of the providers of each candidate."""
         with self.engine.connect() as conn:
@@ -49,18 +38,18 @@ class DemoTest(base.TestCase):
         )
 
     def test_the_cloud_is_registered_once(self):
-        done = self.register()
+        done = self.register_demo_cloud()
         self.assertEqual((0, '', DONE), (done.returncode, done.stderr, done.stdout))
         tables = (models.resource_providers, models.inventories, models.allocations)
         before = [self.count(table) for table in tables]
 
-        done = self.register()
+        done = self.register_demo_cloud()
         self.assertEqual('The demo cloud is already registered.\n', done.stdout)
         self.assertEqual([36, 71, 178], before)
         self.assertEqual(before, [self.count(table) for table in tables])
 
     def test_the_requests_of_the_guide(self):
-        self.register()
+        self.register_demo_cloud()
         self.assertEqual(
             [], self.candidates('resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX512F')
         )
@@ -73,11 +62,11 @@ class DemoTest(base.TestCase):
         self.assertEqual([], self.candidates('resources=CUSTOM_BAREMETAL_LARGE:1'))
 
     def test_an_interrupted_registration_is_completed(self):
-        self.register()
+        self.register_demo_cloud()
         with direct.PlacementDirect(self.config, latest_microversion=True) as client:
             (last,) = client.get('/resource_providers?name=compute-08').json()['resource_providers']
             self.assertEqual(204, client.delete(f'/resource_providers/{last["uuid"]}').status_code)
-        done = self.register()
+        done = self.register_demo_cloud()
         self.assertEqual((0, DONE), (done.returncode, done.stdout), done.stderr)
         self.assertEqual(36, self.count(models.resource_providers))
 
@@ -89,7 +78,7 @@ class DemoTest(base.TestCase):
                     uuid='rp', name='compute-01', root_provider_id=1, id=1
                 )
             )
-        done = self.register()
+        done = self.register_demo_cloud()
         self.assertEqual((1, ''), (done.returncode, done.stdout))
         self.assertRegex(done.stderr, r'^Error: POST /resource_providers returned 409: .*\n$')
 

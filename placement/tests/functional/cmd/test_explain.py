@@ -1,10 +1,8 @@
 """The command `placement-manage explain` on the demo cloud."""
 
 import json
-import os
 import pathlib
 import subprocess
-import sys
 
 import placement
 from placement.tests.functional.cmd import base
@@ -19,10 +17,7 @@ class ExplainTest(base.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        environment = dict(os.environ, OS_PLACEMENT_DATABASE__CONNECTION=self.database.url)
-        subprocess.run(
-            [sys.executable, 'tools/demo.py'], cwd=ROOT, env=environment, check=True, timeout=120
-        )
+        self.assertEqual(0, self.register_demo_cloud().returncode)
 
     def test_explanations(self) -> None:
         self.check_reasons()

@@ -23,8 +23,6 @@ from placement.db.sqlalchemy import migration, models
 from placement.tests import servers, statements
 from placement.tests.functional.cmd import base
 
-TOOLS = pathlib.Path(__file__).parents[4] / 'tools'
-
 
 class TestCase(base.TestCase):
     module = 'placement.cmd.manage'
@@ -33,10 +31,6 @@ class TestCase(base.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.page = self.folder / 'report.html'
-
-    def register_demo_cloud(self) -> None:
-        variables = os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
-        subprocess.run([sys.executable, TOOLS / 'demo.py'], env=variables, check=True)
 
     def data(self, page: str) -> dict[str, Any]:
         """The JSON document in a page."""

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 import placement
 from placement.tests import servers
+from placement.tests.functional import programs
 from placement.tests.functional.faults import machines
-from placement.tests.functional.mistakes import programs
-from placement.tests.waiting import wait_until
+from placement.tests.waiting import LONGEST, wait_until
 
 _PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'databases.rst'
 _SECTION = re.compile(r'^TLS\n=+\n(.+?)^\S+\n=+\n', re.MULTILINE | re.DOTALL)
@@ -114,8 +114,6 @@ class TlsTest(base.BaseTestCase):
         cls.addClassCleanup(cls.server.remove)
         cls.admin = sa.make_url(cls.server.create_database('placement'))
         cls.url = cls.create_account()
-        cls.programs = programs.Programs()
-        cls.addClassCleanup(cls.programs.close)
         synced = cls.manage(cls.url, 'db', 'sync')
         assert synced.status == 0, synced
         cls.log = cls.certificates.folder / 'log'
@@ -178,11 +176,11 @@ class TlsTest(base.BaseTestCase):
     def manage(cls, url: sa.URL, *arguments: str) -> programs.Result:
         """Execute placement-manage."""
         environment = {'OS_PLACEMENT_DATABASE__CONNECTION': text(url)}
-        return cls.programs.run(programs.MANAGE, arguments, environment)
+        return programs.shared().run(programs.MANAGE, arguments, environment)
 
     def respond(self, method: str, path: str) -> int:
         """Send a request to the service, and return the status of the response."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=60)
+        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=LONGEST)
         headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
         try:
             connection.request(method, path, headers=headers)

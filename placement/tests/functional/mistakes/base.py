@@ -10,7 +10,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
-from placement.tests.functional.mistakes import programs
+from placement.tests.functional import programs
 from placement.tests.functional.mistakes.catalog import Mistake
 
 HEAD = 'a082b8bb98d0'
@@ -36,12 +36,6 @@ def pattern(report: str) -> re.Pattern[str]:
 
 class TestCase(base.BaseTestCase):
     """Executes programs with the configuration of a mistake."""
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.programs = programs.Programs()
-        cls.addClassCleanup(cls.programs.close)
 
     def setUp(self) -> None:
         super().setUp()
@@ -90,7 +84,7 @@ class TestCase(base.BaseTestCase):
             }
             if program == programs.SERVICE:
                 environment['OS_PLACEMENT_DATABASE__MAX_RETRIES'] = '0'
-            return self.programs.run(program, arguments, environment, mistake.missing)
+            return programs.shared().run(program, arguments, environment, mistake.missing)
 
     @staticmethod
     def files(mistake: Mistake, program: str, debug: bool) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 import itertools
 
-from placement.tests.functional.mistakes.programs import MANAGE, SERVICE, STATUS
+from placement.tests.functional.programs import MANAGE, SERVICE, STATUS
 
 PASSWORD = 's3cret-W0rd'
 ALL = (MANAGE, STATUS, SERVICE)

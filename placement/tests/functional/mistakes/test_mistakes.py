@@ -10,7 +10,7 @@ from oslotest import base as oslotest
 import placement
 from placement.tests import servers
 from placement.tests.functional.mistakes import base, catalog
-from placement.tests.functional.mistakes.programs import MANAGE, SERVICE, STATUS
+from placement.tests.functional.programs import MANAGE, SERVICE, STATUS
 
 EXIT_STATUSES = {MANAGE: 1, STATUS: 255, SERVICE: 1}
 GUIDE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'troubleshooting.rst'

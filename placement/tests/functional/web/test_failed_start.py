@@ -9,12 +9,12 @@ import urllib.error
 import urllib.request
 
 from placement.tests.functional.faults import machines
-from placement.tests.functional.mistakes.programs import START_ERROR
+from placement.tests.functional.programs import START_ERROR
 from placement.tests.functional.web import base, commands
+from placement.tests.waiting import LONGEST
 
 MODULE = 'placement.wsgi.api'
 REASON = '[placement_database] connection has no value.'
-TIMEOUT = 60
 
 
 class FailedStartTest(base.TestCase):
@@ -45,21 +45,21 @@ class FailedStartTest(base.TestCase):
 
     def test_waitress_exits(self) -> None:
         process = self.start(commands.waitress(machines.free_port(), MODULE))
-        self.assertEqual(1, process.wait(TIMEOUT))
+        self.assertEqual(1, process.wait(LONGEST))
         (report,) = self.reports()
         self.assertTrue(report.startswith(START_ERROR), report)
         self.assertEqual([report], self.log.read_text().splitlines())
 
     def test_uwsgi_exits(self) -> None:
         process = self.start(commands.uwsgi(machines.free_port(), module=MODULE))
-        self.assertNotEqual(0, process.wait(TIMEOUT))
+        self.assertNotEqual(0, process.wait(LONGEST))
         (report,) = self.reports()
         self.assertTrue(report.startswith(START_ERROR), report)
 
     def test_debug_shows_the_traceback(self) -> None:
         self.configuration.write_text('[DEFAULT]\ndebug = true\n')
         process = self.start(commands.waitress(machines.free_port(), MODULE))
-        self.assertEqual(1, process.wait(TIMEOUT))
+        self.assertEqual(1, process.wait(LONGEST))
         self.assertIn('Traceback', self.log.read_text())
 
     def test_apache_tries_again(self) -> None:
@@ -82,14 +82,14 @@ class FailedStartTest(base.TestCase):
             )
         self.assertEqual(200, self.status(port))
         process.send_signal(signal.SIGTERM)
-        process.wait(TIMEOUT)
+        process.wait(LONGEST)
 
     def status(self, port: int) -> int:
         """Return the status of `GET /`, after the server has started to listen."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + LONGEST
         while True:
             try:
-                with urllib.request.urlopen(f'http://127.0.0.1:{port}/', timeout=TIMEOUT) as reply:
+                with urllib.request.urlopen(f'http://127.0.0.1:{port}/', timeout=LONGEST) as reply:
                     return reply.status
             except urllib.error.HTTPError as error:
                 return error.code

@@ -1,23 +1,33 @@
 """Starts the service and the commands many times, without importing them each time.
 
 Executed as a module, it imports the programs once. For each line of its input, it forks a process
-that executes one program, and prints the result as a line of JSON.
+that executes one program, and prints the result as a line of JSON. A command then starts in a tenth
+of a second. Python would import the command for more than a second.
 """
 
 import atexit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+import functools
 import importlib
 import json
 import os
+from pathlib import Path
+import runpy
+import signal
 import subprocess
 import sys
 import tempfile
 import traceback
 from typing import Any
 
+import placement
+
 MANAGE, STATUS, SERVICE = 'placement-manage', 'placement-status', 'service'
+DEMO = 'tools/demo.py'
 START_ERROR = 'placement.wsgi.startup.StartError: '
+# A program that runs longer than this number of seconds is killed.
+_LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +58,14 @@ class Programs:
         arguments: Sequence[str],
         environment: dict[str, str],
         missing_libraries: Sequence[str] = (),
+        stdin: str = '',
     ) -> Result:
         """Execute a program and wait for its end.
 
         :param missing_libraries: the libraries that the program cannot import
+        :param stdin: the standard input of the program
         """
-        request = [program, arguments, environment, missing_libraries]
+        request = [program, arguments, environment, missing_libraries, stdin]
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f'{json.dumps(request)}\n')
         self._process.stdin.flush()
@@ -64,9 +76,21 @@ class Programs:
         self._process.communicate()
 
 
+@functools.cache
+def shared() -> Programs:
+    """Return the process that executes programs for all tests of this test process."""
+    programs = Programs()
+    atexit.register(programs.close)
+    return programs
+
+
 def _main(program: str) -> Callable[[], Any]:
     if program == SERVICE:
         return lambda: importlib.import_module('placement.wsgi.api')
+    if program == DEMO:
+        path = Path(placement.__file__).parents[1] / program
+        sys.path.insert(0, str(path.parent))
+        return lambda: runpy.run_path(str(path), run_name='__main__')
     module = 'manage' if program == MANAGE else 'status'
     main: Callable[[], int] = importlib.import_module(f'placement.cmd.{module}').main
     return lambda: sys.exit(main())
@@ -77,7 +101,10 @@ def _execute(main: Callable[[], Any]) -> int:
     try:
         main()
     except SystemExit as error:
-        return int(error.code or 0)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+            return 1
+        return error.code or 0
     except Exception:
         sys.excepthook(*sys.exc_info())
         return 1
@@ -85,15 +112,23 @@ def _execute(main: Callable[[], Any]) -> int:
 
 
 def _fork(
-    program: str, arguments: list[str], environment: dict[str, str], missing: list[str]
+    program: str, arguments: list[str], environment: dict[str, str], missing: list[str], text: str
 ) -> tuple[int, str, str]:
-    with tempfile.TemporaryFile('w+') as stdout, tempfile.TemporaryFile('w+') as stderr:
+    with (
+        tempfile.TemporaryFile('w+') as stdin,
+        tempfile.TemporaryFile('w+') as stdout,
+        tempfile.TemporaryFile('w+') as stderr,
+    ):
+        stdin.write(text)
+        stdin.seek(0)
         child = os.fork()
         if child == 0:
             status = 99
             try:
-                os.dup2(stdout.fileno(), 1)
-                os.dup2(stderr.fileno(), 2)
+                signal.alarm(_LONGEST)
+                for number, file in enumerate((stdin, stdout, stderr)):
+                    os.dup2(file.fileno(), number)
+                sys.stdin = os.fdopen(0)
                 os.environ.update(environment)
                 for name in missing:
                     # Python does not import a module whose entry is None.
