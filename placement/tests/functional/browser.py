@@ -21,10 +21,10 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from placement.tests import servers
 from placement.tests.functional.web import commands
+from placement.tests.waiting import LONGEST
 
 # The width and the height of the window in CSS pixels.
 DESKTOP, PHONE = (1280, 900), (390, 844)
-_SECONDS = 30
 _OPTIONS = (
     '--headless=new',
     # Chromium refuses to start as root with its sandbox. It opens only files of the test.
@@ -50,7 +50,7 @@ class Browser:
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
         service = Service(commands.program('chromedriver'))
         self.driver = webdriver.Chrome(options=options, service=service)
-        self.driver.set_script_timeout(_SECONDS)
+        self.driver.set_script_timeout(LONGEST)
         self.axe = Axe()
 
     def close(self) -> None:
@@ -102,10 +102,10 @@ class Browser:
 
     def wait(self, condition: str, *arguments: Any) -> Any:
         """Return the result of a script as soon as it is true."""
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + LONGEST
         while not (result := self.script(condition, *arguments)):
             if time.monotonic() > deadline:
-                raise AssertionError(f'{condition} is not true after {_SECONDS} seconds')
+                raise AssertionError(f'{condition} is not true after {LONGEST} seconds')
             time.sleep(0.02)
         return result
 

@@ -13,6 +13,7 @@ from oslotest import base
 
 import placement
 from placement.tests import servers
+from placement.tests.waiting import LONGEST
 
 ROOT = pathlib.Path(placement.__file__).resolve().parents[1]
 DATA = ('.css', '.ini', '.j2', '.js', '.mako', '.rst', '.yaml')
@@ -66,7 +67,7 @@ class BuildTest(base.BaseTestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=LONGEST,
         )
         self.assertEqual(0, completed.returncode, completed.stdout)
         return completed.stdout

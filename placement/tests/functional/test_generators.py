@@ -13,6 +13,7 @@ from oslotest import base
 import yaml
 
 from placement import policies, version
+from placement.tests.waiting import LONGEST
 
 PROGRAM = """
 import importlib.metadata, sys
@@ -42,7 +43,7 @@ class GeneratorTest(base.BaseTestCase):
             text=True,
             cwd=self.folder,
             env=self.environment,
-            timeout=120,
+            timeout=LONGEST,
         )
         output = completed.stdout + completed.stderr
         self.assertEqual(status, completed.returncode, output)

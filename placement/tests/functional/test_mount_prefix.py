@@ -5,6 +5,7 @@ import requests
 
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures import placement as placement_fixture
+from placement.tests.waiting import LONGEST
 
 HOST = '5e0c9a6f-0000-4000-8000-000000000001'
 
@@ -23,7 +24,7 @@ class MountPrefixTest(base.BaseTestCase):
             method,
             self.endpoint + path,
             headers=headers,
-            timeout=10,
+            timeout=LONGEST,
             **options,  # type: ignore[arg-type]  # options of any type
         )
 

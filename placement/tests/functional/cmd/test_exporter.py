@@ -1,6 +1,5 @@
 """The command placement-manage exporter, in a process of its own."""
 
-from collections.abc import Callable
 from concurrent import futures
 import contextlib
 import functools
@@ -25,8 +24,8 @@ from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands, prometheus_pages
+from placement.tests.waiting import LONGEST, wait_until
 
-LONG = 60
 EMPTY = {
     ('placement_up',): 1.0,
     ('placement_providers',): 0.0,
@@ -67,7 +66,7 @@ class Serving:
         return int(self.url.split(':')[2].split('/')[0])
 
     def scrape(self, **headers: str) -> worlds.Samples:
-        response = requests.get(self.url, headers=headers, timeout=LONG)
+        response = requests.get(self.url, headers=headers, timeout=LONGEST)
         if response.status_code != 200:
             raise AssertionError(response.text)
         return worlds.parse(response.text)
@@ -79,7 +78,7 @@ class Serving:
     def stop(self, number: signal.Signals) -> tuple[int, str, str]:
         """Send a signal; return the exit status, and the further output."""
         self._process.send_signal(number)
-        stdout, stderr = self._process.communicate(timeout=LONG)
+        stdout, stderr = self._process.communicate(timeout=LONGEST)
         return self._process.returncode, stdout, stderr
 
     def remove(self) -> None:
@@ -265,11 +264,11 @@ class OutsideOfTheDatabaseTest(TestCase):
         monitor = machines.Worker('', command, log=folder / 'prometheus.log')
         self.addCleanup(monitor.stop)
         url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
-        deadline = time.monotonic() + LONG
+        deadline = time.monotonic() + LONGEST
         values: list[str] = []
         while not values and time.monotonic() < deadline:
             time.sleep(0.2)
-            response = requests.get(url, {'query': 'placement_consumers'}, timeout=LONG)
+            response = requests.get(url, {'query': 'placement_consumers'}, timeout=LONGEST)
             found = response.json()['data']['result'] if response.ok else []
             values = [one['value'][1] for one in found]
         self.assertEqual(['1'], values)
@@ -419,9 +418,7 @@ class FaultsTest(TestCase):
             # Without the header, a request waits for the time limit of the database connection.
             self.assertEqual(DOWN, process.scrape())
             self.server.resume()
-        deadline = time.monotonic() + LONG
-        while process.scrape() != EMPTY:
-            self.assertLess(time.monotonic(), deadline)
+        wait_until(lambda: process.scrape() == EMPTY)
         status, _, log = process.stop(signal.SIGTERM)
         self.assertEqual(0, status)
         self.assertEqual(3, len(log.splitlines()), log)
@@ -441,8 +438,8 @@ class SharedReadTest(TestCase):
                 else:
                     conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
                 scrapes = [clients.submit(process.scrape) for _ in range(8)]
-                self.wait(lambda: process.threads() >= 8 + 2)
-                self.wait(lambda: self.waiting_statements(conn))
+                wait_until(lambda: process.threads() >= 8 + 2)
+                wait_until(lambda: self.waiting_statements(conn))
                 time.sleep(0.5)
                 self.assertEqual(1, self.waiting_statements(conn))
                 if engine == 'mariadb':
@@ -456,9 +453,3 @@ class SharedReadTest(TestCase):
                 "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting%%'"
             ).scalar_one()
         return conn.exec_driver_sql('SELECT count(*) FROM pg_locks WHERE NOT granted').scalar_one()
-
-    def wait(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + LONG
-        while not condition():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)

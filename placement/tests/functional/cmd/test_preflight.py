@@ -28,6 +28,7 @@ from placement.tests import servers
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
 from placement.tests.functional.web import commands
+from placement.tests.waiting import LONGEST
 
 Findings = dict[str, list[Verdict]]
 
@@ -383,9 +384,9 @@ class IdentityTest(TestCase):
         process = subprocess.Popen(
             [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0', '-u', 'nobody']
         )
-        self.addCleanup(process.wait, 60)
+        self.addCleanup(process.wait, LONGEST)
         self.addCleanup(process.terminate)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         while time.monotonic() < deadline and process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', port), 5):
                 return port

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 import threading
-import time
 from typing import Any
 import uuid
 
@@ -17,9 +16,9 @@ from placement.tests.functional.db import base, runbook
 from placement.tests.functional.races import audit
 from placement.tests.functional.races.testcase import claim, inventories_of
 from placement.tests.functional.web import commands
+from placement.tests.waiting import LONGEST, wait_until
 
 _PAGE = 'admin/backup.rst'
-_WAIT = 60  # seconds after which a test fails
 _PROVIDERS = [f'{n}0000000-0000-4000-8000-00000000000a' for n in range(1, 4)]
 _SECTIONS = {'mysql': 'MariaDB and MySQL', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
 _PROGRAMS = {
@@ -73,16 +72,12 @@ class Writers:
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(_WAIT)
+            thread.join(LONGEST)
 
     def wait_for_more(self, count: int = 20) -> None:
         """Wait for a number of further responses."""
         goal = len(self.statuses) + count
-        deadline = time.monotonic() + _WAIT
-        while len(self.statuses) < goal:
-            if time.monotonic() > deadline:
-                raise AssertionError(f'the writers stopped after {self.statuses[-1:]}')
-            time.sleep(0.02)
+        wait_until(lambda: len(self.statuses) >= goal, 'the writers stopped')
 
     def _run(self) -> None:
         number = 0

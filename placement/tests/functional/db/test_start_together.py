@@ -12,6 +12,7 @@ import os_traits
 from placement.db import migration_lock
 from placement.db.sqlalchemy import migration, models
 from placement.tests.functional.db import base
+from placement.tests.waiting import LONGEST
 
 # Starts the service as a WSGI server does, and sends a request that reads the database.
 START = """
@@ -73,7 +74,7 @@ class StartTogetherTest(base.TestCase):
             )
             for _ in range(number)
         ]
-        outputs = [process.communicate(timeout=120)[0] for process in processes]
+        outputs = [process.communicate(timeout=LONGEST)[0] for process in processes]
         for process, output in zip(processes, outputs, strict=True):
             self.assertEqual(0, process.returncode, output)
         self.assertEqual('a082b8bb98d0', migration.version())

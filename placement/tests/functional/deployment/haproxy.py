@@ -3,7 +3,7 @@
 from pathlib import Path
 import socket
 
-from placement.tests.functional.deployment import load
+from placement.tests.waiting import wait_until
 
 
 class HAProxy:
@@ -32,7 +32,7 @@ class HAProxy:
 
         :param count: the number of servers
         """
-        load.wait_until(lambda: self.states() == ['UP'] * count)
+        wait_until(lambda: self.states() == ['UP'] * count)
 
     def _servers(self) -> list[dict[str, str]]:
         names, *rows = self.command('show stat').removeprefix('# ').strip().splitlines()

@@ -1,17 +1,17 @@
 """Clients that send requests to a server until the test stops them."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import http.client
 import json
 from pathlib import Path
 import ssl
 import threading
-import time
 from typing import Any
 import uuid
 
 from placement.tests.functional.faults import machines
+from placement.tests.waiting import LONGEST, wait_until
 
 HEADERS = {
     'X-Auth-Token': 'admin',
@@ -20,7 +20,6 @@ HEADERS = {
     'Content-Type': 'application/json',
 }
 PROVIDER = '11111111-1111-1111-1111-111111111111'
-_WAIT = 60  # seconds after which a test fails instead of waiting
 
 
 class Client:
@@ -37,7 +36,7 @@ class Client:
         self._connection = http.client.HTTPSConnection(
             '127.0.0.1',
             server.port,
-            timeout=_WAIT,
+            timeout=LONGEST,
             source_address=(source, 0),
             context=ssl.create_default_context(cafile=str(certificate)),
         )
@@ -100,7 +99,7 @@ class Load:
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(_WAIT)
+            thread.join(LONGEST)
 
     def wait_for_more(self, count: int = 40) -> None:
         """Wait until this number of further requests has a response."""
@@ -130,15 +129,6 @@ class Load:
             result = f'{method} {error!r}'
         with self._lock:
             self.results[result] += 1
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition is true; fail if it does not become true in time."""
-    deadline = time.monotonic() + _WAIT
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError('the condition did not become true')
-        time.sleep(0.05)
 
 
 def succeeded(results: Counter[str]) -> bool:

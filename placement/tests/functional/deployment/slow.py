@@ -8,7 +8,7 @@ import ssl
 import threading
 from types import TracebackType
 
-from placement.tests.functional.deployment import load
+from placement.tests.waiting import wait_until
 
 # The largest body that Placement accepts.
 LIMIT = 1024 * 1024
@@ -71,7 +71,7 @@ class SlowClients:
 
     def __enter__(self) -> 'SlowClients':
         self._thread.start()
-        load.wait_until(lambda: len(self._occupied) == len(self._kinds))
+        wait_until(lambda: len(self._occupied) == len(self._kinds))
         return self
 
     def __exit__(

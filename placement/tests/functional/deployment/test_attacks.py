@@ -7,6 +7,7 @@ import requests
 
 from placement.tests.functional.deployment import base, load, paths, slow
 from placement.tests.functional.faults import machines
+from placement.tests.waiting import LONGEST
 
 CONNECTIONS = 200
 ACCEPTED = ('placement.example.org', 'PLACEMENT.EXAMPLE.ORG:8443', 'localhost', '[::1]:8443')
@@ -84,7 +85,7 @@ class AttacksTest(base.TestCase):
 
     def test_servers_with_uwsgi(self) -> None:
         uwsgi = self.started(self.stack().uwsgi())
-        page = requests.get(f'http://127.0.0.1:{uwsgi.port}/placement/metrics', timeout=60)
+        page = requests.get(f'http://127.0.0.1:{uwsgi.port}/placement/metrics', timeout=LONGEST)
         self.assertTrue(is_page(page.content))
         self.check(self.started(self.servers.nginx()))
         self.check(self.started(self.servers.apache('uwsgi')))

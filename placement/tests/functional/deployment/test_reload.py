@@ -11,6 +11,7 @@ from testtools import content
 
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
+from placement.tests.waiting import LONGEST, wait_until
 
 # The number of clients of each web server.
 CLIENTS = 2
@@ -40,11 +41,11 @@ class ReloadTest(base.TestCase):
         self.haproxy().wait_until_up(1)
         log = self.folder / 'uwsgi.log'
         # uWSGI does not replace a process that is still starting.
-        load.wait_until(lambda: log.read_text().count(' ready in ') == 2)
+        wait_until(lambda: log.read_text().count(' ready in ') == 2)
         with self.load(*servers):
             before = children(uwsgi.pid)
             (self.folder / 'uwsgi' / 'uwsgi.fifo').write_text('c')
-            load.wait_until(lambda: 'chain reloading complete' in log.read_text())
+            wait_until(lambda: 'chain reloading complete' in log.read_text())
             self.assertFalse(before & children(uwsgi.pid))
 
     def test_restart_of_one_uwsgi_server_after_the_other_behind_haproxy(self) -> None:
@@ -56,7 +57,7 @@ class ReloadTest(base.TestCase):
         with self.load(server) as running:
             for number, worker in enumerate(uwsgi, start=1):
                 haproxy.command(f'set server placement/api{number} state drain')
-                load.wait_until(lambda index=number - 1: haproxy.sessions()[index] == 0)
+                wait_until(lambda index=number - 1: haproxy.sessions()[index] == 0)
                 worker.stop()
                 running.wait_for_more()
                 worker.start()
@@ -67,7 +68,7 @@ class ReloadTest(base.TestCase):
 
         # HAProxy repeats a request on another server if it cannot connect to the first server.
         uwsgi[0].kill()
-        load.wait_until(lambda: status(uwsgi[0]) is None)
+        wait_until(lambda: status(uwsgi[0]) is None)
         client = self.client(server)
         statuses = [client.send('PUT', f'/traits/CUSTOM_{number}')[0] for number in range(10)]
         self.assertEqual([201] * 10, statuses)
@@ -77,20 +78,22 @@ class ReloadTest(base.TestCase):
         with self.load(apache) as running:
             before = daemons(apache.pid)
             (self.folder / 'apache-wsgi' / 'placement.wsgi').touch()
-            load.wait_until(lambda: not before & daemons(apache.pid))
+            wait_until(lambda: not before & daemons(apache.pid))
             running.wait_for_more()
 
         # During a graceful restart of Apache, requests can fail; after it, requests succeed.
         before = children(apache.pid)
         os.kill(apache.pid, signal.SIGUSR1)
-        load.wait_until(lambda: not before & children(apache.pid))
+        wait_until(lambda: not before & children(apache.pid))
         self.assertEqual(201, self.client(apache).send('PUT', '/traits/CUSTOM_ONE')[0])
 
 
 def status(uwsgi: machines.Worker) -> int | None:
     """Return the status of a request to the HTTP port of uWSGI, None if nothing listens there."""
     try:
-        return requests.get(f'http://127.0.0.1:{uwsgi.port}/placement/', timeout=60).status_code
+        return requests.get(
+            f'http://127.0.0.1:{uwsgi.port}/placement/', timeout=LONGEST
+        ).status_code
     except requests.ConnectionError:
         return None
 

@@ -11,6 +11,7 @@ import requests
 
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
+from placement.tests.waiting import LONGEST, wait_until
 
 # Headers with which a client could change the links in the response to another client.
 SPOOFED = {
@@ -67,7 +68,7 @@ class ServersTest(base.TestCase):
         name = f'unique{server.port}'
         self.client(server).send('GET', f'/resource_providers?name={name}', headers=SPOOFED)
         # The line is written after the response was sent.
-        load.wait_until(lambda: any(name in log.read_text() for log in logs))
+        wait_until(lambda: any(name in log.read_text() for log in logs))
         lines = [line for log in logs for line in log.read_text().splitlines() if name in line]
         self.assertEqual(1, len(lines), lines)
         self.assertRegex(lines[0], rf'\] 127\.0\.0\.1 "GET {self.servers.prefix}/resource_prov')
@@ -93,15 +94,15 @@ class ServersTest(base.TestCase):
     def test_uwsgi_ends_a_request_that_takes_too_long(self) -> None:
         uwsgi = self.started(self.stack('').uwsgi(harakiri=5))
         url = f'http://127.0.0.1:{uwsgi.port}/traits/CUSTOM_ONE'
-        before = requests.get(url, headers=load.HEADERS, timeout=60)
+        before = requests.get(url, headers=load.HEADERS, timeout=LONGEST)
         # The end of a request stops the timer of the process, shortly after its response.
         time.sleep(1)
         with contextlib.closing(sqlite3.connect(self.folder / 'placement.db')) as conn:
             conn.execute('BEGIN IMMEDIATE')
             with self.assertRaises(requests.ConnectionError):
-                requests.put(url, headers=load.HEADERS, timeout=60)
+                requests.put(url, headers=load.HEADERS, timeout=LONGEST)
         # Another worker process serves the next request.
-        after = requests.put(url, headers=load.HEADERS, timeout=60)
+        after = requests.put(url, headers=load.HEADERS, timeout=LONGEST)
         self.assertEqual([404, 201], [before.status_code, after.status_code])
         log = (self.folder / 'uwsgi.log').read_text()
         self.assertIn('HARAKIRI ON WORKER 1', log)

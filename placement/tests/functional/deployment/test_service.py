@@ -14,6 +14,7 @@ from placement.cmd import exporter
 from placement.tests.functional.deployment import base, files, restrictions
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
+from placement.tests.waiting import LONGEST
 
 UNIT = 'systemd/placement.service'
 EXPORTER = 'systemd/placement-exporter.service'
@@ -107,7 +108,7 @@ class RestrictionsTest(base.TestCase):
         uwsgi = self.started(self.stack().uwsgi(wrapper=wrapper))
         url = f'http://127.0.0.1:{uwsgi.port}/placement'
         for path in ('/healthcheck', '/metrics'):
-            self.assertEqual(200, requests.get(url + path, timeout=120).status_code, path)
+            self.assertEqual(200, requests.get(url + path, timeout=LONGEST).status_code, path)
         names = [path.stem for path in (self.folder / 'uwsgi' / 'metrics').glob('counter_*-*.db')]
         self.assertEqual(1, len(names))
         self.assertGreater(int(names[0].rpartition('-')[2]), 0)
@@ -125,7 +126,7 @@ class RestrictionsTest(base.TestCase):
         exporter = self.started(
             machines.Worker(url, lambda port: [*arguments, f'127.0.0.1:{port}'])
         )
-        response = requests.get(f'http://127.0.0.1:{exporter.port}/metrics', timeout=120)
+        response = requests.get(f'http://127.0.0.1:{exporter.port}/metrics', timeout=LONGEST)
         self.assertIn('\nplacement_up 1.0\n', response.text)
 
 

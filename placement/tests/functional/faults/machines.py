@@ -21,7 +21,7 @@ from sqlalchemy import event
 
 import placement
 from placement.tests import servers
-from placement.tests.waiting import wait_until
+from placement.tests.waiting import LONGEST, wait_until
 
 _TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
@@ -205,7 +205,7 @@ class Worker:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         while self._process.poll() is None and time.monotonic() < deadline:
             with socket.socket() as probe:
                 if probe.connect_ex(('127.0.0.1', self.port)) == 0:
@@ -236,10 +236,10 @@ class Worker:
     def wait(self) -> int:
         """Wait until the process ends and return its exit status.
 
-        :raises subprocess.TimeoutExpired: the process runs longer than a minute
+        :raises subprocess.TimeoutExpired: the process does not end
         """
         assert self._process is not None
-        return self._process.wait(60)
+        return self._process.wait(LONGEST)
 
     def remove(self) -> None:
         """Kill the process if it runs."""

@@ -14,6 +14,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests.waiting import LONGEST, wait_until
 
 # The status of a request without a response.
 NO_RESPONSE = 0
@@ -47,16 +48,11 @@ class Storm:
         for thread in threads:
             thread.result()
 
-    def wait_for(self, status: int, more: int, seconds: float = 30) -> None:
+    def wait_for(self, status: int, more: int) -> None:
         """Wait until the number of responses with a status has increased by `more`."""
         expected = self.statuses[status] + more
-        deadline = time.monotonic() + seconds
-        while self.statuses[status] < expected:
-            if time.monotonic() > deadline:
-                raise AssertionError(
-                    f'fewer than {more} further responses {status}: {self.statuses}'
-                )
-            time.sleep(0.02)
+        failure = f'fewer than {more} further responses {status}'
+        wait_until(lambda: self.statuses[status] >= expected, failure)
 
     def _client(self, number: int) -> None:
         while not self._over.is_set():
@@ -89,7 +85,7 @@ def send(port: int, method: str, path: str, body: Any = None) -> int:
 
 def exchange(port: int, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
     """Like `send`; also return the body of the response."""
-    connection = http.client.HTTPConnection('127.0.0.1', port, timeout=60)
+    connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LONGEST)
     headers = {
         'X-Auth-Token': 'admin',
         'OpenStack-API-Version': 'placement 1.39',

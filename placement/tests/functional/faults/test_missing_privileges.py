@@ -13,6 +13,7 @@ from placement import db_api, handler
 from placement.tests import servers
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import testcase
+from placement.tests.waiting import LONGEST
 
 HOST = '7b9e1d1c-0000-4000-8000-000000000001'
 UNUSED = '7b9e1d1c-0000-4000-8000-000000000003'
@@ -196,7 +197,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
         log = Path(self.useFixture(fixtures.TempDir()).path) / 'log'
         worker = machines.Worker(account, log=log)
         self.addCleanup(worker.remove)
-        connection = http.client.HTTPConnection('127.0.0.1', worker.port, timeout=60)
+        connection = http.client.HTTPConnection('127.0.0.1', worker.port, timeout=LONGEST)
         self.addCleanup(connection.close)
         headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
         connection.request('PUT', '/traits/CUSTOM_NEW', headers=headers)

@@ -15,6 +15,7 @@ import uuid
 from placement.tests import waiting
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import storm
+from placement.tests.waiting import LONGEST
 
 # The request at the second node begins with an INSERT or an UPDATE, and a node that has not applied
 # the write of the first node rejects it.
@@ -26,7 +27,7 @@ class Client:
     """A client with a persistent connection to an API process."""
 
     def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=120)
+        self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LONGEST)
 
     def send(
         self, method: str, path: str, body: Any = None, version: str = '1.39'

@@ -12,8 +12,9 @@ import tempfile
 import threading
 import time
 
+from placement.tests.waiting import LONGEST
+
 # HAProxy marks the servers of a test down or up within a few checks.
-_SECONDS = 120
 
 
 class Proxy:
@@ -70,7 +71,7 @@ class Proxy:
         """Whether the server is in the pool."""
         return self.server(name)['status'].startswith('UP')
 
-    def wait_until(self, name: str, up: bool, seconds: float = _SECONDS) -> float:
+    def wait_until(self, name: str, up: bool, seconds: float = LONGEST) -> float:
         """Wait until a server is in the pool or has left it; return the seconds."""
         return wait(lambda: self.is_up(name) is up, f'{name}: up is not {up}', seconds)
 
@@ -83,7 +84,7 @@ class Proxy:
         return wait(lambda: self.server(name)['scur'] == '0', f'{name} is not idle')
 
 
-def wait(condition: Callable[[], bool], failure: str, seconds: float = _SECONDS) -> float:
+def wait(condition: Callable[[], bool], failure: str, seconds: float = LONGEST) -> float:
     """Wait until a condition is true; return the seconds.
 
     :raises AssertionError: the condition is not true in time; the message is `failure`

@@ -38,7 +38,7 @@ class MultiWriterTest(testcase.DeploymentTestCase):
     def test_concurrent_claims(self):
         """All claims that fit are granted, although all nodes change the same providers."""
         with self.traffic().running() as traffic:
-            traffic.wait_for(204, 300, seconds=120)
+            traffic.wait_for(204, 300)
         self.check(traffic)
         self.assertEqual(0, traffic.failed, traffic.unexpected)
 

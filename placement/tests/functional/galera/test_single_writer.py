@@ -48,7 +48,7 @@ class SingleWriterTest(testcase.DeploymentTestCase):
     def test_concurrent_claims(self):
         used = self.database_proxy.server('galera/node2')['stot']
         with self.traffic().running() as traffic:
-            traffic.wait_for(204, 600, seconds=120)
+            traffic.wait_for(204, 600)
         self.check(traffic)
         self.assertEqual(0, traffic.failed, traffic.unexpected)
         self.assertEqual(used, self.database_proxy.server('galera/node2')['stot'])

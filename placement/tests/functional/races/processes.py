@@ -25,9 +25,9 @@ from placement.tests.declared import DeclaredResponses
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
 from placement.tests.functional.races.writers import Request, Start
+from placement.tests.waiting import LONGEST
 
 # How long the second process may take to start, or to send a response, in seconds.
-TIMEOUT = 60
 
 _NO_NAMES = names.expected()
 
@@ -107,14 +107,14 @@ class SecondProcess:
     def close(self) -> None:
         """Stop the process."""
         self._pipe.close()
-        self._process.join(TIMEOUT)
+        self._process.join(LONGEST)
 
     def _receive(self) -> Any:
         """Return the next message that is not the number of a connection.
 
         :raises AssertionError: the process failed
         """
-        while self._pipe.poll(TIMEOUT):
+        while self._pipe.poll(LONGEST):
             message = self._pipe.recv()
             if not isinstance(message, int):
                 assert not isinstance(message, str), message

@@ -34,9 +34,9 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional.races import audit, processes, servers, testcase
 from placement.tests.functional.races.processes import Learned, Process
 from placement.tests.functional.races.writers import Request, Start
+from placement.tests.waiting import LONGEST
 
 # How long a request may take before the schedule counts as stuck, in seconds.
-TIMEOUT = 60
 # A statement that takes longer than this is looked up among those that wait for a lock.
 _POLL = 0.002
 
@@ -232,7 +232,7 @@ class Scheduler:
         paused, other = _Client(schedule.boundary, schedule.attempt), _Client()
         first = self._pool.submit(self._send_all, paused, [schedule.paused])
         try:
-            paused.has_stopped.wait(TIMEOUT)
+            paused.has_stopped.wait(LONGEST)
             if paused.paused_after is None:
                 raise AssertionError(f'{schedule}: there is no such statement')
             send = self._send_all if schedule.second is None else self._send_all_elsewhere
@@ -240,12 +240,12 @@ class Scheduler:
             has_waited = self._wait(schedule, other)
         finally:
             paused.may_continue.set()
-        responses = first.result(TIMEOUT) + second.result(TIMEOUT)
+        responses = first.result(LONGEST) + second.result(LONGEST)
         return Run(self._outcome(schedule.start, responses), paused.paused_after, has_waited)
 
     def _wait(self, schedule: Schedule, other: _Client) -> bool:
         """Wait until the other requests are finished (False) or wait for a lock (True)."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + LONGEST
         while not other.has_stopped.wait(_POLL):
             if self._waits_for_lock(schedule, other):
                 return True
@@ -266,7 +266,7 @@ class Scheduler:
         if schedule not in self._lengths:
             self._begin(schedule)
             client = _Client(attempt=schedule.attempt)
-            self._pool.submit(self._send_all, client, [schedule.paused]).result(TIMEOUT)
+            self._pool.submit(self._send_all, client, [schedule.paused]).result(LONGEST)
             reached = client.attempts == client.attempt
             self._lengths[schedule] = len(client.statements) if reached else 0
         return self._lengths[schedule]
@@ -315,7 +315,7 @@ class Scheduler:
         if client.attempts == client.attempt and len(client.statements) == client.boundary:
             client.paused_after = statement
             client.has_stopped.set()
-            client.may_continue.wait(TIMEOUT)
+            client.may_continue.wait(LONGEST)
 
     def _note_commit(self, _conn: sa.Connection) -> None:
         client = self._clients.get(threading.get_ident())

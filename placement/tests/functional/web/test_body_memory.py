@@ -11,6 +11,7 @@ from oslotest import base
 
 from placement.tests import servers
 from placement.tests.functional.faults import machines
+from placement.tests.waiting import LONGEST
 
 MIB = 1024 * 1024
 BOUND = 64 * MIB
@@ -100,7 +101,7 @@ class BodyMemoryTest(base.BaseTestCase):
             self.send(method, path, b'[]')
 
     def send(self, method: str, path: str, body: bytes | Iterator[bytes]) -> int:
-        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=60)
+        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=LONGEST)
         with contextlib.closing(connection):
             connection.request(method, path, body, HEADERS)
             return connection.getresponse().status

@@ -5,6 +5,7 @@ import random
 import socket
 
 from placement.tests.functional.web import base, commands
+from placement.tests.waiting import LONGEST
 
 PREFIX = '/placement'
 # The URLs that the service must serve.
@@ -44,7 +45,9 @@ class EndpointUrlsTest(base.TestCase):
 
     def send(self, url: str) -> tuple[int, bytes]:
         """Send a request with exactly this URL; return the status and the body of the response."""
-        with socket.create_connection(('127.0.0.1', self.worker.port), timeout=60) as connection:
+        with socket.create_connection(
+            ('127.0.0.1', self.worker.port), timeout=LONGEST
+        ) as connection:
             connection.sendall(
                 f'GET {url} HTTP/1.1\r\nHost: placement\r\nX-Auth-Token: admin\r\n'
                 'X-Roles: admin\r\n\r\n'.encode()

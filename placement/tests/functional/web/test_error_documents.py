@@ -12,6 +12,7 @@ import json
 import sqlite3
 
 from placement.tests.functional.web import base, commands
+from placement.tests.waiting import LONGEST
 
 LIMIT = 1024 * 1024
 ADMIN = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
@@ -66,7 +67,7 @@ class ErrorDocumentsTest(base.TestCase):
 
     def send(self, case: Case) -> tuple[int, dict[str, str], bytes]:
         """Send a request on a new connection; an incomplete body raises an exception."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=60)
+        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=LONGEST)
         with contextlib.closing(connection):
             body = case.body() if callable(case.body) else case.body
             connection.request(case.method, case.path, body, case.headers)

@@ -4,6 +4,7 @@ import contextlib
 import socket
 
 from placement.tests.functional.web import base, commands
+from placement.tests.waiting import LONGEST
 
 # uWSGI passes control characters on, both in the request line and in headers.
 REQUEST = (
@@ -18,7 +19,7 @@ REQUEST = (
 class LogTest(base.TestCase):
     def test_control_characters_are_escaped(self) -> None:
         self.serve(commands.uwsgi)
-        connection = socket.create_connection(('127.0.0.1', self.worker.port), timeout=60)
+        connection = socket.create_connection(('127.0.0.1', self.worker.port), timeout=LONGEST)
         with contextlib.closing(connection):
             connection.sendall(REQUEST)
             response = connection.makefile('rb').read()

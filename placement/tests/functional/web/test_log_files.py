@@ -1,6 +1,5 @@
 """The logs of the service under web servers: standard error, and a file that logrotate rotates."""
 
-from collections.abc import Callable
 import grp
 import gzip
 import os
@@ -9,13 +8,13 @@ import pwd
 import re
 import subprocess
 import threading
-import time
 
 import fixtures
 import requests
 
 from placement.tests.functional.log import examples
 from placement.tests.functional.web import base, commands
+from placement.tests.waiting import LONGEST, wait_until
 
 _CLIENTS = 4
 _ROTATIONS = 4
@@ -31,18 +30,9 @@ class TestCase(base.TestCase):
         (self.folder / 'placement.conf').write_text(text)
         self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', str(self.folder)))
 
-    @staticmethod
-    def wait_until(condition: Callable[[], bool]) -> None:
-        """Wait until a condition is true. Lines are written after the response was sent."""
-        deadline = time.monotonic() + 60
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError('the condition did not become true')
-            time.sleep(0.01)
-
     def request_id(self) -> str:
         """Send a request and return its request ID."""
-        response = requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=60)
+        response = requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=LONGEST)
         response.raise_for_status()
         return response.headers['x-openstack-request-id']
 
@@ -66,7 +56,7 @@ class StandardErrorTest(TestCase):
         self.assertRegex(line, r'^\[.+\] [\d-]+ [\d:.]+ \d+ INFO placement\.requestlog \[None ')
 
     def lines(self, name: str, text: str) -> list[str]:
-        self.wait_until(lambda: text in (self.folder / name).read_text())
+        wait_until(lambda: text in (self.folder / name).read_text())
         return [line for line in (self.folder / name).read_text().splitlines() if text in line]
 
 
@@ -85,7 +75,7 @@ class RotationTest(TestCase):
         for client in clients:
             client.start()
         try:
-            self.wait_until(lambda: len({match[1] for match in self._matches()}) == 3)
+            wait_until(lambda: len({match[1] for match in self._matches()}) == 3)
             for _ in range(_ROTATIONS):
                 self._wait_for_more(ids)
                 self._rotate(logrotate)
@@ -95,7 +85,7 @@ class RotationTest(TestCase):
             for client in clients:
                 client.join()
 
-        self.wait_until(lambda: len(self._matches()) >= len(ids))
+        wait_until(lambda: len(self._matches()) >= len(ids))
         self.assertEqual(sorted(ids), sorted(match[2] for match in self._matches()))
         names = {path.name for path in self.folder.glob('placement.log*')}
         rotated = {f'placement.log.{number}.gz' for number in range(2, _ROTATIONS + 1)}
@@ -107,7 +97,7 @@ class RotationTest(TestCase):
 
     def _wait_for_more(self, ids: list[str]) -> None:
         count = len(ids) + 50
-        self.wait_until(lambda: len(ids) >= count)
+        wait_until(lambda: len(ids) >= count)
 
     def _rotate(self, logrotate: str) -> None:
         user, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
@@ -123,7 +113,7 @@ class RotationTest(TestCase):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LONGEST,
         )
         self.assertEqual((0, '', ''), (process.returncode, process.stdout, process.stderr))
 

@@ -19,6 +19,7 @@ from placement.telemetry import declarations, processes, server
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
+from placement.tests.waiting import LONGEST
 
 PROVIDER = str(uuid.UUID(int=1))
 TRAITS = f'/resource_providers/{PROVIDER}/traits'
@@ -60,7 +61,7 @@ class TwoProcessesTest(base.TestCase):
         """
         url = f'http://127.0.0.1:{self.worker.port}{path or route}'
         response = requests.request(
-            method, url, json=body, headers={**ADMIN, **headers}, timeout=60
+            method, url, json=body, headers={**ADMIN, **headers}, timeout=LONGEST
         )
         label = method if method in declarations.METHODS else 'other'
         self.expected[route, label, f'{response.status_code // 100}xx'] += 1
@@ -93,7 +94,7 @@ class TwoProcessesTest(base.TestCase):
         return self.send('/allocations/{consumer_uuid}', 'PUT', path, body)
 
     def scrape(self) -> str:
-        response = requests.get(f'http://127.0.0.1:{self.worker.port}/metrics', timeout=60)
+        response = requests.get(f'http://127.0.0.1:{self.worker.port}/metrics', timeout=LONGEST)
         self.assertEqual(200, response.status_code, response.text)
         return response.text
 
@@ -126,7 +127,7 @@ class TwoProcessesTest(base.TestCase):
 
     def wait_for_workers(self) -> None:
         """Wait until both workers have started."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         log = self.folder / 'server.log'
         ready = re.compile(r'^WSGI app 0 .* pid: (\d+) ', re.MULTILINE)
         while len(workers := self.workers()) < 2 or not {str(pid) for pid in workers} <= set(
@@ -191,9 +192,9 @@ class TwoProcessesTest(base.TestCase):
         self.addCleanup(monitor.stop)
         url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
         query = f'sum by (route, method, status) ({COUNT})'
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONGEST
         while True:
-            response = requests.get(url, {'query': query}, timeout=60)
+            response = requests.get(url, {'query': query}, timeout=LONGEST)
             series = response.json()['data']['result'] if response.ok else []
             if series or time.monotonic() > deadline:
                 break
@@ -213,7 +214,7 @@ class WarningTest(base.TestCase):
     def test_two_processes_without_a_directory(self) -> None:
         command = functools.partial(commands.uwsgi, processes=2, module='placement.wsgi.api')
         self.serve(command, {'OS_METRICS__ENABLED': 'true'})
-        requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=60)
+        requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=LONGEST)
         log = (self.folder / 'server.log').read_text()
         self.assertRegex(log, 'WARNING .*PROMETHEUS_MULTIPROC_DIR')
 
