@@ -6,7 +6,7 @@ import hypothesis
 # Shrinking a failure takes minutes. Add Phase.shrink to analyse one.
 REPEATABLE = hypothesis.settings(
     derandomize=True,
-    phases=[hypothesis.Phase.generate],
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
     deadline=None,
     database=None,
     suppress_health_check=list(hypothesis.HealthCheck),

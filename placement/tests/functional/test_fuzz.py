@@ -30,9 +30,7 @@ class FuzzTest(base.BaseTestCase):
         '1.0',
         '1.39',
         # Requests, responses, and queries in older forms.
-        '1.11',
         '1.27',
-        '1.33',
     )
     def test_all_responses_conform_to_the_document(self, version: str) -> None:
         session = Session(document(version), self.service.endpoint)

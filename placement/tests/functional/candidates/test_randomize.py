@@ -60,7 +60,7 @@ class UniformTest(base.BaseTestCase):
         self._check([*hosts[:400], *(f'{name}[V:1]' for name in fit), *hosts[400:]], fit)
 
     def test_all_trees_fit(self):
-        fit = [f'F{n}' for n in range(100)]
+        fit = [f'F{n}' for n in range(50)]
         self._check([f'{name}[V:1]' for name in fit], fit)
         self._check([f'{name}[V:1]' for name in fit], fit, limit=10)
 

@@ -29,7 +29,7 @@ from placement.tests.unit.candidates import cases, strategies, worlds
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
 THOROUGH = hypothesis.settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     database=None,
     derandomize=True,

@@ -20,7 +20,7 @@ from placement.tests.functional.races import testcase
 from placement.tests.properties import REPEATABLE
 
 PROVIDERS = 16
-SETTINGS = hypothesis.settings(REPEATABLE, max_examples=12)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from placement.tests.properties import REPEATABLE
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_STATEFUL')
 FIELDS = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 CONSUMERS = 4
-SETTINGS = hypothesis.settings(REPEATABLE, max_examples=20, stateful_step_count=30)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=12, stateful_step_count=30)
 
 # The UUID of a provider and the name of a resource class.
 Key = tuple[str, str]

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement.admin import tables
+from placement.tests.properties import REPEATABLE
 
 # Without characters that a terminal displays with the width of two.
 _CELLS = st.text(st.characters(max_codepoint=0x2FF), max_size=200)
@@ -22,6 +23,7 @@ class TableTest(base.BaseTestCase):
             tables.table(['Name', 'Free'], [['host-1', 7], ['host-2', 12]], numbers=['Free']),
         )
 
+    @REPEATABLE
     @given(st.lists(st.lists(_CELLS, min_size=4, max_size=4), max_size=3))
     def test_lines_fit_a_terminal_and_are_printable(self, rows):
         for line in tables.table(['A', 'B', 'C', 'D'], rows).split('\n'):

@@ -28,7 +28,7 @@ from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
 THOROUGH = hypothesis.settings(
-    max_examples=200,
+    max_examples=100,
     deadline=None,
     database=None,
     derandomize=True,

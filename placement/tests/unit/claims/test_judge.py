@@ -8,6 +8,7 @@ from placement import exception
 from placement.capacity import InventoryUsage
 from placement.claims import judge
 from placement.claims.model import Claim, Consumer
+from placement.tests.properties import REPEATABLE
 from placement.tests.unit.claims.facts import VCPU, demand, ground, usage
 
 
@@ -84,6 +85,7 @@ class AmountsTest(base.BaseTestCase):
     def test_the_sentence_states_usage_and_capacity(self):
         self.assertRefused('9 requested or in use, capacity 4.', [5], usage(4, total=4))
 
+    @REPEATABLE
     @given(
         st.lists(st.integers(1, 50), min_size=1, max_size=5),
         st.integers(0, 100),

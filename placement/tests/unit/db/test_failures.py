@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.db import failures
 from placement.telemetry import declarations
+from placement.tests.properties import REPEATABLE
 
 # Each verdict: whether the error is transient, a conflict, unavailable, a bad value.
 CONFLICT = (True, True, True, False)
@@ -108,6 +109,7 @@ class MysqlTest(base.BaseTestCase):
         text = 'Got error 28 "No space left on device" during COMMIT'
         self.assertEqual(UNAVAILABLE, verdict(wrapped(pymysql.err.OperationalError(1180, text))))
 
+    @REPEATABLE
     @given(st.integers(min_value=0, max_value=70000))
     def test_any_number_has_a_consistent_verdict(self, number):
         transient, conflict, unavailable, bad = verdict(

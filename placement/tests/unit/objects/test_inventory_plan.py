@@ -6,6 +6,7 @@ from oslotest import base
 
 from placement.capacity import Inventory, InventoryUsage
 from placement.objects.inventory_plan import plan_changes
+from placement.tests.properties import REPEATABLE
 
 INVENTORIES = st.builds(Inventory, st.integers(1, 20), st.integers(0, 5))
 NAMES = st.sampled_from(['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_A'])
@@ -36,6 +37,7 @@ class PlanTest(base.BaseTestCase):
         self.assertEqual({'VCPU': Inventory(5)}, plan.change)
         self.assertEqual(('VCPU',), plan.over_capacity)
 
+    @REPEATABLE
     @given(CURRENT, REQUESTED)
     def test_applying_the_plan_results_in_the_requested_inventories(self, current, requested):
         plan = plan_changes(current, requested)
@@ -46,6 +48,7 @@ class PlanTest(base.BaseTestCase):
         result |= plan.change
         self.assertEqual(requested, result)
 
+    @REPEATABLE
     @given(CURRENT)
     def test_equal_inventories_need_no_change(self, current):
         plan = plan_changes(current, {name: usage.inventory for name, usage in current.items()})

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement.objects import tree
+from placement.tests.properties import REPEATABLE
 
 #       1
 #     2   3
@@ -25,6 +26,7 @@ class SubtreeTest(base.BaseTestCase):
     def test_a_provider_may_be_its_own_ancestor_in_a_damaged_database(self):
         self.assertEqual({1, 2}, tree.subtree(1, {1: 2, 2: 1, 3: None}))
 
+    @REPEATABLE
     @given(st.lists(st.integers(0, 100), max_size=30))
     def test_subtree_has_the_providers_with_this_ancestor(self, choices):
         parents: dict[int, int | None] = {0: None}

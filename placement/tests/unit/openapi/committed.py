@@ -1,5 +1,6 @@
 """The committed OpenAPI documents."""
 
+import functools
 import importlib.resources
 
 import yaml
@@ -12,8 +13,9 @@ def text_of(name):
     return importlib.resources.files(openapi).joinpath(name).read_text()
 
 
+@functools.lru_cache(maxsize=1)
 def parsed(name):
-    """Return the content of a document."""
+    """Return the content of a document, which several tests in succession can use."""
     return yaml.load(text_of(name), yaml.CSafeLoader)
 
 

@@ -85,6 +85,19 @@ def declares(operation, version, name):
     return False
 
 
+def versions_of_changes(operation):
+    """Return the microversions in which the declared parameters differ from those before.
+
+    The microversions before them, and the newest one, are among them, too.
+    """
+    declared = [{name for name in NAMES if declares(operation, one, name)} for one in ALL_VERSIONS]
+    found = {operation.since, ALL_VERSIONS[-1]}
+    for number, version in enumerate(ALL_VERSIONS[1:], 1):
+        if version > operation.since and declared[number] != declared[number - 1]:
+            found |= {ALL_VERSIONS[number - 1], version}
+    return found
+
+
 def required_parameters(operation, version):
     return {one.name for one in operation.query if one.is_required(version)}
 
@@ -154,10 +167,11 @@ class QueryParametersTest(base.BaseTestCase):
 
     def test_the_accepted_names_are_the_declared_ones(self):
         for path, operation in WITH_QUERY:
+            changes = versions_of_changes(operation)
             for version in ALL_VERSIONS:
                 if version < operation.since:
                     continue
-                for name in NAMES:
+                for name in NAMES if version in changes else SAMPLES:
                     kind = next((one for one in SAMPLES if name.startswith(one)), 'unknown')
                     others = self.with_others(path, operation, version, name)
                     accepted = self.accepts(path, version, {**others, name: SAMPLES.get(kind, 'x')})
@@ -184,7 +198,7 @@ class QueryParametersTest(base.BaseTestCase):
         """Require that the service accepts random values of a parameter in random microversions."""
         versions = [version for version in ALL_VERSIONS if version >= parameter.since]
 
-        @hypothesis.settings(REPEATABLE, max_examples=40)
+        @hypothesis.settings(REPEATABLE, max_examples=15)
         @hypothesis.given(st.sampled_from(versions), st.data())
         def check(version, data):
             name = parameter.name

@@ -19,7 +19,7 @@ from placement.tests.functional.candidates import rows
 
 # The number of queries on each world.
 QUERIES = 4
-SEEDS = os.environ.get('PLACEMENT_TEST_EXPLAIN', '0-150')
+SEEDS = os.environ.get('PLACEMENT_TEST_EXPLAIN', '0-75')
 
 
 class NaiveTest(base.BaseTestCase):

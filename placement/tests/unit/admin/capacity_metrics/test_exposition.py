@@ -13,6 +13,7 @@ from placement.admin.capacity_metrics import exposition
 from placement.admin.capacity_metrics.exposition import Page
 from placement.admin.capacity_metrics.model import Cloud, ProviderInventory
 from placement.capacity import MAX_INT, Inventory
+from placement.tests.properties import REPEATABLE
 
 INVENTORY = ProviderInventory(
     'host-1', 'VCPU', Inventory(total=16, reserved=1, allocation_ratio=1.5), used=7, generation=42
@@ -109,6 +110,7 @@ class PageTest(base.BaseTestCase):
     def test_an_accept_header_that_is_not_understood(self, accept):
         self.assertEqual(TEXT, Page(CLOUD).render(accept).body.decode())
 
+    @REPEATABLE
     @given(st.text(), st.integers(0, MAX_INT), st.floats(0, 3.4e38))
     def test_any_name_and_value(self, name, total, ratio):
         inventory = Inventory(total, allocation_ratio=ratio)

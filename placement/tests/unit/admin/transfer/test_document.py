@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement.admin.transfer import document, model
+from placement.tests.properties import REPEATABLE
 from placement.tests.unit.admin.transfer import documents
 
 
@@ -98,6 +99,7 @@ class DocumentTest(base.BaseTestCase):
         self.assertTrue(message.isprintable())
         self.assertLess(len(message), 200)
 
+    @REPEATABLE
     @given(st.integers(0, 500), st.data())
     def test_any_change_of_a_byte_is_refused_or_read(self, seed, data):
         content = bytearray(documents.file_of(documents.random_rows(seed)))

@@ -8,6 +8,7 @@ from oslotest import base
 
 from placement.admin.transfer import model, tables
 from placement.db.sqlalchemy import models
+from placement.tests.properties import REPEATABLE
 from placement.tests.unit.admin.transfer import documents
 
 # The database assigns the ids; the root of a provider follows from its parents.
@@ -61,6 +62,7 @@ class ColumnsTest(base.BaseTestCase):
 
 
 class ValuesTest(base.BaseTestCase):
+    @REPEATABLE
     @given(_RATIOS)
     def test_a_ratio_is_the_same_after_an_import_and_an_export(self, ratio):
         written = model.Ratio().write(ratio)
@@ -80,6 +82,7 @@ class ValuesTest(base.BaseTestCase):
         ):
             self.assertEqual(written, repr(model.Ratio().write(ratio)))
 
+    @REPEATABLE
     @given(st.datetimes())
     def test_times_are_truncated_to_seconds(self, time):
         written = model.Time().write(time)

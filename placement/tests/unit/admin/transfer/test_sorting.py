@@ -5,11 +5,13 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement.admin.transfer import sorting
+from placement.tests.properties import REPEATABLE
 
 _ROWS = st.lists(st.tuples(st.integers(0, 9), st.text()))
 
 
 class SortingTest(base.BaseTestCase):
+    @REPEATABLE
     @given(_ROWS, st.integers(1, 5))
     def test_all_rows_are_sorted(self, rows, size):
         expected = sorted(rows, key=lambda row: row[1])
@@ -20,6 +22,7 @@ class SortingTest(base.BaseTestCase):
         self.assertEqual(1, next(sorting.everything(rows, lambda row: row, 7)))
         self.assertEqual([], list(rows))
 
+    @REPEATABLE
     @given(_ROWS)
     def test_groups_keep_their_order(self, rows):
         rows.sort(key=lambda row: -row[0])
