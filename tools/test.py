@@ -17,8 +17,9 @@ failed test.
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
+from dataclasses import dataclass, field
 import importlib.util
 import io
 import os
@@ -26,13 +27,16 @@ from pathlib import Path
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
 import bootstrap
-import docs
+import selection
 
-STESTR_STATE = bootstrap.ROOT / '.stestr' / 'next-stream'
+FUNCTIONAL = 'placement/tests/functional'
+# Each part of the tests has a directory here, in which stestr stores the results.
+RESULTS = bootstrap.ROOT / '.stestr-parts'
 # If this variable is set, the tests in placement/tests/functional/web fail if a web server is
 # missing.
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
@@ -50,11 +54,18 @@ COVERAGE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """A check: a command that exits with a nonzero status if the check fails."""
+class Part:
+    """A part of the run: a command that exits with a nonzero status if it fails.
+
+    :ivar variables: environment variables of the command
+    :ivar results: the directory in which stestr stores the results; None if the command runs no
+        tests
+    """
 
     title: str
     command: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    results: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +94,13 @@ class Engine:
         return None
 
 
-CHECKS = (
-    Check('ruff check', ('ruff', 'check', '.')),
-    Check('ruff format', ('ruff', 'format', '--check', '.')),
-    Check('mypy', ('mypy',)),
-    *(Check(f'sphinx: {document}', docs.command(document)) for document in docs.DOCUMENTS),
-    Check('links in the documentation', docs.CHECK_LINKS),
+LINT = (
+    Part('ruff check', ('ruff', 'check', '.')),
+    Part('ruff format', ('ruff', 'format', '--check', '.')),
 )
-COVERAGE_CHECK = Check('coverage', ('coverage', 'report'))
+TYPES = Part('mypy', ('mypy',))
+DOCUMENTATION = Part('documentation', (sys.executable, 'tools/docs.py'))
+COVERAGE_CHECK = Part('coverage', ('coverage', 'report'))
 _MARIADB = ('mariadbd', '/usr/sbin/mariadbd')
 ENGINES = (
     Engine('mariadb', 'MariaDB', _MARIADB),
@@ -100,41 +110,66 @@ ENGINES = (
 
 
 class Results:
-    """Runs checks and tests, and counts their results."""
+    """Runs parts, and counts their results."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._notes: list[str] = []
         self._failures: list[str] = []
         self._total: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
-    def check(self, check: Check) -> None:
-        """Run a check and, if the check fails, count one failed test."""
-        print(f'\n== {check.title}', flush=True)
-        failed = subprocess.run(check.command).returncode != 0
+    def run_beside(self, parts: Sequence[Part], number: int) -> None:
+        """Run parts beside each other, at most `number` at a time, in the order of the sequence."""
+        with futures.ThreadPoolExecutor(number) as threads:
+            for done in [threads.submit(self.run, part) for part in parts]:
+                done.result()
+
+    def run(self, part: Part) -> None:
+        """Run a part, print its output, and count its results."""
+        started = time.monotonic()
+        if part.results is not None:
+            shutil.rmtree(part.results, ignore_errors=True)
+            part.results.mkdir(parents=True)
+        print(f'-- {part.title} starts', flush=True)
+        completed = subprocess.run(
+            part.command,
+            env={**os.environ, **part.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors='replace',
+        )
+        tests = [] if part.results is None else _tests(part.results)
+        seconds = f'after {time.monotonic() - started:.0f} s'
+        with self._lock:
+            print(f'\n== {part.title}\n{completed.stdout}', end='', flush=True)
+            if part.results is None:
+                self._count_check(part.title, completed.returncode != 0, seconds)
+            else:
+                self._count_tests(part.title, completed.returncode, tests, seconds)
+
+    def _count_check(self, title: str, failed: bool, seconds: str) -> None:
         self._total['failed'] += failed
-        self._notes.append(f'{check.title}: {"FAILED" if failed else "ok"}')
+        self._notes.append(f'{title}: {"FAILED" if failed else "ok"} {seconds}')
 
-    def test(self, title: str, command: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Run tests and count the passed, failed and skipped tests.
+    def _count_tests(self, title: str, status: int, tests: Sequence[Any], seconds: str) -> None:
+        """Count the passed, failed and skipped tests.
 
-        The numbers are from the result stream that stestr stores. If the command fails although no
-        test failed, or if stestr stores no results, the run counts as one failed test.
+        If the command fails although no test failed, or if stestr stores no results, the part
+        counts as one failed test.
         """
-        print(f'\n== {title}', flush=True)
-        before = _recorded_runs()
-        status = subprocess.run(command, env={**os.environ, **variables}).returncode
-        tests = _last_run() if _recorded_runs() > before else []
         tally = Counter(_kind(test) for test in tests)
         if not tally['failed'] and (status or not tally['passed']):
             tally['failed'] += 1
         self._total += tally
         self._failures += [f'{title}: {_failure(one)}' for one in tests if _kind(one) == 'failed']
         numbers = ', '.join(f'{tally[kind]} {kind}' for kind in ('passed', 'failed', 'skipped'))
-        self._notes.append(f'{title}: {numbers}')
+        self._notes.append(f'{title}: {numbers} {seconds}')
 
     def skip(self, title: str, reason: str, failed: bool = False) -> None:
-        """Add a skipped run to the summary; if `failed` is true, count it as one failed test."""
+        """Add a skipped part to the summary; if `failed` is true, count it as one failed test."""
         self._total['failed'] += failed
         self._notes.append(f'{title}: SKIPPED, {reason}')
 
@@ -154,58 +189,104 @@ def main() -> None:
     """Create the virtual environment, then run this script again in that environment."""
     options = _parse()
     if options.inside:
-        sys.exit(_run_everything(options))
+        sys.exit(_run(options))
     files = ('requirements', 'test-requirements', 'lint-requirements', 'doc/requirements')
     requirements = (word for name in files for word in ('-r', f'{name}.txt'))
     python = bootstrap.prepare('test', '-e', '.[serve]', *requirements)
-    for declaration in ('server-test-requirements.txt', 'driver-test-requirements.txt'):
-        bootstrap.add_optional(declaration)
+    if not options.quick:
+        for declaration in ('server-test-requirements.txt', 'driver-test-requirements.txt'):
+            bootstrap.add_optional(declaration)
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Run every check and every test.')
     parser.add_argument(
+        '--quick', action='store_true', help='run only the style checks and the unit tests'
+    )
+    parser.add_argument(
         '--require-databases',
         action='store_true',
         help='fail if a server, a program or a driver that tests need is missing',
     )
     parser.add_argument(
-        '--concurrency', default='2', help='number of test processes (default: %(default)s)'
+        '--concurrency',
+        type=int,
+        # Some tests wait for servers, so one part more than processors keeps all of them busy.
+        default=(os.cpu_count() or 1) + 1,
+        help='number of parts that run beside each other (default: %(default)s)',
     )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _run_everything(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     os.chdir(bootstrap.ROOT)
     os.environ['PATH'] = f'{bootstrap.VENV / "bin"}{os.pathsep}{os.environ["PATH"]}'
+    results = Results()
+    if options.quick:
+        results.run_beside((*LINT, _unit_tests({}, processes=2)), 1)
+        return results.finish()
     if options.require_databases:
         os.environ[REQUIRE_SERVERS] = 'true'
-    results = Results()
-    for check in CHECKS:
-        results.check(check)
     subprocess.run(('coverage', 'erase'), check=True)
-    _run_tests(results, options)
-    _test_cluster(results, options)
+    # The longest parts start first, so that all processors are busy until the end.
+    parts = [
+        *_tests_on('sqlite', 'SQLite'),
+        *_tests_on_servers(results, options),
+        *_cluster_tests(results, options),
+        _unit_tests(COVERAGE),
+        DOCUMENTATION,
+        TYPES,
+        *LINT,
+    ]
+    results.run_beside(parts, options.concurrency)
     _check_coverage(results)
     return results.finish()
 
 
-def _run_tests(results: Results, options: argparse.Namespace) -> None:
-    stestr = ('stestr', 'run', '--concurrency', options.concurrency)
-    results.test('unit and functional tests on SQLite', stestr, COVERAGE)
+def _stestr(
+    name: str, *arguments: str, path: str = FUNCTIONAL, processes: int = 1
+) -> tuple[tuple[str, ...], Path]:
+    """Return a command that runs tests, and the directory of its results.
+
+    :param path: the directory of the tests; others are not imported
+    """
+    results = RESULTS / name
+    command = ('stestr', '--repo-url', str(results), '--test-path', path, 'run')
+    return (*command, '--concurrency', str(processes), *arguments), results
+
+
+def _unit_tests(variables: Mapping[str, str], processes: int = 1) -> Part:
+    command, results = _stestr('unit', path='placement/tests/unit', processes=processes)
+    return Part('unit tests', command, variables, results)
+
+
+def _tests_on(database: str, title: str, *server: str, measured: bool = True) -> Iterator[Part]:
+    """Yield the parts of the functional tests on a database.
+
+    :param server: a command that starts the server, and executes the command that follows it
+    :param measured: whether to measure the coverage
+    """
+    for name, pattern in selection.parts(database).items():
+        command, results = _stestr(f'{database}-{name}', pattern)
+        variables = COVERAGE if measured else {}
+        yield Part(f'functional tests on {title}: {name}', (*server, *command), variables, results)
+
+
+def _tests_on_servers(results: Results, options: argparse.Namespace) -> Iterator[Part]:
     for engine in ENGINES:
-        title = f'functional tests on {engine.title}'
         if missing := engine.missing:
+            title = f'functional tests on {engine.title}'
             reason = f'the {missing} is not installed'
             results.skip(title, reason, failed=options.require_databases)
             continue
-        command = (sys.executable, 'tools/with_database.py', engine.name, '--', *stestr)
-        results.test(title, (*command, r'placement\.tests\.functional'), COVERAGE)
+        server = (sys.executable, 'tools/with_database.py', engine.name, '--')
+        # Without the optional driver, the coverage is complete, too.
+        yield from _tests_on(engine.name, engine.title, *server, measured=engine.driver is None)
 
 
-def _test_cluster(results: Results, options: argparse.Namespace) -> None:
+def _cluster_tests(results: Results, options: argparse.Namespace) -> Iterator[Part]:
     sys.path.append(str(bootstrap.ROOT))
     from tools import galera
 
@@ -214,33 +295,29 @@ def _test_cluster(results: Results, options: argparse.Namespace) -> None:
         reason = f'these packages are not installed: {", ".join(missing)}'
         results.skip(title, reason, failed=options.require_databases)
         return
-    # Each test process would start a cluster, so there is only one. The path saves the import of
-    # all other tests. The coverage of this run is not measured, because all of it is in servers.
-    command = ('stestr', '--test-path', 'placement/tests/functional/galera', 'run')
-    results.test(title, (*command, '--concurrency', '1'), {CLUSTER: 'bounded'})
+    # The coverage of this part is not measured, because all of it is in servers.
+    command, path = _stestr('galera', path=f'{FUNCTIONAL}/galera')
+    yield Part(title, command, {CLUSTER: 'bounded'}, path)
 
 
 def _check_coverage(results: Results) -> None:
     """Check the coverage of all test runs, which is complete only if every server is installed."""
     subprocess.run(('coverage', 'combine', '--quiet'))
     if all(engine.missing != 'server' for engine in ENGINES):
-        results.check(COVERAGE_CHECK)
+        results.run(COVERAGE_CHECK)
     else:
         results.skip(
             COVERAGE_CHECK.title, 'some code runs only on a database server that is not installed'
         )
 
 
-def _recorded_runs() -> int:
-    return int(STESTR_STATE.read_text()) if STESTR_STATE.exists() else 0
-
-
-def _last_run() -> list[Any]:
-    """Return the tests of the last run: `id`, `status`, and `details` of each."""
+def _tests(results: Path) -> list[Any]:
+    """Return the tests of a run: `id`, `status`, and `details` of each."""
     import subunit
     import testtools
 
-    stream = subprocess.run(('stestr', 'last', '--subunit'), capture_output=True).stdout
+    command = ('stestr', '--repo-url', str(results), 'last', '--subunit')
+    stream = subprocess.run(command, capture_output=True).stdout
     tests: list[Any] = []
     sink = testtools.StreamToDict(tests.append)
     sink.startTestRun()
