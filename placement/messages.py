@@ -158,6 +158,11 @@ def _database(error: Exception) -> str:
             f'{database} denies access: {reason}. Grant the privileges to the user, or '
             f'{_CHECK_CONNECTION}.'
         )
+    if failures.is_unverified(error):
+        return (
+            f'{database} cannot be verified with TLS: {reason}. Correct the certificate of the '
+            f'server, or {_CHECK_CONNECTION}.'
+        )
     if failures.is_unknown_database(error):
         return f'{database} does not exist: {reason}. Create it, or {_CHECK_CONNECTION}.'
     if failures.is_file_inaccessible(error):

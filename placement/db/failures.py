@@ -40,6 +40,8 @@ _MYSQL_LOCK_TIMEOUT = 1205
 _MYSQL_COMMIT_FAILED = 1180
 # The message of error 1180 contains the error message and error number of the storage engine.
 _DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
+# The TLS handshake failed. With TLS, mysqlclient also reports lost connections with this number.
+MYSQL_TLS_FAILED = 2026
 _MYSQL_NOT_READY = 1047  # a Galera node without a connection to its cluster
 _MYSQL_UNAVAILABLE = frozenset({
     3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by the system, server or InnoDB
@@ -51,7 +53,7 @@ _MYSQL_UNAVAILABLE = frozenset({
     1290, 1792, 1836,  # server or transaction is read-only
     1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
-    2026,  # the same with TLS and mysqlclient
+    MYSQL_TLS_FAILED,
 })  # fmt: skip
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
@@ -81,6 +83,14 @@ _STATE_OLD_SCHEMA = ('42P01', '42703')
 _MESSAGES_ACCESS_DENIED = ('authentication failed', 'no pg_hba.conf entry', 'no password supplied')
 _UNKNOWN_ROLE = re.compile(r'role ".*" (does not exist|is not permitted to log in)')
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
+# Messages of a driver that refuses a server: with the number `MYSQL_TLS_FAILED`, and without it.
+_TLS_FAILED = ('certificate', 'ssl is required', 'no such file', 'permission denied')
+_UNVERIFIED = (
+    'certificate verify failed',
+    'server certificate for',
+    'root certificate file',
+    'ssl was required',
+)
 _SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
 _SQLITE_CANNOT_OPEN = 'unable to open database file'
 
@@ -235,6 +245,15 @@ def is_access_denied(exc: Exception) -> bool:
     return any(text in message for text in _MESSAGES_ACCESS_DENIED) or bool(
         _UNKNOWN_ROLE.search(message)
     )
+
+
+def is_unverified(exc: Exception) -> bool:
+    """Whether the driver refuses the certificate of the server, or a server without TLS."""
+    if isinstance(exc, OSError):
+        return True  # PyMySQL cannot read the certificate of the CA
+    texts = _TLS_FAILED if _mysql_number(exc) == MYSQL_TLS_FAILED else _UNVERIFIED
+    message = str(_driver_error(exc)).lower()
+    return any(text in message for text in texts)
 
 
 def is_unknown_database(exc: Exception) -> bool:

@@ -23,6 +23,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
+from placement.db import failures
+
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
@@ -121,7 +123,12 @@ def _connect(
         named.setdefault(name, value)
     driver: Any = dialect.loaded_dbapi
     if dialect.driver == 'pymysql':
-        return _pymysql_class(driver)(*positional, **named)
+        try:
+            return _pymysql_class(driver)(*positional, **named)
+        except OSError as exc:
+            # PyMySQL converts all others to its own exceptions.
+            text = f'the certificate of the CA in the URL cannot be used: {exc}'
+            raise driver.OperationalError(failures.MYSQL_TLS_FAILED, text) from exc
     if dialect.driver == 'psycopg':
         connection = _psycopg_class(driver).connect(*positional, **named)
         connection.read_limit = timeouts.read

@@ -225,6 +225,8 @@ def _remedy(error: Exception) -> str:
     correct = 'correct the URL in [placement_database]'
     if failures.is_access_denied(error):
         return f'Grant the privileges to the user, or {correct}'
+    if failures.is_unverified(error):
+        return f'Correct the certificate of the server, or {correct}'
     if failures.is_unknown_database(error):
         return f'Create the database, or {correct}'
     if failures.is_file_inaccessible(error):

@@ -85,6 +85,15 @@ class SentenceTest(base.BaseTestCase):
         sentence = messages.sentence(mysql(number, 'text'))
         self.assertTrue(sentence.startswith(f'{database} {verdict}: text. '), sentence)
 
+    def test_an_unverified_server(self):
+        text = "Can't connect to MySQL server ([SSL] certificate verify failed: expired)"
+        self.assertEqual(
+            'The database mysql+pymysql://placement:***@db.example.com/placement cannot be '
+            f'verified with TLS: {text}. Correct the certificate of the server, or correct '
+            '[placement_database] connection.',
+            messages.sentence(mysql(2003, text)),
+        )
+
     def test_an_unavailable_database_is_described_by_its_cause(self):
         error = exception.DatabaseUnavailable()
         error.__cause__ = mysql(2003, 'text')

@@ -12,15 +12,11 @@ import unittest
 from oslotest import base
 import sqlalchemy as sa
 
-import placement
-from placement.tests import servers
+from placement.tests import servers, tls_guide
 from placement.tests.functional import programs
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST, wait_until
 
-_PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'databases.rst'
-_SECTION = re.compile(r'^TLS\n=+\n(.+?)^\S+\n=+\n', re.MULTILINE | re.DOTALL)
-_URL = re.compile(r'^    connection = (\S+)$', re.MULTILINE)
 _STATEMENTS = re.compile(r'^    ((?:CREATE|GRANT) .+;)$', re.MULTILINE)
 _HBA = re.compile(r'^    (hostssl .+)$', re.MULTILINE)
 # The URL parameters with which a driver does not use TLS.
@@ -33,18 +29,6 @@ _DISABLED = {
 # refuse.
 _RIGHT = ('ours', 'IP:127.0.0.1')
 _WRONG = (('other', 'IP:127.0.0.1'), ('ours', 'DNS:db.example.org'))
-
-
-def section() -> str:
-    match = _SECTION.search(_PAGE.read_text())
-    assert match, 'the page has no section TLS'
-    return match[1]
-
-
-def documented_url(driver: str) -> sa.URL:
-    """Return the URL of the page for a driver."""
-    urls = {url.get_driver_name(): url for url in map(sa.make_url, _URL.findall(section()))}
-    return urls[driver]
 
 
 class Certificates:
@@ -127,7 +111,7 @@ class TlsTest(base.BaseTestCase):
         if engine == 'mariadb':
             return [f'--ssl-cert={certificate}', f'--ssl-key={key}']
         rules = cls.certificates.folder / 'pg_hba.conf'
-        (line,) = _HBA.findall(section())
+        (line,) = _HBA.findall(tls_guide.section())
         # The administrative account of the test uses TLS, too.
         for name, value in (('placement  placement', 'all all'), ('192.0.2.0/24', '127.0.0.1/32')):
             assert name in line, line
@@ -140,22 +124,18 @@ class TlsTest(base.BaseTestCase):
     @classmethod
     def create_account(cls) -> sa.URL:
         """Create the account of the page, and return the URL of the page for this server."""
-        documented = documented_url(cls.admin.get_driver_name())
-        query = {
-            name: str(cls.certificates.trusted) if '/' in str(value) else value
-            for name, value in documented.query.items()
-        }
-        url = cls.admin.set(query=query)
+        driver = cls.admin.get_driver_name()
+        url = cls.admin.set(query=tls_guide.verification(driver, cls.certificates.trusted))
         if url.get_backend_name() != 'mysql':
             return url
-        statements = _STATEMENTS.findall(section())
+        statements = _STATEMENTS.findall(tls_guide.section())
         assert len(statements) == 2, statements
         # On this server, the account `placement` is the administrator.
         servers.execute(
             cls.admin,
             *(line.replace("'placement'@'%'", "'service'@'127.0.0.1'") for line in statements),
         )
-        return url.set(username='service', password=documented.password)
+        return url.set(username='service', password=tls_guide.url(driver).password)
 
     def present(self, authority: str, name: str) -> None:
         """Let the server present another certificate to new connections."""
@@ -193,26 +173,35 @@ class TlsTest(base.BaseTestCase):
         self.assertEqual(200, self.respond('GET', '/traits'))
         machines.close_all(text(self.admin))
 
-    def assertFails(self, url: sa.URL, reason: str) -> None:
-        """The command prints one line, which contains the reason and no secret."""
+    def assertFails(self, url: sa.URL, verdict: str, remedy: str) -> None:
+        """The command prints one line without a secret."""
         result = self.manage(url, 'db', 'version')
         self.assertEqual(1, result.status, result)
-        self.assertRegex(result.stderr, rf'\AError: The database .*{reason}.*\.\n\Z')
+        expected = rf'\AError: The database .* {verdict}: .*\. {remedy}, or correct .*\.\n\Z'
+        self.assertRegex(result.stderr, expected)
         self.assertNotIn(str(url.password), result.stderr)
+
+    def assertUnverified(self, url: sa.URL) -> None:
+        """The command refuses the server, and preflight names the same remedy."""
+        remedy = 'Correct the certificate of the server'
+        self.assertFails(url, 'cannot be verified with TLS', remedy)
+        environment = {'OS_PLACEMENT_DATABASE__CONNECTION': text(url)}
+        result = self.programs.run(programs.STATUS, ['preflight', '--format', 'json'], environment)
+        self.assertIn(f'{remedy}, or correct the URL', result.stdout)
 
     def test_the_server_requires_tls(self) -> None:
         plain = self.url.set(query=_DISABLED[self.url.get_driver_name()])
-        self.assertFails(plain, 'denies access')
+        self.assertFails(plain, 'denies access', 'Grant the privileges to the user')
 
     def test_commands_refuse_a_server_without_tls(self) -> None:
         """The server of the test run has no certificate, or one of itself."""
-        self.assertFails(servers.admin_url().set(query=self.url.query), '(SSL|TLS|certificate)')
+        self.assertUnverified(servers.admin_url().set(query=self.url.query))
 
     def test_commands_refuse_a_wrong_certificate(self) -> None:
         self.addCleanup(self.present, *_RIGHT)
         for wrong in _WRONG:
             self.present(*wrong)
-            self.assertFails(self.url, 'certificate')
+            self.assertUnverified(self.url)
 
     def test_the_service_refuses_a_wrong_certificate(self) -> None:
         self.addCleanup(self.present, *_RIGHT)
@@ -229,6 +218,18 @@ class TlsTest(base.BaseTestCase):
         self.assertEqual(4, len(warnings), log)
         for line in warnings:
             self.assertRegex(line, 'Failed to connect to the database: .*certificate')
+        self.assertNotIn('Traceback', log)
+
+    def test_a_missing_certificate_of_the_ca(self) -> None:
+        self.close_connections()
+        trusted = self.certificates.trusted
+        moved = trusted.rename(trusted.with_suffix('.moved'))
+        self.addCleanup(moved.rename, trusted)
+        self.assertUnverified(self.url)
+        before = len(self.log.read_text())
+        self.assertEqual(503, self.respond('GET', '/traits'))
+        log = self.log.read_text()[before:]
+        self.assertRegex(log, 'WARNING .*Failed to connect to the database: ')
         self.assertNotIn('Traceback', log)
 
     def test_the_service_replaces_lost_connections(self) -> None:

@@ -291,9 +291,16 @@ def _dollar_in_keystone_options() -> dict[str, Mistake]:
 MISTAKES |= _unencoded_passwords() | _dollar_in_keystone_options()
 
 
-def server_mistakes(wrong_password: str, unknown_database: str) -> dict[str, Mistake]:
+def server_mistakes(
+    wrong_password: str, unknown_database: str, unverified: str
+) -> dict[str, Mistake]:
     """Return the mistakes that need a database server; the arguments are URLs."""
     return {
+        'unverified server': Mistake(
+            report='The database ... cannot be verified with TLS: .... Correct the certificate of '
+            'the server, or correct [placement_database] connection.',
+            configuration=database(unverified),
+        ),
         'wrong password': Mistake(
             report='The database ... denies access: .... Grant the privileges to the user, or '
             'correct [placement_database] connection.',

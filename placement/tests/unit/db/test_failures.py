@@ -275,6 +275,38 @@ class DenialTest(base.BaseTestCase):
         self.assertEqual('ProgrammingError: permission denied', failures.summary(error))
 
 
+class UnverifiedTest(base.BaseTestCase):
+    """`functional/faults/test_tls.py` provokes these errors."""
+
+    UNVERIFIED = (
+        pymysql.err.OperationalError(
+            2003, "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP)"
+        ),
+        pymysql.err.OperationalError(2026, "SSL is required but the server doesn't support it"),
+        _MySQLdbError(2026, 'TLS/SSL error: SSL is required, but the server does not support it'),
+        _MySQLdbError(2026, 'TLS/SSL error: unable to get local issuer certificate'),
+        _MySQLdbError(2026, 'TLS/SSL error: Validation of SSL server certificate failed'),
+        _MySQLdbError(2026, 'TLS/SSL error: No such file or directory (2)'),
+        psycopg.OperationalError('connection failed: SSL error: certificate verify failed'),
+        psycopg.OperationalError('server certificate for "a" does not match host name "b"'),
+        psycopg.OperationalError('root certificate file "c" does not exist'),
+        psycopg.OperationalError('server does not support SSL, but SSL was required'),
+    )
+    OTHER = (
+        pymysql.err.OperationalError(2003, "Can't connect to 'ssl-certificate.example.org'"),
+        _MySQLdbError(2026, 'TLS/SSL error: unexpected eof while reading'),
+        psycopg.OperationalError('connection to server at "ssl-certificate" failed'),
+    )
+
+    def test_PyMySQL_cannot_read_the_certificate_of_the_ca(self):
+        self.assertTrue(failures.is_unverified(FileNotFoundError(2, 'No such file or directory')))
+
+    def test_errors_of_drivers(self):
+        for error in (*self.UNVERIFIED, *self.OTHER):
+            expected = error in self.UNVERIFIED
+            self.assertEqual(expected, failures.is_unverified(wrapped(error)), error)
+
+
 class AllEnginesTest(base.BaseTestCase):
     def test_exceptions_of_oslo_db(self):
         self.assertEqual(CONFLICT, verdict(db_exc.DBDuplicateEntry(['name'])))
