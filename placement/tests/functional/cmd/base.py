@@ -27,24 +27,32 @@ class TestCase(base.TestCase):
     module: str
 
     def run_command(
-        self, *arguments: str, connection: bool = True, stdin: str = ''
+        self, *arguments: str, connection: bool = True, stdin: str = '', **options: str
     ) -> subprocess.CompletedProcess:
         """Execute the command and wait for its end.
 
         :param connection: whether the database is configured
         :param stdin: the standard input of the command
+        :param options: options of the group [placement]
         """
-        return self._execute(_PROGRAMS[self.module], arguments, connection, stdin)
+        return self._execute(_PROGRAMS[self.module], arguments, connection, stdin, **options)
 
     def register_demo_cloud(self, *options: str) -> subprocess.CompletedProcess:
         """Execute tools/demo.py on the database of the test."""
         return self._execute(programs.DEMO, options)
 
     def _execute(
-        self, program: str, arguments: Sequence[str], connection: bool = True, stdin: str = ''
+        self,
+        program: str,
+        arguments: Sequence[str],
+        connection: bool = True,
+        stdin: str = '',
+        **options: str,
     ) -> subprocess.CompletedProcess:
-        url = {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url} if connection else {}
-        done = programs.shared().run(program, arguments, url, stdin=stdin)
+        environment = {f'OS_PLACEMENT__{name.upper()}': value for name, value in options.items()}
+        if connection:
+            environment['OS_PLACEMENT_DATABASE__CONNECTION'] = self.database.url
+        done = programs.shared().run(program, arguments, environment, stdin=stdin)
         return subprocess.CompletedProcess(arguments, done.status, done.stdout, done.stderr)
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
