@@ -5,17 +5,22 @@ identity to the headers of the request. If the strategy is noauth2, which is onl
 token itself is the identity.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 import logging
+import math
+import time
 from typing import Any
 
 from keystoneauth1 import exceptions as keystone_exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from placement import context, exception
+from placement import context, exception, telemetry
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import ENVIRON_CONTEXT
+from placement.token_memory import TokenMemory, TokenStore, Validations, Verdict
 
 LOG = logging.getLogger(__name__)
 
@@ -28,6 +33,12 @@ _IDENTITY = frozenset(
         'OpenStack-System-Scope',
     )
 )
+
+# The catalog is large, and Placement does not use it.
+_REMEMBERED = tuple(sorted(_IDENTITY - {'HTTP_X_SERVICE_CATALOG'}))
+
+# The key of the token cache of keystonemiddleware in a WSGI environment.
+_ENVIRON_CACHE = 'placement.token_cache'
 
 # The exceptions that keystonemiddleware treats as a failure of Keystone.
 _UNAVAILABLE = (
@@ -88,11 +99,16 @@ class NoAuthMiddleware:
 
 
 class KeystoneMiddleware:
-    """Validates tokens with keystonemiddleware, except in requests for the version document."""
+    """Validates tokens with keystonemiddleware, except in requests for the version document.
 
-    def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
+    :param store: verdicts that several processes share
+    """
+
+    def __init__(
+        self, application: Application, conf: cfg.ConfigOpts, store: TokenStore | None = None
+    ) -> None:
         self.application = application
-        self.guarded = _TokenValidation(application, {'oslo_config_config': conf})
+        self.guarded = _TokenValidation(application, conf, store)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -100,6 +116,10 @@ class KeystoneMiddleware:
         # and the context of a rejected request would contain it.
         _remove_identity(environ)
         if _is_root(environ):
+            return self.application(environ, start_response)
+        identity = self.guarded.recall(environ)
+        if identity is not None:
+            environ.update(identity)
             return self.application(environ, start_response)
         response: Iterable[bytes]
         try:
@@ -109,20 +129,173 @@ class KeystoneMiddleware:
         return response
 
 
-class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the library has no types
-    """The middleware of keystonemiddleware, except if Keystone is unavailable.
+class _RememberedError(Exception):
+    """Another request has validated the same tokens meanwhile.
 
-    In that case, keystonemiddleware would return 503 Service Unavailable in a form of its own, 401
-    Unauthorized (with `delay_auth_decision`), or an unhandled exception.
+    :ivar identity: the identity headers
     """
 
-    def fetch_token(self, token: str, **options: Any) -> Any:
+    def __init__(self, identity: dict[str, Any]) -> None:
+        super().__init__()
+        self.identity = identity
+
+
+@dataclass(slots=True)
+class _Pass:
+    """The request that keystonemiddleware processes.
+
+    :ivar key: its key in the memory of tokens; None if it is not to be remembered
+    :ivar verdict_at: the time of the oldest verdict on its tokens, in seconds since the epoch
+    :ivar started: the validations that it started
+    """
+
+    key: bytes | None
+    verdict_at: float = math.inf
+    started: list[Hashable] = field(default_factory=list)
+
+
+# keystonemiddleware does not pass the request to `fetch_token`.
+_PASS: ContextVar[_Pass] = ContextVar('_PASS')
+
+
+class _EmptyCache:
+    """A token cache that keeps nothing, for keystonemiddleware.
+
+    Otherwise, keystonemiddleware would use a dictionary without a limit, or a client of memcached
+    that executes code from memcached.
+    """
+
+    def get(self, _key: str) -> None:
+        return None
+
+    def set(self, _key: str, _data: bytes, time: int = 0) -> None:
+        pass
+
+
+_EMPTY_CACHE = _EmptyCache()
+
+
+class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the library has no types
+    """The middleware of keystonemiddleware with a memory of the accepted tokens.
+
+    If Keystone is unavailable, keystonemiddleware would return 503 Service Unavailable in a form of
+    its own, 401 Unauthorized (with `delay_auth_decision`), or an unhandled exception.
+    """
+
+    def __init__(
+        self, application: Application, conf: cfg.ConfigOpts, store: TokenStore | None
+    ) -> None:
+        super().__init__(application, {'oslo_config_config': conf, 'cache': _ENVIRON_CACHE})
+        options = conf.keystone_authtoken
+        self._cache_of_operator = options.cache
+        self._seconds = options.token_cache_time
+        self._validations = Validations() if self._seconds > 0 else None
+        self._store = store
+        self._memory: TokenMemory | None = None
+        # With delay_auth_decision, keystonemiddleware passes rejected requests on, too. The age of
+        # a token in the cache of the operator is not known.
+        reliable = not options.delay_auth_decision and not options.cache
+        if reliable and self._seconds > 0 and conf.api.token_memory > 0:
+            self._memory = TokenMemory(_REMEMBERED, conf.api.token_memory, self._seconds)
+
+    def recall(self, environ: Environ) -> dict[str, Any] | None:
+        """Return the identity headers for a request, None if its tokens are not in the memory."""
+        return self._known(self._key(environ))
+
+    def _known(self, key: bytes | None) -> dict[str, Any] | None:
+        identity = None if self._memory is None or key is None else self._memory.get(key)
+        if identity is not None:
+            telemetry.token_known('memory')
+        return identity
+
+    def _key(self, environ: Environ) -> bytes | None:
+        token = environ.get('HTTP_X_AUTH_TOKEN')
+        if self._memory is None or token is None:
+            return None
+        return self._memory.key(token, environ.get('HTTP_X_SERVICE_TOKEN', ''))
+
+    def process_request(self, request: Any) -> Any:
+        """Add the identity to a request, or return the response to a request without identity."""
+        environ = request.environ
+        cache = environ.get(self._cache_of_operator) if self._cache_of_operator else None
+        environ[_ENVIRON_CACHE] = cache or _EMPTY_CACHE
+        current = _Pass(self._key(environ))
+        reset = _PASS.set(current)
+        try:
+            response = super().process_request(request)
+            self._remember(request, current)
+        except _RememberedError as known:
+            environ.update(known.identity)
+            response = None
+        finally:
+            _PASS.reset(reset)
+            if self._validations is not None:
+                self._validations.end(current.started)
+        return response
+
+    def _remember(self, request: Any, current: _Pass) -> None:
+        if self._memory is None or current.key is None:
+            return
+        auth = request.token_auth
+        tokens = [token for token in (auth.user, auth.service) if token is not None]
+        if not any(map(_depends_on_request, tokens)):
+            ends = [token.expires.timestamp() for token in tokens]
+            end = min(current.verdict_at + self._seconds, *ends)
+            self._memory.add(current.key, request.environ, end)
+
+    def fetch_token(self, token: str, allow_expired: bool = False) -> Any:
         """Return the data of a token.
 
         :raises exception.IdentityUnavailable: Keystone could not be used to validate the token
         """
+        current = _PASS.get()
+        key = (token, allow_expired)
+
+        def recall() -> None:
+            identity = self._known(current.key)
+            if identity is not None:
+                raise _RememberedError(identity)
+
+        def validate() -> Verdict:
+            verdict = self._validate(token, allow_expired)
+            current.started.append(key)
+            return verdict
+
+        if self._validations is None:
+            verdict = self._validate(token, allow_expired)
+        else:
+            verdict = self._validations.share(key, recall, validate)
+        current.verdict_at = min(current.verdict_at, verdict.at)
+        return verdict.data
+
+    def _validate(self, token: str, allow_expired: bool) -> Verdict:
+        # An expired token is valid only together with a service token.
+        store = None if allow_expired else self._store
+        verdict = None if store is None else store.get(token)
+        if verdict is not None:
+            telemetry.token_known('memcached')
+            return verdict
+        verdict = self._request_verdict(token, allow_expired)
+        if store is not None:
+            store.set(token, verdict)
+        return verdict
+
+    def _request_verdict(self, token: str, allow_expired: bool) -> Verdict:
+        """Request the validation of a token from Keystone."""
+        at, start, result = time.time(), time.perf_counter(), 'unavailable'
         try:
-            return super().fetch_token(token, **options)
+            data = self._request_data(token, allow_expired)
+            result = 'accepted'
+        except auth_token.InvalidToken:
+            result = 'rejected'
+            raise
+        finally:
+            telemetry.token_validated(result, time.perf_counter() - start)
+        return Verdict(data, at)
+
+    def _request_data(self, token: str, allow_expired: bool) -> Any:
+        try:
+            return super().fetch_token(token, allow_expired=allow_expired)
         except keystone_exc.ClientException as exc:
             LOG.warning('The identity service is unavailable: %s: %s', type(exc).__name__, exc)
             raise exception.IdentityUnavailable from exc
@@ -131,6 +304,11 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
             if isinstance(exc.__context__, _UNAVAILABLE):
                 raise exception.IdentityUnavailable from exc
             raise
+
+
+def _depends_on_request(token: Any) -> bool:
+    """Return whether a token is valid only for some requests or on some connections."""
+    return bool(token.bind) or token.application_credential_access_rules is not None
 
 
 class ContextMiddleware:

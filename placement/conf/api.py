@@ -34,6 +34,29 @@ Related options: the options in `[keystone_authtoken]` apply only to
 `keystone`.
 """,
     ),
+    cfg.IntOpt(
+        'token_memory',
+        default=10000,
+        min=0,
+        help="""
+The maximum number of validated tokens that each process keeps in its
+memory. 0 means that a process keeps no tokens.
+
+A process does not validate a token again for `[keystone_authtoken]
+token_cache_time` seconds. If the memory is full, the process removes
+the token that was not used for the longest time. 10,000 tokens of
+different users take about 14 MiB. Choose a number that is larger than
+the number of clients, for example of nova-compute processes.
+
+Some tokens are not kept, because they are not valid for each request:
+tokens with access rules, tokens that are bound to a connection, and
+expired tokens that come with a service token.
+
+If `[keystone_authtoken] token_cache_time` is not larger than 0, if
+`delay_auth_decision` is true, or if `cache` has a value, a process
+keeps no tokens.
+""",
+    ),
 ]
 
 

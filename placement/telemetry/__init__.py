@@ -131,3 +131,23 @@ def policy_usable(usable: bool) -> None:
     """Record whether the process can use the current policy files."""
     if _instruments is not None:
         _instruments.unusable_policy.set(0 if usable else 1)
+
+
+def token_validated(result: str, seconds: float) -> None:
+    """Count a validation of a token by Keystone.
+
+    :param result: one of `declarations.VALIDATION_RESULTS`
+    :param seconds: the duration of the validation
+    """
+    if _instruments is not None:
+        _instruments.validations[result].inc()
+        _instruments.validation_duration.observe(seconds)
+
+
+def token_known(level: str) -> None:
+    """Count a token that needed no validation by Keystone.
+
+    :param level: where the process found it, one of `declarations.MEMORY_LEVELS`
+    """
+    if _instruments is not None:
+        _instruments.token_hits[level].inc()

@@ -26,6 +26,9 @@ REFUSAL_REASONS = (
     'unknown_provider',
     'unknown_resource_class',
 )
+# The results of validations of tokens by Keystone, and where processes find validated tokens.
+VALIDATION_RESULTS = ('accepted', 'rejected', 'unavailable')
+MEMORY_LEVELS = ('memcached', 'memory')
 # Values of the label `method`. All other methods of clients share the value `other`, because each
 # value of a label needs memory.
 METHODS = frozenset({'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'})
@@ -60,6 +63,9 @@ CANDIDATES_RETURNED = 'placement_candidates_returned'
 SEARCH_STEPS = 'placement_candidate_search_steps'
 SEARCHES_CUT = 'placement_candidate_searches_cut_total'
 UNUSABLE_POLICY = 'placement_policy_file_unusable'
+VALIDATIONS = 'placement_token_validations_total'
+VALIDATION_DURATION = 'placement_token_validation_duration_seconds'
+MEMORY_HITS = 'placement_token_hits_total'
 
 METRICS = {
     REQUEST_DURATION: Declaration(
@@ -83,5 +89,12 @@ METRICS = {
     ),
     UNUSABLE_POLICY: Declaration(
         'gauge', 'Processes that use earlier policy rules, because a policy file is not usable.'
+    ),
+    VALIDATIONS: Declaration('counter', 'Validations of tokens by Keystone.', ('result',)),
+    VALIDATION_DURATION: Declaration(
+        'histogram', 'Duration of validations of tokens by Keystone.', buckets=_SECONDS
+    ),
+    MEMORY_HITS: Declaration(
+        'counter', 'Tokens that needed no validation, because a memory contained them.', ('level',)
     ),
 }

@@ -37,6 +37,10 @@ class Instruments:
         retries, refusals = metrics[declarations.RETRIES], metrics[declarations.REFUSALS]
         self.retries = {reason: retries.labels(reason) for reason in declarations.RETRY_REASONS}
         self.refusals = {reason: refusals.labels(reason) for reason in declarations.REFUSAL_REASONS}
+        validations, hits = metrics[declarations.VALIDATIONS], metrics[declarations.MEMORY_HITS]
+        self.validation_duration = metrics[declarations.VALIDATION_DURATION]
+        self.validations = {one: validations.labels(one) for one in declarations.VALIDATION_RESULTS}
+        self.token_hits = {level: hits.labels(level) for level in declarations.MEMORY_LEVELS}
         self._request_duration = metrics[declarations.REQUEST_DURATION]
         # PERF: `labels()` takes a lock and compares texts for each call.
         self._durations: dict[tuple[str | None, str, str], Callable[[float], None]] = {}

@@ -11,7 +11,7 @@ from oslotest import base
 
 from placement import auth
 from placement.http.request import ENVIRON_CONTEXT
-from placement.tests.unit import edge
+from placement.tests.unit import edge, identity
 
 # The headers from which oslo.context creates a context, except tokens.
 IDENTITY = {
@@ -33,17 +33,6 @@ CATALOG = {
 }
 
 
-def keystone(application, server: mock.Mock, delay: bool = False) -> auth.KeystoneMiddleware:
-    """Return the middleware for Keystone, with a stub in place of the server."""
-    config = edge.configuration()
-    config.register_opts(dict(auth_token.list_opts())['keystone_authtoken'], 'keystone_authtoken')
-    config.set_override('delay_auth_decision', delay, 'keystone_authtoken')
-    config.set_override('www_authenticate_uri', 'http://id', 'keystone_authtoken')
-    middleware = auth.KeystoneMiddleware(application, config)
-    middleware.guarded._identity_server = server
-    return middleware
-
-
 class ForgedIdentityTest(base.BaseTestCase):
     """A client sends the headers of an identity, and no valid token."""
 
@@ -53,8 +42,8 @@ class ForgedIdentityTest(base.BaseTestCase):
         invalid = mock.Mock(**{'verify_token.side_effect': auth_token.InvalidToken('forged')})
         inner = auth.ContextMiddleware(self._inside, cfg.ConfigOpts())
         self.noauth = auth.NoAuthMiddleware(inner)
-        self.keystone = keystone(inner, invalid)
-        self.delayed = keystone(inner, invalid, delay=True)
+        self.keystone = identity.middleware(inner, invalid)
+        self.delayed = identity.middleware(inner, invalid, delay_auth_decision=True)
 
     def _inside(self, environ, start_response):
         self.received = dict(environ)
@@ -214,7 +203,7 @@ class KeystoneFailureTest(base.BaseTestCase):
         """Send a request whose token keystonemiddleware cannot validate."""
         server = mock.Mock(**{'verify_token.side_effect': failure})
         inner = auth.ContextMiddleware(edge.ok, edge.configuration())
-        layers = keystone(inner, server, delay)
+        layers = identity.middleware(inner, server, delay_auth_decision=delay)
         return edge.call(layers, edge.environ(path='/traits', HTTP_X_AUTH_TOKEN='secret'))
 
     def assert_unavailable(self, response: edge.Response) -> None:

@@ -186,7 +186,13 @@ class CompletenessTest(base.BaseTestCase):
 
     def test_the_page_of_metrics_lists_every_reason(self):
         listed = re.findall(r'^``(\w+)``  +[A-Z]', METRICS_PAGE.read_text(), re.MULTILINE)
-        self.assertEqual([*declarations.RETRY_REASONS, *declarations.REFUSAL_REASONS], listed)
+        declared = [
+            *declarations.RETRY_REASONS,
+            *declarations.REFUSAL_REASONS,
+            *declarations.VALIDATION_RESULTS,
+            *declarations.MEMORY_LEVELS,
+        ]
+        self.assertEqual(declared, listed)
 
     def test_the_page_of_metrics_lists_every_method(self):
         section = METRICS_PAGE.read_text().partition('``method``')[2].partition('``status``')[0]

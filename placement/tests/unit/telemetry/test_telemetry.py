@@ -25,6 +25,8 @@ telemetry.connection_released()
 telemetry.retried('conflict')
 telemetry.refused('capacity')
 telemetry.searched(1, 2, True)
+telemetry.token_validated('accepted', 0.1)
+telemetry.token_known('memory')
 print([name for name in sys.modules if name.startswith('prometheus_client')])
 """
 
@@ -43,12 +45,14 @@ class SwitchedOnTest(base.BaseTestCase):
     def test_all_reasons_exist_from_the_start(self):
         """A query for an increase needs the value before the increase."""
         samples = self.metrics.samples()
-        for name, reasons in (
-            (declarations.RETRIES, declarations.RETRY_REASONS),
-            (declarations.REFUSALS, declarations.REFUSAL_REASONS),
+        for name, label, values in (
+            (declarations.RETRIES, 'reason', declarations.RETRY_REASONS),
+            (declarations.REFUSALS, 'reason', declarations.REFUSAL_REASONS),
+            (declarations.VALIDATIONS, 'result', declarations.VALIDATION_RESULTS),
+            (declarations.MEMORY_HITS, 'level', declarations.MEMORY_LEVELS),
         ):
-            for reason in reasons:
-                self.assertEqual(0, samples.pop((name, (('reason', reason),))))
+            for value in values:
+                self.assertEqual(0, samples.pop((name, ((label, value),))))
         self.assertEqual({0}, set(samples.values()))
         self.assertTrue(all(labels == () for _, labels in samples))
 
@@ -97,6 +101,16 @@ class SwitchedOnTest(base.BaseTestCase):
             (declarations.SEARCHES_CUT, 1),
         ):
             self.assertEqual(value, self.metrics.value(name), name)
+
+    def test_tokens(self):
+        telemetry.token_validated('accepted', 0.25)
+        telemetry.token_validated('rejected', 0.5)
+        for _ in range(2):
+            telemetry.token_known('memory')
+        validations = self.metrics.increased(declarations.VALIDATIONS)
+        self.assertEqual({'accepted': 1, 'rejected': 1}, validations)
+        self.assertEqual(0.75, self.metrics.value(f'{declarations.VALIDATION_DURATION}_sum'))
+        self.assertEqual({'memory': 2}, self.metrics.increased(declarations.MEMORY_HITS))
 
     def test_switching_on_again_keeps_the_values(self):
         telemetry.retried('conflict')
