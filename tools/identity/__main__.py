@@ -3,10 +3,11 @@
 This script starts Keystone on SQLite with Fernet tokens, and runs the commands of the installation
 guide for the service user and the catalog. Then it starts Placement with the configuration of the
 guide, and sends requests with tokens of different roles and scopes, with openstacksdk, and with
-osc-placement. It starts memcached to check the token cache. All files are in a temporary directory,
-and all servers listen on the loopback interface. Set PLACEMENT_KEYSTONE_VENV to the path of a
-virtual environment in which the packages keystone, python-openstackclient, and osc-placement are
-installed. If the variable is not set, the script uses the current environment.
+osc-placement. It checks for how long a process remembers a token, and starts memcached to check the
+token cache. All files are in a temporary directory, and all servers listen on the loopback
+interface. Set PLACEMENT_KEYSTONE_VENV to the path of a virtual environment in which the packages
+keystone, python-openstackclient, and osc-placement are installed. If the variable is not set, the
+script uses the current environment.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ import sys
 import tempfile
 
 from tools import with_database
-from tools.identity import cache, clients, servers, tokens
+from tools.identity import cache, clients, memory, servers, tokens
 from tools.identity.checks import Checks
 from tools.identity.cloud import Cloud
 
@@ -40,6 +41,7 @@ def main() -> int:
         options = WITHOUT_CACHE | {'delay_auth_decision': 'true'}
         with servers.placement(folder, identity, port, **options) as send:
             tokens.check_delayed(checks, f'{identity}/v3', cloud, send)
+        memory.check_memory(checks, cloud, folder, identity, port)
         cache.check_cache(checks, cloud, folder, identity, port)
     print(f'{checks.passed} passed, {checks.failed} failed')
     return int(checks.failed > 0)

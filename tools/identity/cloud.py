@@ -39,12 +39,43 @@ class Cloud:
 
     def create_user(self, name: str, project: str, role: str) -> None:
         """Create a user and assign a role on a project; create the role if it does not exist."""
-        user = self._create('user', {'name': name, 'password': PASSWORD, 'domain_id': 'default'})
+        self._create('user', {'name': name, 'password': PASSWORD, 'domain_id': 'default'})
+        self.add_role(name, project, role)
+
+    def add_role(self, user: str, project: str, role: str) -> None:
+        """Assign a role to a user on a project; create the role if it does not exist."""
         try:
-            role_id = self._get_id('roles', role)
+            self._get_id('roles', role)
         except IndexError:
-            role_id = self._create('role', {'name': role})
-        self.admin.put(f'{self.url}/projects/{self.projects[project]}/users/{user}/roles/{role_id}')
+            self._create('role', {'name': role})
+        self.admin.put(self._assignment(user, project, role))
+
+    def remove_role(self, user: str, project: str, role: str) -> None:
+        """Remove a role of a user on a project."""
+        self.admin.delete(self._assignment(user, project, role))
+
+    def _assignment(self, user: str, project: str, role: str) -> str:
+        user_id, role_id = self._get_id('users', user), self._get_id('roles', role)
+        return f'{self.url}/projects/{self.projects[project]}/users/{user_id}/roles/{role_id}'
+
+    def restricted_token(self, user: str, project: str, **rule: str) -> str:
+        """Return a token of an application credential that permits only some requests.
+
+        :param rule: the access rule: `service`, `method`, and `path`
+        """
+        auth = self._password(user, project_name=project, project_domain_id='default')
+        credential = {'name': f'{user} {rule}', 'access_rules': [rule]}
+        document = session.Session(auth).post(
+            f'{self.url}/users/{self._get_id("users", user)}/application_credentials',
+            json={'application_credential': credential},
+        )
+        created = document.json()['application_credential']
+        restricted = v3.ApplicationCredential(
+            self.url,
+            application_credential_id=created['id'],
+            application_credential_secret=created['secret'],
+        )
+        return str(restricted.get_token(session.Session()))
 
     def add_domain_admin(self) -> None:
         """Assign the role `admin` on the default domain to the user `admin`."""
@@ -55,10 +86,12 @@ class Cloud:
         """Return a token for a user and a scope, for example ``project_name='one'``."""
         if 'project_name' in scope:
             scope['project_domain_id'] = 'default'
-        auth = v3.Password(
+        return str(self._password(user, **scope).get_token(session.Session()))
+
+    def _password(self, user: str, **scope: Any) -> v3.Password:
+        return v3.Password(
             self.url, username=user, password=PASSWORD, user_domain_id='default', **scope
         )
-        return str(auth.get_token(session.Session()))
 
     def revoke(self, token: str) -> None:
         """Revoke a token."""
