@@ -19,7 +19,6 @@ from placement.db import engine, failures
 # The extra of the distribution that installs a library.
 _EXTRAS = {
     'jinja2': 'tools',
-    'memcache': 'memcached',
     'prometheus_client': 'metrics',
     'psycopg': 'postgresql',
     'pymysql': 'mysql',

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The module that each extra provides.
 MODULES = {
-    'memcached': 'memcache',
+    'memcached': 'cryptography',
     'metrics': 'prometheus_client',
     'mysql': 'pymysql',
     'mysqlclient': 'MySQLdb',
@@ -129,7 +129,7 @@ def install(folder: Path, tree: Path) -> Path:
         commands = commands.replace(documented, str(actual))
     run(tree, 'bash', '-euxc', commands)
     connection = sa.make_url(guide.settings()['placement_database']['connection'])
-    run(folder, str(venv / 'bin/python'), '-c', f'import {connection.get_driver_name()}, memcache')
+    run(folder, str(venv / 'bin/python'), '-c', f'import {connection.get_driver_name()}')
     return venv
 
 

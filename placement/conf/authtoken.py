@@ -1,6 +1,8 @@
-"""Check the options of keystonemiddleware that otherwise fail when a request arrives."""
+"""Check the options of keystonemiddleware, and interpret those for memcached."""
 
 import importlib.util
+import ipaddress
+from urllib import parse
 
 from oslo_config import cfg
 
@@ -8,45 +10,98 @@ from placement.conf import sources
 
 GROUP = 'keystone_authtoken'
 
-# The modules that keystonemiddleware imports for memcached, and their packages.
-_ENCRYPTION = {'cryptography': 'cryptography'}
-_CLIENTS = {'memcache': "'openstack-placement[memcached]'"}
-_CLIENTS_WITH_TLS_OR_SASL = _CLIENTS | {'bmemcached': 'python-binary-memcached'}
+# A host and a port, or the path of a Unix socket.
+Address = tuple[str, int] | str
+
+_PORT = 11211
+# The libraries for memcached, and their packages as arguments for `pip install`.
+_CLIENT = {'pymemcache': 'pymemcache'}
+_ENCRYPTION = {'cryptography': "'openstack-placement[memcached]'"}
 
 
 def validate(config: cfg.ConfigOpts) -> None:
-    """Check that the service can request tokens, and that it can use the configured memcached.
+    """Check that the service can request tokens, and that the options for memcached are valid.
 
-    Without these values, keystonemiddleware starts, but every request with a token fails.
+    Without these checks, the service could start, but every request with a token would fail.
 
     :param config: a configuration object on which keystonemiddleware has registered its options
-    :raises sources.MissingOption: `auth_type` has no value
-    :raises ImportError: memcached is configured, and its library is not installed
+    :raises sources.MissingOption: `auth_type` has no value, or `memcache_secret_key` has none
+        although a strategy needs it
+    :raises ValueError: the address of a memcached server is invalid
     """
     section = config[GROUP].auth_section or GROUP
     if not config[section].auth_type:
         raise sources.missing_option(config, 'auth_type', section)
-    for library, package in missing_clients(config).items():
-        raise ImportError(
-            f'[{GROUP}] memcached_servers has a value, but the Python library {library} is not '
-            f'installed. Run `pip install {package}`, or remove the option.'
-        )
+    secret(config)
+    memcached_servers(config)
 
 
-def missing_clients(config: cfg.ConfigOpts) -> dict[str, str]:
+def strategy(config: cfg.ConfigOpts) -> str:
+    """Return how tokens in memcached are protected: none, mac, or encrypt."""
+    return str(config[GROUP].memcache_security_strategy).lower()
+
+
+def secret(config: cfg.ConfigOpts) -> str:
+    """Return the secret for tokens in memcached; an empty text if they are not protected.
+
+    :raises sources.MissingOption: there is no secret
+    """
+    if strategy(config) == 'none':
+        return ''
+    if not (value := config[GROUP].memcache_secret_key):
+        raise sources.missing_option(config, 'memcache_secret_key', GROUP)
+    return str(value)
+
+
+def memcached_servers(config: cfg.ConfigOpts) -> dict[str, Address]:
+    """Return the addresses of the memcached servers, by their text in the configuration.
+
+    The result is empty if the service uses no memcached: if no server is configured, if tokens are
+    not cached, or if another middleware provides the cache.
+
+    :raises ValueError: the address of a server is invalid
+    """
+    options = config[GROUP]
+    if options.cache or options.token_cache_time <= 0:
+        return {}
+    return {text: _address(text) for text in options.memcached_servers or ()}
+
+
+def _address(text: str) -> Address:
+    """Return the address in a text, which can have one of the prefixes of python-memcached.
+
+    :raises ValueError: the text is not the address of a server
+    """
+    prefix, _, rest = text.partition(':')
+    address = rest if prefix in ('inet', 'inet6', 'unix') else text
+    if address.startswith('/'):
+        return address
+    try:
+        return (str(ipaddress.IPv6Address(address)), _PORT)
+    except ValueError:
+        pass
+    try:
+        parts = parse.urlsplit(f'//{address}')
+        if parts.hostname and parts.netloc == address and prefix != 'unix':
+            return (parts.hostname, parts.port or _PORT)
+    except ValueError:
+        pass
+    raise ValueError(
+        f'[{GROUP}] memcached_servers contains {text}, which is not the address of a server. Write '
+        'HOST:PORT, or the absolute path of a Unix socket.'
+    )
+
+
+def missing_libraries(config: cfg.ConfigOpts) -> dict[str, str]:
     """Return the libraries for the configured memcached that are not installed.
 
     :returns: the package of each library, as an argument for `pip install`
     """
-    options = config[GROUP]
-    if not options.memcached_servers or options.cache:
+    if not memcached_servers(config):
         return {}
-    protected = options.memcache_tls_enabled or options.memcache_sasl_enabled
-    clients = _CLIENTS_WITH_TLS_OR_SASL if protected else _CLIENTS
-    if options.memcache_security_strategy.lower() == 'encrypt':
-        clients = clients | _ENCRYPTION
+    libraries = _CLIENT | (_ENCRYPTION if strategy(config) == 'encrypt' else {})
     return {
         library: package
-        for library, package in clients.items()
+        for library, package in libraries.items()
         if importlib.util.find_spec(library) is None
     }

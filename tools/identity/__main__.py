@@ -3,11 +3,11 @@
 This script starts Keystone on SQLite with Fernet tokens, and runs the commands of the installation
 guide for the service user and the catalog. Then it starts Placement with the configuration of the
 guide, and sends requests with tokens of different roles and scopes, with openstacksdk, and with
-osc-placement. It checks for how long a process remembers a token, and starts memcached to check the
-token cache. All files are in a temporary directory, and all servers listen on the loopback
-interface. Set PLACEMENT_KEYSTONE_VENV to the path of a virtual environment in which the packages
-keystone, python-openstackclient, and osc-placement are installed. If the variable is not set, the
-script uses the current environment.
+osc-placement. It checks for how long a process remembers a token, and writes forged tokens to
+memcached. All files are in a temporary directory, and all servers listen on the loopback interface.
+Set PLACEMENT_KEYSTONE_VENV to the path of a virtual environment in which the packages keystone,
+python-openstackclient, and osc-placement are installed. If the variable is not set, the script uses
+the current environment.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ def main() -> int:
         with servers.placement(folder, identity, port, **options) as send:
             tokens.check_delayed(checks, f'{identity}/v3', cloud, send)
         memory.check_memory(checks, cloud, folder, identity, port)
-        cache.check_cache(checks, cloud, folder, identity, port)
+        cache.check_cache(checks, cloud, cache.Service(folder, identity, port))
     print(f'{checks.passed} passed, {checks.failed} failed')
     return int(checks.failed > 0)
 

@@ -1,41 +1,163 @@
-"""Check that Placement caches tokens in memcached, and that it does not depend on memcached."""
+"""Check that processes share tokens in memcached, without risk and without depending on it."""
 
+from collections.abc import Iterator
+import contextlib
+from dataclasses import dataclass
 from pathlib import Path
+import pickle
+import time
+from typing import Any
 
+from keystonemiddleware import auth_token
+import orjson
+from oslo_config import cfg
+
+from placement import token_store
+from placement.conf import authtoken
+from placement.tests.functional.memcached_server import Memcached
 from tools.identity.checks import Checks
 from tools.identity.cloud import Cloud
-from tools.identity.servers import Memcached, memcached, placement
+from tools.identity.servers import PASSWORD, Send, placement
+
+# The strategies, and the status for a token that another program has written to memcached.
+STRATEGIES = {'None': 200, 'MAC': 401, 'ENCRYPT': 401}
+# A busy machine can need longer than the default.
+PATIENT = {'memcache_pool_socket_timeout': '60'}
+FORGED = 'forged-token'
+# The flags of a pickled object.
+PICKLED = 1
 
 
-def check_cache(checks: Checks, cloud: Cloud, folder: Path, identity: str, port: int) -> None:
-    """Check the token cache with both connection pools of keystonemiddleware.
+class Trap:
+    """Creates a directory when it is unpickled."""
 
-    :param folder: the directory for the configuration of Placement
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.mkdir, (self.path,)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Starts processes of Placement.
+
+    :param folder: the directory for the configuration
     :param identity: the URL of Keystone
     :param port: the port of Placement
     """
-    for pool in ('true', 'false'):
-        for failure in (Memcached.kill, Memcached.suspend):
-            title = f'memcache_use_advanced_pool = {pool}'
-            with (
-                memcached() as cache,
-                placement(
-                    folder, identity, port, cache.address, memcache_use_advanced_pool=pool
-                ) as send,
-            ):
-                token = cloud.token('services', project_name='one')
-                statuses = [send('GET', '/traits', token).status_code for _ in range(3)]
-                checks.equal(f'{title}: requests with one token', [200, 200, 200], statuses)
-                counters = cache.counters()
-                checks.equal(f'{title}: tokens written', 1, counters['cmd_set'])
-                checks.equal(f'{title}: tokens read', 2, counters['get_hits'])
-                failure(cache)
-                title = f'{title}, after {failure.__name__} of memcached'
-                checks.equal(
-                    f'{title}: a known token', 200, send('GET', '/traits', token).status_code
-                )
-                token = cloud.token('services', project_name='one')
-                checks.equal(
-                    f'{title}: a new token', 200, send('GET', '/traits', token).status_code
-                )
-                checks.equal(f'{title}: no token', 401, send('GET', '/traits').status_code)
+
+    folder: Path
+    identity: str
+    port: int
+
+    @contextlib.contextmanager
+    def started(self, cache: Memcached, strategy: str = 'MAC', **options: str) -> Iterator[Send]:
+        """Run a new process that uses memcached."""
+        options = {
+            'memcached_servers': cache.address,
+            'memcache_security_strategy': strategy,
+            'memcache_secret_key': PASSWORD,
+            **{name: str(value) for name, value in cache.options().items()},
+            **options,
+        }
+        with placement(self.folder, self.identity, self.port, **options) as send:
+            yield send
+
+
+def check_cache(checks: Checks, cloud: Cloud, service: Service) -> None:
+    """Check the tokens in memcached with each strategy, with TLS and SASL, and with failures."""
+    for strategy, status in STRATEGIES.items():
+        with Memcached() as cache:
+            _check_sharing(checks, cloud, service, cache, strategy)
+            _check_forged_values(checks, service, cache, strategy, status)
+    for kind in ('tls', 'sasl'):
+        with Memcached(**{kind: True}) as cache:
+            _check_connection(checks, cloud, service, cache, kind)
+    for failure in (Memcached.kill, Memcached.suspend):
+        with Memcached() as cache, service.started(cache) as send:
+            title = f'after {failure.__name__} of memcached'
+            known = cloud.token('services', project_name='one')
+            checks.equal(f'before {title}', [200], _statuses(send, known))
+            failure(cache)
+            new = cloud.token('services', project_name='one')
+            for name, token in (('a known token', known), ('a new token', new)):
+                checks.equal(f'{title}: {name}', [200] * 3, _statuses(send, token, 3))
+            checks.equal(f'{title}: no token', 401, send('GET', '/traits').status_code)
+
+
+def _statuses(send: Send, token: str, times: int = 1) -> list[int]:
+    return [send('GET', '/traits', token).status_code for _ in range(times)]
+
+
+def _check_sharing(
+    checks: Checks, cloud: Cloud, service: Service, cache: Memcached, strategy: str
+) -> None:
+    """Check that a process uses the validation of another process."""
+    token = cloud.token('services', project_name='one')
+    for process, hits in ((1, 0), (2, 1)):
+        title = f'memcache_security_strategy = {strategy}, process {process}'
+        with service.started(cache, strategy, **PATIENT) as send:
+            checks.equal(f'{title}: requests', [200] * 3, _statuses(send, token, 3))
+        counters = cache.counters()
+        checks.equal(f'{title}: tokens written', 1, counters['cmd_set'])
+        checks.equal(f'{title}: tokens read', hits, counters['get_hits'])
+
+
+def _check_forged_values(
+    checks: Checks, service: Service, cache: Memcached, strategy: str, status: int
+) -> None:
+    """Check values of another program, which has no secret, and which nothing may execute."""
+    protected = token_store.Protection(strategy.lower(), _secret(strategy))
+    verdict = orjson.dumps({'at': time.time(), 'data': _administrator()})
+    path = service.folder / f'executed-{strategy}'
+    values = ((verdict, 0, status), (pickle.dumps(Trap(path)), PICKLED, 401))
+    for number, (value, flags, expected) in enumerate(values):
+        token = f'{FORGED}-{number}'
+        _write(cache, protected.name(token), value, flags)
+        with service.started(cache, strategy, **PATIENT) as send:
+            title = f'memcache_security_strategy = {strategy}, forged value with flags {flags}'
+            checks.equal(title, [expected], _statuses(send, token))
+    checks.equal(f'memcache_security_strategy = {strategy}: executed', False, path.exists())
+
+
+def _secret(strategy: str) -> bytes:
+    return b'' if strategy == 'None' else PASSWORD.encode()
+
+
+def _administrator() -> dict[str, Any]:
+    """Return the data of the token of an administrator."""
+    domain = {'id': 'default', 'name': 'Default'}
+    return {
+        'token': {
+            'methods': ['password'],
+            'expires_at': '2099-01-01T00:00:00.000000Z',
+            'user': {'id': 'forged', 'name': 'forged', 'domain': domain},
+            'project': {'id': 'forged', 'name': 'forged', 'domain': domain},
+            'roles': [{'id': 'admin', 'name': 'admin'}],
+            'catalog': [],
+        }
+    }
+
+
+def _write(cache: Memcached, key: str, value: bytes, flags: int) -> None:
+    """Write a value without a client, as another program could."""
+    with cache.connect() as connection, connection.makefile('rb') as responses:
+        connection.sendall(f'set {key} {flags} 0 {len(value)}\r\n'.encode() + value + b'\r\n')
+        if responses.readline() != b'STORED\r\n':
+            raise RuntimeError('memcached does not store the value')
+
+
+def _check_connection(
+    checks: Checks, cloud: Cloud, service: Service, cache: Memcached, kind: str
+) -> None:
+    """Check that a process writes the token with TLS or SASL."""
+    token = cloud.token('services', project_name='one')
+    with service.started(cache, **PATIENT) as send:
+        checks.equal(f'memcached with {kind}', [200], _statuses(send, token))
+    config = cfg.ConfigOpts()
+    config.register_opts(dict(auth_token.list_opts())[authtoken.GROUP], authtoken.GROUP)
+    config(['--config-file', str(service.folder / 'placement.conf')])
+    store = token_store.open_store(config)
+    stored = store is not None and store.get(token) is not None
+    checks.equal(f'memcached with {kind}: the token is in memcached', True, stored)

@@ -1,17 +1,12 @@
-"""Private servers of Keystone, Placement and memcached, on the loopback interface."""
+"""Private servers of Keystone and Placement, on the loopback interface."""
 
 from collections.abc import Callable, Iterator
 import contextlib
-from dataclasses import dataclass
 import os
 from pathlib import Path
 import re
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
 from typing import Any
 
 import requests
@@ -86,24 +81,17 @@ def keystone(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def placement(
-    folder: Path, identity: str, port: int, cache: str | None = None, **options: str
-) -> Iterator[Send]:
+def placement(folder: Path, identity: str, port: int, **options: str) -> Iterator[Send]:
     """Run Placement with the configuration of the installation guide.
 
     :param identity: the URL of Keystone
     :param port: the port of Placement
-    :param cache: the address of memcached; None if Placement runs without it
     :param options: additional options of `[keystone_authtoken]`
     :returns: a function that sends a request to Placement
     """
-    text = guide.configuration(
-        OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD, MEMCACHE_SECRET_KEY=PASSWORD
-    )
+    text = guide.configuration(OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD)
     connection = f'connection = sqlite:///{folder}/placement.db'
     text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
-    servers = f'memcached_servers = {cache}' if cache else ''
-    text = re.sub('^memcached_servers = .*', servers, text, flags=re.MULTILINE)
     text += '[keystone_authtoken]\n'
     text += '\n'.join(f'{name} = {value}' for name, value in options.items())
     (folder / 'placement.conf').write_text(text)
@@ -143,68 +131,3 @@ def _served(
         print_failures=module.startswith('placement'),
     )
     return context
-
-
-@dataclass(frozen=True, slots=True)
-class Memcached:
-    """A memcached server on the loopback interface."""
-
-    process: subprocess.Popen[bytes]
-    port: int
-
-    @property
-    def address(self) -> str:
-        """Return the value for the option `memcached_servers`."""
-        return f'127.0.0.1:{self.port}'
-
-    def counters(self) -> dict[str, int]:
-        """Return the counters of commands and hits."""
-        with socket.create_connection(('127.0.0.1', self.port), timeout=10) as connection:
-            connection.sendall(b'stats\r\nquit\r\n')
-            with connection.makefile('r') as answer:
-                rows = [line.split() for line in answer]
-        return {row[1]: int(row[2]) for row in rows if len(row) == 3 and row[2].isdecimal()}
-
-    def kill(self) -> None:
-        """Kill the server; connections to its port are refused."""
-        self.process.kill()
-        self.process.wait()
-
-    def suspend(self) -> None:
-        """Suspend the server: it accepts connections, but does not respond."""
-        self.process.send_signal(signal.SIGSTOP)
-
-
-@contextlib.contextmanager
-def memcached() -> Iterator[Memcached]:
-    """Run memcached while the context is active."""
-    program = shutil.which('memcached', path=f'{os.environ["PATH"]}:/usr/bin')
-    if program is None:
-        sys.exit('memcached is not installed. On Debian and Ubuntu, install the package memcached')
-    port = with_database.free_port()
-    command = [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0']
-    if os.getuid() == 0:
-        command += ['-u', 'nobody']
-    with subprocess.Popen(command) as process:
-        server = Memcached(process, port)
-        try:
-            _wait_until_ready(server)
-            yield server
-        finally:
-            server.kill()
-
-
-def _wait_until_ready(server: Memcached) -> None:
-    """Wait until memcached accepts a connection.
-
-    :raises RuntimeError: memcached does not accept a connection in time
-    """
-    deadline = time.monotonic() + web_server.START_SECONDS
-    while server.process.poll() is None and time.monotonic() < deadline:
-        try:
-            server.counters()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise RuntimeError('memcached does not accept connections')

@@ -1,56 +1,62 @@
-"""Checks of the cache of validated tokens."""
+"""Checks of the store of validated tokens in memcached."""
 
-import importlib
+from collections.abc import Callable
+import secrets
 from typing import Any
 
 from oslo_config import cfg
 
+from placement import token_store
 from placement.admin.preflight import encryption
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 from placement.admin.preflight.options import AUTH_GROUP
 from placement.conf import authtoken
 
-# In seconds, for each server.
+# In seconds, for the connection to each server, and for each response.
 TIMEOUT = 3
+# In seconds. The written value is removed by memcached.
+_EXPIRATION = 10
 
 
 def check(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check the protection of the cached tokens, the library, and the servers of memcached."""
-    group = config[AUTH_GROUP]
-    servers = group.memcached_servers or []
-    if not servers:
-        return [ok('memcached_servers is not set. Each process caches tokens in its own memory.')]
-    if missing := authtoken.missing_clients(config):
-        return [judge_library(list(missing.values()))]
-    binary = group.memcache_tls_enabled or group.memcache_sasl_enabled
-    memcache = importlib.import_module('memcache')
-    verdicts = [judge_unprotected()] if group.memcache_security_strategy.lower() == 'none' else []
+    """Check the protection of the stored tokens, the libraries, and the servers of memcached."""
+    addresses = authtoken.memcached_servers(config)
+    if not addresses:
+        return [ok('The service uses no memcached. Each process remembers tokens by itself.')]
+    if missing := authtoken.missing_libraries(config):
+        return [judge_libraries(missing)]
+    has_tls = bool(config[AUTH_GROUP].memcache_tls_enabled)
+    verdicts = [judge_unprotected()] if authtoken.strategy(config) == 'none' else []
+    connectors = token_store.connectors(config, TIMEOUT)
     return verdicts + [
-        judge_server(server, _responds(memcache, server, binary), bool(group.memcache_tls_enabled))
-        for server in servers
+        judge_server(server, addresses[server], _error(connect), has_tls)
+        for server, connect in connectors.items()
     ]
 
 
-def _responds(memcache: Any, server: str, binary: bool) -> bool:
-    """Return whether a server responds.
-
-    :param binary: the server uses TLS or SASL; only try to connect, because python-memcached
-        supports neither
-    :raises ValueError: the address of the server is invalid
-    """
-    client = memcache.Client([server], socket_timeout=TIMEOUT)
+def _error(connect: Callable[[], Any]) -> str:
+    """Write and read a value with a new client; return why it failed, or an empty text."""
+    key = f'placement-preflight/{secrets.token_hex(16)}'
+    client = connect()
     try:
-        return bool(client.servers[0].connect() if binary else client.get_stats())
+        value = b'{}'
+        if client.set(key, value, expire=_EXPIRATION) and client.get(key) == value:
+            return ''
+    # A client raises other exceptions, too, if the response is not one of memcached.
+    except Exception as error:
+        return f'{type(error).__name__}: {error}'
     finally:
-        client.disconnect_all()
+        client.close()
+    return 'A written value cannot be read.'
 
 
-def judge_library(missing: list[str]) -> Verdict:
-    """Return the failure for missing libraries."""
-    return failure(
-        'memcached_servers is set, but a library for memcached is missing. The service does not '
-        'start.',
-        f'Run `pip install {" ".join(missing)}`.',
+def judge_libraries(missing: dict[str, str]) -> Verdict:
+    """Return the warning for missing libraries."""
+    return warning(
+        f'memcached_servers is set, but the Python library {", ".join(missing)} is not installed. '
+        'The service starts without memcached, and each process remembers tokens by itself.',
+        f'Run `pip install {" ".join(missing.values())}`, or remove [{AUTH_GROUP}] '
+        'memcached_servers.',
     )
 
 
@@ -59,35 +65,28 @@ def judge_unprotected() -> Verdict:
     return failure(
         'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
         'memcached can make any token valid, with any role.',
-        f'Remove [{AUTH_GROUP}] memcached_servers; each process then caches tokens in its own '
-        'memory. Or set memcache_security_strategy to MAC, and memcache_secret_key to the output '
-        'of `openssl rand -hex 32`.',
+        f'Remove [{AUTH_GROUP}] memcached_servers; each process then remembers tokens by itself. '
+        'Or set memcache_security_strategy to MAC, and memcache_secret_key to the output of '
+        '`openssl rand -hex 32`.',
     )
 
 
-def judge_server(server: str, responds: bool, has_tls: bool) -> Verdict:
-    """Judge whether a server responds, and whether the connection to another host uses TLS."""
-    if responds and (has_tls or encryption.is_local(_host(server))):
-        return ok(f'The server {server} responds.')
-    if responds:
+def judge_server(server: str, address: authtoken.Address, error: str, has_tls: bool) -> Verdict:
+    """Judge whether a server works, and whether the connection to another host uses TLS.
+
+    :param server: the server as it is configured
+    :param error: why the server does not work; empty if it works
+    """
+    if error:
         return warning(
-            f'The server {server} responds, without TLS. Anyone who can read the network traffic '
-            'can read the users and roles of tokens, unless memcache_security_strategy is ENCRYPT.',
-            f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or '
-            'remove memcached_servers.',
+            f'The server {server} does not work, so that Keystone validates the tokens: {error}',
+            f'Start the server, or correct the options of memcached in [{AUTH_GROUP}].',
         )
+    if has_tls or isinstance(address, str) or encryption.is_local(address[0]):
+        return ok(f'The server {server} stores values.')
     return warning(
-        f'The server {server} does not respond. Keystone validates tokens that are not cached.',
-        f'Start the server, or correct [{AUTH_GROUP}] memcached_servers.',
+        f'The server {server} stores values, without TLS. Anyone who can read the network traffic '
+        'can read the users and roles of tokens, unless memcache_security_strategy is ENCRYPT.',
+        f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or remove '
+        'memcached_servers.',
     )
-
-
-def _host(server: str) -> str:
-    """Return the host of a server in the notation of python-memcached, or the path of a socket."""
-    kind, _, address = server.partition(':')
-    if kind == 'unix' or server.startswith('/'):
-        return address if kind == 'unix' else server
-    address = address if kind in ('inet', 'inet6') else server
-    if address.startswith('['):
-        return address[1:].partition(']')[0]
-    return address.partition(':')[0]

@@ -1,18 +1,12 @@
 """The command placement-status preflight, with good and bad configurations."""
 
 from collections.abc import Sequence
-import contextlib
-import importlib.machinery
 import json
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
-import time
-import types
-import unittest
 from unittest import mock
 
 import fixtures
@@ -25,10 +19,9 @@ from placement.admin.preflight.checks import CHECKS
 from placement.admin.preflight.model import Check, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
+from placement.tests.functional import memcached_server
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
-from placement.tests.functional.web import commands
-from placement.tests.waiting import LONGEST
 
 Findings = dict[str, list[Verdict]]
 
@@ -336,10 +329,13 @@ class IdentityTest(TestCase):
         self.check({'Keystone Options': 'warning'}, server.url, more='insecure = true')
 
     def test_memcached(self):
-        port = self.start_memcached()
+        address = self.useFixture(memcached_server.Memcached()).address
         server = self.useFixture(IdentityServer(catalog=('placement',)))
-        servers = f'memcached_servers = 127.0.0.1:{port},127.0.0.1:{unused_port()}'
-        self.check({'Token Cache': 'ok warning'}, server.url, more=f'{servers}\n{SIGNED}')
+        servers = f'memcached_servers = {address},127.0.0.1:{unused_port()}'
+        findings = self.check(
+            {'Token Cache': 'ok warning'}, server.url, more=f'{servers}\n{SIGNED}'
+        )
+        self.assertIn('Connection refused', findings['Token Cache'][1].detail)
         findings = self.check({'Token Cache': 'failure ok warning'}, server.url, more=servers)
         remedy = findings['Token Cache'][0].remedy
         self.assertIn('Remove [keystone_authtoken] memcached_servers', remedy)
@@ -351,47 +347,38 @@ class IdentityTest(TestCase):
             )
         self.assertIn('without TLS', findings['Token Cache'][0].detail)
 
-    def test_memcached_with_tls(self):
+    def test_memcached_with_tls_and_sasl(self):
+        """A value is written and read with the configured connection."""
         server = self.useFixture(IdentityServer(catalog=('placement',)))
-        more = f'memcached_servers = 127.0.0.1:{unused_port()}\nmemcache_tls_enabled = true'
-        more = f'{more}\n{SIGNED}'
-        # Python does not import a module that is None here.
-        with mock.patch.dict(sys.modules, {'bmemcached': None}):
-            findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
-        remedy = findings['Token Cache'][0].remedy
-        self.assertEqual('Run `pip install python-binary-memcached`.', remedy)
+        for kinds in ({'tls': True}, {'sasl': True}):
+            cache = self.useFixture(memcached_server.Memcached(**kinds))
+            address = f'memcached_servers = {cache.address}\n{SIGNED}'
+            options = '\n'.join(f'{name} = {value}' for name, value in cache.options().items())
+            self.check({'Token Cache': 'ok'}, server.url, more=f'{address}\n{options}')
+            self.check({'Token Cache': 'warning'}, server.url, more=address)
+        wrong = options.replace(memcached_server.PASSWORD, 'hush-wrong')
+        findings = self.check({'Token Cache': 'warning'}, server.url, more=f'{address}\n{wrong}')
+        self.assertIn('Auth failure', findings['Token Cache'][0].detail)
+        self.assertNotIn('hush', str(findings))
 
-        library = types.ModuleType('bmemcached')
-        library.__spec__ = importlib.machinery.ModuleSpec('bmemcached', None)
-        with mock.patch.dict(sys.modules, {'bmemcached': library}):
-            self.check({'Token Cache': 'warning'}, server.url, more=more)
+    def test_memcached_that_is_not_used(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        servers = f'memcached_servers = 127.0.0.1:{unused_port()}'
+        for more in ('cache = swift.cache', 'token_cache_time = 0'):
+            self.check({'Token Cache': 'ok'}, server.url, more=f'{servers}\n{more}')
 
-    def test_memcached_with_encryption(self):
+    def test_memcached_without_its_libraries(self):
         server = self.useFixture(IdentityServer(catalog=('placement',)))
         encrypted = SIGNED.replace('MAC', 'ENCRYPT')
         more = f'memcached_servers = 127.0.0.1:{unused_port()}\n{encrypted}'
-        with mock.patch.dict(sys.modules, {'cryptography': None}):
-            findings = self.check({'Token Cache': 'failure'}, server.url, more=more)
-        self.assertEqual('Run `pip install cryptography`.', findings['Token Cache'][0].remedy)
-
-    def start_memcached(self) -> int:
-        program = shutil.which('memcached')
-        if program is None:
-            if commands.REQUIRED in os.environ:
-                self.fail('memcached is not installed')
-            raise unittest.SkipTest('memcached is not installed')
-        port = unused_port()
-        process = subprocess.Popen(
-            [program, '-l', '127.0.0.1', '-p', str(port), '-U', '0', '-u', 'nobody']
-        )
-        self.addCleanup(process.wait, LONGEST)
-        self.addCleanup(process.terminate)
-        deadline = time.monotonic() + LONGEST
-        while time.monotonic() < deadline and process.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(('127.0.0.1', port), 5):
-                return port
-            time.sleep(0.05)
-        raise AssertionError('memcached did not start')
+        for library, package in (
+            ('pymemcache', 'pymemcache'),
+            ('cryptography', "'openstack-placement[memcached]'"),
+        ):
+            # Python does not import a module that is None here.
+            with mock.patch.dict(sys.modules, {library: None}):
+                findings = self.check({'Token Cache': 'warning'}, server.url, more=more)
+            self.assertIn(f'Run `pip install {package}`', findings['Token Cache'][0].remedy)
 
 
 class DataTest(TestCase):

@@ -222,12 +222,11 @@ MISTAKES: dict[str, Mistake] = {
         configuration=keystone('auth_type = password\n'),
         programs=(SERVICE,),
     ),
-    'memcached without its library': Mistake(
-        report='[keystone_authtoken] memcached_servers has a value, but the Python library ... is '
-        'not installed. Run `pip install ...`, or remove the option.',
-        configuration=keystone(f'{CREDENTIALS}memcached_servers = 127.0.0.1:11211\n'),
+    'invalid address of memcached': Mistake(
+        report='[keystone_authtoken] memcached_servers contains ..., which is not the address of a '
+        'server. Write HOST:PORT, or the absolute path of a Unix socket.',
+        configuration=keystone(f'{CREDENTIALS}memcached_servers = 127.0.0.1:memcached\n'),
         programs=(SERVICE,),
-        missing=('memcache',),
     ),
 }
 

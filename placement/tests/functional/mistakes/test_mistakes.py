@@ -110,7 +110,6 @@ class ReportTest(base.TestCase):
         for name, extra in (
             ('driver not installed', 'mysql'),
             ('PostgreSQL driver not installed', 'postgresql'),
-            ('memcached without its library', 'memcached'),
         ):
             report = self.assertReported(name, catalog.MISTAKES[name], SERVICE)
             self.assertIn(f"pip install 'openstack-placement[{extra}]'", report)

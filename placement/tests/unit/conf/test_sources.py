@@ -209,22 +209,25 @@ class DatabaseUrlTest(base.BaseTestCase):
 
 class AuthtokenTest(base.BaseTestCase):
     def validate(self, **values: object) -> None:
+        authtoken.validate(self.configuration(**values))
+
+    def configuration(self, **values: object) -> cfg.ConfigOpts:
         config = cfg.ConfigOpts()
         options = [
             cfg.StrOpt('auth_type', default='password'),
             cfg.StrOpt('auth_section'),
             cfg.ListOpt('memcached_servers'),
             cfg.StrOpt('cache'),
-            cfg.BoolOpt('memcache_sasl_enabled', default=False),
-            cfg.BoolOpt('memcache_tls_enabled', default=False),
+            cfg.IntOpt('token_cache_time', default=300),
             cfg.StrOpt('memcache_security_strategy', default='None'),
+            cfg.StrOpt('memcache_secret_key'),
         ]
         config.register_opts(options, group=authtoken.GROUP)
         config.register_opt(cfg.StrOpt('auth_type'), group='section')
         config([], default_config_files=[], default_config_dirs=[])
         for name, value in values.items():
             config.set_override(name, value, group=authtoken.GROUP)
-        authtoken.validate(config)
+        return config
 
     def test_valid(self):
         self.validate()
@@ -237,29 +240,44 @@ class AuthtokenTest(base.BaseTestCase):
         error = self.assertRaises(sources.MissingOption, self.validate, auth_section='section')
         self.assertEqual('section', error.group)
 
-    def missing_library(self, installed: str, **values: object) -> str:
-        self.useFixture(
-            fixtures.MonkeyPatch(
-                'importlib.util.find_spec', lambda name: object() if name == installed else None
-            )
-        )
-        servers = ['127.0.0.1:11211']
-        return str(
-            self.assertRaises(ImportError, self.validate, memcached_servers=servers, **values)
-        )
+    def test_a_strategy_requires_a_secret(self):
+        for strategy in ('MAC', 'encrypt'):
+            values = {'memcache_security_strategy': strategy}
+            for secret in (None, ''):
+                error = self.assertRaises(
+                    sources.MissingOption, self.validate, memcache_secret_key=secret, **values
+                )
+                self.assertEqual('memcache_secret_key', error.opt_name)
+            self.validate(memcache_secret_key='x', **values)
 
-    def test_the_library_for_memcached(self):
-        self.assertIn("'openstack-placement[memcached]'", self.missing_library('bmemcached'))
+    def test_addresses_of_memcached(self):
+        for text, expected in (
+            ('cache:1', ('cache', 1)),
+            ('cache', ('cache', 11211)),
+            ('192.0.2.1:1', ('192.0.2.1', 1)),
+            ('inet:cache:1', ('cache', 1)),
+            ('[2001:db8::1]:1', ('2001:db8::1', 1)),
+            ('inet6:[2001:db8::1]:1', ('2001:db8::1', 1)),
+            ('inet6:[2001:db8::1]', ('2001:db8::1', 11211)),
+            ('2001:db8::1', ('2001:db8::1', 11211)),
+            ('/run/memcached', '/run/memcached'),
+            ('unix:/run/memcached', '/run/memcached'),
+        ):
+            config = self.configuration(memcached_servers=['first', text])
+            servers = authtoken.memcached_servers(config)
+            self.assertEqual({'first': ('first', 11211), text: expected}, servers)
+            self.validate(memcached_servers=[text])
 
-    def test_tls_and_sasl_need_a_second_library(self):
-        for option in ('memcache_sasl_enabled', 'memcache_tls_enabled'):
-            message = self.missing_library('memcache', **{option: True})
-            self.assertIn('python-binary-memcached', message)
-
-    def test_encryption_needs_a_second_library(self):
-        message = self.missing_library('memcache', memcache_security_strategy='ENCRYPT')
-        self.assertIn('`pip install cryptography`', message)
-
-    def test_a_cache_in_the_environment_needs_no_library(self):
-        self.useFixture(fixtures.MonkeyPatch('importlib.util.find_spec', lambda name: None))
-        self.validate(memcached_servers=['127.0.0.1:11211'], cache='swift.cache')
+    def test_invalid_addresses_of_memcached(self):
+        for text in (
+            'cache:x',
+            ':1',
+            'cache:70000',
+            'http://cache:1',
+            'a/b',
+            'unix:a',
+            '',
+        ):
+            error = self.assertRaises(ValueError, self.validate, memcached_servers=[text])
+            self.assertIn(f'contains {text}, which is not the address', str(error))
+            self.validate(memcached_servers=[text], cache='swift.cache')

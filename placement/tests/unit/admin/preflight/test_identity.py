@@ -128,20 +128,21 @@ class KeystoneTest(base.BaseTestCase):
 
 class TokenCacheTest(base.BaseTestCase):
     def test_servers(self):
-        for server, responds, has_tls, expected in (
-            ('127.0.0.1:11211', True, False, OK),
-            ('localhost', True, False, OK),
-            ('inet6:[::1]:11211', True, False, OK),
-            ('unix:/run/memcached.sock', True, False, OK),
-            ('/run/memcached.sock', True, False, OK),
-            ('cache:11211', True, False, WARNING),
-            ('inet:192.0.2.1:11211', True, False, WARNING),
-            ('inet6:[2001:db8::1]:11211', True, False, WARNING),
-            ('cache:11211', True, True, OK),
-            ('127.0.0.1:11211', False, False, WARNING),
+        for address, error, has_tls, expected in (
+            (('127.0.0.1', 11211), '', False, OK),
+            (('localhost', 11211), '', False, OK),
+            (('::1', 11211), '', False, OK),
+            ('/run/memcached.sock', '', False, OK),
+            (('cache', 11211), '', False, WARNING),
+            (('192.0.2.1', 11211), '', False, WARNING),
+            (('2001:db8::1', 11211), '', False, WARNING),
+            (('cache', 11211), '', True, OK),
+            (('127.0.0.1', 11211), 'refused', False, WARNING),
+            (('cache', 11211), 'refused', True, WARNING),
         ):
-            verdict = token_cache.judge_server(server, responds, has_tls)
-            self.assertEqual(expected, verdict.result, server)
+            verdict = token_cache.judge_server('server', address, error, has_tls)
+            self.assertEqual(expected, verdict.result, address)
+            self.assertIn(error, verdict.detail)
 
     def test_unprotected_tokens(self):
         verdict = token_cache.judge_unprotected()
@@ -149,9 +150,10 @@ class TokenCacheTest(base.BaseTestCase):
         self.assertIn('Remove [keystone_authtoken] memcached_servers', verdict.remedy)
 
     def test_missing_libraries(self):
-        verdict = token_cache.judge_library(['a', 'b'])
-        self.assertEqual(FAILURE, verdict.result)
-        self.assertIn('pip install a b', verdict.remedy)
+        verdict = token_cache.judge_libraries({'a': 'b', 'c': 'd'})
+        self.assertEqual(WARNING, verdict.result)
+        self.assertIn('a, c is not installed', verdict.detail)
+        self.assertIn('`pip install b d`', verdict.remedy)
 
 
 class MetricsTest(base.BaseTestCase):

@@ -1,0 +1,280 @@
+"""Validated tokens in memcached, which all processes of a cloud share.
+
+A process reads this store if its own memory does not contain a token, and before it requests a
+validation from Keystone. Keystone stays the only judge: the store returns what Keystone responded.
+
+With `[keystone_authtoken] memcache_security_strategy`, a value is signed (MAC) or encrypted
+(ENCRYPT) with a key that depends on the secret and on the token. The time of the validation is a
+part of the value. Therefore, who can write to memcached can neither make a token valid, nor
+exchange the users of two tokens, nor make a token valid for longer than `token_cache_time`.
+"""
+
+import base64
+from collections.abc import Callable, Sequence
+import contextlib
+from dataclasses import dataclass, field
+import functools
+import hashlib
+import hmac
+import logging
+import math
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from oslo_config import cfg
+
+from placement.conf import authtoken
+
+if TYPE_CHECKING:
+    from placement import memcached
+
+LOG = logging.getLogger(__name__)
+
+# In seconds. The defaults of keystonemiddleware are 3 seconds and 5 minutes: a server that does not
+# respond would delay requests by seconds, and would stay unused for long when it responds again.
+TIMEOUT = 0.1
+DEAD_RETRY = 30.0
+
+# In seconds: how far the clock of another host may be ahead.
+CLOCK_DIFFERENCE = 2.0
+
+# In seconds. memcached interprets a larger number as a point in time.
+_LONGEST_EXPIRATION = 30 * 24 * 60 * 60
+
+# A part of all keys; a new format of the values needs a new number.
+_FORMAT = 'placement-token-1'
+_SIGNATURE_SIZE = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The data of a token that Keystone has validated.
+
+    :param data: the response of Keystone
+    :param at: when the validation was requested, in seconds since the epoch
+    """
+
+    data: dict[str, Any]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Signs or encrypts the values.
+
+    :param strategy: none, mac, or encrypt
+    :param secret: the secret that all processes share; empty without a strategy
+    """
+
+    strategy: str
+    secret: bytes = field(repr=False)
+
+    def name(self, token: str) -> str:
+        """Return the key in memcached for a token, from which the token cannot be derived."""
+        return f'{_FORMAT}/{self._derive("name", token).hex()}'
+
+    def seal(self, token: str, text: bytes) -> bytes:
+        """Return the protected form of a text."""
+        if self.strategy == 'encrypt':
+            return bytes(self._fernet(token).encrypt(text))
+        return self._signature(token, text) + text
+
+    def unseal(self, token: str, sealed: bytes) -> bytes:
+        """Return the text in its protected form.
+
+        :raises ValueError: the form was not created with the same secret for the same token
+        """
+        if self.strategy == 'encrypt':
+            return self._decrypt(token, sealed)
+        size = _SIGNATURE_SIZE if self.strategy == 'mac' else 0
+        text = sealed[size:]
+        if not hmac.compare_digest(sealed[:size], self._signature(token, text)):
+            raise ValueError('its signature is wrong')
+        return text
+
+    def _signature(self, token: str, text: bytes) -> bytes:
+        if self.strategy != 'mac':
+            return b''
+        return hmac.digest(self._derive('signature', token), text, 'sha256')
+
+    def _decrypt(self, token: str, sealed: bytes) -> bytes:
+        from cryptography import fernet
+
+        try:
+            return bytes(self._fernet(token).decrypt(sealed))
+        except fernet.InvalidToken as exc:
+            raise ValueError('it cannot be decrypted') from exc
+
+    def _fernet(self, token: str) -> Any:
+        from cryptography import fernet
+
+        return fernet.Fernet(base64.urlsafe_b64encode(self._derive('encryption', token)))
+
+    def _derive(self, purpose: str, token: str) -> bytes:
+        """Return a key for one token, one purpose, and one strategy."""
+        text = '\0'.join((_FORMAT, self.strategy, purpose, token))
+        return hmac.digest(self.secret, text.encode(), 'sha256')
+
+
+class TokenStore:
+    """Reads and writes verdicts in memcached. Failures are logged, and raise no exception.
+
+    A verdict on an expired token that Keystone accepted with `allow_expired` must be neither read
+    nor written, because it is valid only together with a service token.
+    """
+
+    def __init__(
+        self, servers: 'Sequence[memcached.Server]', protection: Protection, lifetime: int
+    ) -> None:
+        """Create a store.
+
+        :param lifetime: how long a verdict is valid, in seconds
+        """
+        self.servers = servers
+        self._protection = protection
+        self._lifetime = lifetime
+
+    def get(self, token: str) -> Verdict | None:
+        """Return a verdict that is younger than `token_cache_time`; None if there is none."""
+        name = self._protection.name(token)
+        server = self._server(name)
+        if server is None:
+            return None
+        try:
+            sealed = server.run(lambda client: client.get(name))
+            if sealed is None:
+                return None
+            verdict = _verdict(self._protection.unseal(token, sealed))
+        except ValueError as exc:
+            LOG.warning(
+                'A value in the memcached server %s is ignored, because Placement has not written '
+                'it: %s',
+                server.address,
+                exc,
+            )
+            return None
+        # memcached removes a value after its lifetime, but another program can write it again.
+        age = time.time() - verdict.at
+        return verdict if -CLOCK_DIFFERENCE <= age < self._lifetime else None
+
+    def set(self, token: str, verdict: Verdict) -> None:
+        """Write the verdict on a token that Keystone has just validated."""
+        from placement import memcached
+
+        name = self._protection.name(token)
+        server = self._server(name)
+        seconds = math.ceil(verdict.at + self._lifetime - time.time())
+        if server is None or seconds <= 0:
+            return
+        # A TypeError: JSON can contain integers that orjson does not write.
+        with contextlib.suppress(TypeError, ValueError):
+            text = orjson.dumps({'at': verdict.at, 'data': verdict.data})
+            sealed = self._protection.seal(token, text)
+            expire = min(seconds, _LONGEST_EXPIRATION)
+            if len(sealed) <= memcached.MAX_SIZE:
+                server.run(lambda client: client.set(name, sealed, expire=expire))
+
+    def _server(self, name: str) -> 'memcached.Server | None':
+        """Return the server for a key; all processes choose the same one (rendezvous hashing)."""
+        return max(
+            (server for server in self.servers if not server.is_resting()),
+            key=lambda server: hashlib.sha256(f'{server.address} {name}'.encode()).digest(),
+            default=None,
+        )
+
+
+def _verdict(text: bytes) -> Verdict:
+    """Return the verdict in a text.
+
+    :raises ValueError: the text does not contain a verdict
+    """
+    match orjson.loads(text):
+        case {'at': float() | int() as at, 'data': {'token': dict()} as data}:
+            return Verdict(data, at)
+    raise ValueError('it is not a validated token')
+
+
+def open_store(config: cfg.ConfigOpts) -> TokenStore | None:
+    """Return the store in the configured memcached; None if the service uses no memcached.
+
+    :param config: a configuration object on which keystonemiddleware has registered its options
+    :raises OSError: a file for TLS cannot be used
+    :raises conf.sources.MissingOption: a strategy is set, and the secret is not
+    :raises ValueError: the address of a server is invalid
+    """
+    # Without the libraries, each process has its own tokens, which is no reason not to start.
+    if missing := authtoken.missing_libraries(config):
+        LOG.warning(
+            'Processes do not share validated tokens, because the Python library %s is not '
+            'installed. Run `pip install %s`.',
+            ', '.join(missing),
+            ' '.join(missing.values()),
+        )
+        return None
+    if not authtoken.memcached_servers(config):
+        return None
+    from placement import memcached
+
+    limits = _limits(config)
+    servers = [
+        memcached.Server(address, connect, limits)
+        for address, connect in connectors(config, limits.timeout).items()
+    ]
+    protection = Protection(authtoken.strategy(config), authtoken.secret(config).encode())
+    return TokenStore(servers, protection, config[authtoken.GROUP].token_cache_time)
+
+
+def connectors(
+    config: cfg.ConfigOpts, timeout: float
+) -> dict[str, Callable[[], 'memcached.Client']]:
+    """Return functions that create a client of each configured server, by its address.
+
+    :param timeout: in seconds, for a connection, and for each response
+    :raises OSError: a file for TLS cannot be used
+    :raises ValueError: the address of a server is invalid
+    """
+    from placement import memcached
+
+    options = config[authtoken.GROUP]
+    arguments: list[Any] = [timeout, _tls(options)]
+    client: type[memcached.Client] = memcached.Client
+    if options.memcache_sasl_enabled:
+        client = memcached.SaslClient
+        arguments.append((options.memcache_username or '', options.memcache_password or ''))
+    return {
+        text: functools.partial(client, address, *arguments)
+        for text, address in authtoken.memcached_servers(config).items()
+    }
+
+
+def _tls(options: cfg.ConfigOpts.GroupAttr) -> ssl.SSLContext | None:
+    if not options.memcache_tls_enabled:
+        return None
+    context = ssl.create_default_context(cafile=options.memcache_tls_cafile)
+    if options.memcache_tls_certfile:
+        context.load_cert_chain(options.memcache_tls_certfile, options.memcache_tls_keyfile)
+    if options.memcache_tls_allowed_ciphers:
+        context.set_ciphers(options.memcache_tls_allowed_ciphers)
+    return context
+
+
+def _limits(config: cfg.ConfigOpts) -> 'memcached.Limits':
+    from placement import memcached
+
+    return memcached.Limits(
+        timeout=_value(config, 'memcache_pool_socket_timeout', TIMEOUT),
+        dead_retry=_value(config, 'memcache_pool_dead_retry', DEAD_RETRY),
+        # 0 stands for any number in keystonemiddleware.
+        connections=_value(config, 'memcache_pool_maxsize', 10) or 10,
+        get_timeout=_value(config, 'memcache_pool_conn_get_timeout', TIMEOUT),
+        unused_timeout=_value(config, 'memcache_pool_unused_timeout', 60),
+    )
+
+
+def _value(config: cfg.ConfigOpts, name: str, default: Any) -> Any:
+    """Return the value of an option; another default than that of keystonemiddleware if not set."""
+    place = config.get_location(name, authtoken.GROUP)
+    is_default = place is None or place.location is cfg.Locations.opt_default
+    return default if is_default else config[authtoken.GROUP][name]
