@@ -22,6 +22,7 @@ import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
+from keystonemiddleware import opts
 import orjson
 from oslo_config import cfg
 
@@ -199,11 +200,14 @@ def _verdict(text: bytes) -> Verdict:
 def open_store(config: cfg.ConfigOpts) -> TokenStore | None:
     """Return the store in the configured memcached; None if the service uses no memcached.
 
-    :param config: a configuration object on which keystonemiddleware has registered its options
+    :param config: the parsed configuration
     :raises OSError: a file for TLS cannot be used
     :raises conf.sources.MissingOption: a strategy is set, and the secret is not
     :raises ValueError: the address of a server is invalid
     """
+    # keystonemiddleware registers the same options when it is created.
+    for group, options in opts.list_auth_token_opts():
+        config.register_opts(options, group=group)
     # Without the libraries, each process has its own tokens, which is no reason not to start.
     if missing := authtoken.missing_libraries(config):
         LOG.warning(

@@ -23,7 +23,6 @@ from tools.identity.servers import PASSWORD, Send, placement
 STRATEGIES = {'None': 200, 'MAC': 401, 'ENCRYPT': 401}
 # A busy machine can need longer than the default.
 PATIENT = {'memcache_pool_socket_timeout': '60'}
-FORGED = 'forged-token'
 # The flags of a pickled object.
 PICKLED = 1
 
@@ -69,16 +68,14 @@ def check_cache(checks: Checks, cloud: Cloud, service: Service) -> None:
     """Check the tokens in memcached with each strategy, with TLS and SASL, and with failures."""
     for strategy, status in STRATEGIES.items():
         with Memcached() as cache:
-            _check_sharing(checks, cloud, service, cache, strategy)
-            _check_forged_values(checks, service, cache, strategy, status)
-    for kind in ('tls', 'sasl'):
-        with Memcached(**{kind: True}) as cache:
-            _check_connection(checks, cloud, service, cache, kind)
+            _check_strategy(checks, cloud, service, cache, strategy, status)
+    with Memcached(tls=True, sasl=True) as cache:
+        _check_connection(checks, cloud, service, cache)
     for failure in (Memcached.kill, Memcached.suspend):
         with Memcached() as cache, service.started(cache) as send:
             title = f'after {failure.__name__} of memcached'
             known = cloud.token('services', project_name='one')
-            checks.equal(f'before {title}', [200], _statuses(send, known))
+            checks.equal('before a failure of memcached', [200], _statuses(send, known))
             failure(cache)
             new = cloud.token('services', project_name='one')
             for name, token in (('a known token', known), ('a new token', new)):
@@ -90,35 +87,38 @@ def _statuses(send: Send, token: str, times: int = 1) -> list[int]:
     return [send('GET', '/traits', token).status_code for _ in range(times)]
 
 
-def _check_sharing(
-    checks: Checks, cloud: Cloud, service: Service, cache: Memcached, strategy: str
+def _check_strategy(
+    checks: Checks,
+    cloud: Cloud,
+    service: Service,
+    cache: Memcached,
+    strategy: str,
+    status: int,
 ) -> None:
-    """Check that a process uses the validation of another process."""
+    """Check that a process uses the validation of another process, and no forged value.
+
+    The program that forges values has no secret. Nothing may execute a pickled object.
+
+    :param status: the expected status for a forged token
+    """
+    title = f'memcache_security_strategy = {strategy}'
     token = cloud.token('services', project_name='one')
-    for process, hits in ((1, 0), (2, 1)):
-        title = f'memcache_security_strategy = {strategy}, process {process}'
-        with service.started(cache, strategy, **PATIENT) as send:
-            checks.equal(f'{title}: requests', [200] * 3, _statuses(send, token, 3))
-        counters = cache.counters()
-        checks.equal(f'{title}: tokens written', 1, counters['cmd_set'])
-        checks.equal(f'{title}: tokens read', hits, counters['get_hits'])
-
-
-def _check_forged_values(
-    checks: Checks, service: Service, cache: Memcached, strategy: str, status: int
-) -> None:
-    """Check values of another program, which has no secret, and which nothing may execute."""
-    protected = token_store.Protection(strategy.lower(), _secret(strategy))
-    verdict = orjson.dumps({'at': time.time(), 'data': _administrator()})
+    with service.started(cache, strategy, **PATIENT) as send:
+        checks.equal(f'{title}: a new token', [200] * 3, _statuses(send, token, 3))
+    checks.equal(f'{title}: tokens written', 1, cache.counters()['cmd_set'])
     path = service.folder / f'executed-{strategy}'
-    values = ((verdict, 0, status), (pickle.dumps(Trap(path)), PICKLED, 401))
-    for number, (value, flags, expected) in enumerate(values):
-        token = f'{FORGED}-{number}'
-        _write(cache, protected.name(token), value, flags)
-        with service.started(cache, strategy, **PATIENT) as send:
-            title = f'memcache_security_strategy = {strategy}, forged value with flags {flags}'
-            checks.equal(title, [expected], _statuses(send, token))
-    checks.equal(f'memcache_security_strategy = {strategy}: executed', False, path.exists())
+    protection = token_store.Protection(strategy.lower(), _secret(strategy))
+    for name, value, flags in (
+        ('forged', orjson.dumps({'at': time.time(), 'data': _administrator()}), 0),
+        ('pickled', pickle.dumps(Trap(path)), PICKLED),
+    ):
+        _write(cache, protection.name(name), value, flags)
+    with service.started(cache, strategy, **PATIENT) as send:
+        checks.equal(f'{title}: a known token', [200] * 3, _statuses(send, token, 3))
+        checks.equal(f'{title}: tokens read', 1, cache.counters()['get_hits'])
+        checks.equal(f'{title}: a forged token', [status], _statuses(send, 'forged'))
+        checks.equal(f'{title}: a pickled object', [401], _statuses(send, 'pickled'))
+    checks.equal(f'{title}: executed', False, path.exists())
 
 
 def _secret(strategy: str) -> bytes:
@@ -148,16 +148,14 @@ def _write(cache: Memcached, key: str, value: bytes, flags: int) -> None:
             raise RuntimeError('memcached does not store the value')
 
 
-def _check_connection(
-    checks: Checks, cloud: Cloud, service: Service, cache: Memcached, kind: str
-) -> None:
-    """Check that a process writes the token with TLS or SASL."""
+def _check_connection(checks: Checks, cloud: Cloud, service: Service, cache: Memcached) -> None:
+    """Check that a process writes the token with TLS and SASL."""
     token = cloud.token('services', project_name='one')
     with service.started(cache, **PATIENT) as send:
-        checks.equal(f'memcached with {kind}', [200], _statuses(send, token))
+        checks.equal('memcached with TLS and SASL', [200], _statuses(send, token))
     config = cfg.ConfigOpts()
     config.register_opts(dict(auth_token.list_opts())[authtoken.GROUP], authtoken.GROUP)
     config(['--config-file', str(service.folder / 'placement.conf')])
     store = token_store.open_store(config)
     stored = store is not None and store.get(token) is not None
-    checks.equal(f'memcached with {kind}: the token is in memcached', True, stored)
+    checks.equal('memcached with TLS and SASL: the token is in memcached', True, stored)

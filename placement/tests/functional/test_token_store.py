@@ -20,8 +20,9 @@ import orjson
 from oslo_config import cfg
 from oslotest import base
 
-from placement import auth, memcached, token_store
+from placement import auth, deploy, memcached, token_store
 from placement.conf import authtoken
+from placement.http import Application
 from placement.tests.functional import memcached_server
 from placement.tests.unit import edge
 
@@ -37,7 +38,14 @@ STRATEGIES = ('None', 'MAC', 'ENCRYPT')
 PROTECTED = ('MAC', 'ENCRYPT')
 
 # Servers, and how clients connect to them.
-KINDS = ({}, {'unix': True}, {'tls': True}, {'sasl': True}, {'unix': True, 'sasl': True})
+KINDS = (
+    {},
+    {'unix': True},
+    {'tls': True},
+    {'sasl': True},
+    {'tls': True, 'sasl': True},
+    {'unix': True, 'sasl': True},
+)
 SASL = {
     'memcache_sasl_enabled': True,
     'memcache_username': memcached_server.USER,
@@ -242,49 +250,58 @@ class ForgeryTest(AttackerTestCase):
                 self.assertIgnored(store, '')
 
 
-@unittest.skipUnless(hasattr(auth, 'token_store'), 'the middleware uses another cache')
-class MiddlewareTest(AttackerTestCase):
-    """Requests to the middleware, whose Keystone rejects all tokens but one."""
+@unittest.skipUnless(
+    any(
+        hasattr(module, name) for module in (auth, deploy) for name in ('token_store', 'open_store')
+    ),
+    'the application uses the cache of keystonemiddleware',
+)
+class ApplicationTest(AttackerTestCase):
+    """Requests to the whole application; Keystone accepts only one token."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.keystone = mock.Mock(**{'verify_token.side_effect': self.verify})
         self.validated: list[str] = []
 
-    def verify(self, token: str, **_options: Any) -> dict[str, Any]:
-        self.validated.append(token)
-        if token == 'valid':
-            return DATA
-        raise auth_token.InvalidToken(token)
+        def verify(_server: object, token: str, *_options: Any, **_more: Any) -> dict[str, Any]:
+            self.validated.append(token)
+            if token == 'valid':
+                return DATA
+            raise auth_token.InvalidToken(token)
 
-    def process(self, strategy: str) -> auth.KeystoneMiddleware:
-        """Return the middleware of a new process."""
+        server = 'keystonemiddleware.auth_token._identity.IdentityServer.verify_token'
+        self.useFixture(fixtures.MonkeyPatch(server, verify))
+
+    def process(self, strategy: str) -> Application:
+        """Return the application of a new process."""
         config = configuration(**options(self.server.address, strategy))
-        middleware = auth.KeystoneMiddleware(auth.ContextMiddleware(edge.ok, config), config)
-        middleware.guarded._identity_server = self.keystone
-        return middleware
+        config.set_override('auth_strategy', 'keystone', 'api')
+        return deploy._build(config)
 
-    def status(self, middleware: auth.KeystoneMiddleware, token: str) -> int:
-        return edge.call(middleware, edge.environ(path='/traits', HTTP_X_AUTH_TOKEN=token)).status
+    def status(self, application: Application, token: str) -> int:
+        """Send a request for an unknown path: 404 Not Found, or 401 Unauthorized."""
+        request = edge.environ(path='/unknown', HTTP_X_AUTH_TOKEN=token)
+        return edge.call(application, request).status
 
     def test_processes_share_a_validation(self):
         for strategy in STRATEGIES:
             self.validated.clear()
             for _ in range(3):
-                self.assertEqual(200, self.status(self.process(strategy), 'valid'))
+                self.assertEqual(404, self.status(self.process(strategy), 'valid'))
             self.assertEqual(['valid'], self.validated)
 
     def test_a_forged_token_is_rejected(self):
         text = orjson.dumps({'at': time.time(), 'data': DATA})
+        no_protection = token_store.Protection('none', b'')
+        self.forge(self.store('None'), text)
+        self.assertEqual(404, self.status(self.process('None'), TOKEN))
+        self.assertEqual([], self.validated)
         for strategy in PROTECTED:
             store = self.store(strategy)
-            for protection in (
-                token_store.Protection(strategy.lower(), b'guess'),
-                token_store.Protection('none', b''),
-            ):
+            for protection in (token_store.Protection(strategy.lower(), b'guess'), no_protection):
                 self.forge(store, protection.seal(TOKEN, text))
                 self.assertEqual(401, self.status(self.process(strategy), TOKEN))
-                self.assertEqual(TOKEN, self.validated[-1])
+                self.assertEqual(TOKEN, self.validated.pop())
 
     def test_a_pickled_object_is_rejected(self):
         path = self.folder / 'executed'
@@ -293,9 +310,27 @@ class MiddlewareTest(AttackerTestCase):
             self.assertEqual(401, self.status(self.process(strategy), TOKEN))
         self.assertFalse(path.exists())
 
+    def test_a_value_that_is_written_again_does_not_prolong_a_token(self):
+        store = self.store('MAC')
+        store.set(TOKEN, self.verdict(LIFETIME - 60))
+        self.assertEqual(404, self.status(self.process('MAC'), TOKEN))
+        value = self.attacker.get(store._protection.name(TOKEN))
+        self.forge(store, value)
+        later = time.time() + 60
+        clock = mock.Mock(time=lambda: later)
+        with mock.patch('placement.token_store.time', clock):
+            self.assertEqual(401, self.status(self.process('MAC'), TOKEN))
+
     def test_rejections_are_not_stored(self):
         self.assertEqual(401, self.status(self.process('MAC'), 'rejected'))
         self.assertEqual(0, self.server.counters()['cmd_set'])
+
+    def test_a_stopped_server(self):
+        self.server.kill()
+        application = self.process('MAC')
+        self.assertEqual(404, self.status(application, 'valid'))
+        self.assertEqual(401, self.status(application, 'rejected'))
+        self.assertEqual(1, len([line for line in self.lines if 'is not used until' in line]))
 
 
 class FailureTest(TestCase):

@@ -12,7 +12,7 @@ from oslo_config import cfg
 from oslotest import base
 
 from placement import memcached, token_store
-from placement.conf import authtoken
+from placement.conf import authtoken, sources
 from placement.tests.unit import edge
 
 DATA = {'token': {'user': {'id': 'u'}}}
@@ -375,6 +375,17 @@ class OptionsTest(base.BaseTestCase):
         ):
             self.assertIsNone(self.open(**values), values)
         self.assertEqual('', self.log.output)
+
+    def test_options_that_are_not_registered(self):
+        config = edge.configuration()
+        self.assertIsNone(token_store.open_store(config))
+        self.assertEqual(300, config.keystone_authtoken.token_cache_time)
+
+    def test_a_strategy_without_a_secret(self):
+        error = self.assertRaises(
+            sources.MissingOption, self.open, memcache_security_strategy='MAC'
+        )
+        self.assertEqual('memcache_secret_key', error.opt_name)
 
     def test_missing_libraries(self):
         def only(*installed: str) -> None:
