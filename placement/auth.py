@@ -20,7 +20,8 @@ from oslo_config import cfg
 from placement import context, exception, telemetry
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import ENVIRON_CONTEXT
-from placement.token_memory import TokenMemory, TokenStore, Validations, Verdict
+from placement.token_memory import TokenMemory, Validations, Verdict
+from placement.token_store import TokenStore
 
 LOG = logging.getLogger(__name__)
 

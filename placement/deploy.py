@@ -16,6 +16,7 @@ from placement import (
     request_metrics,
     requestlog,
     telemetry,
+    token_store,
 )
 from placement.db.sqlalchemy import migration
 from placement.http import Application
@@ -77,7 +78,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
     if conf.api.auth_strategy == 'noauth2':
         application = auth.NoAuthMiddleware(application)
     else:
-        application = auth.KeystoneMiddleware(application, conf)
+        application = auth.KeystoneMiddleware(application, conf, token_store.open_store(conf))
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)

@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import cachetools
 
@@ -29,16 +29,6 @@ class Verdict:
 
     data: dict[str, Any]
     at: float
-
-
-class TokenStore(Protocol):
-    """Verdicts that several processes share. No method raises an exception."""
-
-    def get(self, token: str) -> Verdict | None:
-        """Return the verdict on a token, None if there is none within `token_cache_time`."""
-
-    def set(self, token: str, verdict: Verdict) -> None:
-        """Store the verdict on a token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ import orjson
 from oslo_config import cfg
 
 from placement.conf import authtoken
+from placement.token_memory import Verdict
 
 if TYPE_CHECKING:
     from placement import memcached
@@ -47,18 +48,6 @@ _LONGEST_EXPIRATION = 30 * 24 * 60 * 60
 # A part of all keys; a new format of the values needs a new number.
 _FORMAT = 'placement-token-1'
 _SIGNATURE_SIZE = hashlib.sha256().digest_size
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The data of a token that Keystone has validated.
-
-    :param data: the response of Keystone
-    :param at: when the validation was requested, in seconds since the epoch
-    """
-
-    data: dict[str, Any]
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +160,7 @@ class TokenStore:
             return
         # A TypeError: JSON can contain integers that orjson does not write.
         with contextlib.suppress(TypeError, ValueError):
-            text = orjson.dumps({'at': verdict.at, 'data': verdict.data})
+            text = orjson.dumps({'at': verdict.at, 'data': _without_secret(verdict.data)})
             sealed = self._protection.seal(token, text)
             expire = min(seconds, _LONGEST_EXPIRATION)
             if len(sealed) <= memcached.MAX_SIZE:
@@ -184,6 +173,11 @@ class TokenStore:
             key=lambda server: hashlib.sha256(f'{server.address} {name}'.encode()).digest(),
             default=None,
         )
+
+
+def _without_secret(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data of a token without its text, which python-keystoneclient adds."""
+    return {'token': {key: value for key, value in data['token'].items() if key != 'auth_token'}}
 
 
 def _verdict(text: bytes) -> Verdict:

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from typing import Any
-import unittest
 from unittest import mock
 import zlib
 
@@ -20,11 +19,12 @@ import orjson
 from oslo_config import cfg
 from oslotest import base
 
-from placement import auth, deploy, memcached, token_store
+from placement import deploy, memcached, token_store
 from placement.conf import authtoken
 from placement.http import Application
 from placement.tests.functional import memcached_server
 from placement.tests.unit import edge
+from placement.token_memory import Verdict
 
 TOKEN = 'token-of-a-client'
 SECRET = 'hush-secret'
@@ -131,8 +131,8 @@ class TestCase(base.BaseTestCase):
             self.addCleanup(close, server)
         return store
 
-    def verdict(self, age: float = 0) -> token_store.Verdict:
-        return token_store.Verdict(DATA, time.time() - age)
+    def verdict(self, age: float = 0) -> Verdict:
+        return Verdict(DATA, time.time() - age)
 
     def assertStored(self, store: token_store.TokenStore, token: str = TOKEN) -> None:
         verdict = self.verdict()
@@ -250,12 +250,6 @@ class ForgeryTest(AttackerTestCase):
                 self.assertIgnored(store, '')
 
 
-@unittest.skipUnless(
-    any(
-        hasattr(module, name) for module in (auth, deploy) for name in ('token_store', 'open_store')
-    ),
-    'the application uses the cache of keystonemiddleware',
-)
 class ApplicationTest(AttackerTestCase):
     """Requests to the whole application; Keystone accepts only one token."""
 

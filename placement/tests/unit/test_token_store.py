@@ -14,6 +14,7 @@ from oslotest import base
 from placement import memcached, token_store
 from placement.conf import authtoken, sources
 from placement.tests.unit import edge
+from placement.token_memory import Verdict
 
 DATA = {'token': {'user': {'id': 'u'}}}
 LIFETIME = 300
@@ -153,7 +154,7 @@ class VerdictTest(TestCase):
         for strategy in ('none', 'mac', 'encrypt'):
             store = self.store(strategy)
             start = self.clock.now
-            verdict = token_store.Verdict(DATA, start - 10.5)
+            verdict = Verdict(DATA, start - 10.5)
             store.set('token', verdict)
             self.assertIsNone(store.get('other'))
             for age, expected in (
@@ -169,7 +170,7 @@ class VerdictTest(TestCase):
     def test_the_clock_of_another_host_is_ahead(self):
         store = self.store()
         for ahead, is_valid in ((token_store.CLOCK_DIFFERENCE, True), (2.1, False), (1e9, False)):
-            store.set('token', token_store.Verdict(DATA, self.clock.now + ahead))
+            store.set('token', Verdict(DATA, self.clock.now + ahead))
             self.assertEqual(is_valid, store.get('token') is not None, ahead)
 
     def test_memcached_removes_a_verdict_after_its_lifetime(self):
@@ -181,18 +182,27 @@ class VerdictTest(TestCase):
             (0, 10**9, 30 * 24 * 60 * 60),
         ):
             store._lifetime = lifetime
-            store.set('token', token_store.Verdict(DATA, self.clock.now - age))
+            store.set('token', Verdict(DATA, self.clock.now - age))
             self.assertEqual(expire, self.clients[1].expire)
 
     def test_a_verdict_that_is_too_old_is_not_written(self):
-        self.store().set('token', token_store.Verdict(DATA, self.clock.now - LIFETIME))
+        self.store().set('token', Verdict(DATA, self.clock.now - LIFETIME))
         self.assertEqual({}, self.values)
 
     def test_values_that_are_not_written(self):
         for data in ({'token': {'a': 2**64}}, {'token': {'a': 'x' * memcached.MAX_SIZE}}):
-            self.store().set('token', token_store.Verdict(data, self.clock.now))
+            self.store().set('token', Verdict(data, self.clock.now))
         self.assertEqual({}, self.values)
         self.assertEqual('', self.log.output)
+
+    def test_the_text_of_a_token_is_not_written(self):
+        """python-keystoneclient adds it to the data."""
+        data = {'token': DATA['token'] | {'auth_token': 'the text'}}
+        store = self.store()
+        store.set('the text', Verdict(data, self.clock.now))
+        self.assertEqual(DATA, store.get('the text').data)
+        (value,) = self.values.values()
+        self.assertNotIn(b'the text', value)
 
     def test_texts_that_are_not_verdicts(self):
         """Only a process with the secret can write them."""
@@ -240,7 +250,7 @@ class ServerTest(TestCase):
         for attempts in (1, 2, 3):
             for _ in range(50):
                 self.assertIsNone(store.get('token'))
-                store.set('token', token_store.Verdict(DATA, time.time()))
+                store.set('token', Verdict(DATA, time.time()))
             self.assertEqual(attempts, self.operations())
             self.clock.now += 30
         self.assertEqual(1, self.log.output.count('\n'))
@@ -252,11 +262,11 @@ class ServerTest(TestCase):
         self.fail(OSError())
         store.get('token')
         self.fail(None)
-        store.set('token', token_store.Verdict(DATA, time.time()))
+        store.set('token', Verdict(DATA, time.time()))
         self.assertEqual({}, self.values)
         self.clock.now += 30
         for _ in range(3):
-            store.set('token', token_store.Verdict(DATA, time.time()))
+            store.set('token', Verdict(DATA, time.time()))
             self.assertIsNotNone(store.get('token'))
         self.assertEqual(1, self.log.output.count('The memcached server a responds again.'))
         self.fail(OSError())
@@ -330,7 +340,7 @@ class ServerTest(TestCase):
         self.fail(memcached.ForeignValueError('its flags are 1'))
         for _ in range(2):
             self.assertIsNone(store.get('token'))
-            store.set('token', token_store.Verdict(DATA, time.time()))
+            store.set('token', Verdict(DATA, time.time()))
         self.assertFalse(store.servers[0].is_resting())
         self.assertEqual(2, self.log.output.count('has not written it: its flags are 1'))
 
