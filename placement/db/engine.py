@@ -225,7 +225,7 @@ def _read_from(
 
 
 def _attempt(work: Work[T]) -> T:
-    with _connected(Mode.TRANSACTION, **connections.WRITER) as conn:
+    with _connected(Mode.TRANSACTION) as conn:
         result = work(conn)
         try:
             conn.commit()
@@ -307,11 +307,9 @@ class _ErrorsTranslated:
 
 
 @contextlib.contextmanager
-def _connected(mode: Mode, **options: Any) -> Iterator[sa.Connection]:
+def _connected(mode: Mode) -> Iterator[sa.Connection]:
     engine = get_placement_engine()
     with _lock(engine), _connect(engine, mode) as conn:
-        if options:
-            conn = conn.execution_options(**options)
         telemetry.connection_acquired()
         try:
             yield conn

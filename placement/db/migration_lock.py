@@ -7,7 +7,7 @@ import logging
 
 import sqlalchemy as sa
 
-from placement.db import connections, timeouts
+from placement.db import timeouts
 
 LOG = logging.getLogger(__name__)
 
@@ -28,8 +28,7 @@ def exclusive_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     `is_cluster`).
     """
     # No request uses this connection, which has other timeouts than those of the pool.
-    with timeouts.connect_unlimited(engine) as connection:
-        conn = connection.execution_options(**connections.WRITER)
+    with timeouts.connect_unlimited(engine) as conn:
         if conn.dialect.name == 'mysql':
             # A migration may have to wait for table locks longer than a request.
             conn.exec_driver_sql('SET SESSION lock_wait_timeout = @@GLOBAL.lock_wait_timeout')

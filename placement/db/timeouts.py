@@ -23,7 +23,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
-from placement.db import failures
+from placement.db import failures, transactions
+from placement.db.transactions import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,9 @@ def connect_unlimited(engine: sa.Engine) -> Iterator[sa.Connection]:
     The schema migrations use such a connection, because an ALTER TABLE can take many minutes.
     """
     if isinstance(engine.pool, pool.StaticPool) or engine.dialect.name == 'sqlite':
-        with engine.connect() as conn:
+        with transactions.Requesting(Mode.TRANSACTION):
+            conn = engine.connect()
+        with conn:
             yield conn
         return
     token = _UNLIMITED.set(True)

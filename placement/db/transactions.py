@@ -13,7 +13,7 @@ PostgreSQL, drivers would send BEGIN on its own. Therefore the connections of th
 in autocommit mode, and this module sends BEGIN together with the first statement.
 
 COMMIT and ROLLBACK are sent only if a transaction is open. SQLAlchemy has no events that could
-suppress them, so this module replaces two methods of the dialect.
+suppress them, so this module replaces methods of the dialect.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,11 @@ _MYSQL_MODES = {
     Mode.AUTOCOMMIT: "SET SESSION autocommit = 1, SESSION {} = 'REPEATABLE-READ'",
     Mode.TRANSACTION: "SET SESSION autocommit = 0, SESSION {} = 'READ-COMMITTED'",
 }
+# The statement that begins a transaction on SQLite, by requested mode. A program that requests a
+# connection directly from the engine may only read.
+_SQLITE_BEGINS = {Mode.TRANSACTION: 'BEGIN IMMEDIATE', None: 'BEGIN'}
 _SNAPSHOTS = {
+    'sqlite': 'BEGIN',
     'mysql': 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY',
     'postgresql': 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
 }
@@ -95,15 +99,9 @@ def is_in_requested_mode(info: dict[Any, Any]) -> bool:
 
 def prepare_mysql(engine: sa.Engine) -> None:
     """Begin and end the transactions of this engine in the requested mode."""
-
-    def begin(conn: sa.Connection) -> None:
-        if conn.info.get(_MODE) is Mode.TRANSACTION:
-            # The server begins the transaction with the next statement.
-            conn.info[_OPEN] = True
-
-    event.listen(engine, 'begin', begin)
     dialect = engine.dialect
-    _replace_methods(dialect, dialect.do_commit, dialect.do_rollback)
+    # The server begins the transaction with the next statement.
+    _replace_methods(dialect, _OPEN, dialect.do_commit, dialect.do_rollback)
 
 
 def set_up_mysql(dbapi_connection: Any, info: dict[Any, Any], isolation_variable: str) -> None:
@@ -136,16 +134,11 @@ def prepare_postgresql(engine: sa.Engine) -> None:
     def check_out(_connection: Any, record: Any, _proxy: Any) -> None:
         record.info[_MODE] = _required()
 
-    def begin(conn: sa.Connection) -> None:
-        if conn.info.get(_MODE) is Mode.TRANSACTION:
-            conn.info[_BEGIN_PENDING] = True
-
     event.listen(engine, 'checkout', check_out)
-    event.listen(engine, 'begin', begin)
     event.listen(engine, 'do_execute', _execute)
     event.listen(engine, 'do_execute_no_params', _execute_without_parameters)
     event.listen(engine, 'do_executemany', _execute_many)
-    _replace_methods(engine.dialect, _sender('COMMIT'), _sender('ROLLBACK'))
+    _replace_methods(engine.dialect, _BEGIN_PENDING, _sender('COMMIT'), _sender('ROLLBACK'))
 
 
 def _execute(cursor: Any, statement: str, parameters: Any, context: Any) -> bool:
@@ -201,29 +194,47 @@ def _sender(statement: str) -> Callable[[Any], None]:
     return send
 
 
+# SQLite ---------------------------------------------------------------------------
+
+
+def prepare_sqlite(engine: sa.Engine) -> None:
+    """Begin the transactions of this engine in the requested mode."""
+
+    def check_out(_connection: Any, record: Any, _proxy: Any) -> None:
+        record.info[_MODE] = requested()
+
+    def begin(connection: Any) -> None:
+        statement = _SQLITE_BEGINS.get((_info(connection) or {}).get(_MODE))
+        # In tests, all threads share one connection, on which a transaction can be open.
+        if statement is not None and not connection.in_transaction:
+            connection.execute(statement)
+
+    event.listen(engine, 'checkout', check_out)
+    dialect: Any = engine.dialect
+    dialect.do_begin = begin
+
+
 # Snapshots, COMMIT and ROLLBACK ---------------------------------------------------
 
 
 def begin_snapshot(conn: sa.Connection) -> None:
     """Begin a read-only transaction in which all statements use the same snapshot.
 
-    On SQLite, all statements of a transaction use the snapshot of its first statement anyway.
-
     :param conn: a connection in the mode AUTOCOMMIT
     """
-    statement = _SNAPSHOTS.get(conn.dialect.name)
-    if statement is not None:
-        conn.exec_driver_sql(statement)
-        conn.info[_OPEN] = True
+    conn.exec_driver_sql(_SNAPSHOTS[conn.dialect.name])
+    conn.info[_OPEN] = True
 
 
 def _replace_methods(
-    dialect: Any, commit: Callable[[Any], None], rollback: Callable[[Any], None]
+    dialect: Any, begun: str, commit: Callable[[Any], None], rollback: Callable[[Any], None]
 ) -> None:
     """Let a dialect send COMMIT and ROLLBACK only if a transaction is open.
 
     When a connection returns to the pool, the pool calls `do_rollback()`, and MySQL drivers would
     send ROLLBACK even if no transaction is open.
+
+    :param begun: the key that the begin of a transaction sets in the `info` of its connection
     """
     before = {'do_commit': dialect.do_commit, 'do_rollback': dialect.do_rollback}
 
@@ -240,6 +251,12 @@ def _replace_methods(
 
         return end
 
+    def begin(connection: Any) -> None:
+        info = _info(connection)
+        if info is not None and info.get(_MODE) is Mode.TRANSACTION:
+            info[begun] = True
+
+    dialect.do_begin = begin
     dialect.do_commit = replacement('do_commit', commit)
     dialect.do_rollback = replacement('do_rollback', rollback)
 

@@ -3,10 +3,12 @@
 import contextlib
 import logging
 import sqlite3
+from typing import Any
 from unittest import mock
 
 import fixtures
 from oslo_db import exception as db_exc
+from oslo_db.sqlalchemy import engines
 from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -169,6 +171,26 @@ class IdleConnectionsTest(base.BaseTestCase):
         """It does not repeat its first statement, so each of its connections is checked."""
         self.use(directly=True)
         self.ping.assert_called_once()
+
+
+class ListenersTest(base.BaseTestCase):
+    """The listeners of oslo.db would cost time in each statement."""
+
+    def prepared(self, **options: Any) -> sa.Engine:
+        engine = engines.create_engine('sqlite://', **options)
+        connections.prepare(engine)
+        return engine
+
+    def test_oslo_db_has_no_listeners(self):
+        self.assertFalse(self.prepared()._has_events)
+
+    def test_statements_are_traced(self):
+        engine = self.prepared(connection_trace=True)
+        sent: list[str] = []
+        with engine.connect() as conn:
+            conn.connection.set_trace_callback(sent.append)
+            conn.execute(sa.select(1))
+        self.assertIn('-- File:', ''.join(sent))
 
 
 class SetUpSqliteTest(base.BaseTestCase):

@@ -124,10 +124,51 @@ class SnapshotTest(base.BaseTestCase):
             conn.exec_driver_sql.assert_called_once_with(statement)
             self.assertTrue(conn.info)
 
-    def test_sqlite(self):
-        conn = self.begin('sqlite')
-        conn.exec_driver_sql.assert_not_called()
-        self.assertEqual({}, conn.info)
+
+class SqliteTest(base.BaseTestCase):
+    """A transaction begins in the requested mode."""
+
+    def setUp(self):
+        super().setUp()
+        self.engine = sa.create_engine('sqlite://', poolclass=sa.StaticPool)
+        transactions.prepare_sqlite(self.engine)
+        self.sent: list[str] = []
+        with self.engine.connect() as conn:
+            conn.connection.isolation_level = None  # as oslo.db sets it
+            conn.connection.set_trace_callback(self.sent.append)
+        self.sent.clear()
+
+    def read(self, conn: sa.Connection) -> None:
+        conn.exec_driver_sql('SELECT 1').all()
+
+    def test_reads_begin_no_transaction(self):
+        with transactions.Requesting(Mode.AUTOCOMMIT), self.engine.connect() as conn:
+            self.read(conn)
+            self.assertFalse(conn.connection.in_transaction)
+        self.assertEqual(['SELECT 1'], self.sent)
+
+    def test_a_snapshot_is_one_transaction(self):
+        with transactions.Requesting(Mode.AUTOCOMMIT), self.engine.connect() as conn:
+            transactions.begin_snapshot(conn)
+            self.read(conn)
+            conn.commit()
+        self.assertEqual(['BEGIN', 'SELECT 1', 'COMMIT'], self.sent)
+
+    def test_a_write_transaction_takes_the_lock_first(self):
+        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+            self.read(conn)
+        self.assertEqual(['BEGIN IMMEDIATE', 'SELECT 1', 'ROLLBACK'], self.sent)
+
+    def test_a_program_that_uses_the_engine_directly(self):
+        with self.engine.connect() as conn:
+            self.read(conn)
+        self.assertEqual(['BEGIN', 'SELECT 1', 'ROLLBACK'], self.sent)
+
+    def test_threads_that_share_a_connection_share_its_transaction(self):
+        with self.engine.connect() as outer, self.engine.connect() as inner:
+            self.read(outer)
+            self.read(inner)
+        self.assertEqual(1, self.sent.count('BEGIN'))
 
 
 class PostgresqlTest(base.BaseTestCase):
