@@ -1,14 +1,10 @@
 """Handlers of /resource_providers."""
 
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Callable
 from http import HTTPStatus
-import operator
-import re
 from typing import Any
 import uuid as uuid_lib
 
-import orjson
 import webob
 
 from placement import exception, grammar, microversion, wsgi_wrapper
@@ -29,7 +25,7 @@ def list_resource_providers(req: webob.Request) -> webob.Response:
     version = request.version(req)
     request.context(req).can(policies.LIST)
     providers, last_modified = provider_search.list_matching(_filters(req, version))
-    render = _list_renderer(version, request.mount_prefix(req))
+    render = _renderer(version, request.mount_prefix(req))
     document = {'resource_providers': [render(provider) for provider in providers]}
     return reply.json_reply(req, document, last_modified=last_modified)
 
@@ -168,42 +164,5 @@ def _renderer(
             document['parent_provider_uuid'] = provider.parent_uuid
             document['root_provider_uuid'] = provider.root_uuid
         return document
-
-    return render
-
-
-# The placeholders of a template: one for each field of a `ListedProvider`, in the order of the
-# fields, and one for the mount prefix. They are characters of the Unicode private use area.
-_UUID, _NAME, _GENERATION, _PARENT, _ROOT, _PREFIX = (chr(0xE000 + n) for n in range(6))
-_PLACEHOLDERS = re.compile(f'"([{_NAME}{_GENERATION}{_PARENT}{_ROOT}])"|({_UUID})')
-
-
-@functools.cache
-def _template(version: Version) -> tuple[str, Callable[[Sequence[str]], tuple[str, ...]]]:
-    """Return a format string for the JSON of a provider, and a function that orders its arguments.
-
-    The function converts the fields of a `ListedProvider` to the values for each `%s` of the format
-    string. A field can be used more than once.
-    """
-    sample = ListedProvider(_UUID, _NAME, _GENERATION, _PARENT, _ROOT)  # type: ignore[arg-type]  # a placeholder as the generation
-    text = orjson.dumps(_renderer(version, _PREFIX)(sample)).decode()
-    found = [quoted or unquoted for quoted, unquoted in _PLACEHOLDERS.findall(text)]
-    in_order = operator.itemgetter(*(ord(placeholder) - ord(_UUID) for placeholder in found))
-    return _PLACEHOLDERS.sub('%s', text.replace('%', '%%')), in_order
-
-
-def _list_renderer(version: Version, prefix: str) -> Callable[[ListedProvider], orjson.Fragment]:
-    """Return a function that renders the same document as `_renderer`, but faster.
-
-    PERF: lists can be long. The function inserts the values of each provider into a template.
-    """
-    template, in_order = _template(version)
-    # Clients can set the prefix in X-Forwarded-Prefix. The cached template contains a placeholder
-    # instead of the prefix, so that clients cannot fill the cache.
-    template = template.replace(_PREFIX, orjson.dumps(prefix).decode()[1:-1].replace('%', '%%'))
-
-    def render(provider: ListedProvider) -> orjson.Fragment:
-        uuid, *others = (orjson.dumps(value).decode() for value in provider)
-        return orjson.Fragment(template % in_order((uuid[1:-1], *others)))
 
     return render

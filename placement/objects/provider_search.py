@@ -160,7 +160,7 @@ def _all_rows(conn: sa.Connection) -> list[list[Any]]:
 def _read(
     conn: sa.Connection, statement: sa.Select[Any], parameters: Mapping[str, str]
 ) -> list[list[Any]]:
-    texts = conn.execute(statement, parameters).scalars()
+    texts = [row[0] for row in conn.execute(statement, parameters).all()]
     rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
     return rows
 
