@@ -328,8 +328,8 @@ def _permission(
     """
     if _EVALUATIONS.isEnabledFor(logging.DEBUG):
         return None
-    caller = context.to_policy_values().items()
-    values = tuple([(name, tuple(v) if isinstance(v, list) else v) for name, v in caller])
+    caller = context.to_policy_values().values()
+    values = tuple([tuple(v) if isinstance(v, list) else v for v in caller])
     permission = (enforcer, action, values, tuple(target.items()))
     try:
         hash(permission)

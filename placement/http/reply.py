@@ -61,10 +61,12 @@ def json_reply(
     :param last_modified: when the objects in the document were last changed; by default, now
     :param location: path of the created object, relative to the mount point
     """
+    body = _dumped(document)
     headers = [('Content-Type', JSON), *_caching_headers(req, last_modified)]
     if location is not None:
         headers.append(('Location', absolute_url(req.environ, location)))
-    return webob.Response(body=_dumped(document), status=STATUS_LINES[status], headerlist=headers)
+    headers.append(('Content-Length', str(len(body))))
+    return webob.Response(app_iter=[body], status=STATUS_LINES[status], headerlist=headers)
 
 
 def json_text_reply(req: webob.Request, render: Callable[[], Iterable[str]]) -> webob.Response:

@@ -1,11 +1,14 @@
 """Bodies, query strings, Content-Type and Accept in requests."""
 
+from unittest import mock
+
 import ddt
 from oslotest import base
 import webob
 
-from placement import exception, microversion, util, wsgi_wrapper
+from placement import exception, microversion, util, validation, wsgi_wrapper
 from placement.http import reply, request
+from placement.schemas import resource_provider
 from placement.tests.unit import edge
 
 LATEST = microversion.MAX_VERSION
@@ -105,6 +108,22 @@ class QueryTest(base.BaseTestCase):
             exception.InvalidQuery, request.validate_query, [('a', '1'), ('colour', '2')], schema
         )
         self.assertIn('colour', str(error))
+
+    def test_texts_without_rules_are_valid(self):
+        schema = resource_provider.QUERY.pick(LATEST)
+        items = [('name', ''), ('required', '!'), ('name', 'x')]
+        with mock.patch.object(request.validation, 'problem') as problem:
+            self.assertEqual({'name': 'x', 'required': '!'}, request.validate_query(items, schema))
+        problem.assert_not_called()
+
+    def test_other_texts_are_validated(self):
+        schema = resource_provider.QUERY.pick(LATEST)
+        for items in ([('name', 'a'), ('uuid', 'b')], [('name', 'a'), ('colour', 'b')]):
+            self.assertRaises(exception.InvalidQuery, request.validate_query, items, schema)
+
+    def test_a_parameter_is_missing(self):
+        schema = {'type': 'object', 'properties': {'a': validation.TEXT}, 'required': ['a']}
+        self.assertRaises(exception.InvalidQuery, request.validate_query, [], schema)
 
 
 @ddt.ddt
