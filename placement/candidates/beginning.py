@@ -16,6 +16,7 @@ from placement.candidates import (
     model,
     name_statements,
     page_order,
+    page_reader,
     page_statements,
     paging,
     request,
@@ -36,7 +37,7 @@ class Beginning:
     # The query with ids.
     query: model.Query[int]
     # The first page; None if it was not read yet.
-    page: paging.FirstPage | None = None
+    page: page_reader.FirstPage | None = None
 
 
 def begin(
@@ -53,17 +54,22 @@ def begin(
     if forecast is None:
         found = facts.look_up(conn, query, names)
         return Beginning(names, found, request.with_ids(query, found.ids))
-    size = forecast.size or paging.FIRST_PAGE
+    page = forecast.page or paging.OnlyPage(paging.FIRST_PAGE)
     kinds, parameters = name_statements.kinds_of(query, known_names.expected())
-    parameters |= page_order.first_parameters(size)
-    rows = conn.execute(_statement(forecast, kinds), parameters).all()
+    parameters |= page_order.first_parameters(page.size)
+    if page.aggregates:
+        sharing_id = forecast.found.sharing_id
+        parameters |= {'sharing_id': sharing_id, 'aggregates': sorted(page.aggregates)}
+    statement = _statement(forecast, kinds, with_sharing=bool(page.aggregates))
+    rows = conn.execute(statement, parameters).all()
     found = facts.found_in(
         conn, query, [(kind, text) for id_, kind, *_, text in rows if id_ is None], names
     )
     if found != forecast.found:
         return Beginning(names, found, request.with_ids(query, found.ids))
     providers = facts.providers_of([row for row in rows if row[0] is not None])
-    return Beginning(names, found, forecast.query, paging.FirstPage(size, providers))
+    first = page_reader.FirstPage(page.size, providers, page.aggregates)
+    return Beginning(names, found, forecast.query, first)
 
 
 def can_forecast(beginning: Beginning) -> bool:
@@ -74,10 +80,14 @@ def can_forecast(beginning: Beginning) -> bool:
     return beginning.found.sharing_id is None or not beginning.query.in_trees
 
 
-def _statement(forecast: Forecast, kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+def _statement(
+    forecast: Forecast, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
     """Return a statement that reads the first page and looks up names of these kinds.
 
     The rows of the look-up have NULL as their first column.
+
+    :param with_sharing: whether the page also has the trees of sharing providers
     """
     selection = Selection.NEXT
     paged = page_statements.PagedQuery(
@@ -88,19 +98,25 @@ def _statement(forecast: Forecast, kinds: tuple[str, ...]) -> sa.CompoundSelect[
     )
     roots = page_statements.lenient_roots(paged, selection)
     if roots is statements.plain_roots(selection):
-        return _plain_statement(paged.with_aggregates, kinds)
-    return _combined(page_statements.page(paged, roots, selection), kinds)
+        return _plain_statement(paged.with_aggregates, kinds, with_sharing)
+    return _combined(roots, paged.with_aggregates, kinds, with_sharing)
 
 
 @functools.cache
-def _plain_statement(with_aggregates: bool, kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
-    page = statements.plain_page(Selection.NEXT, with_aggregates)
-    return _combined(page, kinds)
+def _plain_statement(
+    with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
+    # PERF: most queries have no conditions on the root, and their statement is built only once.
+    roots = statements.plain_roots(Selection.NEXT)
+    return _combined(roots, with_aggregates, kinds, with_sharing)
 
 
-def _combined(page: sa.Select[Any], kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
+def _combined(
+    roots: sa.Select[Any], with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
+    of_page = statements.with_sharing_providers(roots) if with_sharing else roots
     # The first part of a UNION determines the types of the columns.
-    return sa.union_all(page, *_rows_of_look_up(kinds))
+    return sa.union_all(statements.page(of_page, with_aggregates), *_rows_of_look_up(kinds))
 
 
 @functools.cache

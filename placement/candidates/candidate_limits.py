@@ -4,7 +4,7 @@ The functions have no side effects other than those documented, and they are laz
 candidate from the search only when the response needs one more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import itertools
 import random
 
@@ -16,25 +16,22 @@ _SIZE_OF_UUID = 38
 _SIZE_OF_ALLOCATION = _SIZE_OF_UUID + len(':{"resources":{}},')
 
 
-def without_duplicates(
-    bindings: Iterable[model.Binding | None], sharing_ids: set[int], seen: set[model.Binding]
-) -> Iterator[model.Binding | None]:
-    """Yield the bindings of an anchor that no other anchor has yielded before.
+def is_new(binding: model.Binding, sharing_ids: set[int], seen: set[model.Binding]) -> bool:
+    """Whether no other anchor has yielded this binding before.
 
     An anchor is a provider tree with the sharing providers available to it. A binding is the list
     of providers that a candidate uses. Several anchors can yield the same binding only if it uses
     nothing but sharing providers.
 
-    :param bindings: the bindings of the anchor. None is a pause of the search, and is yielded too
     :param sharing_ids: the ids of sharing providers, including all those of the anchor
     :param seen: the bindings that use only sharing providers, of all anchors; updated in place
     """
-    for binding in bindings:
-        if binding is not None and sharing_ids.issuperset(binding):
-            if binding in seen:
-                continue
-            seen.add(binding)
-        yield binding
+    if not sharing_ids.issuperset(binding):
+        return True
+    if binding in seen:
+        return False
+    seen.add(binding)
+    return True
 
 
 def select(

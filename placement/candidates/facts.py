@@ -53,17 +53,15 @@ def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
 
 
 def trees(
-    conn: sa.Connection, root_ids: Collection[int], read: Collection[model.Provider] = ()
+    conn: sa.Connection, root_ids: Collection[int], trait_id: int | None = None
 ) -> list[model.Provider]:
     """Return all providers of the trees with these roots.
 
-    :param read: the providers of these trees that were read before. They are returned but not read
-        again. PERF: a sharing provider often has many allocations, and reading it sums all of them
+    :param trait_id: return only providers with this trait; None for all
     """
     if not root_ids:
         return []
-    rows = conn.execute(statements.trees(root_ids, excluded=[provider.id for provider in read]))
-    return [*read, *providers_of(rows)]
+    return providers_of(conn.execute(statements.trees(root_ids, trait_id)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ forecast page reads it. This module keeps no data of a response.
 
 from dataclasses import dataclass
 
-from placement.candidates import facts, model
+from placement.candidates import facts, model, paging
 
 # The maximum number of forecasts, and the maximum number of names and groups of their queries. They
 # limit the memory to a few megabytes.
@@ -28,16 +28,16 @@ class Forecast:
     found: facts.Found
     # The query with these ids.
     query: model.Query[int]
-    # The number of trees on the first page that is probably enough; None if a search probably needs
-    # more than one page, or other statements.
-    size: int | None
-    # The number of consecutive searches that needed another statement although `size` was not None.
+    # The first page that is probably enough; None if a search probably needs more than one page, or
+    # other statements.
+    page: paging.OnlyPage | None
+    # The number of consecutive searches that needed another statement although `page` was not None.
     failures: int = 0
 
     @property
     def at_once(self) -> bool:
         """Whether a search should consist of one statement."""
-        return self.size is not None and self.failures < _MOST_FAILURES
+        return self.page is not None and self.failures < _MOST_FAILURES
 
 
 # A query, and the maximum number of candidates to generate, with the strategy to do so.

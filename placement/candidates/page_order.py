@@ -11,12 +11,11 @@ same probability to be selected, wherever its id is and whichever trees have ids
   the conditions of the page. These ids are shuffled, and further pages read them in this order.
 """
 
-from collections.abc import Sequence
 import random
 from typing import Protocol
 
 from placement.candidates import model, page_statements
-from placement.candidates.page_reader import Reader
+from placement.candidates.page_reader import FirstPage, Reader
 from placement.candidates.page_statements import PagedQuery, RootsOf
 from placement.candidates.randomize import shuffled
 from placement.candidates.statements import MAX_ID, Selection, plain_roots
@@ -57,11 +56,11 @@ class InOrder:
         reader: Reader,
         paged: PagedQuery,
         roots_of: RootsOf,
-        first: Sequence[model.Provider] | None = None,
+        first: FirstPage | None = None,
     ) -> None:
         """Create an order that begins with the smallest root id.
 
-        :param first: the providers of the first page, if they were read already
+        :param first: the first page, if it was read already
         """
         self._first = first
         self._has_more = True

@@ -9,6 +9,7 @@ receive the connection as an argument.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 import functools
 from typing import Any
 
@@ -39,13 +40,24 @@ _SAMPLE_CHECKS = 50_000
 _RARE = 32
 
 
+@dataclass(frozen=True, slots=True)
+class FirstPage:
+    """The first page of a search that was read together with the ids of the query."""
+
+    # The number of trees that was requested.
+    size: int
+    # The providers of these trees, and of the trees of all sharing providers in `aggregates`.
+    providers: Sequence[model.Provider]
+    aggregates: frozenset[int]
+
+
 class Reader:
     """Executes the statements of one request and builds anchors from the returned rows."""
 
     def __init__(
         self, conn: sa.Connection, query: model.Query[int], sharing_id: int | None
     ) -> None:
-        self.sharing_providers = sharing.SharingProviders()
+        self.sharing_providers = sharing.SharingProviders(sharing_id)
         self._conn = conn
         self._query = query
         self._sharing_id = sharing_id
@@ -70,8 +82,7 @@ class Reader:
         }
         in_tree_aggregates: dict[int, frozenset[int]] = defaultdict(frozenset)
         if roots and self._sharing_id is not None:
-            rows = self._conn.execute(statements.sharing_providers(self._sharing_id, roots=roots))
-            for provider in facts.providers_of(rows):
+            for provider in facts.trees(self._conn, roots, trait_id=self._sharing_id):
                 in_tree_aggregates[provider.root_id] |= provider.aggregates
         return PagedQuery(
             query=self._query,
@@ -88,13 +99,21 @@ class Reader:
         :returns: the ids of all roots that the statement returns, and the anchors of those roots
             that were not read before
         """
-        return self.page_of(facts.providers_of(self._conn.execute(statement, parameters)))
-
-    def page_of(
-        self, providers: Sequence[model.Provider]
-    ) -> tuple[list[int], tuple[model.Anchor, ...]]:
-        """Return the same as `read_page` for a page whose providers were read already."""
+        providers = facts.providers_of(self._conn.execute(statement, parameters))
         return list({provider.root_id for provider in providers}), self._anchors(providers)
+
+    def page_of(self, first: FirstPage) -> tuple[list[int], tuple[model.Anchor, ...]]:
+        """Return the same as `read_page` for a page that was read already."""
+        self.sharing_providers.add(first.providers, first.aggregates)
+        roots = sorted({provider.root_id for provider in first.providers})
+        if len(roots) <= first.size:
+            return roots, self._anchors(first.providers)
+        # The statement also returned trees of sharing providers, which need not satisfy the
+        # conditions of the page. All trees of the page up to the last of these roots were returned,
+        # and the next page begins after it.
+        roots = roots[: first.size]
+        last = roots[-1]
+        return roots, self._anchors([p for p in first.providers if p.root_id <= last])
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
         """Return the root ids of a statement of `statements.roots`."""
@@ -117,38 +136,39 @@ class Reader:
         trees: dict[int, list[model.Provider]] = defaultdict(list)
         for provider in providers:
             trees[provider.root_id].append(provider)
+        registry = self.sharing_providers
         if self._sharing_id is not None:
-            self._read_sharing_providers(self._sharing_id, providers)
+            registry.add(providers)
+            if missing := registry.require(providers):
+                registry.add(self._sharing_trees(self._sharing_id, missing), missing)
         anchors = []
         for root_id in sorted(trees.keys() - self._read_roots):
             tree = trees[root_id]
             root = tree[0] if len(tree) == 1 else _root_of(tree)
-            sharing_providers = self.sharing_providers.of_tree(root_id, tree)
-            anchors.append(model.Anchor(root, tuple(tree), sharing_providers))
+            anchors.append(model.Anchor(root, tuple(tree), registry.of_tree(root_id, tree)))
         self._read_roots.update(trees)
-        if self._query.same_subtrees:
-            missing = self.sharing_providers.missing_trees(anchors)
-            self.sharing_providers.add_trees(facts.trees(self._conn, missing))
-            anchors = self.sharing_providers.with_trees(anchors)
-        return tuple(anchors)
-
-    def _read_sharing_providers(self, sharing_id: int, providers: Sequence[model.Provider]) -> None:
-        """Read all sharing providers of the aggregates of `providers`.
-
-        Aggregates whose sharing providers were read before are skipped.
-        """
-        registry = self.sharing_providers
-        registry.ids.update(p.id for p in providers if sharing_id in p.traits)
-        if missing := registry.missing_aggregates(providers):
-            rows = self._conn.execute(statements.sharing_providers(sharing_id, missing))
-            registry.add(facts.providers_of(rows), missing)
+        return tuple(registry.with_trees(anchors) if self._query.same_subtrees else anchors)
 
     def read_all_sharing_providers(self, sharing_id: int) -> list[model.Provider]:
         """Read all sharing providers, so that no page reads any of them again; return them."""
-        rows = self._conn.execute(statements.sharing_providers(sharing_id))
-        providers = facts.providers_of(rows)
-        self.sharing_providers.add_all(providers)
-        return providers
+        registry = self.sharing_providers
+        registry.add_all(self._sharing_trees(sharing_id))
+        return [p for tree in registry.trees.values() for p in tree if p.id in registry.ids]
+
+    def _sharing_trees(
+        self, sharing_id: int, aggregates: Collection[int] | None = None
+    ) -> list[model.Provider]:
+        """Return the providers of the trees of sharing providers that were not read yet.
+
+        :param aggregates: only sharing providers in these aggregates; None for all
+        """
+        parameters = {
+            'sharing_id': sharing_id,
+            'excluded': sorted(self.sharing_providers.trees),
+            'aggregates': sorted(aggregates or ()),
+        }
+        statement = statements.sharing_trees(of_all=aggregates is None)
+        return facts.providers_of(self._conn.execute(statement, parameters))
 
     def read_for_strict_pages(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]

@@ -17,7 +17,7 @@ of a page in `Page.progress`, and the cursor uses these counts to choose the nex
 `page_reader` executes the statements. `all_pages` is for tools that need all anchors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import functools
 import random
@@ -25,7 +25,7 @@ import random
 import sqlalchemy as sa
 
 from placement.candidates import model, page_order, page_statements, statements
-from placement.candidates.page_reader import Reader
+from placement.candidates.page_reader import FirstPage, Reader
 from placement.candidates.randomize import shuffled
 
 # Number of trees on the first page. The first page shows whether most trees can serve the query.
@@ -36,6 +36,9 @@ GROWTH = 8
 # Search steps to spend on a page before the next page is read. During the search, the request
 # occupies a database connection and keeps a snapshot of the database open.
 PAGE_STEPS = 100_000
+# The maximum number of aggregates of which a forecast page has the sharing providers. It limits the
+# memory of forecasts.
+MOST_AGGREGATES = 256
 
 
 @dataclass(slots=True)
@@ -53,12 +56,13 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstPage:
-    """The first page of a search that was read together with the ids of the query."""
+class OnlyPage:
+    """A first page that would have had all trees that a search needed."""
 
-    # The number of trees that was requested.
+    # The number of trees.
     size: int
-    providers: Sequence[model.Provider]
+    # The aggregates of these trees, if sharing providers exist.
+    aggregates: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,11 @@ class Cursor:
         """The ids of all sharing providers read so far."""
         return self._reader.sharing_providers.ids
 
+    @property
+    def sharing_trees(self) -> Mapping[int, Sequence[model.Provider]]:
+        """Root id -> all providers of its tree, for the trees of these sharing providers."""
+        return self._reader.sharing_providers.trees
+
     def pages(self) -> Iterator[Page]:
         """Yield the pages. Each page is read when the caller requests it."""
         reader, target = self._reader, self._target
@@ -182,14 +191,15 @@ class Cursor:
             missing = None if target is None else target - self._sum().candidates
             size = next_size(size, len(anchors), page.progress, steps_left, missing, was_strict)
 
-    def size_of_only_page(self) -> int | None:
-        """Return the size of a first page that would have had all anchors that were searched.
+    def only_page(self) -> OnlyPage | None:
+        """Return a first page that would have had all anchors that were searched.
 
         :returns: None if a search needs more than one page, or other statements
         """
         total = self._sum()
         steps = sum(PAGE_STEPS - page.steps_left for page in self._pages)
-        if self._strict or self._reader.has_sharing or steps > PAGE_STEPS:
+        aggregates = self._reader.sharing_providers.required
+        if self._strict or steps > PAGE_STEPS or len(aggregates) > MOST_AGGREGATES:
             return None
         if total.anchors > FIRST_PAGE and total.fitting_anchors * 2 < total.anchors:
             return None  # strict pages are faster
@@ -197,7 +207,7 @@ class Cursor:
             size = sufficient_size(self._target, total)
         else:  # all trees were searched
             size = int(total.anchors * 1.1) + FIRST_PAGE
-        return size if size <= LARGEST_PAGE else None
+        return OnlyPage(size, aggregates) if size <= LARGEST_PAGE else None
 
     def _sum(self) -> Progress:
         """Return the sums of the counts of all pages, without their steps."""
@@ -211,8 +221,7 @@ class Cursor:
         lenient = functools.partial(page_statements.lenient_roots, paged)
         # If all candidates are requested, the order of the pages has no effect on the selection.
         if self._rng is None or self._target is None:
-            first = self._first.providers if self._first else None
-            return page_order.InOrder(self._reader, paged, lenient, first)
+            return page_order.InOrder(self._reader, paged, lenient, self._first)
         return page_order.AtRandom(self._reader, paged, lenient, self._rng)
 
     def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:

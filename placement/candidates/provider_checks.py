@@ -120,7 +120,12 @@ def eligible_for_classes(
     eligible = []
     for slot in slots:
         ((class_id, amount),) = slot.amounts
-        found = [provider for provider in providers if can_allocate(provider, class_id, amount)]
+        found = [
+            provider
+            for provider in providers
+            # PERF: most sharing providers have one class, and the look-up saves a function call.
+            if class_id in provider.inventories and can_allocate(provider, class_id, amount)
+        ]
         if not found:
             return []
         eligible.append(found)

@@ -119,10 +119,10 @@ def _search_at_once(
     start = beginning.begin(conn, query, forecast)
     disconnect()
     try:
-        result, size = _search(conn, disconnect, query, options, start)
+        result, page = _search(conn, disconnect, query, options, start)
     except sa.exc.ResourceClosedError as exc:  # the search used the connection again
         raise _NeedsTransactionError from exc
-    _remember(query, options, start, size, failures=0)
+    _remember(query, options, start, page, failures=0)
     return result
 
 
@@ -134,16 +134,20 @@ def _search_in_transaction(
     disconnect: Callable[[], None],
 ) -> render.SearchResult:
     start = beginning.begin(conn, query, forecast)
-    result, size = _search(conn, disconnect, query, options, start)
-    _remember(query, options, start, size, forecast.failures if forecast else 0)
+    result, page = _search(conn, disconnect, query, options, start)
+    _remember(query, options, start, page, forecast.failures if forecast else 0)
     return result
 
 
 def _remember(
-    query: model.Query[str], options: Options, start: Beginning, size: int | None, failures: int
+    query: model.Query[str],
+    options: Options,
+    start: Beginning,
+    page: paging.OnlyPage | None,
+    failures: int,
 ) -> None:
     if beginning.can_forecast(start):
-        forecast = Forecast(start.found, start.query, size, failures)
+        forecast = Forecast(start.found, start.query, page, failures)
         forecasts.remember((query, options.cap, options.strategy), forecast)
 
 
@@ -155,10 +159,10 @@ def _search(
     start: Beginning,
     limit: SearchLimit | None = None,
     rng: random.Random | None = None,
-) -> tuple[render.SearchResult, int | None]:
-    """Return the result of a search, and the size of a first page that would have been enough.
+) -> tuple[render.SearchResult, paging.OnlyPage | None]:
+    """Return the result of a search, and a first page that would have been enough.
 
-    The size is None if one page is not enough.
+    The page is None if one page is not enough.
     """
     cap = options.cap
     limit = limit or SearchLimit(options.max_steps, options.max_size)
@@ -175,7 +179,9 @@ def _search(
         rng=rng,
         candidate_size=candidate_limits.candidate_size(query),
     )
-    read_ahead = functools.partial(summaries.read_ahead, conn, start.names)
+    read_ahead = functools.partial(
+        summaries.read_names, conn, start.names, sharing_trees=cursor.sharing_trees
+    )
     for_old_clients = functools.partial(
         candidate_limits.uses_one_provider_per_tree, providers=trees.found.providers
     )
@@ -192,12 +198,12 @@ def _search(
         candidates=candidates,
         providers=trees.found.providers,
         summaries=summaries.read(
-            conn, start.names, trees.ahead, trees.found, slots, candidates, query.nested
+            conn, start.names, trees.found, cursor.sharing_trees, slots, candidates, query.nested
         ),
     )
     trees.report(len(candidates))
     is_complete = not (limit.exceeded or limit.size_exceeded)
-    return result, cursor.size_of_only_page() if is_complete else None
+    return result, cursor.only_page() if is_complete else None
 
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:

@@ -3,9 +3,11 @@
 A sharing provider has the trait MISC_SHARES_VIA_AGGREGATE. It shares its resources with each tree
 that has a provider in one of its aggregates.
 
-`paging` reads the sharing providers of an aggregate when it reads the first tree in this aggregate.
-For strict pages (see `paging`), it reads all sharing providers in one statement. `SharingProviders`
-stores them until the end of the request. This module does not access the database.
+`page_reader` reads the sharing providers of an aggregate when it reads the first tree in this
+aggregate. For strict pages (see `paging`), it reads all sharing providers in one statement. It
+always reads them together with all other providers of their trees, because the response describes
+these trees. `SharingProviders` stores them until the end of the request. This module does not
+access the database.
 """
 
 from collections import defaultdict
@@ -72,51 +74,74 @@ def sharing_aggregates(able: AbleProviders, query: model.Query[int]) -> SharingA
 class SharingProviders:
     """The sharing providers that were read for a request, and their provider trees."""
 
-    def __init__(self) -> None:
-        # The ids of all sharing providers that were read. This includes sharing providers that were
-        # read only as members of a tree; `_by_aggregate` does not contain those.
+    def __init__(self, sharing_id: int | None) -> None:
+        """Create a registry without sharing providers.
+
+        :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has
+            the trait
+        """
+        # The ids of all sharing providers that were read.
         self.ids: set[int] = set()
-        self._by_aggregate: dict[int, list[model.Provider]] = {}
+        # Root id -> all providers of its tree, for the trees of these sharing providers.
+        self.trees: dict[int, list[model.Provider]] = {}
+        # The aggregates of all trees so far, if sharing providers exist.
+        self.required: frozenset[int] = frozenset()
+        # The aggregates of which all sharing providers were read.
+        self._read: frozenset[int] = frozenset()
+        self._sharing_id = sharing_id
+        # Whether all existing sharing providers were read.
+        self._is_complete = sharing_id is None
+        self._by_aggregate: dict[int, list[model.Provider]] = defaultdict(list)
         # Set of aggregates -> the sharing providers in any of them. PERF: this is a cache, because
         # many trees are in the same aggregates.
         self._by_aggregates: dict[frozenset[int], tuple[model.Provider, ...]] = {}
-        self._trees: dict[int, list[model.Provider]] = {}
-        # Whether all existing sharing providers were added.
-        self._complete = False
 
-    def missing_aggregates(self, providers: Iterable[model.Provider]) -> frozenset[int]:
+    def require(self, providers: Iterable[model.Provider]) -> frozenset[int]:
         """Return those aggregates of `providers` for which no sharing providers were read yet."""
-        if self._complete:
+        if self._is_complete:
             return frozenset()
-        return aggregates_of(providers) - self._by_aggregate.keys()
+        aggregates = aggregates_of(providers)
+        self.required |= aggregates
+        return aggregates - self._read
 
-    def add_all(self, providers: Collection[model.Provider]) -> None:
-        """Add all existing sharing providers. After that, no aggregate is missing."""
-        self.add(providers, aggregates_of(providers))
-        self._complete = True
+    def add_all(self, providers: Iterable[model.Provider]) -> None:
+        """Add whole trees that contain all existing sharing providers."""
+        self.add(providers)
+        self._is_complete = True
 
-    def add(self, providers: Iterable[model.Provider], aggregates: Iterable[int]) -> None:
-        """Add all sharing providers of some aggregates.
+    def add(
+        self, providers: Iterable[model.Provider], aggregates: frozenset[int] = frozenset()
+    ) -> None:
+        """Add the sharing providers of trees.
 
-        :param aggregates: the aggregates, including those without a sharing provider
+        :param providers: all providers of these trees. Other trees and trees that were added before
+            are skipped
+        :param aggregates: the aggregates of which all sharing providers have now been read
         """
-        added: dict[int, list[model.Provider]] = {aggregate: [] for aggregate in aggregates}
-        for provider in providers:
-            self.ids.add(provider.id)
-            for aggregate in provider.aggregates:
-                if aggregate in added:
-                    added[aggregate].append(provider)
-        self._by_aggregate.update(added)
+        self._read |= aggregates
+        if self._sharing_id is None:
+            return
+        sharing = [provider for provider in providers if self._sharing_id in provider.traits]
+        new = {provider.root_id for provider in sharing} - self.trees.keys()
+        if not new:
+            return
         self._by_aggregates.clear()
+        self.trees.update({root_id: [] for root_id in new})
+        for provider in providers:
+            if provider.root_id in new:
+                self.trees[provider.root_id].append(provider)
+        for provider in sharing:
+            if provider.root_id in new:
+                self.ids.add(provider.id)
+                for aggregate in provider.aggregates:
+                    self._by_aggregate[aggregate].append(provider)
 
-    def of_tree(self, root_id: int, tree: Iterable[model.Provider]) -> tuple[model.Provider, ...]:
+    def of_tree(self, root_id: int, tree: Sequence[model.Provider]) -> tuple[model.Provider, ...]:
         """Return the sharing providers that are available to a tree, sorted by id.
 
         Sharing providers that are a part of the tree itself are not returned.
         """
-        if not self._by_aggregate:
-            return ()
-        aggregates = aggregates_of(tree)
+        aggregates = tree[0].aggregates if len(tree) == 1 else aggregates_of(tree)
         providers = self._by_aggregates.get(aggregates)
         if providers is None:
             found = {
@@ -125,27 +150,9 @@ class SharingProviders:
                 for provider in self._by_aggregate.get(aggregate, ())
             }
             providers = self._by_aggregates[aggregates] = tuple(found[id_] for id_ in sorted(found))
+        if root_id not in self.trees:
+            return providers
         return tuple(provider for provider in providers if provider.root_id != root_id)
-
-    def missing_trees(self, anchors: Iterable[model.Anchor]) -> set[int]:
-        """Return the root ids of sharing providers that have a parent and whose tree is missing."""
-        nested = {
-            provider.root_id
-            for anchor in anchors
-            for provider in anchor.sharing_providers
-            if provider.parent_id is not None
-        }
-        return nested - self._trees.keys()
-
-    def add_trees(self, providers: Iterable[model.Provider]) -> None:
-        """Add trees of sharing providers.
-
-        :param providers: all providers of these trees
-        """
-        trees = defaultdict(list)
-        for provider in providers:
-            trees[provider.root_id].append(provider)
-        self._trees.update(trees)
 
     def with_trees(self, anchors: Iterable[model.Anchor]) -> list[model.Anchor]:
         """Return copies of the anchors, with `sharing_trees` set.
@@ -157,10 +164,11 @@ class SharingProviders:
         by_roots: dict[tuple[int, ...], tuple[model.Provider, ...]] = {(): ()}
         result = []
         for anchor in anchors:
-            roots = tuple(sorted({provider.root_id for provider in anchor.sharing_providers}))
+            nested = {p.root_id for p in anchor.sharing_providers if p.parent_id is not None}
+            roots = tuple(sorted(nested))
             if roots not in by_roots:
                 by_roots[roots] = tuple(
-                    provider for root_id in roots for provider in self._trees.get(root_id, ())
+                    provider for root_id in roots for provider in self.trees[root_id]
                 )
             result.append(anchor._replace(sharing_trees=by_roots[roots]))
         return result

@@ -71,6 +71,9 @@ class PreparedQuery:
     single_provider_cost: int
     # Whether the unsuffixed group has required traits.
     collective: bool
+    # Whether each combination of eligible providers is a candidate, because each slot requests a
+    # different class, and there are no other conditions.
+    independent: bool
     # Kind -> one slot of this kind. `unsuffixed` has one slot for each resource class of the
     # unsuffixed group, and `suffixed` has one for each distinct suffixed group.
     unsuffixed: Mapping[int, model.Slot]
@@ -100,6 +103,9 @@ class PreparedQuery:
             check_counts={kind: _check_count(slot) for kind, slot in examples.items()},
             single_provider_cost=_single_provider_cost(slots),
             collective=bool(query.collective_traits),
+            independent=not (
+                one_per_tree or query.collective_traits or any(slot.suffixed for slot in slots)
+            ),
             unsuffixed={kind: slot for kind, slot in examples.items() if not slot.suffixed},
             suffixed={kind: slot for kind, slot in examples.items() if slot.suffixed},
         )
@@ -144,6 +150,29 @@ def solve(
         yield from _search(prepared, anchor, eligible, options, traits, steps, rng)
     else:  # each slot requests a different class, so the slots are independent
         yield from _combinations(_separate_options(eligible, rng), steps)
+
+
+def without_search(
+    prepared: PreparedQuery, anchor: model.Anchor
+) -> tuple[model.Binding | None, int] | None:
+    """Return the only binding of an anchor, if it can be found without a search.
+
+    :returns: the binding, which is None if the anchor has none, and the number of search steps. If
+        a search is necessary, None is returned instead
+    """
+    if is_single_provider(prepared, anchor):
+        fits = can_serve_alone(prepared, anchor)
+        return binding_of_root(prepared, anchor) if fits else None, prepared.single_provider_cost
+    if not (prepared.independent and provider_checks.is_anchor(anchor.root, prepared.query)):
+        return None
+    steps = provider_count(anchor) * len(prepared.slots) // 2
+    eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
+    if not eligible:
+        return None, steps
+    ids = [providers[0].id for providers in eligible if len(providers) == 1]
+    if len(ids) < len(eligible):
+        return None
+    return tuple(ids), steps + CANDIDATE_COST * len(ids)
 
 
 def is_single_provider(prepared: PreparedQuery, anchor: model.Anchor) -> bool:

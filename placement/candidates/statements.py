@@ -96,7 +96,16 @@ class Selection(enum.Enum):
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
-_LISTED_ROOTS = sa.bindparam('roots', type_=sa.Integer, expanding=True, literal_execute=True)
+
+
+def _id_list(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.Integer, expanding=True, literal_execute=True)
+
+
+_LISTED_ROOTS = _id_list('roots')
+_SHARING_ID = sa.bindparam('sharing_id', type_=sa.Integer)
+_SHARED_AGGREGATES = _id_list('aggregates')
+_EXCLUDED = _id_list('excluded')
 # Some providers have no valid root: old releases stored NULL as root id, and in a damaged database,
 # the root may not exist or may have a parent. These providers are not searched, and a page must not
 # count them as trees.
@@ -125,7 +134,7 @@ def plain_page(selection: Selection, with_aggregates: bool) -> sa.Select[Any]:
     return page(plain_roots(selection), with_aggregates)
 
 
-def page(roots: sa.Select[Any], with_aggregates: bool) -> sa.Select[Any]:
+def page(roots: sa.Select[Any] | sa.CompoundSelect[Any], with_aggregates: bool) -> sa.Select[Any]:
     """Return a statement that returns the trees of the roots that a statement returns."""
     few = roots.subquery('few')
     return provider_facts(with_aggregates).join_from(
@@ -183,48 +192,64 @@ def roots_by_members(
     return few if selection is Selection.LISTED else few.order_by(root).limit(_SIZE)
 
 
-def trees(root_ids: Collection[int], excluded: Collection[int] = ()) -> sa.Select[Any]:
+def trees(root_ids: Collection[int], trait_id: int | None = None) -> sa.Select[Any]:
     """Return a statement that returns the providers of the trees with these roots.
 
-    :param excluded: the ids of providers that are not returned
+    :param trait_id: only providers with this trait; None for all
     """
     few = sa.select(ROOTS.c.id).where(
         *IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
     )
     statement = page(few, with_aggregates=True)
-    if not excluded:
+    if trait_id is None:
         return statement
-    return statement.where(_PROVIDER.c.id.not_in(provider_conditions.id_list(excluded)))
+    return statement.where(provider_conditions.has_any_trait(_PROVIDER.c.id, [trait_id]))
 
 
-def sharing_providers(
-    sharing_id: int, aggregate_ids: Collection[int] | None = None, roots: Collection[int] = ()
-) -> sa.Select[Any]:
-    """Return a statement that returns sharing providers.
+@functools.cache
+def sharing_trees(of_all: bool) -> sa.Select[Any]:
+    """Return a statement that returns the trees of sharing providers.
 
-    :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE
-    :param aggregate_ids: return only sharing providers in one of these aggregates; None for all
-    :param roots: return only sharing providers of the trees with these root ids; empty for all
+    Its parameters are `excluded`, a list of the root ids of trees that are not returned, and those
+    of `roots_of_sharing_providers`.
     """
+    few = roots_of_sharing_providers(of_all).where(ROOTS.c.id.not_in(_EXCLUDED))
+    return page(few, with_aggregates=True)
+
+
+def roots_of_sharing_providers(of_all: bool) -> sa.Select[Any]:
+    """Return a statement that returns the root ids of the trees of sharing providers.
+
+    Its parameters are `sharing_id`, which is the id of the trait MISC_SHARES_VIA_AGGREGATE, and
+    `aggregates`.
+
+    :param of_all: whether to return the trees of all sharing providers. Otherwise, only those of
+        the sharing providers in at least one of the aggregates are returned
+    """
+    link = _AGGREGATE_LINK
     statement = (
-        provider_facts(with_aggregates=True)
-        .join_from(_TRAITS, _PROVIDER, _PROVIDER.c.id == _TRAITS.c.resource_provider_id)
-        .join(ROOTS, ROOTS.c.id == _PROVIDER.c.root_provider_id)
-        .where(_TRAITS.c.trait_id == sharing_id, *IS_ROOT)
+        sa.select(ROOTS.c.id)
+        .join_from(_TRAITS, MEMBERS, MEMBERS.c.id == _TRAITS.c.resource_provider_id)
+        .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
+        .where(_TRAITS.c.trait_id == _SHARING_ID, *IS_ROOT)
+        .distinct()
     )
-    if roots:
-        statement = statement.where(
-            _PROVIDER.c.root_provider_id.in_(provider_conditions.id_list(roots))
+    if of_all:
+        return statement
+    return statement.where(
+        sa.exists().where(
+            link.c.resource_provider_id == MEMBERS.c.id, link.c.aggregate_id.in_(_SHARED_AGGREGATES)
         )
-    if aggregate_ids is not None:
-        link = _AGGREGATE_LINK
-        statement = statement.where(
-            sa.exists().where(
-                link.c.resource_provider_id == _PROVIDER.c.id,
-                link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)),
-            )
-        )
-    return statement
+    )
+
+
+def with_sharing_providers(roots: sa.Select[Any]) -> sa.CompoundSelect[Any]:
+    """Return a statement that also returns the roots of `roots_of_sharing_providers`.
+
+    :param roots: a statement that returns root ids
+    """
+    page = sa.select(roots.subquery('page').c.id)  # SQLite permits no LIMIT in a part of a UNION
+    return page.union(roots_of_sharing_providers(of_all=False))
 
 
 def id_range() -> sa.Select[Any]:

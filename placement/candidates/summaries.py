@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from placement.candidates import facts, model
+from placement.candidates import model
 from placement.candidates.names import Names
+
+# Root id -> all providers of its tree.
+Trees = Mapping[int, Sequence[model.Provider]]
 
 
 @dataclass(slots=True)
@@ -49,65 +52,49 @@ class Summaries:
     trait_names: Mapping[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAhead:
-    """The data for the summaries of all candidates that the search may still find."""
-
-    # Root id -> all providers of its tree.
-    trees: Mapping[int, Sequence[model.Provider]]
-    class_names: Mapping[int, str]
-    trait_names: Mapping[int, str]
-
-
-def read_ahead(conn: sa.Connection, names: Names, anchors: Iterable[model.Anchor]) -> ReadAhead:
-    """Read the data for the summaries of all candidates of these anchors.
+def read_names(
+    conn: sa.Connection, names: Names, anchors: Iterable[model.Anchor], sharing_trees: Trees
+) -> None:
+    """Read the names for the summaries of all candidates of these anchors.
 
     The search calls this function before it closes the connection, if it continues without it.
 
-    :param names: the names that the search has read so far
+    :param names: receives the names
+    :param sharing_trees: the trees of all sharing providers that were read
     """
     anchors = list(anchors)
-    trees = {anchor.root.id: list(anchor.tree) for anchor in anchors}
-    sharing = {
-        provider.id: provider
-        for anchor in anchors
-        for provider in anchor.sharing_providers
-        if provider.root_id not in trees
-    }
-    roots = {provider.root_id for provider in sharing.values()}
-    for provider in facts.trees(conn, roots, read=sharing.values()):
-        trees.setdefault(provider.root_id, []).append(provider)
-    providers = [provider for tree in trees.values() for provider in tree]
-    return ReadAhead(trees, *_names(conn, names, providers))
+    shared = {provider.root_id for anchor in anchors for provider in anchor.sharing_providers}
+    trees = [*(anchor.tree for anchor in anchors), *(sharing_trees[root_id] for root_id in shared)]
+    _names(conn, names, [provider for tree in trees for provider in tree])
 
 
 def read(
     conn: sa.Connection,
     names: Names,
-    ahead: ReadAhead | None,
     found: FoundProviders,
+    sharing_trees: Trees,
     slots: Sequence[model.Slot],
     candidates: Iterable[model.Candidate],
     whole_trees: bool,
 ) -> Summaries:
     """Return the data of the summaries for the candidates of the response.
 
-    :param conn: the connection; not used if `ahead` is not None
+    :param conn: the connection; used only if a name has not been read yet
     :param names: the names that the search has read so far
-    :param ahead: the result of `read_ahead`; None if the connection is still open
     :param found: the anchors and providers of all candidates
+    :param sharing_trees: the trees of all sharing providers that were read
     :param slots: the slots of the query; a slot is a part that exactly one provider serves
     :param candidates: the candidates of the response
     :param whole_trees: whether all providers of a tree have a summary (microversion 1.29)
     """
-    ids = _ids_with_resources(slots, candidates)
+    providers = [found.providers[id_] for id_ in _ids_with_resources(slots, candidates)]
     if whole_trees:
-        roots = {found.providers[id_].root_id for id_ in ids}
-        providers = _trees(conn, ahead, found, roots)
-    else:
-        providers = [found.providers[id_] for id_ in ids]
-    if ahead:
-        return Summaries(providers, ahead.class_names, ahead.trait_names)
+        # The tree of a sharing provider can have no candidate of its own.
+        trees = (
+            found.anchors[root_id].tree if root_id in found.anchors else sharing_trees[root_id]
+            for root_id in {provider.root_id for provider in providers}
+        )
+        providers = [provider for tree in trees for provider in tree]
     return Summaries(providers, *_names(conn, names, providers))
 
 
@@ -121,32 +108,13 @@ def _ids_with_resources(
     return dict.fromkeys(binding[number] for _, binding in candidates for number in numbers)
 
 
-def _trees(
-    conn: sa.Connection, ahead: ReadAhead | None, found: FoundProviders, roots: set[int]
-) -> list[model.Provider]:
-    """Return all providers of the trees with these roots."""
-    own_trees = [
-        provider
-        for root_id in roots
-        if root_id in found.anchors
-        for provider in found.anchors[root_id].tree
-    ]
-    # The other trees have no candidate, but candidates of `found` use their sharing providers.
-    others = roots - found.anchors.keys()
-    if ahead:
-        return own_trees + [p for root_id in others for p in ahead.trees[root_id]]
-    read = [provider for provider in found.providers.values() if provider.root_id in others]
-    return own_trees + facts.trees(conn, others, read)
-
-
 def _names(
-    conn: sa.Connection, names: Names, providers: Iterable[model.Provider]
+    conn: sa.Connection, names: Names, providers: Sequence[model.Provider]
 ) -> tuple[Mapping[int, str], Mapping[int, str]]:
     """Return the names of all resource classes and of all traits of the providers.
 
     :returns: resource class id -> name, and trait id -> name
     """
-    providers = list(providers)
     class_ids = frozenset().union(*[provider.inventories for provider in providers])
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
     return names.read(conn, class_ids, trait_ids)

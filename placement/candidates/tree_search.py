@@ -73,9 +73,6 @@ class TreeSearch:
         """
         self.found = summaries.FoundProviders()
         self.prepared = prepared
-        # The data of all provider summaries, read before the connection is closed. None if the
-        # search ended before this data was needed.
-        self.ahead: summaries.ReadAhead | None = None
         self._cursor = cursor
         # The cursor adds ids to this set whenever it reads sharing providers.
         self._sharing_ids = cursor.sharing_ids
@@ -98,7 +95,7 @@ class TreeSearch:
 
     def streams(
         self,
-        read_ahead: Callable[[Iterable[model.Anchor]], summaries.ReadAhead],
+        read_ahead: Callable[[Iterable[model.Anchor]], None],
         disconnect: Callable[[], None],
     ) -> Iterator[Iterator[model.Candidate | None]]:
         """Yield one stream of candidates for each anchor.
@@ -113,19 +110,21 @@ class TreeSearch:
             if self._limit.exceeded:
                 return
             self._progress.anchors += 1
-            if self._sharing_ids or not solver.is_single_provider(self.prepared, anchor):
+            # PERF: in most deployments, most trees have only one provider, perhaps with one sharing
+            # provider. With `_stream` and the solver, their search would take twice as long.
+            found = solver.without_search(self.prepared, anchor)
+            if found is None:
                 yield self._stream(anchor)
-            # PERF: in most deployments, most trees have only one provider. With `_stream` and the
-            # solver, their search would take twice as long.
-            elif self._spend(self.prepared.single_provider_cost) and solver.can_serve_alone(
-                self.prepared, anchor
-            ):
+                continue
+            binding, steps = found
+            if binding is None:
+                self._spend(steps)
+            elif self._spend(steps + self._size_cost) and self._is_new(binding):
                 self._progress.candidates += 1
                 self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
-                binding = solver.binding_of_root(self.prepared, anchor)
                 yield iter((model.Candidate(anchor.root.id, binding),))
         if self._postponed or self._in_turns:
-            self.ahead = read_ahead([*self.found.anchors.values(), *self._postponed.values()])
+            read_ahead([*self.found.anchors.values(), *self._postponed.values()])
             disconnect()
 
     def _anchors(self) -> Iterator[model.Anchor]:
@@ -145,7 +144,8 @@ class TreeSearch:
         # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
         # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
         # candidate, because the caller may stop before the end of a turn.
-        for binding in self._bindings(anchor, turns.steps):
+        bindings = solver.solve(self.prepared, anchor, turns.steps, self._rng)
+        for binding in filter(self._is_new, bindings):
             if binding is None:
                 if not self._count(turns):
                     return
@@ -198,11 +198,11 @@ class TreeSearch:
         self._progress.steps_left -= steps
         return self._limit.spend(steps)
 
-    def _bindings(self, anchor: model.Anchor, steps: Steps) -> Iterable[model.Binding | None]:
-        bindings = solver.solve(self.prepared, anchor, steps, self._rng)
-        if self._sharing_ids:
-            return candidate_limits.without_duplicates(bindings, self._sharing_ids, self._seen)
-        return bindings
+    def _is_new(self, binding: model.Binding | None) -> bool:
+        """Whether no other anchor has yielded this binding; also true for a pause of the search."""
+        if binding is None or not self._sharing_ids:
+            return True
+        return candidate_limits.is_new(binding, self._sharing_ids, self._seen)
 
     def _postpone(self, anchor: model.Anchor) -> bool:
         """Postpone an anchor.

@@ -84,7 +84,7 @@ def _with_sharing_providers(trees: Sequence[Tree], cloud: Cloud) -> list[Tree]:
     """Return the trees with the sharing providers that are available to them."""
     if cloud.sharing_trait is None:
         return list(trees)
-    registry = sharing.SharingProviders()
+    registry = sharing.SharingProviders(cloud.sharing_trait)
     registry.add_all(
         [
             provider
@@ -92,7 +92,6 @@ def _with_sharing_providers(trees: Sequence[Tree], cloud: Cloud) -> list[Tree]:
             # A search ignores providers without a valid root.
             if tree.root.id == tree.root.root_id and tree.root.parent_id is None
             for provider in tree.providers
-            if cloud.sharing_trait in provider.traits
         ]
     )
     return [

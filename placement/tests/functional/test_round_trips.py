@@ -43,7 +43,7 @@ SEARCHES = {
     'limit=10': 1,
     'limit=1000': 1,
     'nothing fits': 4,
-    'limit=10, with a sharing provider': 5,
+    'limit=10, with a sharing provider': 1,
 }
 CLAIMS = {
     'PUT, a new consumer of a known project': 5,

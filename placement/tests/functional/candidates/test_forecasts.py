@@ -97,7 +97,7 @@ class AnyWorldTest(ForecastsTestCase):
         self.fill(world)
         with contextlib.suppress(exception.BadInput):
             expected = self.search(unbound)
-            for forecast_of_size in (forecast, dataclasses.replace(forecast, size=size)):
+            for forecast_of_size in (forecast, self._of_size(forecast, size)):
                 found = self.search_at_once(unbound, forecast_of_size)
                 if found is not None:
                     self.assertSameResult(expected, found)
@@ -105,6 +105,10 @@ class AnyWorldTest(ForecastsTestCase):
                     unbound, OPTIONS, forecast_of_size, self.conn, lambda: None
                 )
                 self.assertSameResult(expected, again)
+
+    def _of_size(self, forecast: Forecast, size: int) -> Forecast:
+        aggregates = forecast.page.aggregates if forecast.page else frozenset()
+        return dataclasses.replace(forecast, page=paging.OnlyPage(size, aggregates))
 
 
 class ForecastTest(ForecastsTestCase):
@@ -127,7 +131,7 @@ class ForecastTest(ForecastsTestCase):
     def test_the_page_has_only_the_trees_that_are_needed(self):
         world = cloud(500)
         self.fill(world)
-        sizes = [self.learn(self.query(world, limit=limit)).size for limit in (1, 10, 100)]
+        sizes = [self.learn(self.query(world, limit=limit)).page.size for limit in (1, 10, 100)]
         self.assertEqual([4, 13, 103], sizes)
 
     def test_too_many_trees_for_one_page(self):
@@ -156,7 +160,7 @@ class ForecastTest(ForecastsTestCase):
         self.fill(worlds.World((*full, *world.hosts[10:])))
         self.assertIsNone(self.search_at_once(query, forecast))
         forecast = self.learn(query, forecast)
-        self.assertLess(30, forecast.size)
+        self.assertLess(30, forecast.page.size)
         self.assertSameResult(self.search(query), self.search_at_once(query, forecast))
 
     def test_a_trait_was_created_again(self):
@@ -186,7 +190,71 @@ class ForecastTest(ForecastsTestCase):
         )
         self.fill(worlds.World((*world.hosts, shared)))
         self.assertIsNone(self.search_at_once(query, forecast))
-        self.assertFalse(self.learn(query, forecast).at_once)
+        self.assertTrue(self.learn(query, forecast).at_once)
+
+    def shared_cloud(self, *more: str) -> worlds.World:
+        """Hosts that share the disks of pools, which have smaller and larger ids."""
+        lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
+        lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(40)]
+        return worlds.World.of('\n'.join([*lines, 'P2[D:900] {SHARE} @B', *more]))
+
+    def test_sharing_providers(self):
+        """Their trees are read together with the page, even if they are not on it."""
+        world = self.shared_cloud()
+        self.fill(world)
+        for text in (
+            'resources=V:1,D:1',
+            'resources=V:1,D:1&required=T1',
+            'resources=V:1,D:1&root_required=T1',
+            'resources1=V:1&resources2=D:1&group_policy=none',
+        ):
+            for limit in (1, 10, 40, 100, None):
+                query = self.query(world, text, limit)
+                # The first forecast page can have too few trees, because trees of sharing providers
+                # take the places of others.
+                forecast = self.learn(query, self.learn(query))
+                found = self.search_at_once(query, forecast)
+                self.assertEqual(1, self.statements)
+                self.assertSameResult(self.search(query), found)
+                self.assertEqual(min(limit or 60, 60), len(found.candidates))
+
+    def test_another_sharing_provider_in_the_same_aggregates(self):
+        query = self.query(self.shared_cloud(), 'resources=V:1,D:1', limit=None)
+        self.fill(self.shared_cloud())
+        forecast = self.learn(query)
+        self.fill(self.shared_cloud('P3[D:900] {SHARE} @A'))
+        found = self.search_at_once(query, forecast)
+        self.assertSameResult(self.search(query), found)
+        self.assertEqual(80, len(found.candidates))
+
+    def test_a_tree_in_another_aggregate(self):
+        """The statement did not read the sharing providers of this aggregate."""
+        query = self.query(self.shared_cloud(), 'resources=V:1,D:1', limit=None)
+        self.fill(self.shared_cloud())
+        forecast = self.learn(query)
+        self.fill(self.shared_cloud('CN[V:8] @C', 'P3[D:900] {SHARE} @C'))
+        self.assertIsNone(self.search_at_once(query, forecast))
+        forecast = self.learn(query, forecast)
+        found = self.search_at_once(query, forecast)
+        self.assertEqual(61, len(found.candidates))
+        self.assertEqual(3, len(forecast.page.aggregates))
+
+    def test_an_aggregate_without_a_tree_is_forgotten(self):
+        query = self.query(self.shared_cloud(), 'resources=V:1,D:1', limit=None)
+        self.fill(self.shared_cloud('CN[V:8] @C', 'P3[D:900] {SHARE} @C'))
+        forecast = self.learn(query)
+        self.fill(self.shared_cloud('P3[D:900] {SHARE} @D'))
+        forecast = self.learn(query, forecast)
+        self.fill(self.shared_cloud())
+        self.assertEqual(2, len(self.learn(query, forecast).page.aggregates))
+
+    def test_too_many_aggregates(self):
+        world = self.shared_cloud()
+        self.fill(world)
+        query = self.query(world, 'resources=V:1,D:1')
+        self.assertEqual(2, len(self.learn(query).page.aggregates))
+        self.patch(paging, 'MOST_AGGREGATES', 1)
+        self.assertFalse(self.learn(query).at_once)
 
     def test_searches_that_often_fail_at_once_are_not_tried_again(self):
         world = cloud(5)

@@ -68,10 +68,9 @@ class StatementsTest(base.BaseTestCase):
             self.assertEqual(2, self.count(cloud(trees, 0), 'resources=V:1', limit=10))
 
     def test_sharing_providers(self):
-        # Ids of names, trees and their sharing providers, and trees of the sharing providers. If
-        # the first page has only sharing providers, two more statements read all sharing providers
-        # and a strict page.
-        for sharing, expected in ((2, 4), (20, 6), (40, 6)):
+        # Ids of names, trees, and the other trees of their sharing providers. If the first page has
+        # only sharing providers, two more statements read all sharing providers and a strict page.
+        for sharing, expected in ((2, 3), (20, 5), (40, 5)):
             statements = self.count(cloud(20, sharing), 'resources=V:1,D:1', limit=10)
             self.assertEqual(expected, statements)
 

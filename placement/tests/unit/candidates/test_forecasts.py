@@ -4,8 +4,9 @@ from oslotest import base
 
 from placement.candidates import facts, forecasts, model, request
 from placement.candidates.forecasts import Forecast
+from placement.candidates.paging import OnlyPage
 
-FORECAST = Forecast(facts.Found(request.Ids({}, {}, {}, {}), None), model.Query(()), 10)
+FORECAST = Forecast(facts.Found(request.Ids({}, {}, {}, {}), None), model.Query(()), OnlyPage(10))
 
 
 def key(amount: int = 1, names: int = 1) -> forecasts.Key:

@@ -20,45 +20,57 @@ class SharingProvidersTest(base.BaseTestCase):
     """The registry of the sharing providers that were read for a request."""
 
     def test_aggregates_are_missing_until_they_are_added(self):
-        registry = sharing.SharingProviders()
-        self.assertEqual({A, B}, registry.missing_aggregates([CN2]))
-        registry.add([SA], {A})
-        self.assertEqual({B}, registry.missing_aggregates([CN2]))
+        registry = sharing.SharingProviders(WORLD.sharing_id)
+        self.assertEqual({A, B}, registry.require([CN2]))
+        registry.add([R, SA], frozenset({A}))
+        self.assertEqual({B}, registry.require([CN2]))
 
     def test_no_aggregate_is_missing_after_all_providers_are_added(self):
-        registry = sharing.SharingProviders()
-        registry.add_all([SA])
-        self.assertEqual(frozenset(), registry.missing_aggregates([CN2, SB]))
+        registry = sharing.SharingProviders(WORLD.sharing_id)
+        registry.add_all([R, SA])
+        self.assertEqual(frozenset(), registry.require([CN2, SB]))
 
     def test_sharing_providers_of_a_tree(self):
-        registry = sharing.SharingProviders()
+        registry = sharing.SharingProviders(WORLD.sharing_id)
         self.assertEqual((), registry.of_tree(CN2.id, [CN2]))
-        registry.add([SA, SB], {A, B})
+        registry.add([CN1, SB, R, SA], frozenset({A, B}))
         self.assertEqual((SA,), registry.of_tree(CN1.id, [CN1]))
         self.assertEqual((SA, SB), registry.of_tree(CN2.id, [CN2]))
         self.assertEqual({SA.id, SB.id}, registry.ids)
+        self.assertEqual({R.id: [R, SA], SB.id: [SB]}, registry.trees)
+
+    def test_a_tree_is_added_once(self):
+        registry = sharing.SharingProviders(WORLD.sharing_id)
+        for aggregate in (A, B):
+            registry.add([R, SA], frozenset({aggregate}))
+        self.assertEqual((SA,), registry.of_tree(CN2.id, [CN2]))
+        self.assertEqual({R.id: [R, SA]}, registry.trees)
+
+    def test_no_sharing_provider_exists(self):
+        registry = sharing.SharingProviders(None)
+        self.assertEqual(frozenset(), registry.require([CN2]))
+        registry.add([CN2])
+        self.assertEqual((), registry.of_tree(CN1.id, [CN1]))
 
     def test_a_tree_is_not_served_by_its_own_sharing_providers(self):
-        registry = sharing.SharingProviders()
-        registry.add_all([SA, SB])
+        registry = sharing.SharingProviders(WORLD.sharing_id)
+        registry.add_all([R, SA, SB])
         self.assertEqual((), registry.of_tree(R.id, [R, SA]))
 
     def test_later_providers_are_used(self):
-        registry = sharing.SharingProviders()
-        registry.add([SA], {A})
-        self.assertEqual((SA,), registry.of_tree(CN2.id, [CN2]))
-        registry.add([SB], {B})
+        registry = sharing.SharingProviders(WORLD.sharing_id)
+        registry.add([R, SA], frozenset({A}))
+        self.assertEqual((SA,), registry.of_tree(CN1.id, [CN1]))
+        registry.add([SB], frozenset({B}))
         self.assertEqual((SA, SB), registry.of_tree(CN2.id, [CN2]))
 
     def test_trees_of_nested_sharing_providers(self):
-        registry = sharing.SharingProviders()
+        registry = sharing.SharingProviders(WORLD.sharing_id)
         anchors = [
             WORLD.anchors[0]._replace(sharing_providers=(SA,), sharing_trees=()),
             WORLD.anchors[1]._replace(sharing_providers=(SA, SB), sharing_trees=()),
         ]
-        self.assertEqual({R.id}, registry.missing_trees(anchors))
-        registry.add_trees([R, SA])
-        self.assertEqual(set(), registry.missing_trees(anchors))
+        registry.add_all([R, SA, SB])
         self.assertEqual(
             [(R, SA), (R, SA)], [anchor.sharing_trees for anchor in registry.with_trees(anchors)]
         )

@@ -256,9 +256,8 @@ class World:
         return [
             model.Candidate(anchor.root.id, binding)
             for anchor in self.anchors
-            for binding in candidate_limits.without_duplicates(
-                itertools.takewhile(bool, solve(prepared, anchor, Steps(steps))), sharing, seen
-            )
+            for binding in itertools.takewhile(bool, solve(prepared, anchor, Steps(steps)))
+            if candidate_limits.is_new(binding, sharing, seen)
         ]
 
     def with_names(
