@@ -141,6 +141,8 @@ class SharingProviders:
 
         Sharing providers that are a part of the tree itself are not returned.
         """
+        if not self._by_aggregate:
+            return ()
         aggregates = tree[0].aggregates if len(tree) == 1 else aggregates_of(tree)
         providers = self._by_aggregates.get(aggregates)
         if providers is None:

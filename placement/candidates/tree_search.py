@@ -145,7 +145,7 @@ class TreeSearch:
         # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
         # candidate, because the caller may stop before the end of a turn.
         bindings = solver.solve(self.prepared, anchor, turns.steps, self._rng)
-        for binding in filter(self._is_new, bindings):
+        for binding in filter(self._is_new, bindings) if self._sharing_ids else bindings:
             if binding is None:
                 if not self._count(turns):
                     return
