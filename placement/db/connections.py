@@ -235,10 +235,13 @@ def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: An
             'not allow transactions at READ COMMITTED. Set binlog_format to ROW or MIXED.'
         )
     if settings.get('wsrep_on') == 'ON':
+        # With this variable, an isolated node executes a SELECT, and no SELECT waits.
+        statement = 'SET SESSION wsrep_dirty_reads = 0'
         if wsrep_sync_wait is None:
-            cursor.execute(f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}')
+            statement += f', SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}'
         else:
             _warn_of_outdated_decisions(wsrep_sync_wait)
+        cursor.execute(statement)
     cursor.close()
     # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
     variable = 'transaction_isolation' if 'transaction_isolation' in settings else 'tx_isolation'

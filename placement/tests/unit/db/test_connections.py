@@ -78,7 +78,14 @@ class SetUpMysqlTest(base.BaseTestCase):
         return log.output.splitlines()
 
     def test_a_cluster_node_waits_before_all_kinds_of_statements(self):
-        self.assertIn('SET SESSION wsrep_sync_wait = 7', self.statements(wsrep_on='ON'))
+        statements = '; '.join(self.statements(wsrep_on='ON'))
+        self.assertIn(', SESSION wsrep_sync_wait = 7;', statements)
+
+    def test_a_cluster_node_serves_no_dirty_reads(self):
+        for value in (None, 7):
+            statements = '; '.join(self.statements(value, wsrep_on='ON'))
+            self.assertIn('SET SESSION wsrep_dirty_reads = 0', statements)
+        self.assertNotIn('wsrep_dirty_reads', '; '.join(self.statements(wsrep_on='OFF')))
 
     def test_a_configured_wsrep_sync_wait_is_not_changed(self):
         for statement in self.statements(wsrep_sync_wait=7, wsrep_on='ON'):
