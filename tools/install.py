@@ -2,10 +2,11 @@
 
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. Then it runs the commands of the installation guide in a new
-virtual environment, which it fills from the archive. It compares the OpenAPI documents of the
-installed package, installs all extras, imports what they provide, and serves Placement with uWSGI.
-All files are in a temporary directory. The tree must be a clone, because the script builds the last
-commit.
+virtual environment, which it fills from the archive, and compares the OpenAPI documents of the
+installed package. It serves Placement with uWSGI and the configuration of the guide, once with
+nothing but the extras of the guide, and once with nothing but those of the container image. Then it
+installs all extras and imports what they provide. All files are in a temporary directory. The tree
+must be a clone, because the script builds the last commit.
 """
 
 from collections.abc import Mapping
@@ -41,6 +42,19 @@ MODULES = {
     'uwsgi': None,
 }
 
+# The extras of the wheel in the file of the container image.
+_IMAGE_EXTRAS = re.compile(r'\.whl\)(\[[\w,]+\])"')
+# The variables in the configuration of the guide. No request needs Keystone, because none has a
+# token.
+_VARIABLES = {
+    'OS_AUTH_URL': 'http://127.0.0.1:1/v3',
+    'DATABASE_PASSWORD': 'unused',
+    'SERVICE_PASSWORD': 'unused',
+    'MEMCACHE_SECRET_KEY': 'unused',
+}
+# The status of each path for a request without a token.
+_STATUSES = {'/': 200, '/healthcheck': 200, '/metrics': 200, '/resource_classes': 401}
+
 # Prints the digest of each OpenAPI document of the installed package.
 _LIST_DOCUMENTS = """
 import hashlib, importlib.resources, json
@@ -64,8 +78,9 @@ def main() -> int:
             archive = compare_builds(folder, settings['metadata']['version'])
             venv = install(folder, archive)
             check_documents(folder, venv, archive)
+            check_service(folder / 'guide', venv)
+            check_service(folder / 'image', install_image(folder, archive))
             check_extras(venv, archive, set(settings['extras']))
-            check_service(folder, venv)
         except (MismatchError, subprocess.CalledProcessError) as error:
             print(f'install.py: {error}', file=sys.stderr)
             return 1
@@ -164,30 +179,61 @@ def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:
     run(venv, str(venv / 'bin/python'), '-c', f'import {modules}')
 
 
-def check_service(folder: Path, venv: Path) -> None:
-    """Migrate a database and serve Placement with uWSGI from the new environment.
+def install_image(folder: Path, tree: Path) -> Path:
+    """Install a tree with the extras of the container image; return the new environment.
 
+    :raises MismatchError: the file of the image does not name the extras
+    """
+    match = _IMAGE_EXTRAS.search((tree / 'etc' / 'container' / 'Containerfile').read_text())
+    if match is None:
+        raise MismatchError('the Containerfile does not install a wheel with extras')
+    venv = folder / 'image-venv'
+    run(tree, sys.executable, '-m', 'venv', str(venv))
+    run(tree, str(venv / 'bin/pip'), 'install', '--quiet', f'.{match[1]}')
+    return venv
+
+
+def check_service(folder: Path, venv: Path) -> None:
+    """Serve Placement from an environment, with the configuration of the guide and SQLite.
+
+    :param folder: a directory that does not exist
     :raises MismatchError: Placement returns an unexpected response
     """
+    (folder / 'run' / 'metrics').mkdir(parents=True)
+    (folder / 'placement.conf').write_text(guide.configuration(**_VARIABLES))
     environment = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
     environment |= {
+        'OS_PLACEMENT_CONFIG_DIR': str(folder),
         'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{folder}/placement.db',
-        'OS_API__AUTH_STRATEGY': 'noauth2',
     }
-    run(folder, str(venv / 'bin/placement-manage'), '--version', environment=environment)
-    run(folder, str(venv / 'bin/placement-manage'), 'db', 'sync', environment=environment)
-    run(folder, str(venv / 'bin/placement-status'), 'upgrade', 'check', environment=environment)
+    for command in ('manage --version', 'manage db sync', 'status upgrade check'):
+        program, *arguments = command.split()
+        run(folder, str(venv / f'bin/placement-{program}'), *arguments, environment=environment)
     port = with_database.free_port()
-    command: list[str | Path] = [venv / 'bin/uwsgi', '--master', '--lazy-apps', '--die-on-term']
-    command += ['--virtualenv', venv, '--module', 'placement.wsgi.api:application']
-    command += ['--http-socket', f'127.0.0.1:{port}', '--enable-threads']
-    with web_server.served('uWSGI', command, port, environment, folder):
-        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
-        url = f'http://127.0.0.1:{port}/resource_classes'
-        response = requests.get(url, headers=headers, timeout=60)
-    if response.status_code != 200:
-        raise MismatchError(f'GET /resource_classes returned {response.status_code}')
-    print('uWSGI serves Placement from the new environment')
+    ini = folder / 'uwsgi.ini'
+    ini.write_text(_uwsgi_configuration(venv, folder / 'run', port))
+    with web_server.served('uWSGI', (venv / 'bin/uwsgi', '--ini', ini), port, environment, folder):
+        for path, expected in _STATUSES.items():
+            url = f'http://127.0.0.1:{port}/placement{path}'
+            status = requests.get(url, timeout=60).status_code
+            if status != expected:
+                raise MismatchError(f'GET {path} returned {status} instead of {expected}')
+    print(f'uWSGI serves Placement from {venv.name}')
+
+
+def _uwsgi_configuration(venv: Path, directory: Path, port: int) -> str:
+    """Return the installed configuration of uWSGI, with other paths and with one process."""
+    text = (venv / 'share' / 'placement' / 'uwsgi' / 'placement.ini').read_text()
+    text = re.sub(r'^(socket|chmod-socket|chown-socket) = .*\n', '', text, flags=re.MULTILINE)
+    for installed, actual in (
+        ('/opt/placement', str(venv)),
+        ('/run/placement', str(directory)),
+        ('127.0.0.1:8778', f'127.0.0.1:{port}'),
+        # A worker that still loads the application does not heed the signal to stop.
+        ('processes = 4', 'processes = 1'),
+    ):
+        text = text.replace(installed, actual)
+    return text
 
 
 def run(folder: Path, *command: str, environment: Mapping[str, str] | None = None) -> None:
