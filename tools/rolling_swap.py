@@ -264,6 +264,7 @@ def balancer(place: Place, machines: Sequence[Machine]) -> Iterator[tuple[haprox
         # The reference release has no health check.
         '/placement/healthcheck': '/placement/',
         '    server api3 192.0.2.13:8778\n': '',
+        '    server api3 192.0.2.13:8778 track placement/api3 maxconn 1\n': '',
         **{f'192.0.2.1{n}:8778': f'127.0.0.1:{m.port}' for n, m in enumerate(machines, 1)},
     }
     configuration = place.folder / 'haproxy.cfg'
