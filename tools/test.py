@@ -5,7 +5,8 @@ This script creates a virtual environment and runs:
 * the style and type checks,
 * the builds of the documentation, which fail on any warning,
 * the test suite on SQLite,
-* the functional tests on private MariaDB and PostgreSQL servers, on MariaDB with two drivers,
+* the functional tests that `selection` names on private MariaDB and PostgreSQL servers, on MariaDB
+  with two drivers,
 * a part of the tests on a private Galera cluster,
 * a check that all test runs together reach the minimum coverage (see .coveragerc).
 
