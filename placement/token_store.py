@@ -195,9 +195,8 @@ def open_store(config: cfg.ConfigOpts) -> TokenStore | None:
     """Return the store in the configured memcached; None if the service uses no memcached.
 
     :param config: the parsed configuration
-    :raises OSError: a file for TLS cannot be used
     :raises conf.sources.MissingOption: a strategy is set, and the secret is not
-    :raises ValueError: the address of a server is invalid
+    :raises ValueError: the address of a server is invalid, or a file for TLS cannot be used
     """
     # keystonemiddleware registers the same options when it is created.
     for group, options in opts.list_auth_token_opts():
@@ -230,8 +229,7 @@ def connectors(
     """Return functions that create a client of each configured server, by its address.
 
     :param timeout: in seconds, for a connection, and for each response
-    :raises OSError: a file for TLS cannot be used
-    :raises ValueError: the address of a server is invalid
+    :raises ValueError: the address of a server is invalid, or a file for TLS cannot be used
     """
     from placement import memcached
 
@@ -250,11 +248,19 @@ def connectors(
 def _tls(options: cfg.ConfigOpts.GroupAttr) -> ssl.SSLContext | None:
     if not options.memcache_tls_enabled:
         return None
-    context = ssl.create_default_context(cafile=options.memcache_tls_cafile)
-    if options.memcache_tls_certfile:
-        context.load_cert_chain(options.memcache_tls_certfile, options.memcache_tls_keyfile)
-    if options.memcache_tls_allowed_ciphers:
-        context.set_ciphers(options.memcache_tls_allowed_ciphers)
+    try:
+        context = ssl.create_default_context(cafile=options.memcache_tls_cafile)
+        if options.memcache_tls_certfile:
+            context.load_cert_chain(options.memcache_tls_certfile, options.memcache_tls_keyfile)
+        if options.memcache_tls_allowed_ciphers:
+            context.set_ciphers(options.memcache_tls_allowed_ciphers)
+    except OSError as exc:
+        # The exception names neither the option nor the file.
+        raise ValueError(
+            f'A file or a cipher in [{authtoken.GROUP}] memcache_tls_* cannot be used: '
+            f'{exc.strerror or exc}. Correct memcache_tls_cafile, memcache_tls_certfile, '
+            'memcache_tls_keyfile, or memcache_tls_allowed_ciphers.'
+        ) from exc
     return context
 
 

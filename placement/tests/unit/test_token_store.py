@@ -469,4 +469,7 @@ class OptionsTest(base.BaseTestCase):
         context.load_cert_chain.assert_called_once_with('crt', 'key')
         context.set_ciphers.assert_called_once_with('HIGH')
         self.assertIs(context, store.servers[0]._pool.get()[0].tls_context)
-        self.assertRaises(OSError, self.open, memcache_tls_enabled=True, memcache_tls_cafile='/x')
+        error = self.assertRaises(
+            ValueError, self.open, memcache_tls_enabled=True, memcache_tls_cafile='/x'
+        )
+        self.assertIn('No such file or directory. Correct memcache_tls_cafile', str(error))

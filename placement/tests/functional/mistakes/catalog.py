@@ -228,6 +228,16 @@ MISTAKES: dict[str, Mistake] = {
         configuration=keystone(f'{CREDENTIALS}memcached_servers = 127.0.0.1:memcached\n'),
         programs=(SERVICE,),
     ),
+    'missing CA of memcached': Mistake(
+        report='A file or a cipher in [keystone_authtoken] memcache_tls_* cannot be used: .... '
+        'Correct memcache_tls_cafile, memcache_tls_certfile, memcache_tls_keyfile, or '
+        'memcache_tls_allowed_ciphers.',
+        configuration=keystone(
+            f'{CREDENTIALS}memcached_servers = 127.0.0.1\nmemcache_tls_enabled = true\n'
+            'memcache_tls_cafile = /nonexistent\n'
+        ),
+        programs=(SERVICE,),
+    ),
 }
 
 # The parts of a password in which special characters are not percent-encoded.
