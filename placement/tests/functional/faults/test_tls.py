@@ -186,7 +186,9 @@ class TlsTest(base.BaseTestCase):
         remedy = 'Correct the certificate of the server'
         self.assertFails(url, 'cannot be verified with TLS', remedy)
         environment = {'OS_PLACEMENT_DATABASE__CONNECTION': text(url)}
-        result = self.programs.run(programs.STATUS, ['preflight', '--format', 'json'], environment)
+        result = programs.shared().run(
+            programs.STATUS, ['preflight', '--format', 'json'], environment
+        )
         self.assertIn(f'{remedy}, or correct the URL', result.stdout)
 
     def test_the_server_requires_tls(self) -> None:

@@ -230,7 +230,8 @@ class ReadsOnSqliteFileTest(_Reads, testcase.SqliteFileTestCase):
 def _forecast_one_tree() -> None:
     """Let searches try a page of one tree, and begin again because it is not enough."""
     for key, forecast in list(forecasts._forecasts.items()):
-        forecasts.remember(key, dataclasses.replace(forecast, size=1, failures=0))
+        page = paging.OnlyPage(1)
+        forecasts.remember(key, dataclasses.replace(forecast, page=page, failures=0))
 
 
 def _named(body: Any, world: dict[str, str]) -> str:
