@@ -151,6 +151,8 @@ class TokenStore:
 
     def set(self, token: str, verdict: Verdict) -> None:
         """Write the verdict on a token that Keystone has just validated."""
+        from pymemcache import exceptions
+
         from placement import memcached
 
         name = self._protection.name(token)
@@ -163,8 +165,19 @@ class TokenStore:
             text = orjson.dumps({'at': verdict.at, 'data': _without_secret(verdict.data)})
             sealed = self._protection.seal(token, text)
             expire = min(seconds, _LONGEST_EXPIRATION)
-            if len(sealed) <= memcached.MAX_SIZE:
-                server.run(lambda client: client.set(name, sealed, expire=expire))
+            if len(sealed) > memcached.MAX_SIZE:
+                return
+
+            def write(client: memcached.Client) -> None:
+                try:
+                    client.set(name, sealed, expire=expire)
+                except exceptions.MemcacheUnexpectedCloseError:
+                    raise
+                except exceptions.MemcacheServerError:
+                    # A server that refuses a value works: a user can choose the size of a token.
+                    return
+
+            server.run(write)
 
     def _server(self, name: str) -> 'memcached.Server | None':
         """Return the server for a key; all processes choose the same one (rendezvous hashing)."""

@@ -369,6 +369,15 @@ class FailureTest(TestCase):
         self.assertEqual(2, len(self.lines), self.lines)
         self.assertIn('responds again', self.lines[-1])
 
+    def test_a_value_that_the_server_refuses(self):
+        """A user can choose the size of a token, for example with many access rules."""
+        large = {'token': {'name': 'x' * (memcached.MAX_SIZE - 200)}}
+        for kinds in ({}, {'sasl': True}):
+            store = self.open(self.memcached(**kinds))
+            store.set('large', Verdict(large, time.time()))
+            self.assertIsNone(store.get('large'))
+            self.assertStored(store)
+
     def test_a_suspended_server(self):
         """The timeouts are the default ones: 0.1 seconds for each step."""
         for kinds in KINDS:
