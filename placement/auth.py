@@ -213,7 +213,10 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         token = environ.get('HTTP_X_AUTH_TOKEN')
         if self._memory is None or token is None:
             return None
-        return self._memory.key(token, environ.get('HTTP_X_SERVICE_TOKEN', ''))
+        # keystonemiddleware removes white space around a token. It rejects a service token that is
+        # only white space.
+        service_token = environ.get('HTTP_X_SERVICE_TOKEN', '')
+        return self._memory.key(token.strip(), service_token.strip() or service_token)
 
     def process_request(self, request: Any) -> Any:
         """Add the identity to a request, or return the response to a request without identity."""

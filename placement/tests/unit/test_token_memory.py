@@ -93,6 +93,19 @@ class KnownTokenTest(TokenCase):
         self.assertEqual([200] * 3, [self.send('a') for _ in range(3)])
         self.assertEqual(['a'], self.keystone.validated)
 
+    def test_white_space_around_a_token_makes_no_other_token(self):
+        """Otherwise, one client could replace the tokens of all others in the memory."""
+        self.keystone.issue('a')
+        for token in ('a', ' a', 'a\xa0', '\x1fa\x85'):
+            self.assertEqual(200, self.send(token))
+        self.assertEqual(1, self.validations())
+        self.keystone.issue('s', roles=('service',))
+        for service in ('s', 's ', '\xa0s'):
+            self.assertEqual(200, self.send('a', service))
+        self.assertEqual(['s', 'a'], self.keystone.validated)
+        # keystonemiddleware rejects such a service token, which is not an absent one.
+        self.assertEqual([401, 401], [self.send('a', ' ') for _ in range(2)])
+
     def test_the_headers_are_those_of_the_first_request(self):
         system = {'system': {'all': True}, 'project': None}
         domain = {'domain': {'id': 'd', 'name': 'D'}, 'project': None}
