@@ -250,8 +250,12 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
     def fetch_token(self, token: str, allow_expired: bool = False) -> Any:
         """Return the data of a token.
 
+        :raises auth_token.InvalidToken: the token is rejected
         :raises exception.IdentityUnavailable: Keystone could not be used to validate the token
         """
+        if '\r' in token or '\n' in token:
+            # The request to Keystone would fail, and the log would contain the token.
+            raise auth_token.InvalidToken
         current = _PASS.get()
         key = (token, allow_expired)
 

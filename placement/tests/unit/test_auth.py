@@ -236,6 +236,18 @@ class KeystoneFailureTest(base.BaseTestCase):
         for delay in (False, True):
             self.assertEqual(401, self.send(auth_token.InvalidToken('expired'), delay).status)
 
+    def test_tokens_that_no_request_to_keystone_can_contain(self):
+        """The library that sends the request would write the token into its exception."""
+        server = mock.Mock()
+        inner = auth.ContextMiddleware(edge.ok, edge.configuration())
+        layers = identity.middleware(inner, server)
+        for token in ('secret\rX', 'secret\n X', 'secret\r\nX-Roles: admin'):
+            for name in ('HTTP_X_AUTH_TOKEN', 'HTTP_X_SERVICE_TOKEN'):
+                response = edge.call(layers, edge.environ(path='/traits', **{name: token}))
+                self.assertEqual(401, response.status)
+        server.verify_token.assert_not_called()
+        self.assertEqual('', self.log.output)
+
     def test_other_failures(self):
         """For example, those of a client of memcached."""
         self.assertRaises(ZeroDivisionError, self.send, ZeroDivisionError())
