@@ -28,6 +28,12 @@ LOG = logging.getLogger(__name__)
 # In bytes: the largest value that memcached accepts by default.
 MAX_SIZE = 2**20
 
+# In bytes: the largest response, with the lines around the value.
+_MAX_RESPONSE = MAX_SIZE + 2**12
+
+# How long a response may take: a multiple of the timeout, which is for each part of it.
+_PARTS = 10
+
 # The flags of a value that is a sequence of bytes, without compression.
 _BYTES = 0
 
@@ -49,13 +55,49 @@ class ForeignValueError(ValueError):
     """This client has not written the value."""
 
 
+class _Connection:
+    """A connection on which each response ends: another program can use the port of memcached.
+
+    :param timeout: the timeout of the socket, in seconds
+    """
+
+    def __init__(self, connected: socket.socket, timeout: float) -> None:
+        self._socket = connected
+        self._seconds = timeout * _PARTS
+        self._end = 0.0
+        self._left = 0
+
+    def sendall(self, request: bytes) -> None:
+        """Send a request, after which the response begins."""
+        self._end = time.monotonic() + self._seconds
+        self._left = _MAX_RESPONSE
+        self._socket.sendall(request)
+
+    def recv(self, size: int) -> bytes:
+        """Return a part of the response.
+
+        :raises TimeoutError: the response takes too long
+        :raises exceptions.MemcacheUnknownError: the response is too large
+        """
+        if time.monotonic() > self._end:
+            raise TimeoutError('The response does not end.')
+        part = self._socket.recv(size)
+        self._left -= len(part)
+        if self._left < 0:
+            raise exceptions.MemcacheUnknownError('The response is too large.')
+        return part
+
+    def close(self) -> None:
+        self._socket.close()
+
+
 class Client(base.Client):  # type: ignore[misc] # the library has no types
     """A connection to a server, which is opened by the first operation and after a failure.
 
     Every operation can raise OSError, exceptions of pymemcache, and, because the server can send
     anything, other exceptions.
 
-    :param timeout: in seconds, for the connection and for each response
+    :param timeout: in seconds, for the connection and for each part of a response
     :param tls: the TLS options of the connection; None for a connection without TLS
     """
 
@@ -65,7 +107,12 @@ class Client(base.Client):  # type: ignore[misc] # the library has no types
         super().__init__(server, timeout=timeout, default_noreply=False, tls_context=tls)
 
     def _connect(self) -> None:
-        """Connect to the server.
+        """Connect to the server."""
+        self._open()
+        self.sock = _Connection(self.sock, self.timeout)
+
+    def _open(self) -> None:
+        """Open a socket.
 
         pymemcache tries only one address of a host, for example only ::1 of localhost.
         """
@@ -197,7 +244,7 @@ def _require_bytes(flags: int, size: int) -> None:
 class Limits:
     """The limits of the connections to a server, in seconds, and their number.
 
-    :param timeout: for a connection, and for each response
+    :param timeout: for a connection, and for each part of a response
     :param dead_retry: how long a server is not used after a failure
     :param connections: the largest number of connections
     :param get_timeout: how long an operation waits for a connection while all are in use

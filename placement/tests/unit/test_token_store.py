@@ -10,6 +10,7 @@ from keystonemiddleware import auth_token
 import orjson
 from oslo_config import cfg
 from oslotest import base
+from pymemcache import exceptions
 
 from placement import memcached, token_store
 from placement.conf import authtoken, sources
@@ -361,6 +362,60 @@ class ServerTest(TestCase):
             self.assertIsNot(servers[0], after[name])
             if before[name] is not servers[0]:
                 self.assertIs(before[name], after[name])
+
+
+class Connection:
+    """A connection on which a response never ends.
+
+    :param seconds: how long each part of the response takes
+    :param size: the size of each part, in bytes
+    """
+
+    setsockopt = close = sendall = mock.Mock()
+
+    def __init__(self, clock: Clock, start: bytes, seconds: float, size: int) -> None:
+        self._clock = clock
+        self._start = start
+        self._seconds = seconds
+        self._size = size
+        self.received = 0
+
+    def recv(self, size: int) -> bytes:
+        if self.received > 10 * memcached.MAX_SIZE:
+            raise AssertionError('The response has no limit.')
+        self._clock.now += self._seconds
+        part = (self._start or b'x' * self._size)[:size]
+        self._start = self._start[size:]
+        self.received += len(part)
+        return part
+
+
+class EndlessResponseTest(base.BaseTestCase):
+    """Another program has taken the port of a stopped memcached."""
+
+    def fail(
+        self, client: memcached.Client, error: type[Exception], start: bytes, *part: Any
+    ) -> None:
+        clock = Clock(self, 'placement.memcached')
+        connection = Connection(clock, start, *part)
+        with mock.patch('socket.create_connection', return_value=connection):
+            self.assertRaises(error, client.get, 'a')
+        self.assertIsNone(client.sock)
+        self.assertLess(clock.now, 1000 + LIMITS.timeout * 12)
+
+    def test_a_response_in_small_parts(self):
+        address = ('host', 1)
+        client = memcached.Client(address, LIMITS.timeout, None)
+        for start in (b'', b'VALUE a 0 1000000\r\n'):
+            self.fail(client, TimeoutError, start, LIMITS.timeout * 0.9, 1)
+        header = memcached._HEADER.pack(0x81, 0x21, 0, 0, 0, 0, 10**6, 0, 0)
+        sasl = memcached.SaslClient(address, LIMITS.timeout, None, ('a', 'b'))
+        self.fail(sasl, TimeoutError, header, LIMITS.timeout * 0.9, 1)
+
+    def test_a_response_without_limit(self):
+        client = memcached.Client(('host', 1), LIMITS.timeout, None)
+        for start in (b'', b'VALUE a 0 2\r\nxx\r\n' * 10**5):
+            self.fail(client, exceptions.MemcacheUnknownError, start, 0, 4096)
 
 
 class OptionsTest(base.BaseTestCase):
