@@ -276,6 +276,15 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         current.verdict_at = min(current.verdict_at, verdict.at)
         return verdict.data
 
+    def validate_allowed_request(self, request: Any, token: dict[str, Any]) -> None:
+        """Check the access rules of a token.
+
+        :raises auth_token.InvalidToken: the rules do not permit the request
+        """
+        # With `include_service_catalog = false`, a token has no catalog, and keystonemiddleware
+        # would raise a KeyError if the token has access rules.
+        super().validate_allowed_request(request, {'catalog': [], **token})
+
     def _validate(self, token: str, allow_expired: bool) -> Verdict:
         # An expired token is valid only together with a service token.
         store = None if allow_expired else self._store

@@ -313,6 +313,13 @@ class DependentTest(TokenCase):
             self.assertEqual(401, self.send('a', path='/usages'))
         self.assertEqual(6, self.validations())
 
+    def test_access_rules_of_a_token_without_a_catalog(self):
+        self.layer = self.middleware(service_type='placement', include_service_catalog=False)
+        rules = {'id': 'x', 'access_rules': RULES}
+        self.keystone.issue('a', application_credential=rules)
+        del self.keystone._tokens['a']['catalog']
+        self.assertEqual(401, self.send('a'))
+
     def test_access_rules_with_a_service_token(self):
         self.layer = self.middleware(service_type='placement')
         self.keystone.issue('a', application_credential={'id': 'x', 'access_rules': RULES})
