@@ -29,7 +29,7 @@ class SingleWriterTest(testcase.DeploymentTestCase):
             fail(node)
             self.database_proxy.wait_until('galera/node1', up=False)
             left = time.monotonic() - begin
-            traffic.wait_for(204, 60, seconds=60)
+            traffic.wait_for(204, 60)
             pause = time.monotonic() - begin
             for number in range(3):
                 self.wait_until_back(number)
