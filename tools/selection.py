@@ -12,8 +12,8 @@ import sys
 
 _BELOW = r'^placement\.tests\.functional\.'
 
-# The tests on SQLite and on MariaDB are two parts each, which run beside each other. These packages
-# are the first part, and all others are the second one.
+# The tests on a database are three parts, which run beside each other: these packages, and all
+# others.
 _PROGRAMS = ('cmd', 'deployment', 'log', 'mistakes', 'openapi', 'report', 'web')
 _RACES = ('collations', 'faults', 'races')
 
@@ -92,14 +92,14 @@ def parts(database: str) -> dict[str, str]:
     :param database: `sqlite`, or the name of a server in `tools/with_database.py`
     """
     every = pattern(database)
-    for name, of_database, packages in (
-        ('programs', 'sqlite', _PROGRAMS),
-        ('races', 'mariadb', _RACES),
-    ):
-        if database == of_database:
-            first = _any(packages)
-            return {name: f'{every}{first}', 'others': f'{every}(?!{first})'}
-    return {'all': every}
+    if database == 'mariadb-mysqlclient':
+        return {'all': every}
+    programs, races = _any(_PROGRAMS), _any(_RACES)
+    return {
+        'races': f'{every}{races}',
+        'programs': f'{every}{programs}',
+        'others': f'{every}(?!{programs}|{races})',
+    }
 
 
 def pattern(database: str) -> str:
