@@ -88,7 +88,9 @@ def json_text_reply(req: webob.Request, render: Callable[[], Iterable[str]]) -> 
         ('Content-Length', str(length)),
         *_caching_headers(req, None),
     ]
-    app_iter = body if length <= _LARGEST_IN_MEMORY else _chunks(render())
+    # A web server gives up the interpreter for each write, and waits until other threads pause.
+    # Therefore, a document that is in memory is one chunk.
+    app_iter = [b''.join(body)] if length <= _LARGEST_IN_MEMORY else _chunks(render())
     return webob.Response(app_iter=app_iter, status=STATUS_LINES[HTTPStatus.OK], headerlist=headers)
 
 

@@ -53,6 +53,11 @@ class ReplyTest(base.BaseTestCase):
         self.assertEqual(sum(map(len, chunks)), response.content_length)
         self.assertEqual({}, self.send(reply.json_text_reply(request(), lambda: ['{}'])).json)
 
+    def test_a_document_in_memory_is_one_chunk(self):
+        parts = ['"', *(['ä' * 1000] * 200), '"']
+        (chunk,) = reply.json_text_reply(request(), lambda: iter(parts)).app_iter
+        self.assertEqual(''.join(parts), chunk.decode())
+
     def test_empty(self):
         response = self.send(reply.empty_reply(request()))
         self.assertEqual((204, {'content-length': '0'}, b''), response)
