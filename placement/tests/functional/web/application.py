@@ -3,6 +3,6 @@
 from placement import wsgi
 from placement.db import connections
 
-connections.SQLITE_BUSY_MILLISECONDS = 300
+connections.SQLITE_BUSY_MILLISECONDS = 3_000
 
 application = wsgi.init_application()
