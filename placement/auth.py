@@ -142,7 +142,7 @@ class _RememberedError(Exception):
 
 
 @dataclass(slots=True)
-class _Pass:
+class _Current:
     """The request that keystonemiddleware processes.
 
     :ivar key: its key in the memory of tokens; None if it is not to be remembered
@@ -156,7 +156,7 @@ class _Pass:
 
 
 # keystonemiddleware does not pass the request to `fetch_token`.
-_PASS: ContextVar[_Pass] = ContextVar('_PASS')
+_CURRENT: ContextVar[_Current] = ContextVar('_CURRENT')
 
 
 class _EmptyCache:
@@ -223,8 +223,8 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         environ = request.environ
         cache = environ.get(self._cache_of_operator) if self._cache_of_operator else None
         environ[_ENVIRON_CACHE] = cache or _EMPTY_CACHE
-        current = _Pass(self._key(environ))
-        reset = _PASS.set(current)
+        current = _Current(self._key(environ))
+        reset = _CURRENT.set(current)
         try:
             response = super().process_request(request)
             self._remember(request, current)
@@ -232,12 +232,12 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
             environ.update(known.identity)
             response = None
         finally:
-            _PASS.reset(reset)
+            _CURRENT.reset(reset)
             if self._validations is not None:
                 self._validations.end(current.started)
         return response
 
-    def _remember(self, request: Any, current: _Pass) -> None:
+    def _remember(self, request: Any, current: _Current) -> None:
         if self._memory is None or current.key is None:
             return
         auth = request.token_auth
@@ -256,7 +256,7 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         if '\r' in token or '\n' in token:
             # The request to Keystone would fail, and the log would contain the token.
             raise auth_token.InvalidToken
-        current = _PASS.get()
+        current = _CURRENT.get()
         key = (token, allow_expired)
 
         def recall() -> None:

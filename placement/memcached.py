@@ -131,6 +131,18 @@ class Client(base.Client):  # type: ignore[misc] # the library has no types
         if self.tls_context is not None:
             self.sock = self.tls_context.wrap_socket(self.sock, server_hostname=self.server[0])
 
+    def set(self, key: str, value: bytes, expire: int = 0, **options: Any) -> bool:
+        """Write a value; return whether the server has accepted it.
+
+        A server that refuses a value has not failed: users can influence the size of a token.
+        """
+        try:
+            return bool(super().set(key, value, expire, **options))
+        except exceptions.MemcacheUnexpectedCloseError:
+            raise
+        except exceptions.MemcacheServerError:
+            return False
+
     def _extract_value(
         self, expect_cas: bool, line: bytes, buf: bytes, remapped_keys: Any, prefixed_keys: Any
     ) -> Any:
@@ -180,16 +192,8 @@ class SaslClient(Client):
         _require_bytes(int.from_bytes(extras), len(value))
         return value
 
-    def set(
-        self,
-        key: str,
-        value: bytes,
-        expire: int = 0,
-        noreply: bool | None = None,
-        flags: int | None = None,
-    ) -> bool:
+    def set(self, key: str, value: bytes, expire: int = 0, **_options: Any) -> bool:
         """Write a value; return whether the server has accepted it."""
-        del noreply, flags  # The caller uses the defaults.
         return self._request(_SET, key, _EXTRAS.pack(_BYTES, expire), value)[0] == _SUCCESS
 
     def _request(
@@ -278,7 +282,7 @@ class Server:
         for _ in range(limits.connections):
             self._pool.put((connect(), 0.0))
 
-    def is_resting(self) -> bool:
+    def is_avoided(self) -> bool:
         """Return whether the server is not used now because of a failure."""
         return self._has_failed and time.monotonic() < self._failed_at + self._limits.dead_retry
 
@@ -306,7 +310,7 @@ class Server:
     def _may_try(self) -> bool:
         """Return whether to use the server; after a failure, one request at a time tries it."""
         with self._lock:
-            if self.is_resting():
+            if self.is_avoided():
                 return False
             if self._has_failed:
                 self._failed_at = time.monotonic()

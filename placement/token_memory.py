@@ -1,7 +1,7 @@
 """The memory of validated tokens, and validations that several requests share.
 
-keystonemiddleware is the only judge of tokens. The memory keeps the identity headers that it added
-to the first request with a token, for later requests with the same token.
+Only keystonemiddleware decides whether a token is valid. The memory keeps the identity headers that
+it added to the first request with a token, for later requests with the same token.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Validated tokens in memcached, which all processes of a cloud share.
 
 A process reads this store if its own memory does not contain a token, and before it requests a
-validation from Keystone. Keystone stays the only judge: the store returns what Keystone responded.
+validation from Keystone. Only Keystone decides whether a token is valid: the store returns what
+Keystone responded.
 
 With `[keystone_authtoken] memcache_security_strategy`, a value is signed (MAC) or encrypted
 (ENCRYPT) with a key that depends on the secret and on the token. The time of the validation is a
@@ -20,17 +21,15 @@ import logging
 import math
 import ssl
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keystonemiddleware import opts
 import orjson
 from oslo_config import cfg
 
+from placement import memcached
 from placement.conf import authtoken
 from placement.token_memory import Verdict
-
-if TYPE_CHECKING:
-    from placement import memcached
 
 LOG = logging.getLogger(__name__)
 
@@ -65,22 +64,22 @@ class Protection:
         """Return the key in memcached for a token, from which the token cannot be derived."""
         return f'{_FORMAT}/{self._derive("name", token).hex()}'
 
-    def seal(self, token: str, text: bytes) -> bytes:
+    def protect(self, token: str, text: bytes) -> bytes:
         """Return the protected form of a text."""
         if self.strategy == 'encrypt':
             return bytes(self._fernet(token).encrypt(text))
         return self._signature(token, text) + text
 
-    def unseal(self, token: str, sealed: bytes) -> bytes:
+    def unprotect(self, token: str, protected: bytes) -> bytes:
         """Return the text in its protected form.
 
         :raises ValueError: the form was not created with the same secret for the same token
         """
         if self.strategy == 'encrypt':
-            return self._decrypt(token, sealed)
+            return self._decrypt(token, protected)
         size = _SIGNATURE_SIZE if self.strategy == 'mac' else 0
-        text = sealed[size:]
-        if not hmac.compare_digest(sealed[:size], self._signature(token, text)):
+        text = protected[size:]
+        if not hmac.compare_digest(protected[:size], self._signature(token, text)):
             raise ValueError('its signature is wrong')
         return text
 
@@ -89,11 +88,11 @@ class Protection:
             return b''
         return hmac.digest(self._derive('signature', token), text, 'sha256')
 
-    def _decrypt(self, token: str, sealed: bytes) -> bytes:
+    def _decrypt(self, token: str, protected: bytes) -> bytes:
         from cryptography import fernet
 
         try:
-            return bytes(self._fernet(token).decrypt(sealed))
+            return bytes(self._fernet(token).decrypt(protected))
         except fernet.InvalidToken as exc:
             raise ValueError('it cannot be decrypted') from exc
 
@@ -116,7 +115,7 @@ class TokenStore:
     """
 
     def __init__(
-        self, servers: 'Sequence[memcached.Server]', protection: Protection, lifetime: int
+        self, servers: Sequence[memcached.Server], protection: Protection, lifetime: int
     ) -> None:
         """Create a store.
 
@@ -133,10 +132,10 @@ class TokenStore:
         if server is None:
             return None
         try:
-            sealed = server.run(lambda client: client.get(name))
-            if sealed is None:
+            protected = server.run(lambda client: client.get(name))
+            if protected is None:
                 return None
-            verdict = _verdict(self._protection.unseal(token, sealed))
+            verdict = _verdict(self._protection.unprotect(token, protected))
         except ValueError as exc:
             LOG.warning(
                 'A value in the memcached server %s is ignored, because Placement has not written '
@@ -151,10 +150,6 @@ class TokenStore:
 
     def set(self, token: str, verdict: Verdict) -> None:
         """Write the verdict on a token that Keystone has just validated."""
-        from pymemcache import exceptions
-
-        from placement import memcached
-
         name = self._protection.name(token)
         server = self._server(name)
         seconds = math.ceil(verdict.at + self._lifetime - time.time())
@@ -163,26 +158,15 @@ class TokenStore:
         # A TypeError: JSON can contain integers that orjson does not write.
         with contextlib.suppress(TypeError, ValueError):
             text = orjson.dumps({'at': verdict.at, 'data': _without_secret(verdict.data)})
-            sealed = self._protection.seal(token, text)
+            protected = self._protection.protect(token, text)
             expire = min(seconds, _LONGEST_EXPIRATION)
-            if len(sealed) > memcached.MAX_SIZE:
-                return
+            if len(protected) <= memcached.MAX_SIZE:
+                server.run(lambda client: client.set(name, protected, expire=expire))
 
-            def write(client: memcached.Client) -> None:
-                try:
-                    client.set(name, sealed, expire=expire)
-                except exceptions.MemcacheUnexpectedCloseError:
-                    raise
-                except exceptions.MemcacheServerError:
-                    # A server that refuses a value works: a user can choose the size of a token.
-                    return
-
-            server.run(write)
-
-    def _server(self, name: str) -> 'memcached.Server | None':
+    def _server(self, name: str) -> memcached.Server | None:
         """Return the server for a key; all processes choose the same one (rendezvous hashing)."""
         return max(
-            (server for server in self.servers if not server.is_resting()),
+            (server for server in self.servers if not server.is_avoided()),
             key=lambda server: hashlib.sha256(f'{server.address} {name}'.encode()).digest(),
             default=None,
         )
@@ -214,19 +198,16 @@ def open_store(config: cfg.ConfigOpts) -> TokenStore | None:
     # keystonemiddleware registers the same options when it is created.
     for group, options in opts.list_auth_token_opts():
         config.register_opts(options, group=group)
-    # Without the libraries, each process has its own tokens, which is no reason not to start.
-    if missing := authtoken.missing_libraries(config):
-        LOG.warning(
-            'Processes do not share validated tokens, because the Python library %s is not '
-            'installed. Run `pip install %s`.',
-            ', '.join(missing),
-            ' '.join(missing.values()),
-        )
-        return None
     if not authtoken.memcached_servers(config):
         return None
-    from placement import memcached
-
+    # The service can start without the library: each process then has its own tokens.
+    if authtoken.misses_encryption(config):
+        LOG.warning(
+            'Processes do not share validated tokens, because the Python library cryptography is '
+            'not installed. Run `pip install %s`.',
+            authtoken.ENCRYPTION_PACKAGE,
+        )
+        return None
     limits = _limits(config)
     servers = [
         memcached.Server(address, connect, limits)
@@ -236,16 +217,12 @@ def open_store(config: cfg.ConfigOpts) -> TokenStore | None:
     return TokenStore(servers, protection, config[authtoken.GROUP].token_cache_time)
 
 
-def connectors(
-    config: cfg.ConfigOpts, timeout: float
-) -> dict[str, Callable[[], 'memcached.Client']]:
+def connectors(config: cfg.ConfigOpts, timeout: float) -> dict[str, Callable[[], memcached.Client]]:
     """Return functions that create a client of each configured server, by its address.
 
     :param timeout: in seconds, for a connection, and for each response
     :raises ValueError: the address of a server is invalid, or a file for TLS cannot be used
     """
-    from placement import memcached
-
     options = config[authtoken.GROUP]
     arguments: list[Any] = [timeout, _tls(options)]
     client: type[memcached.Client] = memcached.Client
@@ -277,16 +254,15 @@ def _tls(options: cfg.ConfigOpts.GroupAttr) -> ssl.SSLContext | None:
     return context
 
 
-def _limits(config: cfg.ConfigOpts) -> 'memcached.Limits':
-    from placement import memcached
-
+def _limits(config: cfg.ConfigOpts) -> memcached.Limits:
+    options = config[authtoken.GROUP]
     return memcached.Limits(
         timeout=_value(config, 'memcache_pool_socket_timeout', TIMEOUT),
         dead_retry=_value(config, 'memcache_pool_dead_retry', DEAD_RETRY),
         # 0 stands for any number in keystonemiddleware.
-        connections=_value(config, 'memcache_pool_maxsize', 10) or 10,
+        connections=options.memcache_pool_maxsize or 10,
         get_timeout=_value(config, 'memcache_pool_conn_get_timeout', TIMEOUT),
-        unused_timeout=_value(config, 'memcache_pool_unused_timeout', 60),
+        unused_timeout=options.memcache_pool_unused_timeout,
     )
 
 

@@ -12,8 +12,6 @@ import jsonschema
 from oslo_utils import uuidutils
 
 Schema = Mapping[str, Any]
-# The schema of a parameter that can have any text.
-TEXT: Schema = {'type': 'string'}
 
 _FORMATS = jsonschema.FormatChecker(formats=())
 

@@ -179,14 +179,14 @@ def _search(
         rng=rng,
         candidate_size=candidate_limits.candidate_size(query),
     )
-    read_ahead = functools.partial(
+    read_names = functools.partial(
         summaries.read_names, conn, start.names, sharing_trees=cursor.sharing_trees
     )
     for_old_clients = functools.partial(
         candidate_limits.uses_one_provider_per_tree, providers=trees.found.providers
     )
     candidates = candidate_limits.select(
-        ordering.STRATEGIES[strategy](trees.streams(read_ahead, disconnect)),
+        ordering.STRATEGIES[strategy](trees.streams(read_names, disconnect)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
         limit=query.limit,

@@ -95,16 +95,16 @@ class TreeSearch:
 
     def streams(
         self,
-        read_ahead: Callable[[Iterable[model.Anchor]], None],
+        read_names: Callable[[Iterable[model.Anchor]], None],
         disconnect: Callable[[], None],
     ) -> Iterator[Iterator[model.Candidate | None]]:
         """Yield one stream of candidates for each anchor.
 
         A stream yields None in place of a candidate when the anchor is postponed.
 
-        :param read_ahead: called after the last page, if the search continues, to read the data
-            of the provider summaries
-        :param disconnect: called after `read_ahead`. The search executes no more statements then
+        :param read_names: called after the last page, if the search continues, to read the names
+            for the provider summaries
+        :param disconnect: called after `read_names`. The search executes no more statements then
         """
         for anchor in self._anchors():
             if self._limit.exceeded:
@@ -124,7 +124,7 @@ class TreeSearch:
                 self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
                 yield iter((model.Candidate(anchor.root.id, binding),))
         if self._postponed or self._in_turns:
-            read_ahead([*self.found.anchors.values(), *self._postponed.values()])
+            read_names([*self.found.anchors.values(), *self._postponed.values()])
             disconnect()
 
     def _anchors(self) -> Iterator[model.Anchor]:

@@ -14,9 +14,8 @@ GROUP = 'keystone_authtoken'
 Address = tuple[str, int] | str
 
 _PORT = 11211
-# The libraries for memcached, and their packages as arguments for `pip install`.
-_CLIENT = {'pymemcache': 'pymemcache'}
-_ENCRYPTION = {'cryptography': "'openstack-placement[memcached]'"}
+# The argument of `pip install` for the library with which the strategy ENCRYPT encrypts.
+ENCRYPTION_PACKAGE = "'openstack-placement[memcached]'"
 
 
 def validate(config: cfg.ConfigOpts) -> None:
@@ -92,16 +91,10 @@ def _address(text: str) -> Address:
     )
 
 
-def missing_libraries(config: cfg.ConfigOpts) -> dict[str, str]:
-    """Return the libraries for the configured memcached that are not installed.
-
-    :returns: the package of each library, as an argument for `pip install`
-    """
-    if not memcached_servers(config):
-        return {}
-    libraries = _CLIENT | (_ENCRYPTION if strategy(config) == 'encrypt' else {})
-    return {
-        library: package
-        for library, package in libraries.items()
-        if importlib.util.find_spec(library) is None
-    }
+def misses_encryption(config: cfg.ConfigOpts) -> bool:
+    """Return whether the configuration requires encryption, and cryptography is not installed."""
+    return (
+        bool(memcached_servers(config))
+        and strategy(config) == 'encrypt'
+        and importlib.util.find_spec('cryptography') is None
+    )

@@ -250,7 +250,9 @@ def is_access_denied(exc: Exception) -> bool:
 def is_unverified(exc: Exception) -> bool:
     """Whether the driver refuses the certificate of the server, or a server without TLS."""
     if isinstance(exc, OSError):
-        return True  # PyMySQL cannot read the certificate of the CA
+        # PyMySQL cannot read the certificate of the CA. For the service and for all commands except
+        # preflight, `timeouts` converts this exception.
+        return True
     texts = _TLS_FAILED if _mysql_number(exc) == MYSQL_TLS_FAILED else _UNVERIFIED
     message = str(_driver_error(exc)).lower()
     return any(text in message for text in texts)

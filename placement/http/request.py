@@ -17,6 +17,7 @@ from webob.acceptparse import create_accept_header
 from placement import exception, grammar, microversion, validation
 from placement.bounded_cache import cache_short_texts
 from placement.http import Environ
+from placement.schemas import common
 
 JSON = 'application/json'
 ENVIRON_CONTEXT = 'placement.context'
@@ -241,7 +242,7 @@ def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) 
     last = dict(items)
     # PERF: most reads have parameters that can have any text (5 % of a read, 2026-11).
     rules = schema['properties']
-    if 'required' not in schema and all(rules.get(name) == validation.TEXT for name in last):
+    if 'required' not in schema and all(rules.get(name) == common.TEXT for name in last):
         return last
     problem = validation.problem(schema, last)
     if problem:

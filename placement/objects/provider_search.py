@@ -294,8 +294,8 @@ def _in_each(
 
 def _matcher(any_sets: Iterable[frozenset[int]]) -> Callable[[Collection[int]], bool]:
     """Return a function that returns whether ids include at least one element of each set."""
-    # The sets with an element that the provider has are the majority if it has most elements. So
-    # each set is examined only if the provider does not have one certain element of the set.
+    # A provider can have nearly all elements, and then satisfies nearly all sets. Therefore, a set
+    # is examined only if the provider does not have its smallest element.
     by_element: dict[int, list[frozenset[int]]] = defaultdict(list)
     for any_set in any_sets:
         by_element[min(any_set)].append(any_set)

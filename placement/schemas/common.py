@@ -8,6 +8,8 @@ Every property has a description. The API reference and the OpenAPI documents co
 
 from typing import Any
 
+# For parameters of query strings that can have any text.
+TEXT = {'type': 'string'}
 UUID = {'type': 'string', 'format': 'uuid'}
 # For `patternProperties`, which selects keys by a pattern and not by a format.
 UUID_KEY = r'^[0-9a-fA-F-]{36}\Z'

@@ -68,19 +68,18 @@ PUT = Variants(
     }
 )
 
-_TEXT = {'type': 'string'}
 _STRICT_UUID = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
 
 
 def _query(*names: str) -> dict[str, Any]:
     """Return the schema of a query string that may contain the named parameters."""
     parameters = {
-        'name': _TEXT,
+        'name': common.TEXT,
         'uuid': _STRICT_UUID,
-        'member_of': _TEXT,
-        'resources': _TEXT,
+        'member_of': common.TEXT,
+        'resources': common.TEXT,
         'in_tree': _STRICT_UUID,
-        'required': _TEXT,
+        'required': common.TEXT,
     }
     return {
         'type': 'object',

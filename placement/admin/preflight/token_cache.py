@@ -19,12 +19,12 @@ _EXPIRATION = 10
 
 
 def check(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check the protection of the stored tokens, the libraries, and the servers of memcached."""
+    """Check the protection of the stored tokens, the library, and the servers of memcached."""
     addresses = authtoken.memcached_servers(config)
     if not addresses:
         return [ok('The service uses no memcached. Each process remembers tokens by itself.')]
-    if missing := authtoken.missing_libraries(config):
-        return [judge_libraries(missing)]
+    if authtoken.misses_encryption(config):
+        return [judge_missing_encryption()]
     has_tls = bool(config[AUTH_GROUP].memcache_tls_enabled)
     verdicts = [judge_unprotected()] if authtoken.strategy(config) == 'none' else []
     connectors = token_store.connectors(config, TIMEOUT)
@@ -50,12 +50,13 @@ def _error(connect: Callable[[], Any]) -> str:
     return 'A written value cannot be read.'
 
 
-def judge_libraries(missing: dict[str, str]) -> Verdict:
-    """Return the warning for missing libraries."""
+def judge_missing_encryption() -> Verdict:
+    """Return the warning for the missing library."""
     return warning(
-        f'memcached_servers is set, but the Python library {", ".join(missing)} is not installed. '
-        'The service starts without memcached, and each process remembers tokens by itself.',
-        f'Run `pip install {" ".join(missing.values())}`, or remove [{AUTH_GROUP}] '
+        'memcache_security_strategy is ENCRYPT, but the Python library cryptography is not '
+        'installed. The service starts without memcached, and each process remembers tokens by '
+        'itself.',
+        f'Run `pip install {authtoken.ENCRYPTION_PACKAGE}`, or remove [{AUTH_GROUP}] '
         'memcached_servers.',
     )
 

@@ -183,7 +183,7 @@ class ForgeryTest(AttackerTestCase):
             no_protection = token_store.Protection('none', b'')
             self.assertStored(store)
             for protection in (forger, no_protection):
-                self.forge(store, protection.seal(TOKEN, text))
+                self.forge(store, protection.protect(TOKEN, text))
                 self.assertIgnored(store, '')
 
     def test_the_value_of_another_token(self):
@@ -293,7 +293,7 @@ class ApplicationTest(AttackerTestCase):
         for strategy in PROTECTED:
             store = self.store(strategy)
             for protection in (token_store.Protection(strategy.lower(), b'guess'), no_protection):
-                self.forge(store, protection.seal(TOKEN, text))
+                self.forge(store, protection.protect(TOKEN, text))
                 self.assertEqual(401, self.status(self.process(strategy), TOKEN))
                 self.assertEqual(TOKEN, self.validated.pop())
 

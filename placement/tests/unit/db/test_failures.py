@@ -283,6 +283,7 @@ class UnverifiedTest(base.BaseTestCase):
             2003, "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP)"
         ),
         pymysql.err.OperationalError(2026, "SSL is required but the server doesn't support it"),
+        pymysql.err.OperationalError(2026, 'the certificate of the CA in the URL cannot be used: '),
         _MySQLdbError(2026, 'TLS/SSL error: SSL is required, but the server does not support it'),
         _MySQLdbError(2026, 'TLS/SSL error: unable to get local issuer certificate'),
         _MySQLdbError(2026, 'TLS/SSL error: Validation of SSL server certificate failed'),

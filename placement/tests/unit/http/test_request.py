@@ -6,9 +6,9 @@ import ddt
 from oslotest import base
 import webob
 
-from placement import exception, microversion, util, validation, wsgi_wrapper
+from placement import exception, microversion, util, wsgi_wrapper
 from placement.http import reply, request
-from placement.schemas import resource_provider
+from placement.schemas import common, resource_provider
 from placement.tests.unit import edge
 
 LATEST = microversion.MAX_VERSION
@@ -122,7 +122,7 @@ class QueryTest(base.BaseTestCase):
             self.assertRaises(exception.InvalidQuery, request.validate_query, items, schema)
 
     def test_a_parameter_is_missing(self):
-        schema = {'type': 'object', 'properties': {'a': validation.TEXT}, 'required': ['a']}
+        schema = {'type': 'object', 'properties': {'a': common.TEXT}, 'required': ['a']}
         self.assertRaises(exception.InvalidQuery, request.validate_query, [], schema)
 
 

@@ -149,11 +149,10 @@ class TokenCacheTest(base.BaseTestCase):
         self.assertEqual(FAILURE, verdict.result)
         self.assertIn('Remove [keystone_authtoken] memcached_servers', verdict.remedy)
 
-    def test_missing_libraries(self):
-        verdict = token_cache.judge_libraries({'a': 'b', 'c': 'd'})
+    def test_a_missing_library(self):
+        verdict = token_cache.judge_missing_encryption()
         self.assertEqual(WARNING, verdict.result)
-        self.assertIn('a, c is not installed', verdict.detail)
-        self.assertIn('`pip install b d`', verdict.remedy)
+        self.assertIn("`pip install 'openstack-placement[memcached]'`", verdict.remedy)
 
 
 class MetricsTest(base.BaseTestCase):
