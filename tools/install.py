@@ -50,7 +50,6 @@ _VARIABLES = {
     'OS_AUTH_URL': 'http://127.0.0.1:1/v3',
     'DATABASE_PASSWORD': 'unused',
     'SERVICE_PASSWORD': 'unused',
-    'MEMCACHE_SECRET_KEY': 'unused',
 }
 # The status of each path for a request without a token.
 _STATUSES = {'/': 200, '/healthcheck': 200, '/metrics': 200, '/resource_classes': 401}
