@@ -9,9 +9,11 @@ is evaluated, which took 20 % of a read of one provider (2026-11). Therefore thi
 permissions for a second, and looks for changed files when they are forgotten.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 import graphlib
 import logging
+import operator
 import threading
 import time
 from typing import Any
@@ -36,31 +38,61 @@ REPORT_SECONDS = 600.0
 
 # For example, an expression contains an incomplete `%(project_id)`.
 _EVALUATION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+# The classes of the conditions that oslo.policy evaluates itself. It does not publish their names.
+_ROLE, _COMPARISON = (type(policy.RuleDefault('', text).check) for text in ('role:x', 'x:y'))
+_CONSTANTS = tuple(type(policy.RuleDefault('', text).check) for text in ('@', '!'))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attributes:
+    """The attributes on which the decision of a rule depends.
+
+    :ivar of_caller: returns the values of those of a caller
+    :ivar of_target: whether attributes of the target count, too
+    """
+
+    of_caller: Callable[[Any], tuple[Any, ...]]
+    of_target: bool
+
+
+class _Memory:
+    """What is remembered of the rules for a second.
+
+    :ivar granted: the permissions that were granted
+    :ivar attributes: on which attributes of the caller each rule depends, by enforcer and rule; see
+        `_decisive_attributes`
+    """
+
+    __slots__ = ('attributes', 'granted')
+
+    def __init__(self) -> None:
+        self.granted: set[Hashable] = set()
+        self.attributes: dict[tuple[policy.Enforcer, str], _Attributes] = {}
 
 
 class _Permissions:
     """The permissions that were granted within the last second."""
 
     def __init__(self) -> None:
-        self._granted: set[Hashable] = set()
+        self._memory = _Memory()
         self._expiry = 0.0
 
-    def current(self) -> set[Hashable]:
-        """Return the remembered permissions.
+    def current(self) -> _Memory:
+        """Return what is remembered.
 
-        A caller adds a permission to the set that this method returned before the rule was
+        A caller adds a permission to the memory that this method returned before the rule was
         evaluated. If the permissions are forgotten meanwhile, the addition has no effect.
         """
         now = time.monotonic()
-        if now >= self._expiry or len(self._granted) >= MAX_REMEMBERED:
-            self._granted, self._expiry = set(), now + REMEMBERED_SECONDS
+        if now >= self._expiry or len(self._memory.granted) >= MAX_REMEMBERED:
+            self._memory, self._expiry = _Memory(), now + REMEMBERED_SECONDS
             if _source is not None:
                 _source.refresh(now)
-        return self._granted
+        return self._memory
 
     def forget(self) -> None:
         """Forget all permissions."""
-        self._granted, self._expiry = set(), 0.0
+        self._memory, self._expiry = _Memory(), 0.0
 
 
 class _Source:
@@ -213,9 +245,13 @@ def _references(enforcer: policy.Enforcer, check: Any) -> Iterator[str]:
     """Yield the rules to which an expression refers. An unknown rule is the default rule."""
     if isinstance(check, policy.RuleCheck):
         yield check.match if check.match in enforcer.rules else str(enforcer.default_rule)
-    parts = [check.rule] if isinstance(check, policy.NotCheck) else getattr(check, 'rules', ())
-    for part in parts:
+    for part in _parts(check):
         yield from _references(enforcer, part)
+
+
+def _parts(check: Any) -> Sequence[Any]:
+    """Return the expressions that `not`, `and` or `or` combines."""
+    return [check.rule] if isinstance(check, policy.NotCheck) else getattr(check, 'rules', ())
 
 
 def problem() -> str | None:
@@ -285,11 +321,11 @@ def authorize(
     :raises policy.PolicyNotRegistered: the rule does not exist
     """
     assert _enforcer is not None, 'placement.policy.init() was not called'
-    permissions = _permissions.current()
+    memory = _permissions.current()
     # Another thread can replace the enforcer.
     enforcer = _enforcer
-    permission = _permission(enforcer, context, action, target)
-    if permission is not None and permission in permissions:
+    permission = _permission(memory, enforcer, context, action, target)
+    if permission is not None and permission in memory.granted:
         return True
     try:
         # If do_raise is true, oslo.policy raises InvalidScope for a token of the wrong scope.
@@ -303,7 +339,7 @@ def authorize(
             raise exception.PolicyNotAuthorized(action) from error
         granted = False
     if granted and permission is not None:
-        permissions.add(permission)
+        memory.granted.add(permission)
     return granted
 
 
@@ -317,6 +353,7 @@ def _log_faulty(action: str, error: Exception) -> None:
 
 
 def _permission(
+    memory: _Memory,
     enforcer: policy.Enforcer,
     context: oslo_context.RequestContext,
     action: str,
@@ -328,11 +365,60 @@ def _permission(
     """
     if _EVALUATIONS.isEnabledFor(logging.DEBUG):
         return None
-    caller = context.to_policy_values().values()
-    values = tuple([tuple(v) if isinstance(v, list) else v for v in caller])
-    permission = (enforcer, action, values, tuple(target.items()))
+    rule = enforcer, action
+    attributes = memory.attributes.get(rule)
+    if attributes is None:
+        attributes = memory.attributes[rule] = _decisive_attributes(enforcer, action)
+    values = tuple([tuple(v) if isinstance(v, list) else v for v in attributes.of_caller(context)])
+    permission = (*rule, values, tuple(target.items()) if attributes.of_target else ())
     try:
         hash(permission)
     except TypeError:
         return None
     return permission
+
+
+def _decisive_attributes(enforcer: policy.Enforcer, action: str) -> _Attributes:
+    """Return the attributes on which the decision of a rule depends.
+
+    PERF: the services of a cloud have the same roles, but the users of their tokens differ. If each
+    attribute counted, the decisions for 1,000 users would not fit into the memory (2026-11).
+    """
+    known = set(oslo_context.RequestContext().to_policy_values())
+    # oslo.policy derives the scope of a token from these two.
+    of_caller, of_target = {'system_scope', 'domain_id'}, False
+    for check in _conditions(enforcer, action):
+        kind: Any = type(check)
+        if kind in _CONSTANTS:
+            continue
+        if kind is _ROLE:
+            of_caller.add('roles')
+        elif kind is _COMPARISON:
+            of_caller.add(check.kind.split('.')[0])
+        else:
+            # The condition may use all attributes. For example, a policy server receives them.
+            of_caller, of_target = known, True
+            break
+        of_target = of_target or '%' in check.match
+    # An attribute that no caller has is a constant.
+    return _Attributes(operator.attrgetter(*sorted(of_caller & known)), of_target)
+
+
+def _conditions(enforcer: policy.Enforcer, action: str) -> Iterator[Any]:
+    """Yield the conditions of a rule, and those of the rules to which it refers."""
+    pending: list[Any] = [policy.RuleCheck('rule', action)]
+    visited = set()
+    while pending:
+        check = pending.pop()
+        if not isinstance(check, policy.RuleCheck):
+            parts = _parts(check)
+            pending += parts
+            if not parts:
+                yield check
+        elif check.match not in visited:
+            visited.add(check.match)
+            pending += [
+                enforcer.rules[name]
+                for name in _references(enforcer, check)
+                if name in enforcer.rules
+            ]

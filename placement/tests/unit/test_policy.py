@@ -13,7 +13,7 @@ from oslo_context import context
 from oslo_policy import policy as oslo_policy
 from oslotest import base
 
-from placement import conf, exception, policies, policy
+from placement import conf, exception, policies, policy, policy_remote
 from placement.tests.unit import policy_fixture
 
 PROJECT = 'the-project'
@@ -280,15 +280,52 @@ class RememberedPermissionsTest(PolicyTestCase):
         self.assertFalse(self.is_allowed(system_scope='all'))
         self.assertFalse(self.is_allowed(project_id=None, domain_id='domain'))
 
-    def test_every_policy_value_is_compared(self):
-        values = context.RequestContext().to_policy_values()
-        callers = [
-            mock.Mock(**{'to_policy_values.return_value': {**values, name: 'another'}})
-            for name in values
-        ]
-        permissions = {policy._permission(None, caller, self.LIST, {}) for caller in callers}
-        self.assertEqual(len(values), len(permissions))
-        self.assertNotIn(None, permissions)
+    def test_each_attribute_that_the_rule_uses_counts(self):
+        scope = {'system_scope', 'domain_id'}
+        for name in set(context.RequestContext().to_policy_values()) - scope:
+            with self.subTest(name=name):
+                expression = 'role:x or service_roles:x' if 'roles' in name else f'{name}:x'
+                policy.set_rules(oslo_policy.Rules.from_dict({self.LIST: expression}))
+                value = ['x'] if 'roles' in name else 'x'
+                nobody = dict.fromkeys(['user_id', 'project_id', 'roles'])
+
+                self.assertTrue(self.is_allowed(**{**nobody, name: value}), name)
+                self.assertFalse(self.is_allowed(**{**nobody, name: None}), name)
+
+    def test_attributes_that_the_rule_does_not_use_do_not_count(self):
+        with mock.patch.object(policy._enforcer, 'authorize', return_value=True) as authorize:
+            for user in ('one', 'another'):
+                self.assertTrue(self.is_allowed(user_id=user, target={'project_id': user}))
+
+        authorize.assert_called_once()
+
+    def test_if_the_rule_has_an_unknown_condition_all_attributes_count(self):
+        check = mock.Mock(spec=policy_remote.RemoteCheck, side_effect=lambda *_: True)
+        policy._enforcer.rules[self.LIST] = check
+        for _ in range(2):
+            self.assertTrue(self.is_allowed())
+            self.assertTrue(self.is_allowed(user_id='another'))
+            self.assertTrue(self.is_allowed(target={'project_id': 'another'}))
+
+        self.assertEqual(3, check.call_count)
+
+    def test_attributes_of_rules_that_the_rule_refers_to_count(self):
+        rules = {self.LIST: '@ and rule:a', 'a': 'not (rule:b or rule:a)', 'b': 'user_id:x'}
+        policy.set_rules(oslo_policy.Rules.from_dict(rules))
+        attributes = policy._decisive_attributes(policy._enforcer, self.LIST)
+
+        caller = context.RequestContext(user_id='x', project_id='y', system_scope='all')
+        self.assertEqual((None, 'all', 'x'), attributes.of_caller(caller))
+        self.assertFalse(attributes.of_target)
+
+    def test_an_unknown_rule_is_the_default_rule(self):
+        rules = oslo_policy.Rules.from_dict({self.LIST: 'rule:a', 'default': 'project_id:x'})
+        policy.set_rules(rules)
+        attributes = policy._decisive_attributes(policy._enforcer, self.LIST)
+
+        self.assertEqual(
+            (None, 'x', None), attributes.of_caller(context.RequestContext(project_id='x'))
+        )
 
     def test_the_project_and_the_target_count(self):
         reader = {'rule': USAGES, 'roles': ['reader']}
@@ -343,6 +380,9 @@ class RememberedPermissionsTest(PolicyTestCase):
         self.assertEqual(1, self.evaluations(roles=['admin', 'reader']))
 
     def test_unhashable_values_are_not_remembered(self):
+        expression = 'role:admin or project_id:%(project_id)s'
+        policy.set_rules(oslo_policy.Rules.from_dict({self.LIST: expression}))
+
         self.assertEqual(2, self.evaluations(target={'project_id': ['list']}))
 
     def test_debug_logging_shows_each_evaluation(self):
@@ -352,9 +392,9 @@ class RememberedPermissionsTest(PolicyTestCase):
 
     def test_the_number_of_permissions_is_limited(self):
         for number in range(policy.MAX_REMEMBERED + 10):
-            self.assertTrue(self.is_allowed(target={'project_id': str(number)}))
+            self.assertTrue(self.is_allowed(roles=['admin', str(number)]))
 
-        self.assertEqual(10, len(policy._permissions.current()))
+        self.assertEqual(10, len(policy._permissions.current().granted))
 
 
 class PolicyFixtureTest(PolicyTestCase):
