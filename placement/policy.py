@@ -4,18 +4,14 @@
 them. If the files change, a new enforcer replaces the current one. If the changed files cannot be
 used, the current one stays.
 
-PERF: oslo.policy looks for the policy file and inspects the signature of each check whenever a rule
-is evaluated, which took 20 % of a read of one provider (2026-11). Therefore this module remembers
-permissions for a second, and looks for changed files when they are forgotten.
+`placement.permissions` remembers granted permissions for a second. When they are forgotten, this
+module looks for changed files.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 import graphlib
 import logging
-import operator
 import threading
-import time
 from typing import Any
 
 from oslo_config import cfg
@@ -23,76 +19,15 @@ from oslo_context import context as oslo_context
 from oslo_policy import opts as policy_opts
 from oslo_policy import policy
 
-from placement import exception, policies, policy_files, policy_remote, telemetry
+from placement import exception, permissions, policies, policy_files, policy_remote, telemetry
 
 LOG = logging.getLogger(__name__)
 
-# oslo.policy logs each evaluation of a rule with this logger, at the level DEBUG.
-_EVALUATIONS = logging.getLogger(policy.__name__)
-
-REMEMBERED_SECONDS = 1.0
-# Callers choose a part of what is remembered, for example the project in the query of GET /usages.
-MAX_REMEMBERED = 1000
 # Files that cannot be used are reported again after this time.
 REPORT_SECONDS = 600.0
 
 # For example, an expression contains an incomplete `%(project_id)`.
 _EVALUATION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-# The classes of the conditions that oslo.policy evaluates itself. It does not publish their names.
-_ROLE, _COMPARISON = (type(policy.RuleDefault('', text).check) for text in ('role:x', 'x:y'))
-_CONSTANTS = tuple(type(policy.RuleDefault('', text).check) for text in ('@', '!'))
-
-
-@dataclass(frozen=True, slots=True)
-class _Attributes:
-    """The attributes on which the decision of a rule depends.
-
-    :ivar of_caller: returns the values of those of a caller
-    :ivar of_target: whether attributes of the target count, too
-    """
-
-    of_caller: Callable[[Any], tuple[Any, ...]]
-    of_target: bool
-
-
-class _Memory:
-    """What is remembered of the rules for a second.
-
-    :ivar granted: the permissions that were granted
-    :ivar attributes: on which attributes of the caller each rule depends, by enforcer and rule; see
-        `_decisive_attributes`
-    """
-
-    __slots__ = ('attributes', 'granted')
-
-    def __init__(self) -> None:
-        self.granted: set[Hashable] = set()
-        self.attributes: dict[tuple[policy.Enforcer, str], _Attributes] = {}
-
-
-class _Permissions:
-    """The permissions that were granted within the last second."""
-
-    def __init__(self) -> None:
-        self._memory = _Memory()
-        self._expiry = 0.0
-
-    def current(self) -> _Memory:
-        """Return what is remembered.
-
-        A caller adds a permission to the memory that this method returned before the rule was
-        evaluated. If the permissions are forgotten meanwhile, the addition has no effect.
-        """
-        now = time.monotonic()
-        if now >= self._expiry or len(self._memory.granted) >= MAX_REMEMBERED:
-            self._memory, self._expiry = _Memory(), now + REMEMBERED_SECONDS
-            if _source is not None:
-                _source.refresh(now)
-        return self._memory
-
-    def forget(self) -> None:
-        """Forget all permissions."""
-        self._memory, self._expiry = _Memory(), 0.0
 
 
 class _Source:
@@ -196,7 +131,14 @@ def _origin(files: Sequence[policy_files.PolicyFile], names: Sequence[str]) -> s
 
 _enforcer: policy.Enforcer | None = None
 _source: _Source | None = None
-_permissions = _Permissions()
+
+
+def _refresh(now: float) -> None:
+    if _source is not None:
+        _source.refresh(now)
+
+
+_permissions = permissions.Permissions(_refresh)
 
 
 def init(
@@ -232,26 +174,15 @@ def _new_enforcer(
     enforcer.suppress_deprecation_warnings = suppress_deprecation_warnings
     enforcer.register_defaults(rules)
     enforcer.load_rules()
-    rules_of = {name: set(_references(enforcer, check)) for name, check in enforcer.rules.items()}
+    rules_of = {
+        name: set(permissions.references(enforcer, check)) for name, check in enforcer.rules.items()
+    }
     # The evaluation of a cycle would be an endless recursion.
     graphlib.TopologicalSorter(rules_of).prepare()
     enforcer.use_conf = False
     for name, check in enforcer.rules.items():
         enforcer.rules[name] = policy_remote.replace(check)
     return enforcer
-
-
-def _references(enforcer: policy.Enforcer, check: Any) -> Iterator[str]:
-    """Yield the rules to which an expression refers. An unknown rule is the default rule."""
-    if isinstance(check, policy.RuleCheck):
-        yield check.match if check.match in enforcer.rules else str(enforcer.default_rule)
-    for part in _parts(check):
-        yield from _references(enforcer, part)
-
-
-def _parts(check: Any) -> Sequence[Any]:
-    """Return the expressions that `not`, `and` or `or` combines."""
-    return [check.rule] if isinstance(check, policy.NotCheck) else getattr(check, 'rules', ())
 
 
 def problem() -> str | None:
@@ -324,7 +255,7 @@ def authorize(
     memory = _permissions.current()
     # Another thread can replace the enforcer.
     enforcer = _enforcer
-    permission = _permission(memory, enforcer, context, action, target)
+    permission = permissions.permission_of(memory, enforcer, context, action, target)
     if permission is not None and permission in memory.granted:
         return True
     try:
@@ -350,75 +281,3 @@ def _log_faulty(action: str, error: Exception) -> None:
         type(error).__name__,
         error,
     )
-
-
-def _permission(
-    memory: _Memory,
-    enforcer: policy.Enforcer,
-    context: oslo_context.RequestContext,
-    action: str,
-    target: Mapping[str, Any],
-) -> Hashable | None:
-    """Return everything on which a decision depends; None if the decision is not to be remembered.
-
-    Tests replace the enforcer, so the enforcer is a part of the permission.
-    """
-    if _EVALUATIONS.isEnabledFor(logging.DEBUG):
-        return None
-    rule = enforcer, action
-    attributes = memory.attributes.get(rule)
-    if attributes is None:
-        attributes = memory.attributes[rule] = _decisive_attributes(enforcer, action)
-    values = tuple([tuple(v) if isinstance(v, list) else v for v in attributes.of_caller(context)])
-    permission = (*rule, values, tuple(target.items()) if attributes.of_target else ())
-    try:
-        hash(permission)
-    except TypeError:
-        return None
-    return permission
-
-
-def _decisive_attributes(enforcer: policy.Enforcer, action: str) -> _Attributes:
-    """Return the attributes on which the decision of a rule depends.
-
-    PERF: the services of a cloud have the same roles, but the users of their tokens differ. If each
-    attribute counted, the decisions for 1,000 users would not fit into the memory (2026-11).
-    """
-    known = set(oslo_context.RequestContext().to_policy_values())
-    # oslo.policy derives the scope of a token from these two.
-    of_caller, of_target = {'system_scope', 'domain_id'}, False
-    for check in _conditions(enforcer, action):
-        kind: Any = type(check)
-        if kind in _CONSTANTS:
-            continue
-        if kind is _ROLE:
-            of_caller.add('roles')
-        elif kind is _COMPARISON:
-            of_caller.add(check.kind.split('.')[0])
-        else:
-            # The condition may use all attributes. For example, a policy server receives them.
-            of_caller, of_target = known, True
-            break
-        of_target = of_target or '%' in check.match
-    # An attribute that no caller has is a constant.
-    return _Attributes(operator.attrgetter(*sorted(of_caller & known)), of_target)
-
-
-def _conditions(enforcer: policy.Enforcer, action: str) -> Iterator[Any]:
-    """Yield the conditions of a rule, and those of the rules to which it refers."""
-    pending: list[Any] = [policy.RuleCheck('rule', action)]
-    visited = set()
-    while pending:
-        check = pending.pop()
-        if not isinstance(check, policy.RuleCheck):
-            parts = _parts(check)
-            pending += parts
-            if not parts:
-                yield check
-        elif check.match not in visited:
-            visited.add(check.match)
-            pending += [
-                enforcer.rules[name]
-                for name in _references(enforcer, check)
-                if name in enforcer.rules
-            ]

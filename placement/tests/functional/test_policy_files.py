@@ -5,7 +5,7 @@ import socket
 
 import fixtures
 
-from placement import deploy, policy
+from placement import deploy, permissions, policy
 from placement.tests.functional import base
 from placement.tests.functional.fixtures.placement import Interception
 
@@ -15,7 +15,7 @@ OLD = '"placement:traits:list": "role:admin"\n"placement:resource_classes:list":
 class MalformedFileTest(base.TestCase):
     def setUp(self):
         super().setUp()
-        self.useFixture(fixtures.MockPatchObject(policy, 'REMEMBERED_SECONDS', 0.0))
+        self.useFixture(fixtures.MockPatchObject(permissions, 'REMEMBERED_SECONDS', 0.0))
         self.file = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policy.yaml')
         self.write(OLD)
         config = self.service.conf_fixture.conf

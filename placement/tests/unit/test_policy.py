@@ -13,7 +13,7 @@ from oslo_context import context
 from oslo_policy import policy as oslo_policy
 from oslotest import base
 
-from placement import conf, exception, policies, policy, policy_remote
+from placement import conf, exception, permissions, policies, policy, policy_remote
 from placement.tests.unit import policy_fixture
 
 PROJECT = 'the-project'
@@ -168,7 +168,7 @@ class EnforcerTest(PolicyTestCase):
         self.assertNotIn('placement:traits:list', self.allowed(roles=['reader']))
 
     def test_the_file_is_read_again_when_it_changes(self):
-        self.useFixture(fixtures.MockPatchObject(policy, 'REMEMBERED_SECONDS', 0.0))
+        self.useFixture(fixtures.MockPatchObject(permissions, 'REMEMBERED_SECONDS', 0.0))
         self.policy_file.write_text('{}\n')
         policy.init(self.configure())
         self.assertEqual(set(), self.allowed(roles=['member']))
@@ -222,7 +222,7 @@ class RememberedPermissionsTest(PolicyTestCase):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('oslo_policy.policy', logging.INFO))
         self.clock = mock.Mock(**{'monotonic.return_value': 1000.0})
-        self.useFixture(fixtures.MonkeyPatch('placement.policy.time', self.clock))
+        self.useFixture(fixtures.MonkeyPatch('placement.permissions.time', self.clock))
         self.policy_file.write_text(f'"{self.LIST}": "role:admin"\n')
         policy.init(self.configure())
 
@@ -312,7 +312,7 @@ class RememberedPermissionsTest(PolicyTestCase):
     def test_attributes_of_rules_that_the_rule_refers_to_count(self):
         rules = {self.LIST: '@ and rule:a', 'a': 'not (rule:b or rule:a)', 'b': 'user_id:x'}
         policy.set_rules(oslo_policy.Rules.from_dict(rules))
-        attributes = policy._decisive_attributes(policy._enforcer, self.LIST)
+        attributes = permissions.decisive_attributes(policy._enforcer, self.LIST)
 
         caller = context.RequestContext(user_id='x', project_id='y', system_scope='all')
         self.assertEqual((None, 'all', 'x'), attributes.of_caller(caller))
@@ -321,7 +321,7 @@ class RememberedPermissionsTest(PolicyTestCase):
     def test_an_unknown_rule_is_the_default_rule(self):
         rules = oslo_policy.Rules.from_dict({self.LIST: 'rule:a', 'default': 'project_id:x'})
         policy.set_rules(rules)
-        attributes = policy._decisive_attributes(policy._enforcer, self.LIST)
+        attributes = permissions.decisive_attributes(policy._enforcer, self.LIST)
 
         self.assertEqual(
             (None, 'x', None), attributes.of_caller(context.RequestContext(project_id='x'))
@@ -391,7 +391,7 @@ class RememberedPermissionsTest(PolicyTestCase):
         self.assertEqual(2, self.evaluations())
 
     def test_the_number_of_permissions_is_limited(self):
-        for number in range(policy.MAX_REMEMBERED + 10):
+        for number in range(permissions.MAX_REMEMBERED + 10):
             self.assertTrue(self.is_allowed(roles=['admin', str(number)]))
 
         self.assertEqual(10, len(policy._permissions.current().granted))

@@ -9,7 +9,7 @@ from unittest import mock
 import fixtures
 from oslo_context import context
 
-from placement import exception, policy
+from placement import exception, permissions, policy
 from placement.tests.unit import test_policy
 
 SHOW = 'placement:traits:show'
@@ -38,7 +38,7 @@ class FilesTestCase(test_policy.PolicyTestCase):
         self.capture_log()
         self.usable = self.useFixture(fixtures.MockPatch('placement.telemetry.policy_usable')).mock
         self.clock = mock.Mock(**{'monotonic.return_value': 1000.0})
-        self.useFixture(fixtures.MonkeyPatch('placement.policy.time', self.clock))
+        self.useFixture(fixtures.MonkeyPatch('placement.permissions.time', self.clock))
         self.rules = self.directory / 'policy.d'
         self.rules.mkdir()
         self.policy_file.write_text(OLD)
@@ -200,7 +200,7 @@ class ExpressionsTest(FilesTestCase):
 class ThreadsTest(test_policy.PolicyTestCase):
     def test_requests_while_files_change(self):
         """Each file permits an operation to the role old, and to no other one."""
-        self.useFixture(fixtures.MockPatchObject(policy, 'REMEMBERED_SECONDS', 0.0))
+        self.useFixture(fixtures.MockPatchObject(permissions, 'REMEMBERED_SECONDS', 0.0))
         self.useFixture(fixtures.FakeLogger('placement.policy'))
         self.policy_file.write_text(OLD)
         policy.init(self.configure(policy_dirs=[]))
