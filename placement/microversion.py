@@ -13,7 +13,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import microversion_parse
 
 from placement import exception
-from placement.bounded_cache import cache_short_texts
 
 SERVICE_TYPE = 'placement'
 ENVIRON_KEY = 'placement.microversion'
@@ -254,7 +253,6 @@ class MalformedVersion(exception.PlacementException):
     """The requested version does not have the form X.Y."""
 
 
-@cache_short_texts(longest=64)
 def parse_header(header: str) -> Version:
     """Return the microversion that a value of the header selects.
 

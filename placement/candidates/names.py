@@ -8,13 +8,11 @@ This module keeps ids between requests, but no names, because names can change.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-import types
 from typing import Any
 
 import orjson
 import sqlalchemy as sa
 
-from placement import bounded_cache
 from placement.candidates import name_statements
 
 # PERF: reading an unexpected name costs a round trip; reading a name that is not needed costs 8
@@ -72,15 +70,12 @@ class Names:
         return self._names[name_statements.CLASS], self._names[name_statements.TRAIT]
 
 
-@bounded_cache.cache_short_texts(longest=65_536)
-def names_by_id(text: str) -> Mapping[int, str]:
+def names_by_id(text: str) -> dict[int, str]:
     """Return the names in a row of `name_statements`, keyed by id.
-
-    PERF: the process usually reads the same names again and again, so the result is cached.
 
     :param text: the JSON text of the row
     """
-    return types.MappingProxyType({id_: name for name, id_ in orjson.loads(text)})
+    return {id_: name for name, id_ in orjson.loads(text)}
 
 
 def _expect(needed: Ids) -> None:

@@ -15,7 +15,6 @@ import webob
 from webob.acceptparse import create_accept_header
 
 from placement import exception, grammar, microversion, validation
-from placement.bounded_cache import cache_short_texts
 from placement.http import Environ
 from placement.schemas import common
 
@@ -112,7 +111,6 @@ def check_accept(*offers: str) -> Callable[[Handler], Handler]:
     return decorator
 
 
-@cache_short_texts(longest=256)
 def acceptable(header: str, offers: tuple[str, ...]) -> list[str]:
     """Return the offered media types that an Accept header allows, in order of preference."""
     return [offer for offer, _ in create_accept_header(header).acceptable_offers(list(offers))]
