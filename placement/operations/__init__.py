@@ -1,14 +1,18 @@
 """The declarations of all operations of the API.
 
-`OPERATIONS` has the same paths and methods as `placement.handler.ROUTE_DECLARATIONS`. The API
-reference and the OpenAPI documents are generated from it.
+Everything else that depends on an operation is derived from its declaration when the service
+starts: the route, the checks of a request, and the rules of the policy. The API reference and the
+OpenAPI documents are generated from the declarations.
 """
+
+from collections.abc import Iterable
 
 from placement.operations import (
     aggregate,
     allocation,
     allocation_candidate,
     inventory,
+    reshaper,
     resource_class,
     resource_provider,
     root,
@@ -17,81 +21,54 @@ from placement.operations import (
 )
 from placement.operations.model import Operation
 
-# Path -> HTTP method -> the declaration.
-OPERATIONS: dict[str, dict[str, Operation]] = {
-    '': {
-        'GET': root.LIST,
-    },
-    '/': {
-        'GET': root.LIST,
-    },
-    '/resource_classes': {
-        'GET': resource_class.LIST,
-        'POST': resource_class.CREATE,
-    },
-    '/resource_classes/{name}': {
-        'GET': resource_class.SHOW,
-        'PUT': resource_class.UPDATE,
-        'DELETE': resource_class.DELETE,
-    },
-    '/resource_providers': {
-        'GET': resource_provider.LIST,
-        'POST': resource_provider.CREATE,
-    },
-    '/resource_providers/{uuid}': {
-        'GET': resource_provider.SHOW,
-        'DELETE': resource_provider.DELETE,
-        'PUT': resource_provider.UPDATE,
-    },
-    '/resource_providers/{uuid}/inventories': {
-        'GET': inventory.LIST,
-        'POST': inventory.CREATE,
-        'PUT': inventory.UPDATE_ALL,
-        'DELETE': inventory.DELETE_ALL,
-    },
-    '/resource_providers/{uuid}/inventories/{resource_class}': {
-        'GET': inventory.SHOW,
-        'PUT': inventory.UPDATE,
-        'DELETE': inventory.DELETE,
-    },
-    '/resource_providers/{uuid}/usages': {
-        'GET': usage.PROVIDER_LIST,
-    },
-    '/resource_providers/{uuid}/aggregates': {
-        'GET': aggregate.LIST,
-        'PUT': aggregate.UPDATE,
-    },
-    '/resource_providers/{uuid}/allocations': {
-        'GET': allocation.PROVIDER_LIST,
-    },
-    '/allocations': {
-        'POST': allocation.MANAGE,
-    },
-    '/allocations/{consumer_uuid}': {
-        'GET': allocation.LIST,
-        'PUT': allocation.UPDATE,
-        'DELETE': allocation.DELETE,
-    },
-    '/allocation_candidates': {
-        'GET': allocation_candidate.LIST,
-    },
-    '/traits': {
-        'GET': trait.LIST,
-    },
-    '/traits/{name}': {
-        'GET': trait.SHOW,
-        'PUT': trait.UPDATE,
-        'DELETE': trait.DELETE,
-    },
-    '/resource_providers/{uuid}/traits': {
-        'GET': trait.PROVIDER_LIST,
-        'PUT': trait.PROVIDER_UPDATE,
-        'DELETE': trait.PROVIDER_DELETE,
-    },
-    '/usages': {
-        'GET': usage.LIST,
-    },
-    '/reshaper': {
-        'POST': allocation.RESHAPE,
-    },
-}
+
+def _by_path(operations: Iterable[Operation]) -> dict[str, dict[str, Operation]]:
+    paths: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method] = operation
+    return paths
+
+
+# Path -> HTTP method -> the declaration. The Allow header of a 405 Method Not Allowed response
+# lists the methods of a path in the order of this map, and the documents list the paths.
+OPERATIONS = _by_path(
+    (
+        root.LIST_AT_MOUNT_POINT,
+        root.LIST,
+        resource_class.LIST,
+        resource_class.CREATE,
+        resource_class.SHOW,
+        resource_class.UPDATE,
+        resource_class.DELETE,
+        resource_provider.LIST,
+        resource_provider.CREATE,
+        resource_provider.SHOW,
+        resource_provider.DELETE,
+        resource_provider.UPDATE,
+        inventory.LIST,
+        inventory.CREATE,
+        inventory.UPDATE_ALL,
+        inventory.DELETE_ALL,
+        inventory.SHOW,
+        inventory.UPDATE,
+        inventory.DELETE,
+        usage.PROVIDER_LIST,
+        aggregate.LIST,
+        aggregate.UPDATE,
+        allocation.PROVIDER_LIST,
+        allocation.MANAGE,
+        allocation.LIST,
+        allocation.UPDATE,
+        allocation.DELETE,
+        allocation_candidate.LIST,
+        trait.LIST,
+        trait.SHOW,
+        trait.UPDATE,
+        trait.DELETE,
+        trait.PROVIDER_LIST,
+        trait.PROVIDER_UPDATE,
+        trait.PROVIDER_DELETE,
+        usage.LIST,
+        reshaper.RESHAPE,
+    )
+)

@@ -3,11 +3,15 @@
 from http import HTTPStatus
 
 from placement import errors, microversion
+from placement.handlers import aggregate as handlers
 from placement.operations.model import NO_PROVIDER, Change, Operation, Success, conflict
 from placement.policies import aggregate as policies
 from placement.schemas import aggregate as schemas
 
 LIST = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/aggregates',
+    handler=handlers.get_aggregates,
     title='List resource provider aggregates',
     text='Lists the aggregates of a resource provider.',
     since=microversion.AGGREGATES,
@@ -18,6 +22,9 @@ LIST = Operation(
 )
 
 UPDATE = Operation(
+    method='PUT',
+    path='/resource_providers/{uuid}/aggregates',
+    handler=handlers.set_aggregates,
     title='Update resource provider aggregates',
     text=(
         'Replaces the aggregates of a resource provider. Placement creates an aggregate when a '

@@ -1,12 +1,12 @@
-"""The declarations of allocations and of the reshaper."""
+"""The declarations of allocations."""
 
 from http import HTTPStatus
 
 from placement import errors, microversion
+from placement.handlers import allocation as handlers
 from placement.microversion import MIN_VERSION
 from placement.operations.model import (
     NO_PROVIDER,
-    STALE_PROVIDER,
     Operation,
     Success,
     bad,
@@ -14,12 +14,10 @@ from placement.operations.model import (
     missing,
 )
 from placement.policies import allocation as policies
-from placement.policies import reshaper as reshaper_policies
 from placement.schemas import allocation as schemas
-from placement.schemas import reshaper as reshaper_schemas
 
 # The failures of every request that writes allocations.
-_CLAIM = (
+CLAIM_FAILURES = (
     bad('A resource provider of the allocations does not exist.'),
     bad('A resource class does not exist.'),
     bad('Two names or UUIDs are different, but the database treats them as equal.'),
@@ -41,6 +39,9 @@ _CLAIM = (
 _WRITTEN = Success(status=HTTPStatus.NO_CONTENT, when='Placement wrote the allocations.')
 
 MANAGE = Operation(
+    method='POST',
+    path='/allocations',
+    handler=handlers.set_allocations,
     title='Manage allocations',
     text=(
         'Replaces the allocations of several consumers. Placement writes the allocations of all '
@@ -51,10 +52,13 @@ MANAGE = Operation(
     writes=True,
     body=schemas.POST,
     successes=(_WRITTEN,),
-    failures=_CLAIM,
+    failures=CLAIM_FAILURES,
 )
 
 LIST = Operation(
+    method='GET',
+    path='/allocations/{consumer_uuid}',
+    handler=handlers.list_for_consumer,
     title='List allocations',
     text=(
         'Lists the allocations of a consumer. If the consumer does not exist, `allocations` is '
@@ -67,6 +71,9 @@ LIST = Operation(
 )
 
 UPDATE = Operation(
+    method='PUT',
+    path='/allocations/{consumer_uuid}',
+    handler=handlers.set_allocations_for_consumer,
     title='Update allocations',
     text=(
         'Replaces the allocations of a consumer. Placement releases the allocations that the '
@@ -79,10 +86,13 @@ UPDATE = Operation(
     writes=True,
     body=schemas.PUT,
     successes=(_WRITTEN,),
-    failures=(bad('The consumer UUID in the path is not a UUID.'), *_CLAIM),
+    failures=(bad('The consumer UUID in the path is not a UUID.'), *CLAIM_FAILURES),
 )
 
 DELETE = Operation(
+    method='DELETE',
+    path='/allocations/{consumer_uuid}',
+    handler=handlers.delete_allocations,
     title='Delete allocations',
     text=(
         'Releases all allocations of a consumer. Placement does not check the generation of the '
@@ -96,6 +106,9 @@ DELETE = Operation(
 )
 
 PROVIDER_LIST = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/allocations',
+    handler=handlers.list_for_resource_provider,
     title='List resource provider allocations',
     text='Lists the allocations against a resource provider.',
     since=MIN_VERSION,
@@ -103,33 +116,4 @@ PROVIDER_LIST = Operation(
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The allocations.', body=schemas.PROVIDER),),
     failures=(NO_PROVIDER,),
-)
-
-RESHAPE = Operation(
-    title='Reshaper',
-    text=(
-        'Replaces the inventories of several resource providers and the allocations of several '
-        'consumers in one transaction. Placement writes everything or nothing.'
-    ),
-    since=microversion.RESHAPER,
-    policy=reshaper_policies.RESHAPE,
-    writes=True,
-    body=reshaper_schemas.POST,
-    successes=(
-        Success(
-            status=HTTPStatus.NO_CONTENT, when='Placement wrote the inventories and allocations.'
-        ),
-    ),
-    failures=(
-        bad(
-            'A resource provider of the inventories does not exist.',
-            errors.RESOURCE_PROVIDER_NOT_FOUND,
-        ),
-        STALE_PROVIDER,
-        *_CLAIM,
-        conflict(
-            'The request removes an inventory against which allocations remain.',
-            errors.INVENTORY_INUSE,
-        ),
-    ),
 )

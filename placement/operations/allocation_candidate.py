@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import errors, microversion
+from placement.handlers import allocation_candidate as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
 from placement.operations.model import Change, Operation, Parameter, Success, bad
@@ -131,6 +132,9 @@ _OTHERS = (
 )
 
 LIST = Operation(
+    method='GET',
+    path='/allocation_candidates',
+    handler=handlers.list_allocation_candidates,
     title='List allocation candidates',
     text=(
         'Returns the sets of resource providers from which the requested resources can be '

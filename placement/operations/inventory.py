@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import errors, microversion
+from placement.handlers import inventory as handlers
 from placement.microversion import MIN_VERSION, Variants
 from placement.operations.model import (
     NO_PROVIDER,
@@ -30,6 +31,9 @@ _NO_INVENTORY = missing(
 )
 
 LIST = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/inventories',
+    handler=handlers.get_inventories,
     title='List resource provider inventories',
     text='Lists all inventories of a resource provider.',
     since=MIN_VERSION,
@@ -40,6 +44,9 @@ LIST = Operation(
 )
 
 CREATE = Operation(
+    method='POST',
+    path='/resource_providers/{uuid}/inventories',
+    handler=handlers.create_inventory,
     title='Create resource provider inventory',
     text=(
         'Creates the inventory of one resource class. Placement increments the generation of the '
@@ -68,7 +75,23 @@ CREATE = Operation(
     ),
 )
 
+SHOW = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/inventories/{resource_class}',
+    handler=handlers.get_inventory,
+    title='Show resource provider inventory',
+    text='Shows the inventory of one resource class.',
+    since=MIN_VERSION,
+    policy=policies.SHOW,
+    accepts=True,
+    successes=(Success(status=HTTPStatus.OK, when='The inventory.', body=schemas.INVENTORY),),
+    failures=(_NO_INVENTORY,),
+)
+
 UPDATE_ALL = Operation(
+    method='PUT',
+    path='/resource_providers/{uuid}/inventories',
+    handler=handlers.set_inventories,
     title='Update resource provider inventories',
     text=(
         'Replaces all inventories of a resource provider. Placement deletes the inventories that '
@@ -98,33 +121,10 @@ UPDATE_ALL = Operation(
     ),
 )
 
-DELETE_ALL = Operation(
-    title='Delete resource provider inventories',
-    text=(
-        'Deletes all inventories of a resource provider. Placement increments the generation of '
-        'the resource provider without checking it.'
-    ),
-    since=microversion.DELETE_INVENTORIES,
-    policy=policies.DELETE,
-    writes=True,
-    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventories.'),),
-    failures=(
-        NO_PROVIDER,
-        conflict('Allocations against an inventory exist.', errors.INVENTORY_INUSE),
-    ),
-)
-
-SHOW = Operation(
-    title='Show resource provider inventory',
-    text='Shows the inventory of one resource class.',
-    since=MIN_VERSION,
-    policy=policies.SHOW,
-    accepts=True,
-    successes=(Success(status=HTTPStatus.OK, when='The inventory.', body=schemas.INVENTORY),),
-    failures=(_NO_INVENTORY,),
-)
-
 UPDATE = Operation(
+    method='PUT',
+    path='/resource_providers/{uuid}/inventories/{resource_class}',
+    handler=handlers.update_inventory,
     title='Update resource provider inventory',
     text=(
         'Replaces the inventory of one resource class. Placement increments the generation of the '
@@ -147,7 +147,29 @@ UPDATE = Operation(
     ),
 )
 
+DELETE_ALL = Operation(
+    method='DELETE',
+    path='/resource_providers/{uuid}/inventories',
+    handler=handlers.delete_inventories,
+    title='Delete resource provider inventories',
+    text=(
+        'Deletes all inventories of a resource provider. Placement increments the generation of '
+        'the resource provider without checking it.'
+    ),
+    since=microversion.DELETE_INVENTORIES,
+    policy=policies.DELETE,
+    writes=True,
+    successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventories.'),),
+    failures=(
+        NO_PROVIDER,
+        conflict('Allocations against an inventory exist.', errors.INVENTORY_INUSE),
+    ),
+)
+
 DELETE = Operation(
+    method='DELETE',
+    path='/resource_providers/{uuid}/inventories/{resource_class}',
+    handler=handlers.delete_inventory,
     title='Delete resource provider inventory',
     text=(
         'Deletes the inventory of one resource class. Placement increments the generation of the '

@@ -1,8 +1,8 @@
 """The terms in which an operation of the API is declared.
 
-A declaration is data. The service does not read it while it serves requests. The tests compare it
-with the code and with every response of the API tests. The API reference and the OpenAPI documents
-are generated from it.
+A declaration is data. The service derives its routes from it when it starts. The tests compare it
+with every response of the API tests. The API reference and the OpenAPI documents are generated from
+it.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 from placement import errors
+from placement.http import Application
 from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
 
 Schema = Mapping[str, Any]
@@ -150,6 +151,8 @@ class Failure(Ranged):
 class Operation(Described):
     """A method of a path.
 
+    :ivar path: the path. `{name}` matches one segment that is not empty
+    :ivar handler: the application that serves the requests
     :ivar title: the title in the API reference; the link to the operation contains it
     :ivar since: the first microversion with this operation
     :ivar policy: the policy rule; None if the operation requires no token
@@ -162,6 +165,9 @@ class Operation(Described):
         have in common (`placement.operations.responses`)
     """
 
+    method: str
+    path: str
+    handler: Application
     title: str
     since: Version
     policy: str | None

@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import microversion
+from placement.handlers import resource_class as handlers
 from placement.microversion import Variants
 from placement.operations.model import Change, Operation, Success, bad, conflict, missing
 from placement.policies import resource_class as policies
@@ -12,6 +13,9 @@ _MISSING = missing('The resource class does not exist.')
 _EXISTS = 'Another resource class has this name.'
 
 LIST = Operation(
+    method='GET',
+    path='/resource_classes',
+    handler=handlers.list_resource_classes,
     title='List resource classes',
     text='Lists all standard and custom resource classes.',
     since=microversion.RESOURCE_CLASSES,
@@ -23,6 +27,9 @@ LIST = Operation(
 )
 
 CREATE = Operation(
+    method='POST',
+    path='/resource_classes',
+    handler=handlers.create_resource_class,
     title='Create resource class',
     text='Creates a custom resource class.',
     since=microversion.RESOURCE_CLASSES,
@@ -38,6 +45,9 @@ CREATE = Operation(
 )
 
 SHOW = Operation(
+    method='GET',
+    path='/resource_classes/{name}',
+    handler=handlers.get_resource_class,
     title='Show resource class',
     text='Shows one resource class.',
     since=microversion.RESOURCE_CLASSES,
@@ -53,6 +63,9 @@ _RENAMES = microversion.RESOURCE_CLASS_PUT_CREATES.before()
 _CREATES = microversion.RESOURCE_CLASS_PUT_CREATES
 
 UPDATE = Operation(
+    method='PUT',
+    path='/resource_classes/{name}',
+    handler=handlers.update_resource_class,
     title='Update resource class',
     text='',
     changes=(
@@ -98,6 +111,9 @@ UPDATE = Operation(
 )
 
 DELETE = Operation(
+    method='DELETE',
+    path='/resource_classes/{name}',
+    handler=handlers.delete_resource_class,
     title='Delete resource class',
     text='Deletes a custom resource class.',
     since=microversion.RESOURCE_CLASSES,

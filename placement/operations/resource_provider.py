@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import errors, microversion
+from placement.handlers import resource_provider as handlers
 from placement.microversion import MIN_VERSION
 from placement.operations import parameters
 from placement.operations.model import NO_PROVIDER, Change, Operation, Success, bad, conflict
@@ -55,6 +56,9 @@ _QUERY = (
 )
 
 LIST = Operation(
+    method='GET',
+    path='/resource_providers',
+    handler=handlers.list_resource_providers,
     title='List resource providers',
     text='Lists the resource providers that match all parameters of the query.',
     changes=(
@@ -88,6 +92,9 @@ LIST = Operation(
 _CREATED = 'Placement created the resource provider.'
 
 CREATE = Operation(
+    method='POST',
+    path='/resource_providers',
+    handler=handlers.create_resource_provider,
     title='Create resource provider',
     text='Creates a resource provider.',
     since=MIN_VERSION,
@@ -118,6 +125,9 @@ CREATE = Operation(
 )
 
 SHOW = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}',
+    handler=handlers.get_resource_provider,
     title='Show resource provider',
     text='Shows one resource provider.',
     since=MIN_VERSION,
@@ -130,6 +140,9 @@ SHOW = Operation(
 )
 
 UPDATE = Operation(
+    method='PUT',
+    path='/resource_providers/{uuid}',
+    handler=handlers.update_resource_provider,
     title='Update resource provider',
     text='Renames a resource provider. The generation of the provider does not change.',
     changes=(
@@ -172,6 +185,9 @@ UPDATE = Operation(
 )
 
 DELETE = Operation(
+    method='DELETE',
+    path='/resource_providers/{uuid}',
+    handler=handlers.delete_resource_provider,
     title='Delete resource provider',
     text=(
         'Deletes a resource provider, its inventories, and its associations with traits and '

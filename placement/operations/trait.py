@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import microversion
+from placement.handlers import trait as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
 from placement.operations.model import (
@@ -20,6 +21,9 @@ from placement.schemas import trait as schemas
 _MISSING = missing('The trait does not exist.')
 
 LIST = Operation(
+    method='GET',
+    path='/traits',
+    handler=handlers.list_traits,
     title='List traits',
     text='Lists the names of all traits, or of the traits that match the query.',
     since=microversion.TRAITS,
@@ -46,6 +50,9 @@ LIST = Operation(
 )
 
 SHOW = Operation(
+    method='GET',
+    path='/traits/{name}',
+    handler=handlers.get_trait,
     title='Show traits',
     text='Checks whether a trait exists.',
     since=microversion.TRAITS,
@@ -55,6 +62,9 @@ SHOW = Operation(
 )
 
 UPDATE = Operation(
+    method='PUT',
+    path='/traits/{name}',
+    handler=handlers.put_trait,
     title='Update traits',
     text='Creates a custom trait if it does not exist.',
     since=microversion.TRAITS,
@@ -81,6 +91,9 @@ UPDATE = Operation(
 )
 
 DELETE = Operation(
+    method='DELETE',
+    path='/traits/{name}',
+    handler=handlers.delete_trait,
     title='Delete traits',
     text='Deletes a custom trait.',
     since=microversion.TRAITS,
@@ -95,6 +108,9 @@ DELETE = Operation(
 )
 
 PROVIDER_LIST = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/traits',
+    handler=handlers.list_traits_for_resource_provider,
     title='List resource provider traits',
     text='Lists the traits of a resource provider.',
     since=microversion.TRAITS,
@@ -105,6 +121,9 @@ PROVIDER_LIST = Operation(
 )
 
 PROVIDER_UPDATE = Operation(
+    method='PUT',
+    path='/resource_providers/{uuid}/traits',
+    handler=handlers.update_traits_for_resource_provider,
     title='Update resource provider traits',
     text=(
         'Replaces the traits of a resource provider. Placement increments the generation of the '
@@ -125,6 +144,9 @@ PROVIDER_UPDATE = Operation(
 )
 
 PROVIDER_DELETE = Operation(
+    method='DELETE',
+    path='/resource_providers/{uuid}/traits',
+    handler=handlers.delete_traits_for_resource_provider,
     title='Delete resource provider traits',
     text=(
         'Removes all traits from a resource provider. Placement increments the generation of the '

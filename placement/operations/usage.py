@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from placement import microversion
+from placement.handlers import usage as handlers
 from placement.microversion import MIN_VERSION, Variants
 from placement.operations import parameters
 from placement.operations.model import NO_PROVIDER, Operation, Parameter, Success
@@ -10,6 +11,9 @@ from placement.policies import usage as policies
 from placement.schemas import usage as schemas
 
 PROVIDER_LIST = Operation(
+    method='GET',
+    path='/resource_providers/{uuid}/usages',
+    handler=handlers.list_usages,
     title='List resource provider usages',
     text='Shows the usage of each inventory of a resource provider.',
     since=MIN_VERSION,
@@ -20,6 +24,9 @@ PROVIDER_LIST = Operation(
 )
 
 LIST = Operation(
+    method='GET',
+    path='/usages',
+    handler=handlers.get_total_usages,
     title='List usages',
     text=(
         'Returns the usages of a project, or of one user in a project. The response omits resource '

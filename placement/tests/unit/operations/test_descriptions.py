@@ -5,11 +5,15 @@ import re
 import ddt
 from oslotest import base
 
+from placement.handlers import root
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version, of_text
 from placement.operations import OPERATIONS, resource_class
 from placement.operations.model import Change, Operation
 
 OPERATION = Operation(
+    method='GET',
+    path='/',
+    handler=root.home,
     title='Example',
     text='Always.',
     changes=(

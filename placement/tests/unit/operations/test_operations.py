@@ -5,17 +5,19 @@ reads the body, the query string or the database, ends the request.
 """
 
 from http import HTTPStatus
+import importlib
+import pkgutil
 import re
 
 import ddt
 from oslotest import base
 
-from placement import errors, exception, handler, microversion
+from placement import errors, exception, handler, microversion, operations
 from placement.handlers import root
 from placement.http import request
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants
 from placement.operations import OPERATIONS, parameters, responses
-from placement.operations.model import Failure, Success
+from placement.operations.model import Failure, Operation, Success
 from placement.policies import list_rules
 from placement.tests.unit import edge
 
@@ -60,11 +62,18 @@ class OperationTest(base.BaseTestCase):
         )
         return edge.call(self.application, environ).status, context.actions
 
-    def test_each_route_has_a_declaration(self):
-        self.assertEqual(
-            {path: list(methods) for path, methods in handler.ROUTE_DECLARATIONS.items()},
-            {path: list(methods) for path, methods in OPERATIONS.items()},
-        )
+    def test_each_declaration_is_served(self):
+        declared = {
+            (operation.path, operation.method)
+            for module_info in pkgutil.iter_modules(operations.__path__)
+            for operation in vars(
+                importlib.import_module(f'placement.operations.{module_info.name}')
+            ).values()
+            if isinstance(operation, Operation)
+        }
+        self.assertEqual(declared, {(path, method) for path, method, _ in DECLARED})
+        for path, method, operation in DECLARED:
+            self.assertIs(operation.handler, handler.ROUTE_DECLARATIONS[path][method])
 
     def test_only_the_version_document_has_no_policy_rule(self):
         unguarded = {
