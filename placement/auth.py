@@ -18,8 +18,7 @@ from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from placement import context, exception, telemetry
-from placement.http import Application, Environ, StartResponse, errors
-from placement.http.request import ENVIRON_CONTEXT
+from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
 from placement.token_memory import TokenMemory, Validations, Verdict
 from placement.token_store import TokenStore
 

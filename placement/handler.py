@@ -1,22 +1,180 @@
-"""The map from paths and methods to handlers, and the dispatcher that calls the handlers."""
+"""The dispatcher, and the checks of requests, both derived from the declared operations."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from placement import exception
-from placement.http import Application, Environ, StartResponse, errors
-from placement.http.request import check_body_headers
+from placement import exception, microversion, validation
+from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
+from placement.http.call import Call
+from placement.http.reply import Reply
+from placement.http.request import (
+    check_acceptable,
+    check_body_headers,
+    check_content_type,
+    query_items,
+    read_json,
+    validate_query,
+)
+from placement.microversion import Variants, Version
+from placement.objects import resource_provider
 from placement.operations import OPERATIONS
+from placement.operations.model import Operation, PathCheck
 
-# Path -> HTTP method -> handler. The Allow header of a 405 Method Not Allowed response lists the
-# methods in the order of this map.
+Check = Callable[[Environ], None]
+
+_VERSIONS = [microversion.of_text(text) for text in microversion.VERSIONS]
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """The checks of an operation in one microversion, apart from the policy.
+
+    :ivar first: the checks of the microversion and of the media type, in their order
+    :ivar query: the schema of the last values of the query parameters
+    """
+
+    first: tuple[Check, ...]
+    query: validation.Schema | None
+    path: PathCheck | None
+    body: validation.Schema | None
+
+
+class OperationApplication:
+    """The WSGI application of an operation: makes the declared checks, and calls the handler.
+
+    The order of the checks is a part of the API (`Operation`).
+
+    :param path_since: the first microversion of the path
+    """
+
+    def __init__(self, operation: Operation, path_since: Version) -> None:
+        self.operation = operation
+        queries = operation.query_schemas()
+        # What depends on the microversion is decided when the service starts.
+        self._checks = {
+            version: _checks(operation, path_since, queries, version) for version in _VERSIONS
+        }
+        # All paths with a UUID of this name begin with `/resource_providers/{uuid}`.
+        self._provider_first = '{uuid}' in operation.path and not operation.body_first
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        try:
+            reply = self._serve(environ)
+        except exception.PlacementException as exc:
+            refusal: Iterable[bytes] = errors.response(environ, exc)(environ, start_response)
+            return refusal
+        start_response(reply.status, reply.headers)
+        return reply.body
+
+    def _serve(self, environ: Environ) -> Reply:
+        version = environ[microversion.ENVIRON_KEY]
+        checks = self._checks[version]
+        for check in checks.first:
+            check(environ)
+        items = self._authorize(environ)
+        query = {} if checks.query is None else validate_query(items, checks.query)
+        path = environ['wsgiorg.routing_args'][1]
+        if checks.path is not None:
+            _check_path(path, checks.path)
+        body = None if checks.body is None else self._read_body(environ, path, checks.body)
+        return self.operation.handler(Call(environ, version, path, items, query, body))
+
+    def _authorize(self, environ: Environ) -> Sequence[tuple[str, str]]:
+        """Check the policy, and return the names and values of the query parameters."""
+        operation = self.operation
+        if operation.policy is None:
+            return ()
+        context = environ[ENVIRON_CONTEXT]
+        if operation.policy_target is None:
+            context.can(operation.policy)
+            return () if operation.query is None else query_items(environ)
+        # The rule depends on a parameter, but is checked before the query string is validated.
+        items = query_items(environ)
+        target = {key: value for key, value in items if key == operation.policy_target}
+        context.can(operation.policy, target)
+        return items
+
+    def _read_body(
+        self, environ: Environ, path: Mapping[str, str], schema: validation.Schema
+    ) -> Any:
+        """Return the document in the body, after validating it by a schema.
+
+        :raises exception.BadInput: the body is invalid
+        :raises exception.ResourceProviderNotFound: the body is invalid, and the provider in the
+            path does not exist. If the body is valid, the handler detects a missing provider, so
+            the provider is not read here
+        """
+        try:
+            return read_json(environ, schema)
+        except exception.BadInput:
+            if self._provider_first:
+                resource_provider.get(path['uuid'])
+            raise
+
+
+def _check_path(path: Mapping[str, str], check: PathCheck) -> None:
+    value = path[check.name]
+    problem = validation.problem(check.schema, value)
+    if problem:
+        raise check.refusal(value, problem)
+
+
+def _checks(
+    operation: Operation,
+    path_since: Version,
+    queries: Variants[validation.Schema] | None,
+    version: Version,
+) -> _Checks:
+    exists = version >= operation.since
+    # If the media type is checked first, it is checked even if the operation does not exist.
+    body = operation.body_at(max(version, operation.since))
+    first: list[Check] = []
+    if not exists:
+        first.append(_route_not_found if version < path_since else _method_not_allowed)
+    if operation.accepts:
+        first.append(check_acceptable)
+    elif body is not None:
+        first.append(check_content_type)
+    if operation.media_type_first:
+        first.reverse()
+    check = operation.path_check
+    return _Checks(
+        first=tuple(first),
+        query=queries.pick(version) if exists and queries is not None else None,
+        path=check if check is not None and check.applies(version) else None,
+        body=body,
+    )
+
+
+def _route_not_found(environ: Environ) -> None:  # noqa: ARG001  # a check receives the environment
+    raise exception.RouteNotFound
+
+
+def _method_not_allowed(environ: Environ) -> None:
+    """Refuse a method that is new in a later microversion, although the path exists."""
+    raise exception.MethodNotAllowed(environ['REQUEST_METHOD'])
+
+
+def _applications(operations: Mapping[str, Operation]) -> dict[str, Application]:
+    """Return the applications of a path, by HTTP method."""
+    path_since = min(operation.since for operation in operations.values())
+    return {
+        method: OperationApplication(operation, path_since)
+        for method, operation in operations.items()
+    }
+
+
+# Path -> HTTP method -> application. The Allow header of a 405 Method Not Allowed response lists
+# the methods in the order of this map.
 ROUTE_DECLARATIONS: dict[str, dict[str, Application]] = {
-    path: {method: operation.handler for method, operation in methods.items()}
-    for path, methods in OPERATIONS.items()
+    path: _applications(operations) for path, operations in OPERATIONS.items()
 }
 
 
 class Route:
-    """The handlers of one path, by HTTP method, and the names of the path parameters.
+    """The applications of one path, by HTTP method, and the names of the path parameters.
 
     :ivar template: the path with the names of the parameters, for example `/traits/{name}`
     """
@@ -75,7 +233,7 @@ class Mapper:
 
 
 class PlacementHandler:
-    """Checks Content-Length and Content-Type, and calls the handler of the route."""
+    """Checks Content-Length and Content-Type, and calls the application of the route."""
 
     def __init__(
         self, declarations: Mapping[str, Mapping[str, Application]] = ROUTE_DECLARATIONS
@@ -97,7 +255,7 @@ class PlacementHandler:
         return match[0].template if match else None
 
     def _dispatch(self, environ: Environ) -> Application:
-        """Return the handler of a request, and store the path parameters in the environment."""
+        """Return the application of a request, and store the path parameters in `environ`."""
         check_body_headers(environ)
         match = self._mapper.match(_path(environ))
         if match is None:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from oslo_context import context
 
 from placement import microversion
-from placement.http import Application, Environ, StartResponse
+from placement.http import JSON, Application, Environ, StartResponse
 from placement.http.log_text import quoted
-from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID, JSON
+from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID
 
 LOG = logging.getLogger(__name__)
 

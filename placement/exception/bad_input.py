@@ -120,7 +120,8 @@ class InvalidConsumerUuid(BadInput):
 class InvalidName(BadInput):
     """The name in the path is not a valid name for a custom trait or resource class."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
         super().__init__(f'Invalid name: {reason}')
 
 

@@ -1,4 +1,5 @@
 """HTTP handlers, in one module for each entity.
 
-A handler checks the policy, parses the request, calls one function and builds the response.
+`placement.operations` declares the handler of each operation. The checks of a request that it
+declares come first. Then the handler calls one function and builds the response.
 """

@@ -4,45 +4,36 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-import webob
+from oslo_config import cfg
 
-from placement import exception, microversion, wsgi_wrapper
+from placement import microversion
 from placement.claims import delete, replace
 from placement.claims.model import Claim
-from placement.context import RequestContext
-from placement.http import reply, request
+from placement.http import reply
+from placement.http.call import Call, normalize_uuid
+from placement.http.reply import Reply
 from placement.microversion import Version
 from placement.objects import allocation
-from placement.policies import allocation as policies
-from placement.schemas import allocation as schemas
 
 _UNKNOWN_TYPE = 'unknown'
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.check_accept(request.JSON)
-def list_for_consumer(req: webob.Request) -> webob.Response:
+def list_for_consumer(call: Call) -> Reply:
     """GET /allocations/{consumer_uuid}: list the allocations of a consumer.
 
     If the consumer does not exist, the list is empty.
     """
-    request.context(req).can(policies.LIST)
-    found = allocation.list_by_consumer(request.path_item(req, 'consumer_uuid'))
+    found = allocation.list_by_consumer(call.path['consumer_uuid'])
     if found is None:
-        return reply.json_reply(req, {'allocations': {}})
-    document = _consumer_document(found, request.version(req))
-    return reply.json_reply(req, document, last_modified=found.last_modified)
+        return reply.json_reply(call, {'allocations': {}})
+    document = _consumer_document(found, call.version)
+    return reply.json_reply(call, document, last_modified=found.last_modified)
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.check_accept(request.JSON)
-def list_for_resource_provider(req: webob.Request) -> webob.Response:
+def list_for_resource_provider(call: Call) -> Reply:
     """GET /resource_providers/{uuid}/allocations: list the allocations against a provider."""
-    request.context(req).can(policies.PROVIDER_LIST)
-    generation, consumers, last_modified = allocation.list_by_provider(
-        request.path_item(req, 'uuid')
-    )
-    with_generation = request.version(req) >= microversion.CONSUMER_GENERATION
+    generation, consumers, last_modified = allocation.list_by_provider(call.path['uuid'])
+    with_generation = call.version >= microversion.CONSUMER_GENERATION
     allocations: dict[str, dict[str, Any]] = {}
     for consumer_uuid, stored in consumers.items():
         allocations[consumer_uuid] = {'resources': stored.resources}
@@ -52,56 +43,43 @@ def list_for_resource_provider(req: webob.Request) -> webob.Response:
         'allocations': allocations,
         'resource_provider_generation': generation,
     }
-    return reply.json_reply(req, document, last_modified=last_modified)
+    return reply.json_reply(call, document, last_modified=last_modified)
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.require_content(request.JSON)
-def set_allocations_for_consumer(req: webob.Request) -> webob.Response:
+def set_allocations_for_consumer(call: Call) -> Reply:
     """PUT /allocations/{consumer_uuid}: replace all allocations of one consumer."""
-    context, version = request.context(req), request.version(req)
-    context.can(policies.UPDATE)
-    text = request.path_item(req, 'consumer_uuid')
-    if not request.is_uuid(text):
-        raise exception.InvalidConsumerUuid(text)
-    data = request.extract_json(req, schemas.PUT.pick(version))
-    to_claim = claim_maker(context, version)
-    claims = [to_claim(request.normalize_uuid(text), data)]
-    min_attempts = context.config.placement.allocation_conflict_retry_count
-    replace.replace_allocations(claims, min_attempts)
-    return reply.empty_reply(req)
+    return _replace(call, {normalize_uuid(call.path['consumer_uuid']): call.body})
 
 
-@wsgi_wrapper.PlacementWsgify
-@microversion.version_handler(microversion.POST_ALLOCATIONS)
-@request.require_content(request.JSON)
-def set_allocations(req: webob.Request) -> webob.Response:
+def set_allocations(call: Call) -> Reply:
     """POST /allocations: replace all allocations of one or more consumers."""
-    context, version = request.context(req), request.version(req)
-    context.can(policies.MANAGE)
-    data = request.extract_json(req, schemas.POST.pick(version))
-    to_claim = claim_maker(context, version)
-    claims = [to_claim(consumer, one) for consumer, one in data.items()]
-    min_attempts = context.config.placement.allocation_conflict_retry_count
-    replace.replace_allocations(claims, min_attempts)
-    return reply.empty_reply(req)
+    return _replace(call, call.body)
 
 
-@wsgi_wrapper.PlacementWsgify
-def delete_allocations(req: webob.Request) -> webob.Response:
+def delete_allocations(call: Call) -> Reply:
     """DELETE /allocations/{consumer_uuid}: delete all allocations of one consumer."""
-    request.context(req).can(policies.DELETE)
-    delete.delete_allocations(request.path_item(req, 'consumer_uuid'))
-    return reply.empty_reply(req, HTTPStatus.NO_CONTENT)
+    delete.delete_allocations(call.path['consumer_uuid'])
+    return reply.empty_reply(call, HTTPStatus.NO_CONTENT)
+
+
+def _replace(call: Call, requested: Mapping[str, Mapping[str, Any]]) -> Reply:
+    """Replace the allocations of consumers.
+
+    :param requested: the UUID of each consumer, and the part of the body about this consumer
+    """
+    to_claim = claim_maker(call.conf, call.version)
+    claims = [to_claim(consumer, one) for consumer, one in requested.items()]
+    replace.replace_allocations(claims, call.conf.placement.allocation_conflict_retry_count)
+    return reply.empty_reply(call)
 
 
 def claim_maker(
-    context: RequestContext, version: Version
+    conf: cfg.ConfigOpts, version: Version
 ) -> Callable[[str, Mapping[str, Any]], Claim]:
     """Return a function that creates a `Claim` from a consumer UUID and a validated body."""
     checks_generation = version >= microversion.CONSUMER_GENERATION
     by_provider = version >= microversion.ALLOCATIONS_BY_PROVIDER
-    options = context.config.placement
+    options = conf.placement
 
     def to_claim(consumer_uuid: str, data: Mapping[str, Any]) -> Claim:
         given = data.get('consumer_generation')

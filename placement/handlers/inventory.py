@@ -5,110 +5,79 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
-import webob
-
-from placement import microversion, wsgi_wrapper
+from placement import microversion
 from placement.capacity import Inventory
-from placement.handlers import body
-from placement.http import reply, request
+from placement.http import reply
+from placement.http.call import Call
+from placement.http.reply import Reply
 from placement.objects import inventory
-from placement.policies import inventory as policies
-from placement.schemas import inventory as schemas
 
 _GENERATION = 'resource_provider_generation'
 _DEFAULTS = asdict(Inventory(total=0))
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.check_accept(request.JSON)
-def get_inventories(req: webob.Request) -> webob.Response:
+def get_inventories(call: Call) -> Reply:
     """GET /resource_providers/{uuid}/inventories: list the inventories of a provider."""
-    request.context(req).can(policies.LIST)
-    generation, inventories = inventory.list_by_provider(request.path_item(req, 'uuid'))
+    generation, inventories = inventory.list_by_provider(call.path['uuid'])
     document = {
         _GENERATION: generation,
         'inventories': {listed.resource_class: asdict(listed.inventory) for listed in inventories},
     }
-    return reply.json_reply(req, document, last_modified=reply.newest(inventories))
+    return reply.json_reply(call, document, last_modified=reply.newest(inventories))
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.require_content(request.JSON)
-def create_inventory(req: webob.Request) -> webob.Response:
+def create_inventory(call: Call) -> Reply:
     """POST /resource_providers/{uuid}/inventories: create the inventory of one resource class."""
-    request.context(req).can(policies.CREATE)
-    uuid = request.path_item(req, 'uuid')
-    data = body.about_provider(req, uuid, schemas.POST_INVENTORY)
-    name = data['resource_class']
-    generation = inventory.create(uuid, name, parse_inventory(data), _may_reserve_all(req))
+    uuid, name = call.path['uuid'], call.body['resource_class']
+    generation = inventory.create(uuid, name, parse_inventory(call.body), _may_reserve_all(call))
     return reply.json_reply(
-        req,
-        {_GENERATION: generation, **_echo(data)},
+        call,
+        {_GENERATION: generation, **_echo(call.body)},
         status=HTTPStatus.CREATED,
         location=f'/resource_providers/{uuid}/inventories/{name}',
     )
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.require_content(request.JSON)
-def set_inventories(req: webob.Request) -> webob.Response:
+def set_inventories(call: Call) -> Reply:
     """PUT /resource_providers/{uuid}/inventories: replace all inventories of a provider."""
-    request.context(req).can(policies.UPDATE)
-    uuid = request.path_item(req, 'uuid')
-    data = body.about_provider(req, uuid, schemas.PUT_INVENTORIES)
-    given, requested = parse_replacement(data)
-    generation = inventory.replace(uuid, given, requested, _may_reserve_all(req))
+    given, requested = parse_replacement(call.body)
+    generation = inventory.replace(call.path['uuid'], given, requested, _may_reserve_all(call))
     document = {
         _GENERATION: generation,
-        'inventories': {name: _echo(one) for name, one in data['inventories'].items()},
+        'inventories': {name: _echo(one) for name, one in call.body['inventories'].items()},
     }
-    return reply.json_reply(req, document)
+    return reply.json_reply(call, document)
 
 
-@wsgi_wrapper.PlacementWsgify
-@microversion.version_handler(microversion.DELETE_INVENTORIES, path_is_older=True)
-def delete_inventories(req: webob.Request) -> webob.Response:
+def delete_inventories(call: Call) -> Reply:
     """DELETE /resource_providers/{uuid}/inventories: delete all inventories of a provider."""
-    request.context(req).can(policies.DELETE)
-    inventory.delete_all(request.path_item(req, 'uuid'))
-    return reply.empty_reply(req)
+    inventory.delete_all(call.path['uuid'])
+    return reply.empty_reply(call)
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.check_accept(request.JSON)
-def get_inventory(req: webob.Request) -> webob.Response:
+def get_inventory(call: Call) -> Reply:
     """GET /resource_providers/{uuid}/inventories/{resource_class}: show one inventory."""
-    request.context(req).can(policies.SHOW)
-    generation, listed = inventory.get(
-        request.path_item(req, 'uuid'), request.path_item(req, 'resource_class')
-    )
+    generation, listed = inventory.get(call.path['uuid'], call.path['resource_class'])
     document = {_GENERATION: generation, **asdict(listed.inventory)}
-    return reply.json_reply(req, document, last_modified=reply.newest([listed]))
+    return reply.json_reply(call, document, last_modified=reply.newest([listed]))
 
 
-@wsgi_wrapper.PlacementWsgify
-@request.require_content(request.JSON)
-def update_inventory(req: webob.Request) -> webob.Response:
+def update_inventory(call: Call) -> Reply:
     """PUT /resource_providers/{uuid}/inventories/{resource_class}: replace one inventory."""
-    request.context(req).can(policies.UPDATE)
-    uuid = request.path_item(req, 'uuid')
-    data = body.about_provider(req, uuid, schemas.PUT_INVENTORY)
     generation = inventory.update(
-        uuid,
-        int(data[_GENERATION]),
-        request.path_item(req, 'resource_class'),
-        parse_inventory(data),
-        _may_reserve_all(req),
+        call.path['uuid'],
+        int(call.body[_GENERATION]),
+        call.path['resource_class'],
+        parse_inventory(call.body),
+        _may_reserve_all(call),
     )
-    return reply.json_reply(req, {_GENERATION: generation, **_echo(data)})
+    return reply.json_reply(call, {_GENERATION: generation, **_echo(call.body)})
 
 
-@wsgi_wrapper.PlacementWsgify
-def delete_inventory(req: webob.Request) -> webob.Response:
+def delete_inventory(call: Call) -> Reply:
     """DELETE /resource_providers/{uuid}/inventories/{resource_class}: delete one inventory."""
-    request.context(req).can(policies.DELETE)
-    inventory.delete(request.path_item(req, 'uuid'), request.path_item(req, 'resource_class'))
-    return reply.empty_reply(req)
+    inventory.delete(call.path['uuid'], call.path['resource_class'])
+    return reply.empty_reply(call)
 
 
 def parse_inventory(data: Mapping[str, Any]) -> Inventory:
@@ -134,5 +103,5 @@ def _echo(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: data.get(key, default) for key, default in _DEFAULTS.items()}
 
 
-def _may_reserve_all(req: webob.Request) -> bool:
-    return request.version(req) >= microversion.RESERVED_MAY_EQUAL_TOTAL
+def _may_reserve_all(call: Call) -> bool:
+    return call.version >= microversion.RESERVED_MAY_EQUAL_TOTAL

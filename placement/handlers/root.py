@@ -1,9 +1,9 @@
 """GET /: the version document."""
 
-import webob
-
-from placement import microversion, wsgi_wrapper
+from placement import microversion
 from placement.http import reply
+from placement.http.call import Call
+from placement.http.reply import Reply
 
 _DOCUMENT = {
     'versions': [
@@ -19,7 +19,6 @@ _DOCUMENT = {
 }
 
 
-@wsgi_wrapper.PlacementWsgify
-def home(req: webob.Request) -> webob.Response:
+def home(call: Call) -> Reply:
     """GET /: show the supported microversions."""
-    return reply.json_reply(req, _DOCUMENT)
+    return reply.json_reply(call, _DOCUMENT)

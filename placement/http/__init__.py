@@ -1,7 +1,8 @@
 """The HTTP layer: read requests (`request`), write responses (`reply`), report errors (`errors`).
 
-`log_text` encodes text of clients for the log. The package contains neither SQL nor domain logic.
-Within the package, `reply` imports only `request`, and `errors` imports both of them.
+`call` is what a handler receives, and `reply` what it returns. `log_text` encodes text of clients
+for the log. The package contains neither SQL nor domain logic. Within the package, `reply` imports
+only `call`, and `errors` imports `reply` and `request`.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,3 +12,6 @@ from typing import Any
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+JSON = 'application/json'
+ENVIRON_CONTEXT = 'placement.context'

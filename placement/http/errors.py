@@ -15,11 +15,10 @@ import webob
 import webob.exc
 
 from placement import errors, exception, microversion
-from placement.http import Environ
+from placement.http import JSON, Environ
 from placement.http.reply import PHRASES, STATUS_LINES
 from placement.http.request import (
     ENVIRON_REQUEST_ID,
-    JSON,
     BodyTooLarge,
     NotAcceptable,
     UnsupportedMediaType,

@@ -7,19 +7,15 @@ status.
 from collections.abc import Callable, Iterable
 import functools
 from typing import Any, TypeVar
-import uuid as uuid_lib
 
 import orjson
-from oslo_utils import uuidutils
 import webob
 from webob.acceptparse import create_accept_header
 
-from placement import exception, grammar, microversion, validation
-from placement.http import Environ
+from placement import exception, grammar, validation
+from placement.http import JSON, Environ
 from placement.schemas import common
 
-JSON = 'application/json'
-ENVIRON_CONTEXT = 'placement.context'
 ENVIRON_REQUEST_ID = 'openstack.request_id'
 HEADER_REQUEST_ID = 'x-openstack-request-id'
 
@@ -65,7 +61,7 @@ class NotAcceptable(exception.PlacementException):
         super().__init__(f'Only {", ".join(offers)} is provided')
 
 
-# Decorators of handlers ---------------------------------------------------------
+# Decorators for code outside of this repository ---------------------------------
 
 
 def require_content(content_type: str) -> Callable[[Handler], Handler]:
@@ -77,12 +73,7 @@ def require_content(content_type: str) -> Callable[[Handler], Handler]:
     def decorator(function: Handler) -> Handler:
         @functools.wraps(function)
         def checked(req: webob.Request) -> webob.Response:
-            header = req.environ.get('CONTENT_TYPE') or None
-            # No space is allowed between the media type and a semicolon after it.
-            if header != content_type and (
-                header is None or header.partition(';')[0] != content_type
-            ):
-                raise UnsupportedMediaType(header, content_type)
+            check_content_type(req.environ, content_type)
             return function(req)
 
         return checked  # type: ignore[return-value]  # has the signature of the function
@@ -101,9 +92,7 @@ def check_accept(*offers: str) -> Callable[[Handler], Handler]:
     def decorator(function: Handler) -> Handler:
         @functools.wraps(function)
         def checked(req: webob.Request) -> webob.Response:
-            header = req.environ.get('HTTP_ACCEPT')
-            if header and header != JSON and not acceptable(header, offers):
-                raise NotAcceptable(offers)
+            check_acceptable(req.environ, offers)
             return function(req)
 
         return checked  # type: ignore[return-value]  # has the signature of the function
@@ -111,49 +100,33 @@ def check_accept(*offers: str) -> Callable[[Handler], Handler]:
     return decorator
 
 
+# Headers ------------------------------------------------------------------------
+
+
+def check_content_type(environ: Environ, content_type: str = JSON) -> None:
+    """Check the media type of the body.
+
+    :raises UnsupportedMediaType: the Content-Type header differs from `content_type`
+    """
+    header = environ.get('CONTENT_TYPE') or None
+    # No space is allowed between the media type and a semicolon after it.
+    if header != content_type and (header is None or header.partition(';')[0] != content_type):
+        raise UnsupportedMediaType(header, content_type)
+
+
+def check_acceptable(environ: Environ, offers: tuple[str, ...] = (JSON,)) -> None:
+    """Check the media types that the client accepts.
+
+    :raises NotAcceptable: the Accept header allows none of the offers
+    """
+    header = environ.get('HTTP_ACCEPT')
+    if header and header != JSON and not acceptable(header, offers):
+        raise NotAcceptable(offers)
+
+
 def acceptable(header: str, offers: tuple[str, ...]) -> list[str]:
     """Return the offered media types that an Accept header allows, in order of preference."""
     return [offer for offer, _ in create_accept_header(header).acceptable_offers(list(offers))]
-
-
-# Environment and path -----------------------------------------------------------
-
-
-def context(req: webob.Request) -> Any:
-    """Return the RequestContext of a request."""
-    return req.environ[ENVIRON_CONTEXT]
-
-
-def version(req: webob.Request) -> microversion.Version:
-    """Return the microversion of a request."""
-    negotiated: microversion.Version = req.environ[microversion.ENVIRON_KEY]
-    return negotiated
-
-
-def path_item(req: webob.Request, name: str) -> str:
-    """Return the value of the path parameter that the route declares as `{name}`."""
-    text: str = req.environ['wsgiorg.routing_args'][1][name]
-    return text
-
-
-def mount_prefix(req: webob.Request) -> str:
-    """Return the path at which the application is mounted. The links in responses begin with it."""
-    prefix: str = req.environ.get('SCRIPT_NAME', '')
-    return prefix
-
-
-def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID in any form that `uuidutils` accepts."""
-    return uuidutils.is_uuid_like(text)
-
-
-def normalize_uuid(text: str) -> str:
-    """Return a UUID in lower case and with hyphens.
-
-    :param text: a UUID in any form that `is_uuid` accepts
-    :raises ValueError: the text is not a UUID
-    """
-    return str(uuid_lib.UUID(text))
 
 
 # Body ---------------------------------------------------------------------------
@@ -179,6 +152,11 @@ def read_body(environ: Environ) -> bytes:
 
 
 def extract_json(req: webob.Request, schema: validation.Schema) -> Any:
+    """Do the same as `read_json`, for code outside of this repository."""
+    return read_json(req.environ, schema)
+
+
+def read_json(environ: Environ, schema: validation.Schema) -> Any:
     """Parse the JSON body of a request, validate it against the schema, and return it.
 
     Every route rejects NUL characters, because PostgreSQL cannot store them.
@@ -186,7 +164,7 @@ def extract_json(req: webob.Request, schema: validation.Schema) -> Any:
     :raises MalformedBody: the body is incomplete or not valid JSON
     :raises InvalidDocument: the body violates the schema or contains a NUL character
     """
-    body = read_body(req.environ)
+    body = read_body(environ)
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as exc:

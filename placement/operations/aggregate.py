@@ -17,6 +17,7 @@ LIST = Operation(
     since=microversion.AGGREGATES,
     policy=policies.LIST,
     accepts=True,
+    media_type_first=True,
     successes=(Success(status=HTTPStatus.OK, when='The aggregates.', body=schemas.AGGREGATES),),
     failures=(NO_PROVIDER,),
 )
@@ -40,6 +41,7 @@ UPDATE = Operation(
     policy=policies.UPDATE,
     writes=True,
     body=schemas.PUT,
+    media_type_first=True,
     successes=(
         Success(
             status=HTTPStatus.OK, when='Placement replaced the aggregates.', body=schemas.AGGREGATES

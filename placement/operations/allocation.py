@@ -2,12 +2,13 @@
 
 from http import HTTPStatus
 
-from placement import errors, microversion
+from placement import errors, exception, microversion
 from placement.handlers import allocation as handlers
 from placement.microversion import MIN_VERSION
 from placement.operations.model import (
     NO_PROVIDER,
     Operation,
+    PathCheck,
     Success,
     bad,
     conflict,
@@ -15,6 +16,7 @@ from placement.operations.model import (
 )
 from placement.policies import allocation as policies
 from placement.schemas import allocation as schemas
+from placement.schemas import common
 
 # The failures of every request that writes allocations.
 CLAIM_FAILURES = (
@@ -84,6 +86,9 @@ UPDATE = Operation(
     since=MIN_VERSION,
     policy=policies.UPDATE,
     writes=True,
+    path_check=PathCheck(
+        'consumer_uuid', common.UUID, lambda text, _: exception.InvalidConsumerUuid(text)
+    ),
     body=schemas.PUT,
     successes=(_WRITTEN,),
     failures=(bad('The consumer UUID in the path is not a UUID.'), *CLAIM_FAILURES),

@@ -62,7 +62,7 @@ def resources(since: Version, text: str, **more: Any) -> Parameter:
     :param more: other fields of the declaration
     """
     value = _beginning(since, _RESOURCES)
-    return Parameter(name='resources', text=text, value=value, **more)
+    return Parameter(name='resources', text=text, value=value, lenient=common.TEXT, **more)
 
 
 def required(since: Version, text: str, **more: Any) -> Parameter:
@@ -75,6 +75,7 @@ def required(since: Version, text: str, **more: Any) -> Parameter:
         text=text,
         value=_beginning(since, _REQUIRED),
         repeatable=microversion.ANY_TRAITS,
+        lenient=common.TEXT,
         **more,
     )
 
@@ -89,6 +90,7 @@ def member_of(since: Version, text: str, **more: Any) -> Parameter:
         text=text,
         value=_beginning(since, _MEMBER_OF),
         repeatable=microversion.REPEATED_MEMBER_OF,
+        lenient=common.TEXT,
         **more,
     )
 

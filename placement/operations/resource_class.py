@@ -2,10 +2,18 @@
 
 from http import HTTPStatus
 
-from placement import microversion
+from placement import exception, microversion
 from placement.handlers import resource_class as handlers
 from placement.microversion import Variants
-from placement.operations.model import Change, Operation, Success, bad, conflict, missing
+from placement.operations.model import (
+    Change,
+    Operation,
+    PathCheck,
+    Success,
+    bad,
+    conflict,
+    missing,
+)
 from placement.policies import resource_class as policies
 from placement.schemas import resource_class as schemas
 
@@ -78,6 +86,7 @@ UPDATE = Operation(
     since=microversion.RESOURCE_CLASSES,
     policy=policies.UPDATE,
     writes=True,
+    path_check=PathCheck('name', schemas.NAME, exception.InvalidName, since=_CREATES),
     body=Variants({microversion.RESOURCE_CLASSES: schemas.BODY, _CREATES: None}),
     successes=(
         Success(

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from placement import microversion
+from placement import exception, microversion
 from placement.handlers import trait as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
@@ -10,6 +10,7 @@ from placement.operations.model import (
     NO_PROVIDER,
     STALE_PROVIDER,
     Operation,
+    PathCheck,
     Success,
     bad,
     conflict,
@@ -70,6 +71,7 @@ UPDATE = Operation(
     since=microversion.TRAITS,
     policy=policies.UPDATE,
     writes=True,
+    path_check=PathCheck('name', schemas.NAME, exception.InvalidName),
     successes=(
         Success(
             status=HTTPStatus.CREATED,
@@ -133,6 +135,7 @@ PROVIDER_UPDATE = Operation(
     policy=policies.PROVIDER_UPDATE,
     writes=True,
     body=Variants({microversion.TRAITS: schemas.PUT_TRAITS}),
+    body_first=True,
     successes=(
         Success(
             status=HTTPStatus.OK,

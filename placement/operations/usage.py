@@ -6,9 +6,14 @@ from placement import microversion
 from placement.handlers import usage as handlers
 from placement.microversion import MIN_VERSION, Variants
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Operation, Parameter, Success
+from placement.operations.model import NO_PROVIDER, Operation, Parameter, Schema, Success
 from placement.policies import usage as policies
 from placement.schemas import usage as schemas
+
+
+def _consumer_type(pattern: str) -> Schema:
+    return {**parameters.IDENTIFIER, 'pattern': pattern}
+
 
 PROVIDER_LIST = Operation(
     method='GET',
@@ -34,6 +39,7 @@ LIST = Operation(
     ),
     since=microversion.USAGES,
     policy=policies.TOTAL_USAGES,
+    policy_target='project_id',
     accepts=True,
     query=(
         Parameter(
@@ -48,15 +54,17 @@ LIST = Operation(
             parameters.IDENTIFIER,
             'Selects the consumers of this user.',
         ),
-        parameters.single(
-            'consumer_type',
-            microversion.CONSUMER_TYPES,
-            {
-                **parameters.IDENTIFIER,
-                'pattern': r'^([A-Z0-9_]+|all|unknown)\Z',
-            },
-            'Selects the consumers of this type. With `unknown`, selects the consumers without a '
-            'type. With `all`, the response contains all consumers in one group.',
+        Parameter(
+            name='consumer_type',
+            text=(
+                'Selects the consumers of this type. With `unknown`, selects the consumers without '
+                'a type. With `all`, the response contains all consumers in one group.'
+            ),
+            value=Variants(
+                {microversion.CONSUMER_TYPES: _consumer_type(r'^([A-Z0-9_]+|all|unknown)\Z')}
+            ),
+            # The service also accepts any text that begins with `all`.
+            lenient=_consumer_type(r'^[A-Z0-9_]+\Z|^all|^unknown\Z'),
         ),
     ),
     successes=(Success(status=HTTPStatus.OK, when='The usages.', body=schemas.USAGES),),

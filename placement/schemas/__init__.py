@@ -1,1 +1,4 @@
-"""JSON schemas of request bodies and query strings, in one module for each handler module."""
+"""JSON schemas of the bodies of requests and responses, in one module for each entity.
+
+The schemas of query strings are derived from the parameters in `placement.operations`.
+"""

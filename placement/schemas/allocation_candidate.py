@@ -1,7 +1,4 @@
-"""Schemas of the response to GET /allocation_candidates.
-
-The query string has no schema: `placement.candidates.request` parses it.
-"""
+"""Schemas of the response to GET /allocation_candidates."""
 
 from typing import Any
 

@@ -68,38 +68,6 @@ PUT = Variants(
     }
 )
 
-_STRICT_UUID = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
-
-
-def _query(*names: str) -> dict[str, Any]:
-    """Return the schema of a query string that may contain the named parameters."""
-    parameters = {
-        'name': common.TEXT,
-        'uuid': _STRICT_UUID,
-        'member_of': common.TEXT,
-        'resources': common.TEXT,
-        'in_tree': _STRICT_UUID,
-        'required': common.TEXT,
-    }
-    return {
-        'type': 'object',
-        'properties': {name: parameters[name] for name in names},
-        'additionalProperties': False,
-    }
-
-
-QUERY = Variants(
-    {
-        microversion.MIN_VERSION: _query('name', 'uuid'),
-        microversion.PROVIDERS_MEMBER_OF: _query('name', 'uuid', 'member_of'),
-        microversion.PROVIDERS_RESOURCES: _query('name', 'uuid', 'member_of', 'resources'),
-        microversion.NESTED_PROVIDERS: _query('name', 'uuid', 'member_of', 'resources', 'in_tree'),
-        microversion.PROVIDERS_REQUIRED: _query(
-            'name', 'uuid', 'member_of', 'resources', 'in_tree', 'required'
-        ),
-    }
-)
-
 # Responses ----------------------------------------------------------------------
 
 # The links of a provider other than `self`, and the microversion that added each link.

@@ -28,12 +28,6 @@ ASSOCIATED_FILTER = {
     'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z',
 }
 
-QUERY = {
-    'type': 'object',
-    'properties': {'name': NAME_FILTER, 'associated': ASSOCIATED_FILTER},
-    'additionalProperties': False,
-}
-
 # Responses ----------------------------------------------------------------------
 
 _NAMES = common.array({**common.IDENTIFIER, 'description': 'The name of a trait.'})

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from placement import handler, microversion, validation
-from placement.http import Application, Environ, request
+from placement.http import JSON, Application, Environ
 from placement.microversion import Version
 from placement.operations import OPERATIONS, responses
 from placement.operations.model import Operation
@@ -40,7 +40,7 @@ compared: Counter[int] = Counter()
 
 
 class UndeclaredError(AssertionError):
-    """A response, or a handler, differs from the declaration of its operation."""
+    """A response differs from the declaration of its operation."""
 
 
 class DeclaredResponses:
@@ -132,7 +132,7 @@ def _body(
         if body:
             yield 'the response has a body'
         return
-    if not values.get('content-type', '').startswith(request.JSON):
+    if not values.get('content-type', '').startswith(JSON):
         if declared.status < HTTPStatus.BAD_REQUEST:
             yield 'the body is not JSON'
         return
@@ -154,7 +154,7 @@ def _unrouted(
     """Yield what is wrong with the response to a request for which no operation exists."""
     if status not in _UNROUTED:
         yield 'the status is not declared for unknown paths and methods'
-    if body and values.get('content-type') == request.JSON:
+    if body and values.get('content-type') == JSON:
         schema = error_schemas.EARLY_ERROR
         if status == HTTPStatus.UNAUTHORIZED:
             schema = error_schemas.UNAUTHORIZED
@@ -162,19 +162,3 @@ def _unrouted(
             schema = error_schemas.ERROR.pick(version)
         if problem := validation.problem(schema, json.loads(body)):
             yield f'the body violates the schema of errors: {problem}'
-
-
-# What handlers use --------------------------------------------------------------
-
-
-def validating(extract_json: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that replaces `request.extract_json` and checks the schema."""
-
-    def extract(req: Any, schema: Any) -> Any:
-        _, operation = _operation(req.environ['PATH_INFO'], req.environ['REQUEST_METHOD'])
-        assert operation is not None
-        if operation.body_at(request.version(req)) is not schema:
-            raise UndeclaredError('the handler validates the body by a schema that is not declared')
-        return extract_json(req, schema)
-
-    return extract

@@ -5,7 +5,7 @@ Code generators of OpenStack refer to these names.
 
 from typing import Any
 
-from placement.handler import ROUTE_DECLARATIONS
+from placement.operations import OPERATIONS
 
 TITLE = 'OpenStack Placement API'
 
@@ -45,8 +45,8 @@ def component(path: str, method: str) -> str:
     collections = [segment for segment in segments if segment and not segment.startswith('{')]
     if segments[-1].startswith('{'):
         collections[-1] = _singular(collections[-1])
-    handler: Any = ROUTE_DECLARATIONS[path][method]
-    return ''.join(map(_capitalized, [*collections, handler.func.__name__]))
+    handler: Any = OPERATIONS[path][method].handler
+    return ''.join(map(_capitalized, [*collections, handler.__name__]))
 
 
 def _singular(noun: str) -> str:

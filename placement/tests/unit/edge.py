@@ -7,8 +7,7 @@ import orjson
 from oslo_config import cfg
 
 from placement import conf, microversion
-from placement.http import Application, Environ, StartResponse
-from placement.http.request import JSON
+from placement.http import JSON, Application, Environ, StartResponse
 
 
 class Response(NamedTuple):

@@ -15,6 +15,9 @@ import yaml
 
 import placement
 from placement import errors, handler
+from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
+from placement.operations import OPERATIONS
+from placement.operations.model import Operation
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 TESTS = PACKAGE / 'tests'
@@ -27,6 +30,12 @@ _COMMENT = re.compile(r'^ *\.\. tested: ([\w./-]+),\s+"([^"\n]+)"$', re.MULTILIN
 _MENTION = re.compile(r'\.\. *tested')
 # A title with the characters below it, which can also be above it.
 _TITLE = re.compile(r'^(?!\.\.)(\S.*)\n([=~-])\2+\n', re.MULTILINE)
+
+# A row of the table of checks: the path, or a backslash for the one above; the method, which may
+# have a range of microversions; and the checks.
+_ORDER = re.compile(
+    r'^(?:``(/\S*)``|\\) +([A-Z]+)(?:, (1\.\d+)[\w .]*?)?  +((?:[A-Z] ?)+|no checks)$', re.MULTILINE
+)
 
 
 def pages() -> list[pathlib.Path]:
@@ -110,6 +119,46 @@ class GabbitsTest(base.BaseTestCase):
             if path and not any(_fits(path, url) for key, url in tested if key == method)
         ]
         self.assertEqual([], wrong)
+
+
+class OrderOfChecksTest(base.BaseTestCase):
+    def test_the_table_has_the_declared_order(self):
+        rows = list(_orders())
+        self.assertEqual(
+            {(path, method) for path, methods in OPERATIONS.items() for method in methods if path},
+            {(path, method) for path, method, _, _ in rows},
+        )
+        for path, method, version, order in rows:
+            operation = OPERATIONS[path][method]
+            declared = _declared_order(operation, version or MAX_VERSION)
+            if version is not None and version > operation.since:
+                declared.remove('V')
+            self.assertEqual(declared, order[: len(declared)], (path, method))
+
+
+def _orders() -> Iterator[tuple[str, str, Version | None, list[str]]]:
+    """The path, the method, the microversion and the checks of each row of the table."""
+    text = (PAGES / 'conventions.inc').read_text()
+    path = ''
+    for row in _ORDER.finditer(text):
+        path = row[1] or path
+        order = [] if row[4] == 'no checks' else row[4].split()
+        yield path, row[2], of_text(row[3]) if row[3] else None, order
+
+
+def _declared_order(operation: Operation, version: Version) -> list[str]:
+    """The checks of an operation, without those that follow the last declared one."""
+    body = operation.body_at(version)
+    checks = ['V'] if operation.since > MIN_VERSION else []
+    checks += ['A'] if operation.accepts else ['C'] if body is not None else []
+    if operation.media_type_first:
+        checks.reverse()
+    checks += ['P'] if operation.policy is not None else []
+    checks += ['Q'] if operation.query is not None else []
+    in_path = operation.path_check is not None and operation.path_check.applies(version)
+    found = body is not None and '{uuid}' in operation.path and not operation.body_first
+    checks += ['N'] if in_path or found else []
+    return checks + (['B'] if body is not None else [])
 
 
 def _fits(path: str, url: str) -> bool:

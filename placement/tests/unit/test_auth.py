@@ -10,7 +10,7 @@ from oslo_context import context
 from oslotest import base
 
 from placement import auth
-from placement.http.request import ENVIRON_CONTEXT
+from placement.http import ENVIRON_CONTEXT
 from placement.tests.unit import edge, identity
 
 # The headers from which oslo.context creates a context, except tokens.

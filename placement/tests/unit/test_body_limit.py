@@ -3,9 +3,10 @@
 import io
 
 from oslotest import base
+import webob
 
 from placement import body_limit, deploy, microversion, wsgi_wrapper
-from placement.http import reply, request
+from placement.http import request
 from placement.tests.unit import edge
 
 LIMIT = 10
@@ -20,7 +21,7 @@ class Source(io.BytesIO):
 
 @wsgi_wrapper.PlacementWsgify
 def echo(req):
-    return reply.json_reply(req, len(request.read_body(req.environ)))
+    return webob.Response(json_body=len(request.read_body(req.environ)))
 
 
 class BodyLimitTest(base.BaseTestCase):

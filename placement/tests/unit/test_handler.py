@@ -113,7 +113,7 @@ class DeclarationsTest(base.BaseTestCase):
     def test_every_handler_has_a_docstring(self):
         for methods in handler.ROUTE_DECLARATIONS.values():
             for application in methods.values():
-                self.assertTrue(application.undecorated.__doc__)
+                self.assertTrue(application.operation.handler.__doc__)
 
     def test_a_path_of_a_later_microversion_does_not_exist(self):
         """The response does not reveal that the path exists in a later microversion."""

@@ -8,7 +8,8 @@ from oslo_context import context
 from oslotest import base
 
 from placement import fault_wrap, microversion, requestlog
-from placement.http.request import ENVIRON_REQUEST_ID, JSON
+from placement.http import JSON
+from placement.http.request import ENVIRON_REQUEST_ID
 from placement.tests.unit import edge
 
 _ID = r'^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'

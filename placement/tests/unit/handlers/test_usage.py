@@ -3,8 +3,8 @@
 import fixtures
 from oslotest import base
 
-from placement.handlers import usage
-from placement.http import request
+from placement import handler
+from placement.http import ENVIRON_CONTEXT
 from placement.microversion import Version
 from placement.tests.unit import edge
 
@@ -33,8 +33,10 @@ class TotalUsagesTest(base.BaseTestCase):
 
     def get(self, query):
         context = Context()
-        environ = edge.at(Version(1, 9), QUERY_STRING=query, **{request.ENVIRON_CONTEXT: context})
-        return edge.call(usage.get_total_usages, environ).status, context.target
+        environ = edge.at(
+            Version(1, 9), path='/usages', QUERY_STRING=query, **{ENVIRON_CONTEXT: context}
+        )
+        return edge.call(handler.PlacementHandler(), environ).status, context.target
 
     def test_policy_target_is_the_project_of_the_response(self):
         for query in ('project_id=a', 'project_id=b&project_id=a', 'project_id=b;project_id=a'):

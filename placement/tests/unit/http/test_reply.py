@@ -3,10 +3,10 @@
 import datetime
 
 from oslotest import base
-import webob
 
 from placement import microversion
 from placement.http import reply
+from placement.http.call import Call
 from placement.microversion import Version
 from placement.tests.unit import edge
 
@@ -14,7 +14,7 @@ LATEST = microversion.MAX_VERSION
 
 
 def request(version=LATEST, **more):
-    return webob.Request(edge.at(version, **more))
+    return Call(edge.at(version, **more), version, {})
 
 
 class Item:
@@ -26,8 +26,9 @@ class Item:
 class ReplyTest(base.BaseTestCase):
     moment = datetime.datetime(2020, 2, 3, 4, 5, 6, 700)
 
-    def send(self, response):
-        return edge.call(response, edge.environ())
+    def send(self, sent):
+        headers = {name.lower(): value for name, value in sent.headers}
+        return edge.Response(int(sent.status.split()[0]), headers, b''.join(sent.body))
 
     def test_json(self):
         response = self.send(reply.json_reply(request(), {'a': 1}, last_modified=self.moment))
@@ -45,17 +46,17 @@ class ReplyTest(base.BaseTestCase):
         parts = ['"', *(['ä' * 1000] * 200), '"']
         self.patch(reply, '_LARGEST_IN_MEMORY', 1000)
         response = reply.json_text_reply(request(), lambda: iter(parts))
-        self.assertNotIsInstance(response.app_iter, list)
-        chunks = list(response.app_iter)
+        self.assertNotIsInstance(response.body, list)
+        chunks = list(response.body)
         self.assertEqual(''.join(parts), b''.join(chunks).decode())
         lengths = [len(chunk.decode()) for chunk in chunks]
         self.assertEqual([66_001, 66_000, 66_000, 2_001], lengths)
-        self.assertEqual(sum(map(len, chunks)), response.content_length)
+        self.assertIn(('Content-Length', str(sum(map(len, chunks)))), response.headers)
         self.assertEqual({}, self.send(reply.json_text_reply(request(), lambda: ['{}'])).json)
 
     def test_a_document_in_memory_is_one_chunk(self):
         parts = ['"', *(['ä' * 1000] * 200), '"']
-        (chunk,) = reply.json_text_reply(request(), lambda: iter(parts)).app_iter
+        (chunk,) = reply.json_text_reply(request(), lambda: iter(parts)).body
         self.assertEqual(''.join(parts), chunk.decode())
 
     def test_empty(self):

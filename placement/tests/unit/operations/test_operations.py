@@ -14,11 +14,12 @@ from oslotest import base
 
 from placement import errors, exception, handler, microversion, operations
 from placement.handlers import root
-from placement.http import request
+from placement.http import ENVIRON_CONTEXT, JSON
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.model import Failure, Operation, Success
 from placement.policies import list_rules
+from placement.schemas import common
 from placement.tests.unit import edge
 
 ALL_VERSIONS = [microversion.of_text(text) for text in VERSIONS]
@@ -58,7 +59,7 @@ class OperationTest(base.BaseTestCase):
             version,
             method=method,
             path=path.replace('{', '').replace('}', ''),
-            **{request.ENVIRON_CONTEXT: context, 'CONTENT_TYPE': request.JSON, **more},
+            **{ENVIRON_CONTEXT: context, 'CONTENT_TYPE': JSON, **more},
         )
         return edge.call(self.application, environ).status, context.actions
 
@@ -73,14 +74,10 @@ class OperationTest(base.BaseTestCase):
         }
         self.assertEqual(declared, {(path, method) for path, method, _ in DECLARED})
         for path, method, operation in DECLARED:
-            self.assertIs(operation.handler, handler.ROUTE_DECLARATIONS[path][method])
+            self.assertIs(operation, handler.ROUTE_DECLARATIONS[path][method].operation)
 
     def test_only_the_version_document_has_no_policy_rule(self):
-        unguarded = {
-            handler.ROUTE_DECLARATIONS[path][method]
-            for path, method, operation in DECLARED
-            if operation.policy is None
-        }
+        unguarded = {operation.handler for _, _, operation in DECLARED if operation.policy is None}
         self.assertEqual({root.home}, unguarded)
 
     def test_the_first_microversion_and_the_policy_rule(self):
@@ -207,6 +204,32 @@ class ParametersTest(base.BaseTestCase):
             self.assertEqual(names, list(parameters.path_items(path)), path)
             for schema in parameters.path_items(path).values():
                 self.assertIn('description', schema)
+
+    def test_the_last_value_of_each_parameter_is_validated(self):
+        """The schemas follow from the parameters; a parser checks the values of some of them."""
+        schemas = OPERATIONS['/resource_providers']['GET'].query_schemas()
+        self.assertEqual(
+            [(1, 0), (1, 3), (1, 4), (1, 14), (1, 18)],
+            [window.since for window in schemas.windows()],
+        )
+        self.assertEqual(
+            {
+                'type': 'object',
+                'properties': {
+                    'name': common.TEXT,
+                    'uuid': parameters.UUID,
+                    'member_of': common.TEXT,
+                },
+                'additionalProperties': False,
+            },
+            schemas.pick((1, 3)),
+        )
+        usages = OPERATIONS['/usages']['GET'].query_schemas()
+        self.assertEqual(['project_id'], usages.pick(MAX_VERSION)['required'])
+        # The handlers of the others parse the query string, or ignore it.
+        parsed = {path for path, _, one in DECLARED if one.query and one.query_schemas() is None}
+        self.assertEqual({'/allocation_candidates'}, parsed)
+        self.assertIsNone(OPERATIONS['/reshaper']['POST'].query_schemas())
 
     def test_windows_of_variants_have_no_gap(self):
         variants = Variants({MIN_VERSION: 'a', microversion.TRAITS: 'b'})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement import handler, microversion
-from placement.http import request
+from placement.http import ENVIRON_CONTEXT
 from placement.microversion import VERSIONS
 from placement.operations import OPERATIONS
 from placement.tests.properties import REPEATABLE
@@ -140,7 +140,7 @@ class QueryParametersTest(base.BaseTestCase):
             version,
             path=path,
             QUERY_STRING=urlencode(pairs),
-            **{request.ENVIRON_CONTEXT: mock.Mock()},
+            **{ENVIRON_CONTEXT: mock.Mock()},
         )
         try:
             response = edge.call(self.application, environ)

@@ -9,7 +9,7 @@ import ddt
 import jsonschema
 from oslotest import base
 
-from placement import microversion, schemas, validation
+from placement import microversion, operations, schemas, validation
 from placement.microversion import Variants, Version
 from placement.schemas import (
     aggregate,
@@ -20,7 +20,6 @@ from placement.schemas import (
     resource_class,
     resource_provider,
     trait,
-    usage,
 )
 
 LATEST = microversion.MAX_VERSION
@@ -67,8 +66,8 @@ def formats(schema: Any) -> Iterator[str]:
 
 def bodies(module) -> Iterator[dict[str, Any]]:
     """Return the schemas of bodies of a module, in all microversions."""
-    for name, value in vars(module).items():
-        if isinstance(value, Variants) and name != 'QUERY':
+    for value in vars(module).values():
+        if isinstance(value, Variants):
             yield from (window.variant for window in value.windows())
 
 
@@ -157,7 +156,7 @@ class NamesTest(SchemaTestCase):
         self.assert_invalid(schema, '', 'instance', 'A\n', 'A' * 256, None, 1)
 
     def test_consumer_types_in_queries(self):
-        schema = usage.QUERY.pick(LATEST)
+        schema = operations.usage.LIST.query_schemas().pick(LATEST)
         for text, valid in (
             ('INSTANCE', True),
             ('all', True),
@@ -193,7 +192,7 @@ class UuidTest(SchemaTestCase):
         self.assertEqual("'x' is not a 'uuid'", validation.problem(common.UUID, 'x'))
 
     def test_queries_are_strict(self):
-        schema = resource_provider.QUERY.pick(LATEST)
+        schema = operations.resource_provider.LIST.query_schemas().pick(LATEST)
         for name in ('uuid', 'in_tree'):
             self.assert_valid(schema, {name: P}, {name: P.upper()})
             self.assert_invalid(schema, {name: P.replace('-', '')}, {name: f'{P}\n'}, {name: ''})
@@ -283,10 +282,11 @@ class ProviderTest(SchemaTestCase):
     )
     @ddt.unpack
     def test_filters(self, name, since):
+        variants = operations.resource_provider.LIST.query_schemas()
         document = {name: P if name in ('uuid', 'in_tree') else 'x'}
-        self.assert_valid(resource_provider.QUERY.pick(Version(1, since)), document)
+        self.assert_valid(variants.pick(Version(1, since)), document)
         if since:
-            self.assert_invalid(resource_provider.QUERY.pick(Version(1, since - 1)), document)
+            self.assert_invalid(variants.pick(Version(1, since - 1)), document)
 
 
 class AllocationTest(SchemaTestCase):
@@ -357,11 +357,12 @@ class AllocationTest(SchemaTestCase):
 
 class TraitTest(SchemaTestCase):
     def test_query(self):
+        schema = operations.trait.LIST.query_schemas().pick(LATEST)
         self.assert_valid(
-            trait.QUERY, {}, {'name': 'in:A'}, {'name': 'startswith:A', 'associated': 'tRuE'}
+            schema, {}, {'name': 'in:A'}, {'name': 'startswith:A', 'associated': 'tRuE'}
         )
         self.assert_invalid(
-            trait.QUERY,
+            schema,
             {'name': 'A'},
             {'name': ''},
             {'associated': 'yes'},
