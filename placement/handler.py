@@ -83,17 +83,16 @@ class OperationApplication:
 
     def _authorize(self, environ: Environ) -> Sequence[tuple[str, str]]:
         """Check the policy, and return the names and values of the query parameters."""
-        operation = self.operation
-        if operation.policy is None:
+        rule = self.operation.policy
+        if rule is None:
             return ()
         context = environ[ENVIRON_CONTEXT]
-        if operation.policy_target is None:
-            context.can(operation.policy)
-            return () if operation.query is None else query_items(environ)
+        if rule.target is None:
+            context.can(rule.name)
+            return () if self.operation.query is None else query_items(environ)
         # The rule depends on a parameter, but is checked before the query string is validated.
         items = query_items(environ)
-        target = {key: value for key, value in items if key == operation.policy_target}
-        context.can(operation.policy, target)
+        context.can(rule.name, {key: value for key, value in items if key == rule.target})
         return items
 
     def _read_body(

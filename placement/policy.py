@@ -1,6 +1,6 @@
 """The policy enforcer of this process.
 
-`placement.policies` defines the rules and their defaults. The operator's policy files can override
+`placement.policies` contains the rules and their defaults. The operator's policy files can override
 them. If the files change, a new enforcer replaces the current one. If the changed files cannot be
 used, the current one stays.
 

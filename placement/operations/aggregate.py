@@ -4,8 +4,7 @@ from http import HTTPStatus
 
 from placement import errors, microversion
 from placement.handlers import aggregate as handlers
-from placement.operations.model import NO_PROVIDER, Change, Operation, Success, conflict
-from placement.policies import aggregate as policies
+from placement.operations.model import NO_PROVIDER, Change, Operation, Rule, Success, conflict
 from placement.schemas import aggregate as schemas
 
 LIST = Operation(
@@ -15,7 +14,10 @@ LIST = Operation(
     title='List resource provider aggregates',
     text='Lists the aggregates of a resource provider.',
     since=microversion.AGGREGATES,
-    policy=policies.LIST,
+    policy=Rule(
+        'placement:resource_providers:aggregates:list',
+        'List the aggregates of a resource provider.',
+    ),
     accepts=True,
     media_type_first=True,
     successes=(Success(status=HTTPStatus.OK, when='The aggregates.', body=schemas.AGGREGATES),),
@@ -38,7 +40,10 @@ UPDATE = Operation(
         ),
     ),
     since=microversion.AGGREGATES,
-    policy=policies.UPDATE,
+    policy=Rule(
+        'placement:resource_providers:aggregates:update',
+        'Replace the aggregates of a resource provider.',
+    ),
     writes=True,
     body=schemas.PUT,
     media_type_first=True,

@@ -9,12 +9,12 @@ from placement.operations.model import (
     NO_PROVIDER,
     Operation,
     PathCheck,
+    Rule,
     Success,
     bad,
     conflict,
     missing,
 )
-from placement.policies import allocation as policies
 from placement.schemas import allocation as schemas
 from placement.schemas import common
 
@@ -50,7 +50,7 @@ MANAGE = Operation(
         'consumers, or of none.'
     ),
     since=microversion.POST_ALLOCATIONS,
-    policy=policies.MANAGE,
+    policy=Rule('placement:allocations:manage', 'Replace the allocations of several consumers.'),
     writes=True,
     body=schemas.POST,
     successes=(_WRITTEN,),
@@ -67,7 +67,7 @@ LIST = Operation(
         'empty.'
     ),
     since=MIN_VERSION,
-    policy=policies.LIST,
+    policy=Rule('placement:allocations:list', 'List the allocations of a consumer.'),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The allocations.', body=schemas.CONSUMER),),
 )
@@ -84,7 +84,7 @@ UPDATE = Operation(
         'Placement increments the generations of the providers of these allocations.'
     ),
     since=MIN_VERSION,
-    policy=policies.UPDATE,
+    policy=Rule('placement:allocations:update', 'Replace the allocations of a consumer.'),
     writes=True,
     path_check=PathCheck(
         'consumer_uuid', common.UUID, lambda text, _: exception.InvalidConsumerUuid(text)
@@ -104,7 +104,7 @@ DELETE = Operation(
         'consumer.'
     ),
     since=MIN_VERSION,
-    policy=policies.DELETE,
+    policy=Rule('placement:allocations:delete', 'Delete the allocations of a consumer.'),
     writes=True,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement released the allocations.'),),
     failures=(missing('The consumer has no allocations.'),),
@@ -117,7 +117,10 @@ PROVIDER_LIST = Operation(
     title='List resource provider allocations',
     text='Lists the allocations against a resource provider.',
     since=MIN_VERSION,
-    policy=policies.PROVIDER_LIST,
+    policy=Rule(
+        'placement:resource_providers:allocations:list',
+        'List the allocations of a resource provider.',
+    ),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The allocations.', body=schemas.PROVIDER),),
     failures=(NO_PROVIDER,),

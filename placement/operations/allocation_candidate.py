@@ -6,8 +6,7 @@ from placement import errors, microversion
 from placement.handlers import allocation_candidate as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
-from placement.operations.model import Change, Operation, Parameter, Success, bad
-from placement.policies import allocation_candidate as policies
+from placement.operations.model import Change, Operation, Parameter, Rule, Success, bad
 from placement.schemas import allocation_candidate as schemas
 
 _NUMBER = '[1-9][0-9]*'
@@ -157,7 +156,7 @@ LIST = Operation(
         ),
     ),
     since=microversion.ALLOCATION_CANDIDATES,
-    policy=policies.LIST,
+    policy=Rule('placement:allocation_candidates:list', 'List allocation candidates.'),
     accepts=True,
     query=(*_UNSUFFIXED, *_SUFFIXED, *_OTHERS),
     successes=(

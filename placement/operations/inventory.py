@@ -9,12 +9,12 @@ from placement.operations.model import (
     NO_PROVIDER,
     STALE_PROVIDER,
     Operation,
+    Rule,
     Success,
     bad,
     conflict,
     missing,
 )
-from placement.policies import inventory as policies
 from placement.schemas import inventory as schemas
 
 # The rule for the capacity, as of the microversions before and since 1.26.
@@ -29,6 +29,15 @@ _NO_CLASS = bad('A resource class does not exist.')
 _NO_INVENTORY = missing(
     'The resource provider does not exist, or has no inventory of the resource class.'
 )
+# Each of these rules protects two operations.
+_UPDATE_RULE = Rule(
+    'placement:resource_providers:inventories:update',
+    'Replace all inventories of a resource provider, or the inventory of one class.',
+)
+_DELETE_RULE = Rule(
+    'placement:resource_providers:inventories:delete',
+    'Delete all inventories of a resource provider, or the inventory of one class.',
+)
 
 LIST = Operation(
     method='GET',
@@ -37,7 +46,10 @@ LIST = Operation(
     title='List resource provider inventories',
     text='Lists all inventories of a resource provider.',
     since=MIN_VERSION,
-    policy=policies.LIST,
+    policy=Rule(
+        'placement:resource_providers:inventories:list',
+        'List the inventories of a resource provider.',
+    ),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The inventories.', body=schemas.INVENTORIES),),
     failures=(NO_PROVIDER,),
@@ -53,7 +65,10 @@ CREATE = Operation(
         'resource provider, and ignores the generation in the request.'
     ),
     since=MIN_VERSION,
-    policy=policies.CREATE,
+    policy=Rule(
+        'placement:resource_providers:inventories:create',
+        'Create the inventory of one class of a resource provider.',
+    ),
     writes=True,
     body=Variants({MIN_VERSION: schemas.POST_INVENTORY}),
     successes=(
@@ -82,7 +97,10 @@ SHOW = Operation(
     title='Show resource provider inventory',
     text='Shows the inventory of one resource class.',
     since=MIN_VERSION,
-    policy=policies.SHOW,
+    policy=Rule(
+        'placement:resource_providers:inventories:show',
+        'Show the inventory of one class of a resource provider.',
+    ),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The inventory.', body=schemas.INVENTORY),),
     failures=(_NO_INVENTORY,),
@@ -99,7 +117,7 @@ UPDATE_ALL = Operation(
         'field that the request omits gets its default value.'
     ),
     since=MIN_VERSION,
-    policy=policies.UPDATE,
+    policy=_UPDATE_RULE,
     writes=True,
     body=Variants({MIN_VERSION: schemas.PUT_INVENTORIES}),
     successes=(
@@ -131,7 +149,7 @@ UPDATE = Operation(
         'resource provider. A field that the request omits gets its default value.'
     ),
     since=MIN_VERSION,
-    policy=policies.UPDATE,
+    policy=_UPDATE_RULE,
     writes=True,
     body=Variants({MIN_VERSION: schemas.PUT_INVENTORY}),
     successes=(
@@ -157,7 +175,7 @@ DELETE_ALL = Operation(
         'the resource provider without checking it.'
     ),
     since=microversion.DELETE_INVENTORIES,
-    policy=policies.DELETE,
+    policy=_DELETE_RULE,
     writes=True,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventories.'),),
     failures=(
@@ -176,7 +194,7 @@ DELETE = Operation(
         'resource provider without checking it.'
     ),
     since=MIN_VERSION,
-    policy=policies.DELETE,
+    policy=_DELETE_RULE,
     writes=True,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the inventory.'),),
     failures=(

@@ -157,6 +157,22 @@ class Failure(Ranged):
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A policy rule that protects one operation or several ones (`placement.policies`).
+
+    :ivar name: the name with which a policy file overrides the default
+    :ivar check: the default, in the language of oslo.policy
+    :ivar target: the query parameter with which the check compares the caller; None if the check
+        depends only on the caller
+    """
+
+    name: str
+    description: str
+    check: str = 'rule:admin_or_service_api'
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PathCheck(Ranged):
     """A check of a value in the path, which comes after the policy and before the body.
 
@@ -183,7 +199,6 @@ class Operation(Described):
     :ivar title: the title in the API reference; the link to the operation contains it
     :ivar since: the first microversion with this operation
     :ivar policy: the policy rule; None if the operation requires no token
-    :ivar policy_target: the query parameter with which the rule compares the caller
     :ivar query: the parameters of the query string; None if the operation ignores the query string
     :ivar body: the schema of the request body by microversion; None if the operation ignores the
         body. A variant can be None too
@@ -203,8 +218,7 @@ class Operation(Described):
     handler: Callable[[Call], Reply]
     title: str
     since: Version
-    policy: str | None
-    policy_target: str | None = None
+    policy: Rule | None
     successes: tuple[Success, ...]
     failures: tuple[Failure, ...] = ()
     query: tuple[Parameter, ...] | None = None

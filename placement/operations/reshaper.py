@@ -5,8 +5,7 @@ from http import HTTPStatus
 from placement import errors, microversion
 from placement.handlers import reshaper as handlers
 from placement.operations.allocation import CLAIM_FAILURES
-from placement.operations.model import STALE_PROVIDER, Operation, Success, bad, conflict
-from placement.policies import reshaper as policies
+from placement.operations.model import STALE_PROVIDER, Operation, Rule, Success, bad, conflict
 from placement.schemas import reshaper as schemas
 
 RESHAPE = Operation(
@@ -19,7 +18,11 @@ RESHAPE = Operation(
         'consumers in one transaction. Placement writes everything or nothing.'
     ),
     since=microversion.RESHAPER,
-    policy=policies.RESHAPE,
+    policy=Rule(
+        'placement:reshaper:reshape',
+        'Move inventories and their allocations between resource providers.',
+        check='rule:service_api',
+    ),
     writes=True,
     body=schemas.POST,
     successes=(

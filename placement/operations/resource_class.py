@@ -9,12 +9,12 @@ from placement.operations.model import (
     Change,
     Operation,
     PathCheck,
+    Rule,
     Success,
     bad,
     conflict,
     missing,
 )
-from placement.policies import resource_class as policies
 from placement.schemas import resource_class as schemas
 
 _MISSING = missing('The resource class does not exist.')
@@ -27,7 +27,7 @@ LIST = Operation(
     title='List resource classes',
     text='Lists all standard and custom resource classes.',
     since=microversion.RESOURCE_CLASSES,
-    policy=policies.LIST,
+    policy=Rule('placement:resource_classes:list', 'List resource classes.'),
     accepts=True,
     successes=(
         Success(status=HTTPStatus.OK, when='The resource classes.', body=schemas.RESOURCE_CLASSES),
@@ -41,7 +41,7 @@ CREATE = Operation(
     title='Create resource class',
     text='Creates a custom resource class.',
     since=microversion.RESOURCE_CLASSES,
-    policy=policies.CREATE,
+    policy=Rule('placement:resource_classes:create', 'Create a resource class.'),
     writes=True,
     body=Variants({microversion.RESOURCE_CLASSES: schemas.BODY}),
     successes=(
@@ -59,7 +59,7 @@ SHOW = Operation(
     title='Show resource class',
     text='Shows one resource class.',
     since=microversion.RESOURCE_CLASSES,
-    policy=policies.SHOW,
+    policy=Rule('placement:resource_classes:show', 'Show a resource class.'),
     accepts=True,
     successes=(
         Success(status=HTTPStatus.OK, when='The resource class.', body=schemas.RESOURCE_CLASS),
@@ -84,7 +84,10 @@ UPDATE = Operation(
         ),
     ),
     since=microversion.RESOURCE_CLASSES,
-    policy=policies.UPDATE,
+    policy=Rule(
+        'placement:resource_classes:update',
+        'Create a resource class if it does not exist. Before 1.7, rename a resource class.',
+    ),
     writes=True,
     path_check=PathCheck('name', schemas.NAME, exception.InvalidName, since=_CREATES),
     body=Variants({microversion.RESOURCE_CLASSES: schemas.BODY, _CREATES: None}),
@@ -126,7 +129,7 @@ DELETE = Operation(
     title='Delete resource class',
     text='Deletes a custom resource class.',
     since=microversion.RESOURCE_CLASSES,
-    policy=policies.DELETE,
+    policy=Rule('placement:resource_classes:delete', 'Delete a resource class.'),
     writes=True,
     successes=(
         Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the resource class.'),

@@ -6,8 +6,7 @@ from placement import errors, microversion
 from placement.handlers import resource_provider as handlers
 from placement.microversion import MIN_VERSION
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Change, Operation, Success, bad, conflict
-from placement.policies import resource_provider as policies
+from placement.operations.model import NO_PROVIDER, Change, Operation, Rule, Success, bad, conflict
 from placement.schemas import resource_provider as schemas
 
 _NO_PARENT = bad('The parent does not exist.', since=microversion.NESTED_PROVIDERS)
@@ -69,7 +68,7 @@ LIST = Operation(
         ),
     ),
     since=MIN_VERSION,
-    policy=policies.LIST,
+    policy=Rule('placement:resource_providers:list', 'List resource providers.'),
     accepts=True,
     query=_QUERY,
     successes=(
@@ -98,7 +97,7 @@ CREATE = Operation(
     title='Create resource provider',
     text='Creates a resource provider.',
     since=MIN_VERSION,
-    policy=policies.CREATE,
+    policy=Rule('placement:resource_providers:create', 'Create a resource provider.'),
     writes=True,
     body=schemas.POST,
     successes=(
@@ -131,7 +130,7 @@ SHOW = Operation(
     title='Show resource provider',
     text='Shows one resource provider.',
     since=MIN_VERSION,
-    policy=policies.SHOW,
+    policy=Rule('placement:resource_providers:show', 'Show a resource provider.'),
     accepts=True,
     successes=(
         Success(status=HTTPStatus.OK, when='The resource provider.', body=schemas.PROVIDER),
@@ -157,7 +156,7 @@ UPDATE = Operation(
         ),
     ),
     since=MIN_VERSION,
-    policy=policies.UPDATE,
+    policy=Rule('placement:resource_providers:update', 'Update a resource provider.'),
     writes=True,
     body=schemas.PUT,
     successes=(
@@ -194,7 +193,7 @@ DELETE = Operation(
         'aggregates.'
     ),
     since=MIN_VERSION,
-    policy=policies.DELETE,
+    policy=Rule('placement:resource_providers:delete', 'Delete a resource provider.'),
     writes=True,
     successes=(
         Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the resource provider.'),

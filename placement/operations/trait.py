@@ -11,12 +11,12 @@ from placement.operations.model import (
     STALE_PROVIDER,
     Operation,
     PathCheck,
+    Rule,
     Success,
     bad,
     conflict,
     missing,
 )
-from placement.policies import trait as policies
 from placement.schemas import trait as schemas
 
 _MISSING = missing('The trait does not exist.')
@@ -28,7 +28,7 @@ LIST = Operation(
     title='List traits',
     text='Lists the names of all traits, or of the traits that match the query.',
     since=microversion.TRAITS,
-    policy=policies.LIST,
+    policy=Rule('placement:traits:list', 'List traits.'),
     accepts=True,
     query=(
         parameters.single(
@@ -57,7 +57,7 @@ SHOW = Operation(
     title='Show traits',
     text='Checks whether a trait exists.',
     since=microversion.TRAITS,
-    policy=policies.SHOW,
+    policy=Rule('placement:traits:show', 'Check whether a trait exists.'),
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='The trait exists.', cached=True),),
     failures=(_MISSING,),
 )
@@ -69,7 +69,7 @@ UPDATE = Operation(
     title='Update traits',
     text='Creates a custom trait if it does not exist.',
     since=microversion.TRAITS,
-    policy=policies.UPDATE,
+    policy=Rule('placement:traits:update', 'Create a trait if it does not exist.'),
     writes=True,
     path_check=PathCheck('name', schemas.NAME, exception.InvalidName),
     successes=(
@@ -99,7 +99,7 @@ DELETE = Operation(
     title='Delete traits',
     text='Deletes a custom trait.',
     since=microversion.TRAITS,
-    policy=policies.DELETE,
+    policy=Rule('placement:traits:delete', 'Delete a trait.'),
     writes=True,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement deleted the trait.'),),
     failures=(
@@ -116,7 +116,9 @@ PROVIDER_LIST = Operation(
     title='List resource provider traits',
     text='Lists the traits of a resource provider.',
     since=microversion.TRAITS,
-    policy=policies.PROVIDER_LIST,
+    policy=Rule(
+        'placement:resource_providers:traits:list', 'List the traits of a resource provider.'
+    ),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The traits.', body=schemas.PROVIDER_TRAITS),),
     failures=(NO_PROVIDER,),
@@ -132,7 +134,9 @@ PROVIDER_UPDATE = Operation(
         'resource provider if its traits change.'
     ),
     since=microversion.TRAITS,
-    policy=policies.PROVIDER_UPDATE,
+    policy=Rule(
+        'placement:resource_providers:traits:update', 'Replace the traits of a resource provider.'
+    ),
     writes=True,
     body=Variants({microversion.TRAITS: schemas.PUT_TRAITS}),
     body_first=True,
@@ -156,7 +160,9 @@ PROVIDER_DELETE = Operation(
         'resource provider if its traits change, without checking it.'
     ),
     since=microversion.TRAITS,
-    policy=policies.PROVIDER_DELETE,
+    policy=Rule(
+        'placement:resource_providers:traits:delete', 'Remove all traits from a resource provider.'
+    ),
     writes=True,
     successes=(Success(status=HTTPStatus.NO_CONTENT, when='Placement removed the traits.'),),
     failures=(NO_PROVIDER,),

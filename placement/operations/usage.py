@@ -6,8 +6,7 @@ from placement import microversion
 from placement.handlers import usage as handlers
 from placement.microversion import MIN_VERSION, Variants
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Operation, Parameter, Schema, Success
-from placement.policies import usage as policies
+from placement.operations.model import NO_PROVIDER, Operation, Parameter, Rule, Schema, Success
 from placement.schemas import usage as schemas
 
 
@@ -22,7 +21,7 @@ PROVIDER_LIST = Operation(
     title='List resource provider usages',
     text='Shows the usage of each inventory of a resource provider.',
     since=MIN_VERSION,
-    policy=policies.PROVIDER_USAGES,
+    policy=Rule('placement:resource_providers:usages', 'Show the usages of a resource provider.'),
     accepts=True,
     successes=(Success(status=HTTPStatus.OK, when='The usages.', body=schemas.PROVIDER_USAGES),),
     failures=(NO_PROVIDER,),
@@ -38,8 +37,12 @@ LIST = Operation(
         'classes and consumer types without allocations. For an unknown project, `usages` is empty.'
     ),
     since=microversion.USAGES,
-    policy=policies.TOTAL_USAGES,
-    policy_target='project_id',
+    policy=Rule(
+        'placement:usages',
+        'Show the total usages of a project, or of a user in a project.',
+        check='rule:admin_or_project_reader_or_service_api',
+        target='project_id',
+    ),
     accepts=True,
     query=(
         Parameter(

@@ -115,7 +115,7 @@ def summary(path: str, method: str, operation: Operation, version: Version | Non
 
     :param version: the microversion of the document; None for the combined document
     """
-    rule = f'\n\nPolicy rule: `{operation.policy}`' if operation.policy else ''
+    rule = f'\n\nPolicy rule: `{operation.policy.name}`' if operation.policy else ''
     result: Schema = {
         'operationId': names.operation_id(path, method),
         'tags': [names.tag(path)],

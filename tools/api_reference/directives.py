@@ -150,7 +150,7 @@ def _facts(method: str, path: str, operation: Operation) -> nodes.paragraph:
     if operation.since > MIN_VERSION:
         facts.append([nodes.Text(f'New in microversion {operation.since}')])
     if operation.policy is not None:
-        rule = markup.link('', POLICY_RULES, markup.code(operation.policy))
+        rule = markup.link('', POLICY_RULES, markup.code(operation.policy.name))
         facts.append([nodes.Text('Policy rule '), rule])
     target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.operation_id(path, method)}'
     facts.append([markup.link('OpenAPI', target)])
