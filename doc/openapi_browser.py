@@ -4,7 +4,7 @@ The reader selects a microversion, and the page displays its document with Swagg
 works from disk, where a script cannot request other files. Therefore each document is written
 twice: as a YAML file to download, and as a script that contains the text of the YAML file.
 
-This module is an extension of Sphinx. The function `write` needs only the standard library.
+This module is an extension of Sphinx.
 """
 
 import html
@@ -13,10 +13,12 @@ from pathlib import Path
 import re
 import shutil
 import string
+import tempfile
 from typing import Any
 
+from placement.openapi import files
+
 _ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = _ROOT / 'placement' / 'openapi'
 PARTS = _ROOT / 'doc' / 'browser'
 SWAGGER_UI = PARTS / 'swagger-ui'
 COMBINED = 'placement.yaml'
@@ -96,6 +98,9 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _finish(app: Any, exception: Exception | None) -> None:
-    if exception is None and app.builder.name == 'html':
-        links = app.config.html_context['documents']
-        write(DOCUMENTS, Path(app.outdir), app.config.release, links)
+    if exception is not None or app.builder.name != 'html':
+        return
+    links = app.config.html_context['documents']
+    with tempfile.TemporaryDirectory(prefix='placement-openapi-') as documents:
+        files.write(Path(documents))
+        write(Path(documents), Path(app.outdir), app.config.release, links)

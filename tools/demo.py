@@ -19,7 +19,7 @@ import urllib.request
 
 import demo_cloud
 
-VERSION = '1.39'
+VERSION = 'latest'
 _HEADERS = {
     'X-Auth-Token': 'admin',
     'Accept': 'application/json',

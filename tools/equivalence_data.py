@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+# The last microversion of the reference release.
+LATEST = '1.39'
 # The first and the last microversion, and the microversions that change the format of a response.
 VERSIONS = (
     '1.0',
@@ -17,9 +19,8 @@ VERSIONS = (
     '1.28',
     '1.34',
     '1.38',
-    '1.39',
+    LATEST,
 )
-LATEST = '1.39'
 
 
 @dataclass(frozen=True, slots=True)

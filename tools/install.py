@@ -2,7 +2,7 @@
 
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. Then it runs the commands of the installation guide in a new
-virtual environment, which it fills from the archive, and compares the OpenAPI documents of the
+virtual environment, which it fills from the archive, and writes the OpenAPI documents with the
 installed package. It serves Placement with uWSGI and the configuration of the guide, once with
 nothing but the extras of the guide, and once with nothing but those of the container image. Then it
 installs all extras and imports what they provide. All files are in a temporary directory. The tree
@@ -11,8 +11,6 @@ must be a clone, because the script builds the last commit.
 
 from collections.abc import Mapping
 import configparser
-import hashlib
-import json
 import os
 from pathlib import Path
 import re
@@ -25,6 +23,7 @@ import zipfile
 import requests
 import sqlalchemy as sa
 
+from placement.openapi import files
 from tools import guide, web_server, with_database
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,14 +53,6 @@ _VARIABLES = {
 # The status of each path for a request without a token.
 _STATUSES = {'/': 200, '/healthcheck': 200, '/metrics': 200, '/resource_classes': 401}
 
-# Prints the digest of each OpenAPI document of the installed package.
-_LIST_DOCUMENTS = """
-import hashlib, importlib.resources, json
-files = [file for file in importlib.resources.files('placement.openapi').iterdir()
-         if file.name.endswith('.yaml')]
-print(json.dumps({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}))
-"""
-
 
 class MismatchError(Exception):
     """A build or an installation is not as documented."""
@@ -76,7 +67,7 @@ def main() -> int:
         try:
             archive = compare_builds(folder, settings['metadata']['version'])
             venv = install(folder, archive)
-            check_documents(folder, venv, archive)
+            check_documents(folder, venv)
             check_service(folder / 'guide', venv)
             check_service(folder / 'image', install_image(folder, archive))
             check_extras(venv, archive, set(settings['extras']))
@@ -100,7 +91,7 @@ def compare_builds(folder: Path, version: str) -> Path:
     run(folder / 'clone', sys.executable, 'setup.py', '-q', 'sdist', '--dist-dir', str(folder))
     (source,) = folder.glob('*.tar.gz')
 
-    reference, files = wheel(folder, folder / 'clone')
+    reference, names = wheel(folder, folder / 'clone')
     if not reference.startswith(version):
         raise MismatchError(f'a clone has the version {reference} instead of {version}')
     for tree, expected in (
@@ -108,9 +99,9 @@ def compare_builds(folder: Path, version: str) -> Path:
         (archive, version),
         (source, reference),
     ):
-        if wheel(folder, tree) != (expected, files):
+        if wheel(folder, tree) != (expected, names):
             raise MismatchError(f'the wheel of {tree.name} differs from the wheel of a clone')
-    print(f'{len(files)} files; clone and sdist: {reference}, shallow clone and archive: {version}')
+    print(f'{len(names)} files; clone and sdist: {reference}, shallow clone and archive: {version}')
     return archive
 
 
@@ -147,23 +138,17 @@ def install(folder: Path, tree: Path) -> Path:
     return venv
 
 
-def check_documents(folder: Path, venv: Path, tree: Path) -> None:
-    """Compare the OpenAPI documents of the installed package with those of a tree.
+def check_documents(folder: Path, venv: Path) -> None:
+    """Write the OpenAPI documents with the installed package.
 
-    :raises MismatchError: the package does not contain the same documents
+    :raises MismatchError: a document is missing
     """
-    command = [str(venv / 'bin/python'), '-c', _LIST_DOCUMENTS]
-    environment = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
-    output = subprocess.run(
-        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
-    ).stdout
-    expected = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in (tree / 'placement' / 'openapi').glob('*.yaml')
-    }
-    if not expected or json.loads(output) != expected:
-        raise MismatchError('the installed package does not contain all OpenAPI documents')
-    print(f'{len(expected)} OpenAPI documents are in the installed package')
+    written = folder / 'openapi'
+    run(folder, str(venv / 'bin/python'), '-m', 'placement.openapi', str(written))
+    expected = {files.file_name(name) for name in files.NAMES}
+    if {path.name for path in written.iterdir()} != expected:
+        raise MismatchError('the installed package does not write all OpenAPI documents')
+    print(f'the installed package writes {len(expected)} OpenAPI documents')
 
 
 def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:

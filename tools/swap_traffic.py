@@ -9,11 +9,11 @@ from typing import Any
 import uuid
 
 import equivalence
+from equivalence_data import LATEST
 import requests
 
 CLIENTS = 4
 PER_PHASE = 120  # the number of requests that each phase must complete at least
-VERSION = '1.39'
 PROVIDERS = tuple(f'00000000-0000-4000-8000-00000000000{number}' for number in (1, 2))
 # No number of claims reaches this total. Therefore 409 is always a generation conflict.
 TOTAL = 1_000_000
@@ -43,13 +43,13 @@ class Traffic:
         client = equivalence.Client(self._url)
         for number, provider in enumerate(PROVIDERS):
             body: dict[str, Any] = {'uuid': provider, 'name': f'provider {number}'}
-            client.send('POST', '/resource_providers', VERSION, body).raise_for_status()
+            client.send('POST', '/resource_providers', LATEST, body).raise_for_status()
             path = f'/resource_providers/{provider}/inventories'
             body = {
                 'resource_provider_generation': 0,
                 'inventories': {'VCPU': {'total': TOTAL, 'max_unit': 1}},
             }
-            client.send('PUT', path, VERSION, body).raise_for_status()
+            client.send('PUT', path, LATEST, body).raise_for_status()
         for thread in self._threads:
             thread.start()
         return self
@@ -92,12 +92,12 @@ class Traffic:
         client = equivalence.Client(url)
         problems = []
         for consumer in sorted(self._granted):
-            shown = client.send('GET', f'/allocations/{consumer}', VERSION).json()
+            shown = client.send('GET', f'/allocations/{consumer}', LATEST).json()
             amounts = [one['resources'] for one in shown['allocations'].values()]
             if amounts != [{'VCPU': 1}]:
                 problems.append(f'{url} shows {amounts} of consumer {consumer}')
         used = sum(
-            client.send('GET', f'/resource_providers/{provider}/usages', VERSION).json()['usages'][
+            client.send('GET', f'/resource_providers/{provider}/usages', LATEST).json()['usages'][
                 'VCPU'
             ]
             for provider in PROVIDERS
@@ -133,7 +133,7 @@ class Traffic:
     def _send(self, client: equivalence.Client, method: str, path: str, body: Any = None) -> int:
         """Send a request and count its result; return the status, 0 if there is no response."""
         try:
-            response = client.send(method, path, VERSION, body)
+            response = client.send(method, path, LATEST, body)
         except requests.RequestException as error:
             self._count(f'{method} without response', f'{method} {path}: {error!r}')
             return 0

@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 import uuid
 
-VERSION = '1.39'
+VERSION = 'latest'
 AGGREGATE = str(uuid.uuid4())
 PROJECT, USER = 'tour-project', 'tour-user'
 PRINTED_LINES = 40  # for each request or response body

@@ -1,8 +1,9 @@
 """Check the OpenAPI documents with a second validator: ``tox -e openapi-validate``.
 
 The test suite uses openapi-spec-validator. This script installs Redocly CLI with npm, below
-``.tox``, and runs it on all documents. It also finds ambiguous paths, unused components, and
-examples that violate their schema. It needs Node.js 20.19 or later.
+``.tox``, writes all documents to a temporary directory, and runs Redocly CLI on them. It also finds
+ambiguous paths, unused components, and examples that violate their schema. It needs Node.js 20.19
+or later.
 """
 
 import argparse
@@ -10,12 +11,12 @@ import os
 from pathlib import Path
 import subprocess
 import sys
+import tempfile
 
-from placement import openapi
+from placement.openapi import files
 
 ROOT = Path(__file__).resolve().parent.parent
 VALIDATOR = '@redocly/cli@2.77.0'
-_DOCUMENTS = Path(openapi.__file__).parent
 _ENVIRONMENT = {
     **os.environ,
     'REDOCLY_TELEMETRY': 'off',
@@ -35,9 +36,10 @@ def main() -> int:
         help='the directory in which npm installs Redocly CLI (default: %(default)s)',
     )
     program = install(parser.parse_args().folder)
-    combined = _DOCUMENTS / 'placement.yaml'
-    others = sorted(set(_DOCUMENTS.glob('*.yaml')) - {combined})
-    results = [lint(program, *map(str, others)), lint(program, *_COMBINED, str(combined))]
+    with tempfile.TemporaryDirectory(prefix='placement-openapi-') as folder:
+        files.write(Path(folder))
+        *others, combined = (str(Path(folder, files.file_name(name))) for name in files.NAMES)
+        results = [lint(program, *others), lint(program, *_COMBINED, combined)]
     return int(not all(results))
 
 

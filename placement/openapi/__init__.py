@@ -1,4 +1,9 @@
-"""The OpenAPI documents of the API, which `tools/openapi.py` generates.
+"""OpenAPI documents from the declarations of the operations (`placement.operations`).
 
-`placement-1.N.yaml` describes microversion 1.N. `placement.yaml` describes all microversions.
+`document` describes one microversion, with the recorded examples. `combined` describes all of them,
+in the form that the code generators of OpenStack read. `files` writes both as YAML:
+`python -m placement.openapi DIRECTORY`. The service does not import this package.
+
+Only the combined document is committed, as `placement.yaml`. Its diff shows what changes in the
+API.
 """

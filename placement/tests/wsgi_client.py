@@ -25,7 +25,7 @@ class Request:
     path: str
     query: str = ''
     body: bytes = b''
-    version: str = '1.39'
+    version: str = 'latest'
     environ: Mapping[str, str | None] = field(default_factory=dict)
 
     def variables(self) -> dict[str, str]:

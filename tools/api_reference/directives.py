@@ -12,9 +12,9 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
+from placement.openapi import names
 from placement.operations import OPERATIONS
 from placement.operations.model import Operation
-from tools.api_description import names
 from tools.api_reference import examples, fields, markup, tables
 from tools.api_reference.examples import Example
 from tools.api_reference.fields import Row

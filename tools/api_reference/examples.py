@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
+from placement.openapi import recorded
 
-FOLDER = Path(__file__).resolve().parents[2] / 'api-ref' / 'source' / 'examples'
 # The names of the examples of errors begin with it. They do not belong to an operation.
 ERROR = 'error-'
 
@@ -33,9 +33,9 @@ class Example:
     shortened: bool
 
 
-def read(folder: Path = FOLDER) -> dict[str, Example]:
+def read(folder: Path = recorded.FOLDER) -> dict[str, Example]:
     """Return all examples by name."""
-    entries = yaml.safe_load((folder / 'index.yaml').read_text(encoding='utf-8'))
+    entries = yaml.safe_load((folder / recorded.INDEX).read_text(encoding='utf-8'))
     return {entry['name']: _example(entry, folder) for entry in entries}
 
 

@@ -8,10 +8,11 @@ import tempfile
 
 import sqlalchemy as sa
 
+from placement.openapi import files
 from placement.tests import servers
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
-from tools.fuzz.session import Problem, Result, Session, document
+from tools.fuzz.session import Problem, Result, Session
 
 _SETTINGS = {
     'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
@@ -61,7 +62,7 @@ def fuzz(version: str, admin: sa.URL, count: int, seed: int) -> Result:
     """
     name = f'fuzz_{version.replace(".", "_")}'
     with running(servers.create_database(admin, name)) as service:
-        result = Session(document(version), service.url).run(count, seed)
+        result = Session(files.content(version), service.url).run(count, seed)
         if errors := service.errors():
             description = '\n'.join([f'{len(errors)} lines report errors', *errors[:_SHOWN_LINES]])
             problem = Problem('log of the service', description, 'the request ID is in the log')

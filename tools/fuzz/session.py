@@ -3,7 +3,6 @@
 from collections import Counter
 import copy
 from dataclasses import dataclass, field
-import importlib.resources
 import random
 import re
 from typing import Any
@@ -13,9 +12,7 @@ import hypothesis
 from hypothesis import strategies
 import requests
 import schemathesis
-import yaml
 
-from placement import openapi
 from placement.tests import wsgi_client
 from placement.tests.functional.invalid_requests import generated
 from tools.fuzz import known
@@ -44,13 +41,6 @@ _VARIANTS: list[dict[str, str]] = [
     {'X-Auth-Token': 'user', 'X-Roles': 'reader'},
 ]
 _UUID = re.compile('[0-9a-f-]{36}')
-
-
-def document(version: str) -> Document:
-    """Return the committed OpenAPI document of a microversion."""
-    text = importlib.resources.files(openapi).joinpath(f'placement-{version}.yaml').read_text()
-    parsed: Document = yaml.load(text, yaml.CSafeLoader)
-    return parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from pathlib import Path
 import subprocess
 import sys
 
-from placement import openapi
+from placement.openapi import files
 from tools.generated_client.client import MismatchError
 
-_DOCUMENTS = Path(openapi.__file__).parent
 # By default, the generator formats the code, which takes most of the time.
 _CONFIGURATION = 'post_hooks: []\n'
 
@@ -22,11 +21,12 @@ def generate(version: str, folder: Path) -> None:
 
     :raises MismatchError: the generator fails, or prints a warning
     """
+    files.write(folder, [version])
     configuration = folder / 'configuration.yaml'
     configuration.write_text(_CONFIGURATION)
     command = [sys.executable, '-m', 'openapi_python_client', 'generate', '--fail-on-warning']
     command += ['--meta', 'none', '--config', str(configuration)]
-    command += ['--path', str(_DOCUMENTS / f'placement-{version}.yaml')]
+    command += ['--path', str(folder / files.file_name(version))]
     command += ['--output-path', str(folder / package(version))]
     result = subprocess.run(command, capture_output=True, text=True)
     output = result.stdout + result.stderr

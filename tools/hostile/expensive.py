@@ -328,7 +328,7 @@ def random_request(rng: random.Random) -> tuple[str, Request]:
             parts.append(f'same_subtree={",".join(few)}')
     if rng.random() < 0.3:
         parts.append(f'resources={_amounts(rng, rng.choice(_POOLS_OF_CLASSES))}')
-    version = rng.choice(('1.39', '1.39', '1.36'))
+    version = rng.choice(('latest', 'latest', '1.36'))
     query = '&'.join(parts)
     if len(query) > LONGEST:
         return random_request(rng)

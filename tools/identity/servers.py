@@ -109,7 +109,7 @@ def placement(folder: Path, identity: str, port: int, **options: str) -> Iterato
         headers: dict[str, str] | None = None,
         **arguments: Any,
     ) -> requests.Response:
-        all_headers = {'OpenStack-API-Version': 'placement 1.39', **(headers or {})}
+        all_headers = {'OpenStack-API-Version': 'placement latest', **(headers or {})}
         if token is not None:
             all_headers['X-Auth-Token'] = token
         url = f'http://127.0.0.1:{port}{PREFIX}{path}'

@@ -99,7 +99,7 @@ def request(method: str, path: str, body: Any = None) -> bytes:
         f'{method} {path} HTTP/1.0',
         'Host: localhost',
         'X-Auth-Token: admin',
-        'OpenStack-API-Version: placement 1.39',
+        'OpenStack-API-Version: placement latest',
         'Accept: application/json',
     ]
     if content:

@@ -38,7 +38,7 @@ from tools.perf import databases, measure, worlds
 _ENGINES = ('mariadb', 'mariadb-mysqlclient')
 _HEADERS = {
     'X-Auth-Token': 'admin',
-    'OpenStack-API-Version': 'placement 1.39',
+    'OpenStack-API-Version': 'placement latest',
     'Accept-Encoding': 'gzip',
 }
 _TICKS = os.sysconf('SC_CLK_TCK')

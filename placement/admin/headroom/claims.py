@@ -11,7 +11,7 @@ from placement.admin.headroom.simulation import Step
 from placement.candidates import model, render
 
 # The bodies are valid from this microversion on.
-_VERSION = microversion.Version(1, 39)
+_VERSION = microversion.CONSUMER_TYPES
 # The consumer type of the instances of Nova.
 _CONSUMER_TYPE = 'INSTANCE'
 

@@ -26,7 +26,7 @@ class TestCase(base.BaseTestCase):
         self.addCleanup(self.session.close)
 
     def send(
-        self, method: str, path: str, body: Any = None, version: str = '1.39'
+        self, method: str, path: str, body: Any = None, version: str = 'latest'
     ) -> requests.Response:
         """Send a request with the roles admin and service, and return the response."""
         return self.session.request(
@@ -40,7 +40,7 @@ class TestCase(base.BaseTestCase):
             },
         )
 
-    def send_ok(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+    def send_ok(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
         """Send a request, require that it succeeds, and return the body of the response."""
         response = self.send(method, path, body, version)
         self.assertLess(response.status_code, 300, f'{method} {path}: {response.text}')

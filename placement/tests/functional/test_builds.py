@@ -16,7 +16,7 @@ from placement.tests import servers
 from placement.tests.waiting import LONGEST
 
 ROOT = pathlib.Path(placement.__file__).resolve().parents[1]
-DATA = ('.css', '.ini', '.j2', '.js', '.mako', '.rst', '.yaml')
+DATA = ('.css', '.html', '.ini', '.j2', '.js', '.json', '.mako', '.rst', '.txt', '.yaml')
 
 
 class BuildTest(base.BaseTestCase):

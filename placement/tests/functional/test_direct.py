@@ -4,6 +4,7 @@ from keystoneauth1 import adapter, exceptions
 import requests
 
 from placement import direct
+from placement.microversion import MAX_VERSION
 from placement.tests.functional import base
 
 
@@ -42,7 +43,7 @@ class DirectTest(base.TestCase):
         with direct.PlacementDirect(self.conf, latest_microversion=True) as client:
             latest = client.get('/resource_providers').headers['openstack-api-version']
             named = client.get('/resource_providers', microversion='1.3')
-        self.assertEqual('placement 1.39', latest)
+        self.assertEqual(f'placement {MAX_VERSION}', latest)
         self.assertEqual('placement 1.3', named.headers['openstack-api-version'])
 
     def test_reshaping_with_the_default_policy(self):

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from placement import conf, db_api
 from placement.db.sqlalchemy import models
+from placement.microversion import VERSIONS
 from placement.tests import fixtures as placement_fixtures
 from placement.tests.functional.fixtures import capture, placement
 
@@ -57,7 +58,7 @@ class PlacementFixtureTest(base.BaseTestCase):
         )
 
         versions = client.get('/').json()['versions']
-        self.assertEqual('1.39', versions[0]['max_version'])
+        self.assertEqual(VERSIONS[-1], versions[0]['max_version'])
         self.assertEqual(200, client.get('/resource_providers').status_code)
 
     def test_each_fixture_has_a_database_of_its_own(self):
@@ -105,7 +106,7 @@ class PlacementFixtureTest(base.BaseTestCase):
     def count_candidates(self, fixture: placement.PlacementFixture) -> int:
         response = requests.get(
             f'{fixture.endpoint}/allocation_candidates?resources=VCPU:1',
-            headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'},
+            headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'},
         )
         return len(response.json()['allocation_requests'])
 
@@ -117,7 +118,7 @@ class PlacementFixtureTest(base.BaseTestCase):
         response = requests.post(
             f'{fixture.endpoint}/reshaper',
             json={'inventories': {host['uuid']: inventories}, 'allocations': {}},
-            headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'},
+            headers={'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'},
         )
         self.assertEqual(204, response.status_code)
 

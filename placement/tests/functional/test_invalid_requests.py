@@ -219,7 +219,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         plain = values.PLAIN_QUERIES[path]
         parts = [plain] if plain and self.random.random() < 0.7 else []
         parts += [f'{name}={self.quoted(text)}' for name, text in parameters]
-        version = self.random.choice([*VERSIONS, *['1.39'] * 40])
+        version = self.random.choice([*VERSIONS, *['latest'] * 40])
         self.send(Request('GET', path, query='&'.join(parts), version=version))
 
     def quoted(self, text: str) -> str:

@@ -144,7 +144,9 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         read('GET /usages?project_id=', '/usages?project_id=project')
         self.assertTrips(READS)
 
-    def measure_read(self, name: str, path: str, status: int = 200, version: str = '1.39') -> None:
+    def measure_read(
+        self, name: str, path: str, status: int = 200, version: str = 'latest'
+    ) -> None:
         self.measure(name, lambda: self.call('GET', path, version=version), status)
 
     def test_searches(self):
@@ -275,7 +277,7 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         self.assertTrips(PROVIDER_WRITES)
 
     def measure_aggregates(self, known: list[str]) -> None:
-        def put(uuids: list[str], before: list[str] | None = None, version: str = '1.39') -> Call:
+        def put(uuids: list[str], before: list[str] | None = None, version: str = 'latest') -> Call:
             path = f'{provider_path(self.make_provider())}/aggregates'
             if before:
                 self.send_ok('PUT', path, before, '1.18')

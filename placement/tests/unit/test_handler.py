@@ -140,4 +140,6 @@ class DeclarationsTest(base.BaseTestCase):
         environ = edge.at(microversion.MAX_VERSION, path='/')
         response = edge.call(handler.PlacementHandler(), environ)
         (version,) = response.json['versions']
-        self.assertEqual(('1.0', '1.39'), (version['min_version'], version['max_version']))
+        self.assertEqual(
+            ('1.0', microversion.VERSIONS[-1]), (version['min_version'], version['max_version'])
+        )

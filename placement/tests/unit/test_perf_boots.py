@@ -5,6 +5,7 @@ import json
 from oslotest import base
 
 from placement import validation
+from placement.microversion import MAX_VERSION
 from placement.schemas import allocation
 from tools.perf import boots
 
@@ -40,7 +41,7 @@ class ClaimTest(base.BaseTestCase):
         }
         body = boots.claim(candidate, 'a project')
         self.assertEqual(candidate['allocations'], body['allocations'])
-        schema = allocation.PUT.pick((1, 39))
+        schema = allocation.PUT.pick(MAX_VERSION)
         self.assertIsNone(validation.problem(schema, body))
 
 

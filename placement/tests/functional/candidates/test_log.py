@@ -4,6 +4,7 @@ import logging
 
 import fixtures
 
+from placement.microversion import MAX_VERSION
 from placement.tests.functional import base
 
 LOGGER = 'placement.handlers.allocation_candidate'
@@ -15,7 +16,7 @@ class EmptyResultTest(base.TestCase):
         self.uuid = self.make_provider('host', {'VCPU': 8})
 
     def lines(
-        self, query: str, version: str = '1.39', status: int = 200, level: int = logging.INFO
+        self, query: str, version: str = 'latest', status: int = 200, level: int = logging.INFO
     ) -> list[str]:
         """Return the lines that a search logs."""
         with fixtures.FakeLogger(LOGGER, level) as log:
@@ -32,7 +33,7 @@ class EmptyResultTest(base.TestCase):
     def test_the_query_is_as_the_client_sent_it(self) -> None:
         query = f'resources=VCPU%3A9;in_tree=%7B{self.uuid}%7D&limit=1&limit=2'
         self.assertEqual(
-            [f'No allocation candidates: {query} microversion: 1.39'], self.lines(query)
+            [f'No allocation candidates: {query} microversion: {MAX_VERSION}'], self.lines(query)
         )
 
     def test_a_result_is_not_logged(self) -> None:

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 import placement
+from placement.microversion import MAX_VERSION
 from placement.tests.functional.cmd import base
 
 ROOT = pathlib.Path(placement.__file__).parent.parent
@@ -65,7 +66,8 @@ class ExplainTest(base.TestCase):
     def check_other_results(self) -> None:
         done = self.explain('resources=VCPU:1', status=0)
         self.assertRegex(
-            done.stdout, r'\A\d+ provider trees have allocation candidates in microversion 1.39.\n'
+            done.stdout,
+            rf'\A\d+ provider trees have allocation candidates in microversion {MAX_VERSION}\.\n',
         )
         # A NUMA node and its network device are different providers of one tree.
         nested = 'resources=PCPU:2,SRIOV_NET_VF:1'

@@ -8,6 +8,7 @@ from typing import Any
 import fixtures
 
 from placement.db.sqlalchemy import models
+from placement.microversion import VERSIONS
 from placement.objects import sync
 from placement.tests.functional.admin import world_rows
 from placement.tests.functional.cmd import base
@@ -53,7 +54,7 @@ class CloudTest(TestCase):
     def test_results(self):
         expected = {
             'query': QUERY,
-            'microversion': '1.39',
+            'microversion': VERSIONS[-1],
             'fits': 6,
             'at_most': 6,
             'by': {UUIDS['compute1']: 4, UUIDS['compute2']: 2},
@@ -61,7 +62,7 @@ class CloudTest(TestCase):
         self.assertEqual([expected], self.document(QUERY))
         too_large = {'query': TOO_LARGE, 'fits': 0, 'at_most': 0, 'by': {}}
         self.assertEqual(
-            [expected, too_large | {'microversion': '1.39'}],
+            [expected, too_large | {'microversion': VERSIONS[-1]}],
             self.document('-', stdin=f' {QUERY}\n\n{TOO_LARGE}\n', status=1),
         )
         # Each query is computed from the present state.

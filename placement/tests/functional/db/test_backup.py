@@ -42,7 +42,7 @@ class Client:
             headers={
                 'X-Auth-Token': 'admin',
                 'X-Roles': 'admin,service',
-                'OpenStack-API-Version': 'placement 1.39',
+                'OpenStack-API-Version': 'placement latest',
             },
         )
         if body is not None:

@@ -16,7 +16,7 @@ from placement.tests.waiting import LONGEST, wait_until
 HEADERS = {
     'X-Auth-Token': 'admin',
     'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement 1.39',
+    'OpenStack-API-Version': 'placement latest',
     'Content-Type': 'application/json',
 }
 PROVIDER = '11111111-1111-1111-1111-111111111111'

@@ -88,7 +88,7 @@ def exchange(port: int, method: str, path: str, body: Any = None) -> tuple[int, 
     connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LONGEST)
     headers = {
         'X-Auth-Token': 'admin',
-        'OpenStack-API-Version': 'placement 1.39',
+        'OpenStack-API-Version': 'placement latest',
         'Content-Type': 'application/json',
         'Connection': 'close',
     }

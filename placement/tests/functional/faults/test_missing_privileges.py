@@ -199,7 +199,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
         self.addCleanup(worker.remove)
         connection = http.client.HTTPConnection('127.0.0.1', worker.port, timeout=LONGEST)
         self.addCleanup(connection.close)
-        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
+        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'}
         connection.request('PUT', '/traits/CUSTOM_NEW', headers=headers)
         self.assertEqual(503, connection.getresponse().status)
         worker.stop()

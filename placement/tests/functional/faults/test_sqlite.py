@@ -52,8 +52,8 @@ class SqliteFileTest(testcase.RaceTestCase):
         responses = []
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         for _ in range(3):
-            for version in ('1.27', '1.39'):
-                body = claim({provider: 1}) if version == '1.39' else claim_1_27({provider: 1})
+            for version in ('1.27', 'latest'):
+                body = claim({provider: 1}) if version == 'latest' else claim_1_27({provider: 1})
                 responses.append(self.send('PUT', f'/allocations/{uuid.uuid4()}', body, version))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         for response in responses:

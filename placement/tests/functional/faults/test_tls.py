@@ -161,7 +161,7 @@ class TlsTest(base.BaseTestCase):
     def respond(self, method: str, path: str) -> int:
         """Send a request to the service, and return the status of the response."""
         connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=LONGEST)
-        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement 1.39'}
+        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'}
         try:
             connection.request(method, path, headers=headers)
             return connection.getresponse().status

@@ -30,7 +30,7 @@ class Client:
         self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LONGEST)
 
     def send(
-        self, method: str, path: str, body: Any = None, version: str = '1.39'
+        self, method: str, path: str, body: Any = None, version: str = 'latest'
     ) -> tuple[int, Any]:
         """Send a request; return the status and the document of the response."""
         headers = {
@@ -139,14 +139,14 @@ class Pair:
             if self._gate is not None:
                 self._gate.release()
 
-    def prepare(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+    def prepare(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
         """Send a request to the first node, require its success, and return the document."""
         status, document = self._first.send(method, path, body, version)
         if not 200 <= status < 300:
             raise AssertionError(f'{method} {path}: {status} {document}')
         return document
 
-    def decide(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+    def decide(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
         """Like `prepare`, for the write on which the response of the second node depends."""
         if self._gate is None:
             return self.prepare(method, path, body, version)
@@ -162,7 +162,7 @@ class Pair:
         gate.release()
 
     def answer(
-        self, method: str, path: str, body: Any = None, version: str = '1.39'
+        self, method: str, path: str, body: Any = None, version: str = 'latest'
     ) -> tuple[int, Any]:
         """Send a request to the second node; return the status and the document."""
         self.answer_seen = self._second.send(method, path, body, version)

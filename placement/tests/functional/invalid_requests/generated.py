@@ -217,7 +217,7 @@ class Generator:
             part = f'{self._quoted(name)}={self._quoted(value)}'
             parts += [part] * rng.choice((1,) * 20 + (2, 50))
         rng.shuffle(parts)
-        version = rng.choice(valid_writes.VERSIONS) if rng.random() < 0.3 else '1.39'
+        version = rng.choice(valid_writes.VERSIONS) if rng.random() < 0.3 else 'latest'
         return Request('GET', path, query='&'.join(filter(None, parts)), version=version)
 
     def _quoted(self, value: str) -> str:

@@ -224,7 +224,7 @@ HEADERS: dict[str, list[str | None]] = {
         'placement 1.9 1.9',
         ',' * 1_000,
         'placement \xff',
-        'placement 1.39\x00',
+        'placement 1.38\x00',
         'compute 2.1',
         'placement 1.10, placement x',
     ],

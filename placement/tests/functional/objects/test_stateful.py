@@ -267,7 +267,7 @@ class Writes(stateful.RuleBasedStateMachine):
             return  # before 1.28 such a body is not valid
         granted = not stale and self.model.grants({consumer: amounts}, self.model.inventories())
         path = f'/allocations/{consumer}'
-        self.expect(204 if granted else 409, 'PUT', path, body, version='1.27' if old else '1.39')
+        self.expect(204 if granted else 409, 'PUT', path, body, version='1.27' if old else 'latest')
         if granted:
             self.model.replace({consumer: amounts})
 

@@ -1,20 +1,22 @@
 """The page with the OpenAPI documents, which Chromium opens from disk."""
 
 from collections.abc import Iterator
+import functools
 from pathlib import Path
 from typing import Any
 
 from selenium.webdriver.support.ui import Select
-import yaml
 
 from placement import microversion
+from placement.openapi import files
 from placement.tests import openapi_browser
 from placement.tests.functional.browser import PageTestCase
 
 builder = openapi_browser.load()
 
-# The oldest and the newest microversion of the API.
-OLDEST, *_, NEWEST = microversion.VERSIONS
+# The microversions that the page of the tests offers.
+OLDEST, NEWEST = microversion.VERSIONS[0], microversion.VERSIONS[-1]
+OFFERED = (OLDEST, '1.5', '1.10', '1.11', '1.28', '1.37', '1.38', NEWEST)
 METHODS = frozenset({'get', 'post', 'put', 'delete'})
 # The open operation.
 BLOCK = '.opblock.is-open'
@@ -22,15 +24,19 @@ BLOCK = '.opblock.is-open'
 
 def operations(version: str) -> list[tuple[str, str]]:
     """The paths and methods in the document of a microversion."""
-    text = (builder.DOCUMENTS / f'placement-{version}.yaml').read_text(encoding='utf-8')
-    document = yaml.load(text, getattr(yaml, 'CSafeLoader', yaml.SafeLoader))
-    return sorted(_operations(document))
+    return sorted(_operations(files.content(version)))
 
 
 def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for path, item in document['paths'].items():
         for method in METHODS & item.keys():
             yield path, method
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """The documents of the page, by the names of their files."""
+    return {files.file_name(name): files.text(name) for name in (*OFFERED, files.COMBINED)}
 
 
 class TestCase(PageTestCase):
@@ -47,7 +53,11 @@ class TestCase(PageTestCase):
     @classmethod
     def write(cls, folder: Path) -> None:
         """Write the page to a directory."""
-        builder.write(builder.DOCUMENTS, folder, '17.0.0', ())
+        documents = folder / 'documents'
+        documents.mkdir()
+        for name, text in _texts().items():
+            (documents / name).write_text(text, encoding='utf-8')
+        builder.write(documents, folder, '17.0.0', ())
 
     def open(self, address: str = '', **options: Any) -> None:
         """Open the page with a query and a fragment."""

@@ -194,8 +194,8 @@ class InterleavingsTest(testcase.RaceTestCase):
         # The two claims do not insert the same owners.
         self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         for module, name, version, body, shares, status in (
-            (owner_memory, 'insert_missing', '1.39', claim, {provider: 1}, 409),
-            (replace, 'read_if_new', '1.39', claim, {provider: 1, other: 1}, 409),
+            (owner_memory, 'insert_missing', 'latest', claim, {provider: 1}, 409),
+            (replace, 'read_if_new', 'latest', claim, {provider: 1, other: 1}, 409),
             (consumer, 'lock', '1.27', claim_1_27, {provider: 1}, 204),
         ):
             path = f'/allocations/{uuid.uuid4()}'

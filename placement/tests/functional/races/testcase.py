@@ -51,7 +51,7 @@ Call = Callable[[], Response]
 
 
 def send(
-    application: Application, method: str, path: str, body: Any = None, version: str = '1.39'
+    application: Application, method: str, path: str, body: Any = None, version: str = 'latest'
 ) -> Response:
     """Send one request to an application and return the response."""
     request = webob.Request.blank(
@@ -101,11 +101,11 @@ class RaceTestCase(base.BaseTestCase):
     def engine_name(self) -> str:
         return db_api.get_placement_engine().dialect.name
 
-    def send(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Response:
+    def send(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Response:
         """Send one request and return the response."""
         return send(self.application, method, path, body, version)
 
-    def send_ok(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Any:
+    def send_ok(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
         """Send a request, require that it succeeds, and return the body of the response."""
         response = self.send(method, path, body, version)
         self.assertLess(response.status, 300, f'{method} {path}: {response.body}')
@@ -142,7 +142,7 @@ class RaceTestCase(base.BaseTestCase):
         """Fail if the data breaks a rule."""
         self.assertEqual([], audit.problems(db_api.get_placement_engine(), may_exceed))
 
-    def call(self, method: str, path: str, body: Any = None, version: str = '1.39') -> Call:
+    def call(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Call:
         """Return a function that sends a request."""
         return lambda: self.send(method, path, body, version)
 

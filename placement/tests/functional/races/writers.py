@@ -45,7 +45,7 @@ class Request:
     method: str
     path: str
     body: Any = field(default=None, compare=False)
-    version: str = '1.39'
+    version: str = 'latest'
     consumers: frozenset[str] = frozenset()
     shrinks: bool = False
 
@@ -330,9 +330,9 @@ def old_put(what: str, consumer: str, shares: Shares, project: str = 'project') 
     )
 
 
-def post(what: str, body: dict[str, Any], version: str = '1.39') -> Request:
+def post(what: str, body: dict[str, Any], version: str = 'latest') -> Request:
     """POST /allocations."""
-    name = f'POST allocations{"" if version == "1.39" else f" {version}"}: {what}'
+    name = f'POST allocations{"" if version == "latest" else f" {version}"}: {what}'
     return Request(name, 'POST', '/allocations', body, version, frozenset(body))
 
 
@@ -464,7 +464,7 @@ def _label_requests(start: Start) -> list[Request]:
         Request('DELETE trait: blue', 'DELETE', '/traits/CUSTOM_BLUE'),
         aggregates('LEAF in new', LEAF, [NEW_AGGREGATE], '1.1'),
         aggregates('LEAF in none', LEAF, [], '1.1'),
-        aggregates('LEAF in new and old', LEAF, with_generation, '1.39'),
+        aggregates('LEAF in new and old', LEAF, with_generation, 'latest'),
         aggregates('OTHER in new', OTHER, [NEW_AGGREGATE], '1.1'),
         Request('POST class: new', 'POST', '/resource_classes', {'name': 'CUSTOM_NEW'}),
         Request('PUT class: new', 'PUT', '/resource_classes/CUSTOM_NEW'),

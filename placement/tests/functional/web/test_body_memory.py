@@ -19,7 +19,7 @@ PROVIDER = '11111111-1111-1111-1111-111111111111'
 HEADERS = {
     'X-Auth-Token': 'admin',
     'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement 1.39',
+    'OpenStack-API-Version': 'placement latest',
     'Content-Type': 'application/json',
 }
 # The routes that read a body.

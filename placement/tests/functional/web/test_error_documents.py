@@ -17,7 +17,7 @@ from placement.tests.waiting import LONGEST
 LIMIT = 1024 * 1024
 ADMIN = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
 JSON = {'Content-Type': 'application/json'}
-LATEST = {'OpenStack-API-Version': 'placement 1.39'}
+LATEST = {'OpenStack-API-Version': 'placement latest'}
 PROVIDER = b'{"name": "one"}'
 
 

@@ -27,7 +27,7 @@ CANDIDATES = '/allocation_candidates?resources=VCPU:1'
 ADMIN = {
     'X-Auth-Token': 'admin',
     'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement 1.39',
+    'OpenStack-API-Version': 'placement latest',
 }
 COUNT = f'{declarations.REQUEST_DURATION}_count'
 

@@ -30,11 +30,11 @@ import os_traits
 from placement import capacity
 from placement.candidates import candidate_limits, model, request, solver
 from placement.candidates.search_step_limit import Steps
-from placement.microversion import Version
+from placement.microversion import MAX_VERSION, Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
 SHORT_CLASSES = {name: short for short, name in CLASSES.items()}
-NEWEST = Version(1, 39)
+NEWEST = MAX_VERSION
 # Traits that exist in every world, so that queries may name them.
 EXISTING_TRAITS = (
     'AVX',

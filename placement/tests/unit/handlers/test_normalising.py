@@ -37,7 +37,7 @@ class ClaimTest(base.BaseTestCase):
         self.assertFalse(claim.checks_generation)
         self.assertIsNone(claim.consumer_type)
 
-    def test_body_at_1_39(self):
+    def test_body_at_1_38(self):
         body = {
             'allocations': {P1: {'resources': {'VCPU': 2.0}, 'generation': 7}},
             'project_id': 'p',
@@ -46,7 +46,7 @@ class ClaimTest(base.BaseTestCase):
             'consumer_type': 'INSTANCE',
             'mappings': {'': [P1]},
         }
-        claim = self.claim(39, body)
+        claim = self.claim(38, body)
         self.assertEqual(C, claim.consumer_uuid)
         self.assertEqual({P1: {'VCPU': 2}}, claim.allocations)
         self.assertIs(int, type(claim.allocations[P1]['VCPU']))

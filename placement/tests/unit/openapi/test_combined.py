@@ -1,12 +1,15 @@
 """The combined OpenAPI document has the form that the code generators of OpenStack read."""
 
+import json
+
 from openapi_spec_validator import validate
 from oslotest import base
 
 from placement.handler import ROUTE_DECLARATIONS
 from placement.microversion import VERSIONS, of_text
+from placement.openapi import files
 from placement.operations import OPERATIONS
-from placement.tests.unit.openapi.committed import objects, parsed
+from placement.tests.unit.openapi.documents import committed, content, objects
 
 # The names of component schemas that code generators of OpenStack refer to.
 NAMES = [
@@ -50,7 +53,7 @@ METHODS = {'get', 'put', 'post', 'delete'}
 class _CombinedTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        self.document = parsed('placement.yaml')
+        self.document = content(files.COMBINED)
         self.schemas = self.document['components']['schemas']
 
     def operations(self):
@@ -66,6 +69,11 @@ class _CombinedTest(base.BaseTestCase):
 
 
 class CombinedDocumentTest(_CombinedTest):
+    def test_the_committed_document_is_current(self):
+        # JSON keeps the order of keys, and does not depend on how a YAML library wraps lines.
+        current = json.dumps(committed()) == json.dumps(self.document)
+        self.assertTrue(current, 'run "tox -e openapi" and commit the document')
+
     def test_it_is_valid(self):
         validate(self.document)
 

@@ -5,7 +5,7 @@ import random
 
 from placement import exception
 from placement.candidates import request
-from placement.microversion import Version
+from placement.microversion import ANY_TRAITS, MAX_VERSION, Version
 from placement.tests.unit.candidates import worlds
 
 Pairs = list[tuple[str, str]]
@@ -14,7 +14,6 @@ _CLASSES = ('VCPU', 'DISK_GB', 'SRIOV_NET_VF')
 _TRAITS = ('T1', 'T2', 'AVX', 'SHARE')
 _AGGREGATES = ('A', 'B')
 _VERSIONS = ((1, 10), (1, 17), (1, 22), (1, 24), (1, 25), (1, 28), (1, 29), (1, 32), (1, 35))
-_NEWEST = Version(1, 39)
 
 
 def world(rng: random.Random) -> worlds.World:
@@ -54,7 +53,7 @@ def _inventory(rng: random.Random) -> dict[str, float]:
 def query(rng: random.Random, cloud: worlds.World) -> tuple[Pairs, Version]:
     """Return the parameters of a valid query, and its microversion."""
     while True:
-        version = _NEWEST if rng.random() < 0.6 else Version(*rng.choice(_VERSIONS))
+        version = MAX_VERSION if rng.random() < 0.6 else Version(*rng.choice(_VERSIONS))
         pairs = _parameters(rng, cloud, version)
         try:
             request.parse(pairs, version)
@@ -101,7 +100,7 @@ def _group(rng: random.Random, cloud: worlds.World, version: Version, suffix: st
         amounts = (f'{name}:{rng.randint(1, 4)}' for name in classes)
         pairs.append((f'resources{suffix}', ','.join(amounts)))
     for _ in range(rng.choice((0, 0, 1, 2))):
-        many = version >= (1, 39) and rng.random() < 0.3
+        many = version >= ANY_TRAITS and rng.random() < 0.3
         value = f'in:{_names(rng)}' if many else _traits(rng, forbidden=version >= (1, 22))
         pairs.append((f'required{suffix}', value))
     for _ in range(rng.choice((0, 0, 0, 1, 2))):

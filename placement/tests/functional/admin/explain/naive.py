@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 import itertools
 from typing import Any, NamedTuple
 
+from placement import microversion
 from placement.microversion import Version
 from placement.tests.unit.candidates import worlds
 
@@ -29,7 +30,9 @@ def conditions(pairs: list[tuple[str, str]], version: Version) -> list[Condition
     found: dict[str, Condition] = {}
     for key, value in pairs:
         kind = next(k for k in _SPLIT if key.startswith(k))
-        if kind in ('resources', 'in_tree') or (kind == 'required' and version < (1, 39)):
+        if kind in ('resources', 'in_tree') or (
+            kind == 'required' and version < microversion.ANY_TRAITS
+        ):
             value = last[key]
         for condition in _SPLIT[kind](key.removeprefix(kind), value):
             found[condition.key] = condition

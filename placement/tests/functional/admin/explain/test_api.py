@@ -12,7 +12,7 @@ import os
 import random
 from urllib import parse
 
-from placement import db_api
+from placement import db_api, microversion
 from placement.admin import progress
 from placement.admin.explain import explanation, model
 from placement.candidates import paging
@@ -104,7 +104,9 @@ def without(
         key, _, value = condition.key.partition(':')
         if condition.kind == 'resources':
             lists.setdefault(key, []).append(f'{value}:{condition.amount}')
-        elif key == 'root_required' or (key.startswith('required') and version < (1, 39)):
+        elif key == 'root_required' or (
+            key.startswith('required') and version < microversion.ANY_TRAITS
+        ):
             lists.setdefault(key, []).append(value)
         else:
             pairs.append((key, value or _value(condition)))

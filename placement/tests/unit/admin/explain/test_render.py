@@ -9,7 +9,7 @@ from placement.admin.explain import funnel, model, render
 
 EXPLANATION = model.Explanation(
     query='resources=VCPU:4',
-    microversion='1.39',
+    microversion='1.38',
     candidates=model.Trees(0),
     nested=None,
     conditions=('resources:VCPU',),
@@ -28,16 +28,16 @@ class TextTest(base.BaseTestCase):
 
     def test_numbers_of_trees(self) -> None:
         for trees, text in (
-            (model.Trees(0), 'No provider tree has allocation candidates in microversion 1.39.'),
-            (model.Trees(1), '1 provider tree has allocation candidates in microversion 1.39.'),
-            (model.Trees(2), '2 provider trees have allocation candidates in microversion 1.39.'),
+            (model.Trees(0), 'No provider tree has allocation candidates in microversion 1.38.'),
+            (model.Trees(1), '1 provider tree has allocation candidates in microversion 1.38.'),
+            (model.Trees(2), '2 provider trees have allocation candidates in microversion 1.38.'),
             (
                 model.Trees(1000, more=True),
                 'More than 1000 provider trees have allocation candidates',
             ),
             (
                 CUT,
-                'reached the limit [placement] max_candidate_search_steps in microversion 1.39.',
+                'reached the limit [placement] max_candidate_search_steps in microversion 1.38.',
             ),
             (replace(CUT, count=3), 'At least 3 provider trees have allocation candidates'),
         ):

@@ -7,6 +7,7 @@ from oslotest import base
 from placement import validation
 from placement.admin.headroom import claims
 from placement.admin.headroom.claims import Line, Owner
+from placement.microversion import MAX_VERSION
 from placement.schemas import allocation
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import simulate
@@ -54,7 +55,7 @@ class LinesTest(base.BaseTestCase):
 
     def test_lines_are_valid_for_the_api(self):
         checked = 0
-        schema = allocation.PUT.pick((1, 39))
+        schema = allocation.PUT.pick(MAX_VERSION)
         for seed in range(200):
             case = clouds.case(seed)
             for line in lines_of(case):

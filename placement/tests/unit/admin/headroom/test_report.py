@@ -18,7 +18,7 @@ AGGREGATES = {id_: uuid for uuid, id_ in WORLD.ids.aggregates.items()}
 
 
 def headroom(query: str = 'resources=VCPU:2', fits: int = 7, **by: int) -> Headroom:
-    return Headroom(query, '1.39', fits, 9, {UUIDS.get(name, name): n for name, n in by.items()})
+    return Headroom(query, '1.38', fits, 9, {UUIDS.get(name, name): n for name, n in by.items()})
 
 
 class CountTest(base.BaseTestCase):
@@ -52,7 +52,7 @@ class DocumentTest(base.BaseTestCase):
             [
                 {
                     'query': 'resources=VCPU:2',
-                    'microversion': '1.39',
+                    'microversion': '1.38',
                     'fits': 7,
                     'at_most': 9,
                     'by': {UUIDS['H1']: 4, UUIDS['H3']: 3},

@@ -3,11 +3,11 @@
 from http import HTTPStatus
 
 from placement.microversion import MIN_VERSION, Version
+from placement.openapi import names, parts, recorded
+from placement.openapi.schemas import Schema, converted
 from placement.operations import responses
 from placement.operations.model import Operation
 from placement.schemas import error as error_schemas
-from tools.api_description import examples, names, parts
-from tools.api_description.schemas import Schema, converted
 
 _DESCRIPTION = (
     'The API of the placement service in microversion {version}. Placement tracks which resources '
@@ -57,7 +57,7 @@ def _operation(
         schemas[name] = converted(body)
         result['requestBody'] = {
             'required': True,
-            'content': parts.content(name, examples.of_request(operation, version)),
+            'content': parts.content(name, recorded.of_request(operation, version)),
         }
     name = f'{names.component(path, method)}Response'
     result['responses'] = {}
@@ -67,7 +67,7 @@ def _operation(
         if response.body is not None and status < HTTPStatus.BAD_REQUEST:
             schemas[name] = converted(response.body)
             result['responses'][str(status.value)]['content'] = parts.content(
-                name, examples.of_response(operation, version, status)
+                name, recorded.of_response(operation, version, status)
             )
     return result
 

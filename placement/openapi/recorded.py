@@ -6,16 +6,17 @@ the first microversion of the form.
 
 import functools
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from placement.microversion import Version, of_text
+from placement.openapi.schemas import Schema
 from placement.operations.model import Operation
-from placement.tests.examples import collection
-from tools.api_description.schemas import Schema
 
-_FOLDER = collection.API_REFERENCE.folder
+FOLDER = Path(__file__).parent / 'examples'
+INDEX = 'index.yaml'
 
 
 def of_request(operation: Operation, version: Version) -> Schema:
@@ -47,7 +48,7 @@ def _examples(
         ),
         key=lambda one: of_text(one['microversion']),
     )
-    value = json.loads((_FOLDER / entry[part]['body']).read_text())
+    value = json.loads((FOLDER / entry[part]['body']).read_text(encoding='utf-8'))
     return {'examples': {entry['name']: {'summary': _sentence(entry['title']), 'value': value}}}
 
 
@@ -59,7 +60,7 @@ def _recorded(operation: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def _index() -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = yaml.safe_load((_FOLDER / collection.INDEX).read_text())
+    entries: list[dict[str, Any]] = yaml.safe_load((FOLDER / INDEX).read_text(encoding='utf-8'))
     return entries
 
 

@@ -7,11 +7,11 @@ content, selects the variant, so documents of the API cannot be validated agains
 from http import HTTPStatus
 
 from placement.microversion import MAX_VERSION, VERSIONS, Version, of_text
+from placement.openapi import names, parts
+from placement.openapi.schemas import Schema, range_of, variants
 from placement.operations import responses
 from placement.operations.model import Operation, Success
 from placement.schemas import error as error_schemas
-from tools.api_description import names, parts
-from tools.api_description.schemas import Schema, range_of, variants
 
 _DESCRIPTION = (
     'The API of the placement service in all microversions. Placement tracks which resources a '

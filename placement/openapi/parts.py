@@ -6,11 +6,11 @@ from typing import Any
 
 from placement import errors, microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version
+from placement.openapi import names
+from placement.openapi.schemas import Schema, converted, range_of
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.model import Failure, Operation, Parameter, Success
 from placement.schemas import error as schemas
-from tools.api_description import names
-from tools.api_description.schemas import Schema, converted, range_of
 
 JSON = 'application/json'
 ERROR = 'Error'
