@@ -1,21 +1,33 @@
-"""Which functional tests run on which database: ``python3 tools/selection.py ENGINE``.
+"""Which functional tests run on which database, and in which part of a run.
 
-The script prints the regular expression with which ``tools/test.py`` selects the tests of a
-database server. All tests run on SQLite. On each server, those tests run whose result can depend on
-the server or on its driver. A name is a package, a module, a class, or a test below
-``placement.tests.functional``. ``placement/tests/unit/test_selection.py`` checks that each of them
+``tools/test.py`` sets PLACEMENT_TEST_SELECTION to the name of a database or of a part, for example
+``postgresql`` or ``postgresql-races``. ``placement.tests.functional`` then loads only the tests of
+this selection, and imports only their modules. All tests run on SQLite. On each server, those tests
+run whose result can depend on the server or on its driver. A name is a package, a module, a class,
+a test, or the beginning of one of them, below ``placement.tests.functional``; the name of a gabbi
+file follows ``test_api``. ``placement/tests/unit/test_selection.py`` checks that each of them
 exists.
 """
 
-from collections.abc import Iterable
-import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-_BELOW = r'^placement\.tests\.functional\.'
+PACKAGE = 'placement.tests.functional.'
+FOLDER = Path(__file__).resolve().parents[1] / 'placement' / 'tests' / 'functional'
 
-# The tests on a database are three parts, which run beside each other: these packages, and all
-# others.
-_PROGRAMS = ('cmd', 'deployment', 'log', 'mistakes', 'openapi', 'report', 'web')
-_RACES = ('collations', 'faults', 'races')
+# The tests on a database are several parts, which run beside each other: these packages, and all
+# others. The tests of web servers, of browsers, and of the log run only on SQLite.
+_WEB = 'web'
+PARTS = {
+    _WEB: ('deployment', 'log', 'openapi', 'report', 'web'),
+    'programs': ('cmd', 'mistakes'),
+    'races': ('collations', 'faults', 'races'),
+}
+OTHERS = 'others'
+
+# tools/test.py runs these tests with a cluster.
+_NEVER = ('galera',)
 
 # What does not run on MariaDB and PostgreSQL, and why no fault of an engine remains undetected.
 # A new test runs on both, unless it is added here.
@@ -34,8 +46,8 @@ NOT_ON_SERVERS = {
     'cmd.test_preflight.UsageTest': _NO_STATEMENT,
     'cmd.test_report.OutputTest': _NO_STATEMENT,
     'cmd.test_transfer.CommandTest.test_refusals': _NO_STATEMENT,
+    **dict.fromkeys(PARTS[_WEB], 'The tests skip themselves on a server.'),
     'examples': _NO_STATEMENT,
-    'openapi': _NO_STATEMENT,
     'mistakes.test_mistakes.GuideTest': _NO_STATEMENT,
     'mistakes.test_mistakes.ReportTest.test_debug': _NO_SERVER,
     'mistakes.test_mistakes.ReportTest.test_every_mistake': _NO_SERVER,
@@ -43,6 +55,7 @@ NOT_ON_SERVERS = {
     'mistakes.test_mistakes.ReportTest.test_preflight_prints': _NO_SERVER,
     'mistakes.test_mistakes.ReportTest.test_the': _NO_SERVER,
     'telemetry': _NO_STATEMENT,
+    'test_builds': _NO_STATEMENT,
     'test_direct': _SAME_AS_API,
     'test_example_pages': _SAME_AS_API,
     'test_fuzz': (
@@ -52,6 +65,28 @@ NOT_ON_SERVERS = {
     'test_generators': _NO_STATEMENT,
     'test_mount_prefix': _SAME_AS_API,
     'test_policy_files': _SAME_AS_API,
+}
+
+# What does not run on PostgreSQL either. MariaDB runs the API tests completely.
+_BEFORE_THE_DATABASE = 'The response is determined before or after the statements.'
+NOT_ON_POSTGRESQL = {
+    'test_api.authentication': _BEFORE_THE_DATABASE,
+    'test_api.candidates-grammar': _BEFORE_THE_DATABASE,
+    'test_api.cors': _BEFORE_THE_DATABASE,
+    'test_api.error-codes': _SAME_AS_API,
+    'test_api.error-texts': _SAME_AS_API,
+    'test_api.examples': _SAME_AS_API,
+    'test_api.failures': _BEFORE_THE_DATABASE,
+    'test_api.guide': _SAME_AS_API,
+    'test_api.keystone': _BEFORE_THE_DATABASE,
+    'test_api.microversion-negotiation': _BEFORE_THE_DATABASE,
+    'test_api.order-of': _BEFORE_THE_DATABASE,
+    'test_api.policy': _BEFORE_THE_DATABASE,
+    'test_api.proxy': _BEFORE_THE_DATABASE,
+    'test_api.repeated-parameters': _BEFORE_THE_DATABASE,
+    'test_api.request': _BEFORE_THE_DATABASE,
+    'test_api.routes': _BEFORE_THE_DATABASE,
+    'test_api.version-document': _BEFORE_THE_DATABASE,
 }
 
 # What runs with mysqlclient, because it depends on the driver. Everything else depends on MariaDB
@@ -77,7 +112,22 @@ ON_MYSQLCLIENT = {
     'races.test_interleavings': _ERRORS,
     'races.test_missing_rows': _ERRORS,
     'races.test_new_consumer': _ERRORS,
-    'test_api': _TYPES,
+    'test_api.aggregates': _TYPES,
+    'test_api.allocations': _TYPES,
+    'test_api.caching': _TYPES,
+    'test_api.candidates-nested': _TYPES,
+    'test_api.candidates-sharing': _TYPES,
+    'test_api.capacity': _TYPES,
+    'test_api.consumer': _TYPES,
+    'test_api.inventories': _TYPES,
+    'test_api.nul-characters': _TYPES,
+    'test_api.reshaper': _TYPES,
+    'test_api.resource': _TYPES,
+    'test_api.traits': _TYPES,
+    'test_api.trees': _TYPES,
+    'test_api.unicode': _TYPES,
+    'test_api.usages': _TYPES,
+    'test_api.uuid-forms': _TYPES,
     'test_damaged_rows': _TYPES,
     'test_invalid_requests': 'The driver encodes and quotes the values in statements.',
     'test_last_modified': _TYPES,
@@ -85,36 +135,58 @@ ON_MYSQLCLIENT = {
     'test_round_trips': 'The driver decides what a message contains.',
 }
 
+_EXCLUDED = {
+    'sqlite': _NEVER,
+    'mariadb': (*_NEVER, *NOT_ON_SERVERS),
+    'postgresql': (*_NEVER, *NOT_ON_SERVERS, *NOT_ON_POSTGRESQL),
+}
 
-def parts(database: str) -> dict[str, str]:
-    """Return the parts of the tests on a database: the name and the regular expression of each.
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tests whose names begin with one of the included names, without the excluded ones.
+
+    :ivar included: names without `PACKAGE`; an empty text includes every test
+    """
+
+    included: Sequence[str]
+    excluded: Sequence[str] = ()
+
+    def __contains__(self, test: str) -> bool:
+        """Return whether the selection contains a test, from its ID."""
+        if not test.startswith(PACKAGE):
+            return True  # the failed import of a module
+        name = test.removeprefix(PACKAGE)
+        return name.startswith(tuple(self.included)) and not name.startswith(tuple(self.excluded))
+
+    def modules(self) -> Iterator[str]:
+        """Yield the modules that can contain a selected test."""
+        for path in sorted(FOLDER.rglob('test_*.py')):
+            name = '.'.join(path.relative_to(FOLDER).with_suffix('').parts)
+            if name.startswith(tuple(self.excluded)):
+                continue
+            if any(name.startswith(one) or one.startswith(f'{name}.') for one in self.included):
+                yield PACKAGE + name
+
+
+def parts(database: str) -> list[str]:
+    """Return the names of the parts of the tests on a database.
 
     :param database: `sqlite`, or the name of a server in `tools/with_database.py`
     """
-    every = pattern(database)
     if database == 'mariadb-mysqlclient':
-        return {'all': every}
-    programs, races = _any(_PROGRAMS), _any(_RACES)
-    return {
-        'races': f'{every}{races}',
-        'programs': f'{every}{programs}',
-        'others': f'{every}(?!{programs}|{races})',
-    }
+        return [database]
+    return [
+        f'{database}-{part}' for part in (*PARTS, OTHERS) if database == 'sqlite' or part != _WEB
+    ]
 
 
-def pattern(database: str) -> str:
-    """Return a regular expression for the tests on a database, as `parts` names it."""
-    if database == 'sqlite':
-        return _BELOW
-    if database == 'mariadb-mysqlclient':
-        return f'{_BELOW}{_any(ON_MYSQLCLIENT)}'
-    return f'{_BELOW}(?!{_any(NOT_ON_SERVERS)})'
-
-
-def _any(names: Iterable[str]) -> str:
-    # A name is a prefix of names of tests. The API tests have names such as `test_api_traits`.
-    return '(?:' + '|'.join(name.replace('.', r'\.') for name in names) + ')'
-
-
-if __name__ == '__main__':
-    print(pattern(sys.argv[1]))
+def named(name: str) -> Selection:
+    """Return a selection: all tests on a database, or a part of them, as `parts` names it."""
+    if name == 'mariadb-mysqlclient':
+        return Selection(tuple(ON_MYSQLCLIENT))
+    database, _, part = name.partition('-')
+    excluded = _EXCLUDED[database]
+    if part == OTHERS:
+        return Selection(('',), (*excluded, *(one for names in PARTS.values() for one in names)))
+    return Selection(PARTS[part] if part else ('',), excluded)

@@ -41,6 +41,8 @@ RESULTS = bootstrap.ROOT / '.stestr-parts'
 # If this variable is set, the tests in placement/tests/functional/web fail if a web server is
 # missing.
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
+# Only the functional tests of this part are loaded (placement/tests/functional/__init__.py).
+SELECTION = 'PLACEMENT_TEST_SELECTION'
 # The tests in placement/tests/functional/galera run only if this variable is set.
 CLUSTER = 'PLACEMENT_TEST_GALERA'
 PASSED = frozenset({'success', 'xfail'})
@@ -246,16 +248,16 @@ def _run(options: argparse.Namespace) -> int:
     return results.finish()
 
 
-def _stestr(
-    name: str, *arguments: str, path: str = FUNCTIONAL, processes: int = 1
-) -> tuple[tuple[str, ...], Path]:
+def _stestr(name: str, path: str = FUNCTIONAL, processes: int = 1) -> tuple[tuple[str, ...], Path]:
     """Return a command that runs tests, and the directory of its results.
+
+    With one process and without a regular expression, stestr imports the tests only once.
 
     :param path: the directory of the tests; others are not imported
     """
     results = RESULTS / name
     command = ('stestr', '--repo-url', str(results), '--test-path', path, 'run')
-    return (*command, '--concurrency', str(processes), *arguments), results
+    return (*command, '--concurrency', str(processes)), results
 
 
 def _unit_tests(variables: Mapping[str, str], processes: int = 1) -> Part:
@@ -269,10 +271,11 @@ def _tests_on(database: str, title: str, *server: str, measured: bool = True) ->
     :param server: a command that starts the server, and executes the command that follows it
     :param measured: whether to measure the coverage
     """
-    for name, pattern in selection.parts(database).items():
-        command, results = _stestr(f'{database}-{name}', pattern)
-        variables = COVERAGE if measured else {}
-        yield Part(f'functional tests on {title}: {name}', (*server, *command), variables, results)
+    for name in selection.parts(database):
+        command, results = _stestr(name)
+        variables = {SELECTION: name} | (COVERAGE if measured else {})
+        part = name.removeprefix(f'{database}-')
+        yield Part(f'functional tests on {title}: {part}', (*server, *command), variables, results)
 
 
 def _tests_on_servers(results: Results, options: argparse.Namespace) -> Iterator[Part]:
