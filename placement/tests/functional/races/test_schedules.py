@@ -22,9 +22,9 @@ from placement.tests.functional.races.writers import Request, Start
 
 # If this variable is set, all schedules run: some 75,000, most of an hour on each engine.
 ALL = 'PLACEMENT_TEST_ALL_SCHEDULES'
-# Otherwise one pair of so many. It has no factor in common with the number of requests, so that
-# each request is among the pairs, in both places.
-PART = 31
+# Otherwise one pair of so many. It has no factor in common with the number of requests and is not
+# greater, so that each request is among the pairs, in both places.
+PART = 59
 # The same for the tests of retries, searches and processes, of which each schedule takes longer.
 SMALL_PART = 127
 SEARCHES_PART = 31
@@ -110,7 +110,7 @@ class SchedulesTest(WithScheduler):
         """Each request, paused after each of its statements, beside each request."""
         requests = writers.every(writers.RECORDED)
         pairs = selected(itertools.product(requests, requests))
-        self.examine(500, self.at_each_statement(writers.RECORDED, pairs))
+        self.examine(300, self.at_each_statement(writers.RECORDED, pairs))
 
     def test_pairs_with_a_missing_consumer_row(self):
         """All pairs of which one writes a consumer that has allocations and no consumers row."""
@@ -120,7 +120,7 @@ class SchedulesTest(WithScheduler):
             for paused, other in itertools.product(requests, requests)
             if writers.C in paused.consumers | other.consumers
         )
-        self.examine(200, self.at_each_statement(writers.UNRECORDED, pairs))
+        self.examine(100, self.at_each_statement(writers.UNRECORDED, pairs))
 
     def test_consumer_is_created_while_it_is_emptied(self):
         """A consumer without allocations has no row that could be locked."""

@@ -31,4 +31,4 @@ class MissingGenerationsTest(WithScheduler):
         alone = self.scheduler.serial(writers.NO_GENERATIONS, (claims[0],))
         self.assertIn((writers.ROOT, 'root', 1), [row[:3] for row in alone.state[PROVIDERS]])
         pairs = selected(itertools.product(claims, claims), PART)
-        self.examine(50, self.at_each_statement(writers.NO_GENERATIONS, pairs))
+        self.examine(40, self.at_each_statement(writers.NO_GENERATIONS, pairs))
