@@ -1,8 +1,10 @@
 """The page with the OpenAPI documents, which Chromium opens from disk."""
 
+import atexit
 from collections.abc import Iterator
 import functools
 from pathlib import Path
+import tempfile
 from typing import Any
 
 from selenium.webdriver.support.ui import Select
@@ -34,30 +36,30 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @functools.cache
-def _texts() -> dict[str, str]:
-    """The documents of the page, by the names of their files."""
-    return {files.file_name(name): files.text(name) for name in (*OFFERED, files.COMBINED)}
+def _written() -> Path:
+    """Write the page once, because it takes seconds; return its directory."""
+    folder = tempfile.TemporaryDirectory(prefix='placement-openapi-')
+    atexit.register(folder.cleanup)
+    documents = Path(folder.name, 'documents')
+    files.write(documents, (*OFFERED, files.COMBINED))
+    builder.write(documents, Path(folder.name), '17.0.0', ())
+    return Path(folder.name)
 
 
 class TestCase(PageTestCase):
-    """Writes the page, and opens it."""
+    """Opens the page."""
 
     page: Path
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.write(cls.folder)
-        cls.page = cls.folder / 'browse.html'
+        cls.page = cls.write() / 'browse.html'
 
     @classmethod
-    def write(cls, folder: Path) -> None:
-        """Write the page to a directory."""
-        documents = folder / 'documents'
-        documents.mkdir()
-        for name, text in _texts().items():
-            (documents / name).write_text(text, encoding='utf-8')
-        builder.write(documents, folder, '17.0.0', ())
+    def write(cls) -> Path:
+        """Write the page; return its directory."""
+        return _written()
 
     def open(self, address: str = '', **options: Any) -> None:
         """Open the page with a query and a fragment."""

@@ -29,13 +29,14 @@ class ExampleTest(TestCase):
     """Displays documents of two microversions, of which only the second has examples."""
 
     @classmethod
-    def write(cls, folder: Path) -> None:
-        documents = folder / 'documents'
+    def write(cls) -> Path:
+        documents = cls.folder / 'documents'
         documents.mkdir()
         (documents / 'placement.yaml').touch()
         (documents / 'placement-1.0.yaml').write_text(DOCUMENT)
         (documents / 'placement-1.1.yaml').write_text(DOCUMENT.replace('{schema:', EXAMPLES))
-        builder.write(documents, folder, '17.0.0', ())
+        builder.write(documents, cls.folder, '17.0.0', ())
+        return cls.folder
 
     def body(self) -> list[str]:
         """The example of the body in the first operation."""
