@@ -17,6 +17,7 @@ from placement.tests import servers
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
 from placement.tests.unit.admin.transfer import documents
+from placement.tests.waiting import LONGEST
 
 _SEED = 12
 # A pipe contains at most 64 KiB, and the buffer of the process contains 8 KiB.
@@ -138,7 +139,7 @@ class CommandTest(TransferCase):
         process.stdout.close()
         errors = process.stderr.read().decode()
         process.stderr.close()
-        self.assertEqual(2, process.wait(60))
+        self.assertEqual(2, process.wait(LONGEST))
         self.assertEqual('Error: The reader closed the output before the end.\n', errors)
 
 
@@ -159,7 +160,7 @@ class InterruptionTest(TransferCase):
                 break
         process.kill()
         errors = process.stderr.read().decode()
-        status = process.wait(60)
+        status = process.wait(LONGEST)
         process.stdin.close()
         process.stderr.close()
         return status, errors
@@ -196,7 +197,7 @@ class InterruptionTest(TransferCase):
         with engine.connect() as conn:
             self.assertLess(0, tables.counts(conn)['aggregate'])
         process.kill()
-        process.wait(60)
+        process.wait(LONGEST)
         process.stdin.close()
         process.stderr.close()
         self.assertEqual({}, self.counts())

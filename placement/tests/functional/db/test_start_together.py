@@ -39,13 +39,13 @@ class ExclusiveTransactionTest(base.TestCase):
         def keep_lock() -> None:
             with migration_lock.exclusive_transaction(self.engine):
                 locked.set()
-                release.wait(30)
+                release.wait(LONGEST)
 
         thread = threading.Thread(target=keep_lock)
         thread.start()
         self.addCleanup(thread.join)
         self.addCleanup(release.set)
-        self.assertTrue(locked.wait(30))
+        self.assertTrue(locked.wait(LONGEST))
         timer = threading.Timer(2.5, release.set)
         timer.start()
         self.addCleanup(timer.cancel)

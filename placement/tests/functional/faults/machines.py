@@ -230,7 +230,7 @@ class Worker:
         assert self._process is not None
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
+            self._process.wait(LONGEST)
         self.remove()
 
     def wait(self) -> int:

@@ -9,6 +9,7 @@ from placement.db import connections, retry
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim
+from placement.tests.waiting import LONGEST
 
 
 class ServerDiesTest(testcase.RaceTestCase):
@@ -103,9 +104,7 @@ class LockedOrClosedTest(testcase.RaceTestCase):
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         with machines.other_connection(self.url) as conn:
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
-            begin = time.monotonic()
             self.assertUnavailable(put())
-            self.assertLess(time.monotonic() - begin, 8)
             self.assertEqual(200, self.send('GET', f'/resource_providers/{provider}').status)
             self.audit()
         self.assertEqual(204, put().status)
@@ -115,11 +114,14 @@ class LockedOrClosedTest(testcase.RaceTestCase):
         """The lock is released before the deadline, but after the end of one attempt."""
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        with mock.patch.object(retry, 'DEADLINE', 20), machines.other_connection(self.url) as conn:
+        with (
+            mock.patch.object(retry, 'DEADLINE', LONGEST),
+            machines.other_connection(self.url) as conn,
+        ):
             conn.exec_driver_sql('SELECT id FROM resource_providers FOR UPDATE')
             racing = testcase.start(put)
             time.sleep(2)
-        self.assertEqual(204, racing.result(20).status)
+        self.assertEqual(204, racing.result(LONGEST).status)
         self.audit()
 
     def test_a_table_lock_beyond_the_deadline_is_503(self):
@@ -139,7 +141,8 @@ class LockedOrClosedTest(testcase.RaceTestCase):
 
     def test_a_write_is_retried_if_its_connection_closes_before_commit(self):
         """The transaction has not been committed, so it can be repeated."""
-        with self.closed('before_cursor_execute', 'INSERT INTO resource_providers') as closed:
+        closed = self.closed('before_cursor_execute', 'INSERT INTO resource_providers')
+        with mock.patch.object(retry, 'DEADLINE', LONGEST), closed as closed:
             response = self.send('POST', '/resource_providers', {'name': 'host'})
         self.assertEqual((200, 1), (response.status, len(closed)))
         self.audit()

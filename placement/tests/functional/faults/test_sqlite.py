@@ -3,7 +3,6 @@
 from pathlib import Path
 import resource
 import tempfile
-import time
 from unittest import mock
 import uuid
 
@@ -35,9 +34,7 @@ class SqliteFileTest(testcase.RaceTestCase):
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         with machines.other_connection(self.connection) as conn:
             conn.exec_driver_sql('BEGIN IMMEDIATE')
-            begin = time.monotonic()
             self.assertUnavailable(put())
-            self.assertLess(time.monotonic() - begin, 5)
             # With write-ahead logging, a lock does not block reads.
             self.assertEqual(200, self.send('GET', f'/resource_providers/{provider}').status)
         self.assertEqual(204, put().status)

@@ -17,6 +17,7 @@ from placement.db.sqlalchemy import models
 from placement.objects import reparenting
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
+from placement.tests.waiting import LONGEST
 
 CLIENTS = 16
 CALLS = 320
@@ -57,7 +58,7 @@ class AuditFixTest(testcase.RaceTestCase):
     def audit(self, may_exceed=False):
         """Correct what the clients wrote last, and check that the data is sound."""
         self.over.set()
-        self.correcting.result(60)
+        self.correcting.result(LONGEST)
         self.repair()
         with engine.snapshot() as conn:
             left = [one for one in audit.findings(conn) if one.severity == model.ERROR]
@@ -189,7 +190,7 @@ class OpenTransactionTest(testcase.RaceTestCase):
 
         with mock.patch.object(*hook, interrupted):
             response = request()
-            findings = corrections[0].result(60)
+            findings = corrections[0].result(LONGEST)
         self.assertLess(response.status, 300, response.body)
         self.audit()
         return findings

@@ -17,6 +17,7 @@ from placement.db.sqlalchemy import models
 from placement.objects import generation, inventory, provider_rows, trait
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
+from placement.tests.waiting import LONGEST
 
 
 class InterleavingsTest(testcase.RaceTestCase):
@@ -36,7 +37,7 @@ class InterleavingsTest(testcase.RaceTestCase):
             result = original(*args, **kwargs)
             if not sent:
                 sent.append(True)
-                responses.append(testcase.start(concurrent).result(30))
+                responses.append(testcase.start(concurrent).result(LONGEST))
             return result
 
         sent: list[bool] = []
@@ -143,7 +144,7 @@ class InterleavingsTest(testcase.RaceTestCase):
     def test_generation_that_only_a_concurrent_request_reaches(self):
         """The UPDATE does not find the generation of the request, and the next statement does."""
         increment_given = generation.increment_given
-        for deadline, status, generation_after in ((retry.DEADLINE, 200, 2), (-1.0, 409, 1)):
+        for deadline, status, generation_after in ((LONGEST, 200, 2), (-1.0, 409, 1)):
             path = f'/resource_providers/{self.make_provider()}'
             traits = {'resource_provider_generation': 0, 'traits': ['HW_CPU_X86_AVX']}
             responses = []
@@ -154,7 +155,7 @@ class InterleavingsTest(testcase.RaceTestCase):
                 if responses:
                     return increment_given(*args)
                 concurrent = self.call('PUT', f'{path}/traits', traits)
-                responses.append(testcase.start(concurrent).result(30))
+                responses.append(testcase.start(concurrent).result(LONGEST))
                 return False
 
             aggregates = [str(uuid.uuid4())]

@@ -14,6 +14,7 @@ from placement.db.sqlalchemy import models
 from placement.objects import tree
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
+from placement.tests.waiting import LONGEST
 
 
 class MissingRowsTest(testcase.RaceTestCase):
@@ -36,7 +37,7 @@ class MissingRowsTest(testcase.RaceTestCase):
             result = original(*args, **kwargs)
             if not done:
                 done.append(True)
-                responses.extend(testcase.start(call).result(60) for call in calls)
+                responses.extend(testcase.start(call).result(LONGEST) for call in calls)
             return result
 
         patch = mock.patch.object(module, name, interrupted)
@@ -160,7 +161,7 @@ class MissingRowsTest(testcase.RaceTestCase):
             return result
 
         with mock.patch.object(tree, 'subtree', interrupted):
-            statuses = [first().status, racing[0].result(60).status]
+            statuses = [first().status, racing[0].result(LONGEST).status]
         self.assertEqual([200, 400], statuses)
 
 

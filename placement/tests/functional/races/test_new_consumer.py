@@ -15,7 +15,7 @@ from placement.db.sqlalchemy import models
 from placement.objects import generation
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import Response, claim, claim_1_27
-from placement.tests.waiting import wait_until
+from placement.tests.waiting import LONGEST, wait_until
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
@@ -253,7 +253,7 @@ class ConcurrentTest(NewConsumerTestCase):
                     self.assertEqual([204, 204], [response.status for response in responses])
                     self.assertFalse(waiting.done())
                     end(conn)
-                    self.assertEqual(status, waiting.result(30).status)
+                    self.assertEqual(status, waiting.result(LONGEST).status)
                 self.assertEqual(3, attempts.call_count)
         self.execute(sa.delete(models.consumers).where(models.consumers.c.generation == 7))
         self.audit()
@@ -277,7 +277,7 @@ class ConcurrentTest(NewConsumerTestCase):
                     self.assertEqual(204, self.put(claim({self.target: 1})).status)
                     self.assertFalse(waiting.done())
                     end(conn)
-                    self.assertEqual(204, waiting.result(30).status)
+                    self.assertEqual(204, waiting.result(LONGEST).status)
                 self.assertIn(attempts.call_count, {2, 3} if retried else {2})
             self.assertIn(project, self.names(models.projects.c.external_id))
         self.audit()
@@ -290,7 +290,7 @@ class ConcurrentTest(NewConsumerTestCase):
         def interleaved(*args: Any, **kwargs: Any) -> Any:
             if not sent:
                 sent.append(True)
-                responses.append(testcase.start(call).result(30))
+                responses.append(testcase.start(call).result(LONGEST))
             return original(*args, **kwargs)
 
         sent: list[bool] = []

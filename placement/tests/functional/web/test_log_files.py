@@ -75,7 +75,8 @@ class RotationTest(TestCase):
         for client in clients:
             client.start()
         try:
-            wait_until(lambda: len({match[1] for match in self._matches()}) == 3)
+            # Two of the processes can be fast enough for all clients.
+            wait_until(lambda: len({match[1] for match in self._matches()}) > 1)
             for _ in range(_ROTATIONS):
                 self._wait_for_more(ids)
                 self._rotate(logrotate)
