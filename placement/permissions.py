@@ -113,7 +113,7 @@ def decisive_attributes(enforcer: policy.Enforcer, action: str) -> Attributes:
     PERF: the services of a cloud have the same roles, but the users of their tokens differ. If each
     attribute counted, the decisions for 1,000 users would not fit into the memory (2026-11).
     """
-    known = set(oslo_context.RequestContext().to_policy_values())
+    known = set(oslo_context.RequestContext(overwrite=False).to_policy_values())
     # oslo.policy derives the scope of a token from these two.
     of_caller, of_target = {'system_scope', 'domain_id'}, False
     for check in _conditions(enforcer, action):

@@ -318,6 +318,12 @@ class RememberedPermissionsTest(PolicyTestCase):
         self.assertEqual((None, 'all', 'x'), attributes.of_caller(caller))
         self.assertFalse(attributes.of_target)
 
+    def test_the_context_of_the_request_stays_the_current_one(self):
+        caller = context.RequestContext(**self.ADMIN)
+        policy.authorize(caller, self.LIST, {})
+
+        self.assertIs(caller, context.get_current())
+
     def test_an_unknown_rule_is_the_default_rule(self):
         rules = oslo_policy.Rules.from_dict({self.LIST: 'rule:a', 'default': 'project_id:x'})
         policy.set_rules(rules)
