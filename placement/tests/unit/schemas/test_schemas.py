@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import importlib
+import json
 import pkgutil
 from typing import Any
 
@@ -90,7 +91,9 @@ class EverySchemaTest(base.BaseTestCase):
         self.assertGreater(len(self.schemas), 100)
 
     def test_every_schema_is_valid(self):
-        for schema in self.schemas:
+        # Many microversions have the same schema.
+        different = {json.dumps(schema, sort_keys=True): schema for schema in self.schemas}
+        for schema in different.values():
             jsonschema.Draft202012Validator.check_schema(schema)
 
     def test_no_pattern_allows_a_trailing_newline(self):

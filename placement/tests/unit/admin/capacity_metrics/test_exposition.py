@@ -3,7 +3,7 @@
 import gzip
 
 import ddt
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from oslotest import base
 from prometheus_client import parser
@@ -110,7 +110,7 @@ class PageTest(base.BaseTestCase):
     def test_an_accept_header_that_is_not_understood(self, accept):
         self.assertEqual(TEXT, Page(CLOUD).render(accept).body.decode())
 
-    @REPEATABLE
+    @settings(REPEATABLE, max_examples=40)
     @given(st.text(), st.integers(0, MAX_INT), st.floats(0, 3.4e38))
     def test_any_name_and_value(self, name, total, ratio):
         inventory = Inventory(total, allocation_ratio=ratio)
