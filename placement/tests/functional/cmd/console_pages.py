@@ -9,12 +9,16 @@ empty directory. The database is the demo cloud of tools/demo.py.
 """
 
 from collections.abc import Iterator, Sequence
+import contextlib
 from dataclasses import dataclass
+import functools
 import os
 from pathlib import Path
 import re
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import placement
@@ -126,17 +130,10 @@ class Session:
             program = programs / f'placement-{name}'
             program.write_text(f'#!/bin/sh\nexec {sys.executable} -m placement.cmd.{name} "$@"\n')
             program.chmod(0o755)
-        variables = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
-        self._variables = variables | {
-            'PATH': os.pathsep.join((str(programs), os.environ['PATH'])),
-            'PYTHONPATH': str(ROOT),
-            'COLUMNS': '100',
-            'LC_ALL': 'C.UTF-8',
-            # The measurement of the test coverage would take half of the time.
-            'COVERAGE_PROCESS_START': '',
-            'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{folder / "placement.db"}',
-        }
-        self._execute(sys.executable, str(ROOT / 'tools' / 'demo.py'))
+        database = folder / 'placement.db'
+        path = os.pathsep.join((str(programs), os.environ['PATH']))
+        self._variables = _variables(database) | {'PATH': path}
+        database.write_bytes(_demo_cloud())
 
     def outputs(self, commands: Sequence[str]) -> list[tuple[str, ...]]:
         """Execute commands in one shell and return the lines that each of them writes."""
@@ -157,17 +154,47 @@ class Session:
         return results
 
     def _execute(self, *command: str) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self._cwd,
-            env=self._variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_SECONDS,
-        )
-        return done.stdout
+        return _execute(self._cwd, self._variables, *command)
+
+
+def _variables(database: Path) -> dict[str, str]:
+    """Return the environment variables of commands that use a database."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+    return variables | {
+        'PYTHONPATH': str(ROOT),
+        'COLUMNS': '100',
+        'LC_ALL': 'C.UTF-8',
+        # The measurement of the test coverage would take half of the time.
+        'COVERAGE_PROCESS_START': '',
+        'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{database}',
+    }
+
+
+@functools.cache
+def _demo_cloud() -> bytes:
+    """Return a database with the demo cloud. Its registration takes seconds."""
+    with tempfile.TemporaryDirectory(prefix='placement-demo-') as folder:
+        database = Path(folder) / 'placement.db'
+        demo = str(ROOT / 'tools' / 'demo.py')
+        _execute(Path(folder), _variables(database), sys.executable, demo)
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            # The database uses a write-ahead log.
+            connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+        return database.read_bytes()
+
+
+def _execute(cwd: Path, variables: dict[str, str], *command: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS,
+    )
+    return done.stdout
 
 
 def updated(text: str, session: Session) -> str:
