@@ -4,6 +4,7 @@ This module uses only the standard library, because it runs before any package i
 installs all packages into ``.venv`` in the top directory of the source tree.
 """
 
+from concurrent import futures
 import hashlib
 from pathlib import Path
 import re
@@ -47,16 +48,19 @@ def prepare(purpose: str, *arguments: str) -> Path:
     return python
 
 
-def add_optional(declaration: str) -> None:
-    """Install each requirement in a file separately; continue if an installation fails.
+def add_optional(*declarations: str) -> None:
+    """Install each requirement in some files separately; continue if an installation fails.
 
-    :param declaration: the name of the requirements file, for example
+    The installations run beside each other, because compilers use only one processor.
+
+    :param declarations: the names of the requirements files, for example
         ``server-test-requirements.txt``
     """
-    for line in (ROOT / declaration).read_text().splitlines():
-        requirement = line.partition('#')[0].strip()
-        if requirement:
-            _add_optional(requirement)
+    lines = [line for name in declarations for line in (ROOT / name).read_text().splitlines()]
+    requirements = [line.partition('#')[0].strip() for line in lines]
+    with futures.ThreadPoolExecutor() as threads:
+        for done in [threads.submit(_add_optional, one) for one in requirements if one]:
+            done.result()
 
 
 def _add_optional(requirement: str) -> None:

@@ -22,9 +22,21 @@ _WEB = 'web'
 PARTS = {
     _WEB: ('deployment', 'log', 'openapi', 'report', 'web'),
     'programs': ('cmd', 'mistakes'),
-    'races': ('collations', 'faults', 'races'),
+    'database': ('admin', 'db', 'faults'),
+    'searches': ('candidates', 'objects', 'test_statement'),
+    'races': (
+        *('collations', 'races'),
+        *('test_builds', 'test_fuzz', 'test_generat', 'test_invalid_requests'),
+    ),
 }
 OTHERS = 'others'
+# The parts of which the coverage is measured, which nearly doubles their time. The others execute
+# the same code with more data, or in processes that are not measured.
+_MEASURED = {
+    'sqlite': ('programs', 'database', 'searches', OTHERS),
+    'mariadb': ('programs', 'database'),
+    'postgresql': ('programs', 'database'),
+}
 
 # tools/test.py runs these tests with a cluster.
 _NEVER = ('galera',)
@@ -56,6 +68,11 @@ NOT_ON_SERVERS = {
     'mistakes.test_mistakes.ReportTest.test_the': _NO_SERVER,
     'telemetry': _NO_STATEMENT,
     'test_builds': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_bodies_without': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_content_length': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_invalid_headers': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_invalid_methods': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_several_invalid_headers': _NO_STATEMENT,
     'test_direct': _SAME_AS_API,
     'test_example_pages': _SAME_AS_API,
     'test_fuzz': (
@@ -69,7 +86,15 @@ NOT_ON_SERVERS = {
 
 # What does not run on PostgreSQL either. MariaDB runs the API tests completely.
 _BEFORE_THE_DATABASE = 'The response is determined before or after the statements.'
+_READ_THERE = 'The tests in functional/admin execute the statements on PostgreSQL.'
 NOT_ON_POSTGRESQL = {
+    'admin.capacity_metrics.test_random_worlds': 'test_reading executes the same statements.',
+    'cmd.test_audit': _READ_THERE,
+    'cmd.test_exporter.OnceTest': _READ_THERE,
+    'cmd.test_exporter.ServeTest': _READ_THERE,
+    'cmd.test_report': _READ_THERE,
+    'cmd.test_status': 'cmd.test_preflight executes the same checks.',
+    'cmd.test_transfer.CommandTest': _READ_THERE,
     'test_api.authentication': _BEFORE_THE_DATABASE,
     'test_api.candidates-grammar': _BEFORE_THE_DATABASE,
     'test_api.cors': _BEFORE_THE_DATABASE,
@@ -92,13 +117,13 @@ NOT_ON_POSTGRESQL = {
 # What runs with mysqlclient, because it depends on the driver. Everything else depends on MariaDB
 # alone, and runs with PyMySQL.
 _TYPES = 'The driver determines the types of values in rows.'
+_QUOTES = 'The driver encodes and quotes the values in statements.'
 _ERRORS = 'The driver raises its own exceptions for deadlocks, duplicates, and lost connections.'
 ON_MYSQLCLIENT = {
     'admin.audit.test_findings': _TYPES,
     'admin.capacity_metrics.test_reading': _TYPES,
     'admin.transfer.test_round_trip': _TYPES,
     'candidates.test_forecasts': _TYPES,
-    'candidates.test_http': _TYPES,
     'cmd.test_preflight_databases': 'The check examines the driver and its options.',
     'collations.test_character_sets': 'The driver selects the character set of a connection.',
     'db.test_migration': 'The driver starts and ends transactions.',
@@ -129,7 +154,9 @@ ON_MYSQLCLIENT = {
     'test_api.usages': _TYPES,
     'test_api.uuid-forms': _TYPES,
     'test_damaged_rows': _TYPES,
-    'test_invalid_requests': 'The driver encodes and quotes the values in statements.',
+    'test_invalid_requests.InvalidRequestsTest.test_invalid_paths': _QUOTES,
+    'test_invalid_requests.InvalidRequestsTest.test_invalid_queries': _QUOTES,
+    'test_invalid_requests.InvalidRequestsTest.test_invalid_values': _QUOTES,
     'test_last_modified': _TYPES,
     'test_pooled_connections': 'The driver returns connections to the pool.',
     'test_round_trips': 'The driver decides what a message contains.',
@@ -179,6 +206,12 @@ def parts(database: str) -> list[str]:
     return [
         f'{database}-{part}' for part in (*PARTS, OTHERS) if database == 'sqlite' or part != _WEB
     ]
+
+
+def is_measured(name: str) -> bool:
+    """Return whether to measure the coverage of a part, as `parts` names it."""
+    database, _, part = name.partition('-')
+    return part in _MEASURED[database]
 
 
 def named(name: str) -> Selection:

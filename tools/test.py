@@ -197,8 +197,7 @@ def main() -> None:
     requirements = (word for name in files for word in ('-r', f'{name}.txt'))
     python = bootstrap.prepare('test', '-e', '.[serve]', *requirements)
     if not options.quick:
-        for declaration in ('server-test-requirements.txt', 'driver-test-requirements.txt'):
-            bootstrap.add_optional(declaration)
+        bootstrap.add_optional('server-test-requirements.txt', 'driver-test-requirements.txt')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
@@ -265,15 +264,14 @@ def _unit_tests(variables: Mapping[str, str], processes: int = 1) -> Part:
     return Part('unit tests', command, variables, results)
 
 
-def _tests_on(database: str, title: str, *server: str, measured: bool = True) -> Iterator[Part]:
+def _tests_on(database: str, title: str, *server: str) -> Iterator[Part]:
     """Yield the parts of the functional tests on a database.
 
     :param server: a command that starts the server, and executes the command that follows it
-    :param measured: whether to measure the coverage
     """
     for name in selection.parts(database):
         command, results = _stestr(name)
-        variables = {SELECTION: name} | (COVERAGE if measured else {})
+        variables = {SELECTION: name} | (COVERAGE if selection.is_measured(name) else {})
         part = name.removeprefix(f'{database}-')
         yield Part(f'functional tests on {title}: {part}', (*server, *command), variables, results)
 
@@ -286,8 +284,7 @@ def _tests_on_servers(results: Results, options: argparse.Namespace) -> Iterator
             results.skip(title, reason, failed=options.require_databases)
             continue
         server = (sys.executable, 'tools/with_database.py', engine.name, '--')
-        # Without the optional driver, the coverage is complete, too.
-        yield from _tests_on(engine.name, engine.title, *server, measured=engine.driver is None)
+        yield from _tests_on(engine.name, engine.title, *server)
 
 
 def _cluster_tests(results: Results, options: argparse.Namespace) -> Iterator[Part]:

@@ -39,8 +39,8 @@ class SelectionTest(base.BaseTestCase):
                         self.assertRegex(text, f'(?m)^{keyword}{part}')
 
     def test_each_test_runs_in_one_part(self):
-        names = ('cmd.test_audit.A.test', 'test_api.traits_1.test_request', 'races.test_reads.A.b')
-        for database, number in (('sqlite', 4), ('mariadb', 3), ('postgresql', 3)):
+        names = ('cmd.test_help.A.test', 'test_api.traits_1.test_request', 'races.test_reads.A.b')
+        for database, number in (('sqlite', 6), ('mariadb', 5), ('postgresql', 5)):
             parts = [selection.named(name) for name in selection.parts(database)]
             self.assertEqual(number, len(parts))
             for name in names:
@@ -59,6 +59,13 @@ class SelectionTest(base.BaseTestCase):
         self.assertEqual(
             {name for name in expected if not name.startswith(f'{PREFIX}galera.')}, modules
         )
+
+    def test_measured_parts_exist(self):
+        for database, names in selection._MEASURED.items():
+            for name in names:
+                self.assertIn(f'{database}-{name}', selection.parts(database))
+                self.assertTrue(selection.is_measured(f'{database}-{name}'))
+        self.assertFalse(selection.is_measured('mariadb-mysqlclient'))
 
     def test_servers(self):
         for engine in ('mariadb', 'postgresql'):
