@@ -34,7 +34,7 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 
 VARIABLE = 'PLACEMENT_TEST_DATABASE_URL'
-TIMEOUT = 90  # seconds in which a server must start, or stop
+TIMEOUT = 300  # seconds in which a server must start, or stop, also on a busy machine
 USER = 'placement'
 
 

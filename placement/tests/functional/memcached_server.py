@@ -13,12 +13,10 @@ import time
 import fixtures
 
 from placement.tests.functional.web import commands
+from placement.tests.waiting import LONGEST
 
 USER = 'placement'
 PASSWORD = 'hush-memcached'
-
-# In seconds.
-_START = 60
 
 _SASL = """
 mech_list: plain
@@ -126,7 +124,7 @@ class Memcached(fixtures.Fixture):
     def start(self) -> None:
         """Start the server, also again after `kill`."""
         self.process = subprocess.Popen(self._command, env=self._environment)
-        deadline = time.monotonic() + _START
+        deadline = time.monotonic() + LONGEST
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError), self.connect():
                 return
@@ -138,14 +136,14 @@ class Memcached(fixtures.Fixture):
         if self._unix:
             connection = socket.socket(socket.AF_UNIX)
             try:
-                connection.settimeout(_START)
+                connection.settimeout(LONGEST)
                 connection.connect(self.address)
             except OSError:
                 connection.close()
                 raise
             return connection
         host, _, port = self.address.partition(':')
-        return socket.create_connection((host, int(port)), _START)
+        return socket.create_connection((host, int(port)), LONGEST)
 
     def counters(self) -> dict[str, int]:
         """Return the counters of the server, which must not require TLS or SASL."""

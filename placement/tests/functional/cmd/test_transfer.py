@@ -152,7 +152,7 @@ class InterruptionTest(TransferCase):
         # When this call returns, the process has read all but the last `_BUFFERS` bytes.
         process.stdin.write(data[:position])
         process.stdin.flush()
-        for _ in range(6):
+        for _ in range(LONGEST // 10):
             # Python ignores an interrupt that arrives while it deletes an object.
             process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):

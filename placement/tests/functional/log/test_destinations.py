@@ -18,6 +18,7 @@ from oslotest import base
 
 from placement.tests import servers
 from placement.tests.functional.log import examples, forged_identity, one_request
+from placement.tests.waiting import LONGEST
 
 _BINDINGS = Path(__file__).parent / 'bindings'
 _SERVICE = """
@@ -112,7 +113,7 @@ class TestCase(base.BaseTestCase):
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=LONGEST,
         )
         return Outcome(process.returncode, process.stdout, process.stderr)
 
@@ -297,14 +298,14 @@ class SyslogTest(TestCase):
             namespace.append('--map-root-user')
         self.prefix = [*namespace, 'sh', '-ec', _OTHER_SYSLOG, 'sh', str(self.dev)]
         with contextlib.suppress(OSError):
-            if subprocess.run([*self.prefix, 'true'], check=False, timeout=60).returncode == 0:
+            if subprocess.run([*self.prefix, 'true'], check=False, timeout=LONGEST).returncode == 0:
                 return
         self.skipTest('this system does not permit mount namespaces')
 
     def test_syslog(self) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
             syslog.bind(str(self.dev / 'log'))
-            syslog.settimeout(60)
+            syslog.settimeout(LONGEST)
             outcome = self.serve_example('log-to-syslog', *self.prefix)
             messages = []
             while len(messages) < 2:
