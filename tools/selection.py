@@ -34,7 +34,7 @@ OTHERS = 'others'
 # the same code with more data, or in processes that are not measured.
 _MEASURED = {
     'sqlite': ('programs', 'database', 'searches', OTHERS),
-    'mariadb': ('programs', 'database'),
+    'mariadb': ('programs', 'database', 'races'),
     'postgresql': ('programs', 'database'),
 }
 
