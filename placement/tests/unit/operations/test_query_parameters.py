@@ -36,13 +36,11 @@ READERS = (
     'placement.candidates.search.allocation_candidates',
 )
 UUID = '7b9e1d1c-0000-4000-8000-000000000001'
-# A valid value of each parameter.
+# A valid value of each parameter: a UUID, if there is no other one.
 SAMPLES = {
+    **{parameter.name: UUID for _, operation in WITH_QUERY for parameter in operation.query},
     'name': 'in:A',
     'associated': 'true',
-    'uuid': UUID,
-    'in_tree': UUID,
-    'member_of': UUID,
     'resources': 'VCPU:1',
     'required': 'A',
     'root_required': 'A',
