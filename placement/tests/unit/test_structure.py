@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import contextlib
 import io
 import pathlib
-import statistics
 from unittest import mock
 
 from importlinter import cli
@@ -15,9 +14,8 @@ import placement
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 RULES = PACKAGE.parent / '.importlinter'
-MODULE_LINES = 350
+MODULE_LINES = 400
 FUNCTION_LINES = 50
-MEDIAN_FUNCTION_LINES = 8
 
 
 def modules() -> list[pathlib.Path]:
@@ -69,7 +67,3 @@ class SizeTest(base.BaseTestCase):
             for function in functions(path):
                 with self.subTest(f'{path.relative_to(PACKAGE)}: {function.name}'):
                     self.assertLessEqual(lines(function), FUNCTION_LINES)
-
-    def test_most_functions_are_small(self):
-        sizes = [lines(function) for path in modules() for function in functions(path)]
-        self.assertLessEqual(statistics.median(sizes), MEDIAN_FUNCTION_LINES)
