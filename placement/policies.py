@@ -4,31 +4,8 @@ from collections.abc import Iterator
 
 from oslo_policy import policy
 
-from placement.operations import (
-    aggregate,
-    allocation,
-    allocation_candidate,
-    inventory,
-    reshaper,
-    resource_class,
-    resource_provider,
-    trait,
-    usage,
-)
+from placement.operations import OPERATIONS
 from placement.operations.model import Operation, Rule
-
-# The modules of the operations, in the order of the policy sample file.
-_ENTITIES = (
-    resource_provider,
-    resource_class,
-    inventory,
-    aggregate,
-    usage,
-    trait,
-    allocation,
-    allocation_candidate,
-    reshaper,
-)
 
 _PROJECT_SCOPE = ['project']
 
@@ -43,7 +20,7 @@ _LEGACY_ADMIN = policy.DeprecatedRule(
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    """Return all rules of the service, in the order of the policy sample file."""
+    """Return all rules of the service, in the order of the paths that they protect."""
     return [*_base_rules(), *_rules_of_operations()]
 
 
@@ -88,9 +65,9 @@ def _base_rules() -> list[policy.RuleDefault]:
 
 def _rules_of_operations() -> Iterator[policy.RuleDefault]:
     protected: dict[Rule, list[Operation]] = {}
-    for entity in _ENTITIES:
-        for operation in vars(entity).values():
-            if isinstance(operation, Operation) and operation.policy is not None:
+    for methods in OPERATIONS.values():
+        for operation in methods.values():
+            if operation.policy is not None:
                 protected.setdefault(operation.policy, []).append(operation)
     for rule, operations in protected.items():
         yield policy.DocumentedRuleDefault(
