@@ -6,11 +6,12 @@ was restored from a backup while the process ran. Therefore callers also detect 
 """
 
 from collections.abc import Iterable
+import threading
 import weakref
 
+import cachetools
 import sqlalchemy as sa
 
-from placement.bounded_cache import BoundedSet
 from placement.claims import statements
 from placement.claims.model import Claim
 
@@ -19,8 +20,11 @@ CAPACITY = 20_000
 
 # The kind and the name of an owner.
 _Owner = tuple[int, str]
+# A set of owners; the values have no meaning.
+_Owners = cachetools.FIFOCache[_Owner, None]
 # The owners that exist, for each database that this process uses.
-_existing: weakref.WeakKeyDictionary[sa.Engine, BoundedSet[_Owner]] = weakref.WeakKeyDictionary()
+_existing: weakref.WeakKeyDictionary[sa.Engine, _Owners] = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
 
 
 def insert_missing(conn: sa.Connection, claim: Claim) -> None:
@@ -38,14 +42,17 @@ def remember(engine: sa.Engine, claims: Iterable[Claim]) -> None:
     for claim in claims:
         if claim.allocations:
             for owner in _owners(claim):
-                existing.add(owner)
+                if owner not in existing:
+                    with _LOCK:
+                        existing[owner] = None
 
 
 def forget(engine: sa.Engine, claim: Claim) -> None:
     """Forget the owners of a claim, because one of them may not exist."""
     existing = _of_database(engine)
     for owner in _owners(claim):
-        existing.discard(owner)
+        with _LOCK:
+            existing.pop(owner, None)
 
 
 def forget_all(engine: sa.Engine) -> None:
@@ -53,10 +60,10 @@ def forget_all(engine: sa.Engine) -> None:
     _existing.pop(engine, None)
 
 
-def _of_database(engine: sa.Engine) -> BoundedSet[_Owner]:
+def _of_database(engine: sa.Engine) -> _Owners:
     existing = _existing.get(engine)
     if existing is None:
-        existing = _existing.setdefault(engine, BoundedSet(CAPACITY))
+        existing = _existing.setdefault(engine, _Owners(CAPACITY))
     return existing
 
 
