@@ -24,7 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(files.NAMES):
         parser.error(f'there is no document {", ".join(sorted(unknown))}')
-    files.write(options.directory, options.names or files.NAMES)
+    try:
+        files.write(options.directory, options.names or files.NAMES)
+    except OSError as exc:
+        parser.error(f'cannot write to {options.directory}: {exc.strerror}')
 
 
 if __name__ == '__main__':

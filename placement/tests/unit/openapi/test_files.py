@@ -44,9 +44,18 @@ class CommandTest(base.BaseTestCase):
         command.main([str(self.folder), '1.0'])
         self.assertEqual({'other.yaml', 'placement-1.0.yaml'}, self.written())
 
-    def test_an_unknown_document(self):
+    def refusal(self, *names: str) -> str:
+        """Return the message of a command that fails."""
         output = io.StringIO()
         with contextlib.redirect_stderr(output):
-            self.assertRaises(SystemExit, command.main, [str(self.folder), '1.0', '1.99'])
-        self.assertIn('there is no document 1.99\n', output.getvalue())
+            self.assertRaises(SystemExit, command.main, [str(self.folder), *names])
+        return output.getvalue()
+
+    def test_an_unknown_document(self):
+        self.assertIn('there is no document 1.99\n', self.refusal('1.0', '1.99'))
         self.assertFalse(self.folder.exists())
+
+    def test_a_directory_that_cannot_be_written(self):
+        self.folder.parent.mkdir()
+        self.folder.touch()
+        self.assertIn(f'cannot write to {self.folder}: File exists\n', self.refusal('1.0'))
