@@ -15,6 +15,9 @@ class ListTest(base.BaseTestCase):
     def test_there_are_many_mutants(self):
         self.assertGreaterEqual(len(set(mutants.mutants())), 60)
 
+    def test_each_mutant_can_be_inserted(self):
+        self.assertEqual([], [str(one) for one in mutants.mutants() if mutants.is_stale(one)])
+
     def test_the_tests_exist(self):
         folder = pathlib.Path(placement.__file__).parent / 'tests'
         for name in {name for mutant in mutants.mutants() for name in mutant.tests}:
