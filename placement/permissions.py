@@ -30,8 +30,8 @@ _CONSTANTS = tuple(type(policy.RuleDefault('', text).check) for text in ('@', '!
 class Attributes:
     """The attributes on which the decision of a rule depends.
 
-    :ivar of_caller: returns the values of those of a caller
-    :ivar of_target: whether attributes of the target count, too
+    :ivar of_caller: a function that returns their values for a caller
+    :ivar of_target: whether the decision also depends on the target
     """
 
     of_caller: Callable[[Any], tuple[Any, ...]]
@@ -39,11 +39,10 @@ class Attributes:
 
 
 class Memory:
-    """What is remembered of the rules for a second.
+    """What is remembered for a second.
 
     :ivar granted: the permissions that were granted
-    :ivar attributes: on which attributes of the caller each rule depends, by enforcer and rule; see
-        `decisive_attributes`
+    :ivar attributes: enforcer and rule -> the attributes on which the decision depends
     """
 
     __slots__ = ('attributes', 'granted')
