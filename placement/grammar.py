@@ -1,4 +1,4 @@
-"""The grammar of query strings and of `resources`, `required`, `member_of` and `in_tree`.
+"""The grammar of query strings, UUIDs, `resources`, `required`, `member_of` and `in_tree`.
 
 The functions convert text to plain data. They do not read the database, so they do not check
 whether a name exists. Arguments select the forms that the microversion of the request allows. An
@@ -7,6 +7,7 @@ invalid value raises `BadQueryValue`, whose message contains the value.
 
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, quote
+import uuid as uuid_lib
 
 from oslo_utils import uuidutils
 
@@ -174,3 +175,12 @@ def parse_in_tree(value: str) -> str:
     if not uuidutils.is_uuid_like(uuid):
         raise exception.BadQueryValue('in_tree', value, 'the value is not a uuid')
     return uuid
+
+
+def normalize_uuid(text: str) -> str:
+    """Return a UUID in lower case and with hyphens.
+
+    :param text: a UUID in any form that the format `uuid` of the schemas allows
+    :raises ValueError: the text is not a UUID
+    """
+    return str(uuid_lib.UUID(text))

@@ -6,11 +6,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement import microversion
+from placement import grammar, microversion
 from placement.claims import delete, replace
 from placement.claims.model import Claim
 from placement.http import reply
-from placement.http.call import Call, normalize_uuid
+from placement.http.call import Call
 from placement.http.reply import Reply
 from placement.microversion import Version
 from placement.objects import allocation
@@ -48,7 +48,7 @@ def list_for_resource_provider(call: Call) -> Reply:
 
 def set_allocations_for_consumer(call: Call) -> Reply:
     """PUT /allocations/{consumer_uuid}: replace all allocations of one consumer."""
-    return _replace(call, {normalize_uuid(call.path['consumer_uuid']): call.body})
+    return _replace(call, {grammar.normalize_uuid(call.path['consumer_uuid']): call.body})
 
 
 def set_allocations(call: Call) -> Reply:

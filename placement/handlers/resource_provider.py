@@ -7,7 +7,7 @@ import uuid as uuid_lib
 
 from placement import exception, grammar, microversion
 from placement.http import reply
-from placement.http.call import Call, normalize_uuid
+from placement.http.call import Call
 from placement.http.reply import Reply
 from placement.microversion import Version
 from placement.objects import provider_search, resource_provider
@@ -27,7 +27,7 @@ def list_resource_providers(call: Call) -> Reply:
 def create_resource_provider(call: Call) -> Reply:
     """POST /resource_providers: create a provider."""
     data = call.body
-    uuid = normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
+    uuid = grammar.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
     _require_name(uuid, data['name'])
     provider = resource_provider.create(uuid, data['name'], data.get('parent_provider_uuid'))
     location = _path(provider.uuid)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-import uuid as uuid_lib
 
 from oslo_config import cfg
 
@@ -41,12 +40,3 @@ class Call:
         """Return the path at which the API is mounted. The links in responses begin with it."""
         prefix: str = self.environ.get('SCRIPT_NAME', '')
         return prefix
-
-
-def normalize_uuid(text: str) -> str:
-    """Return a UUID in lower case and with hyphens.
-
-    :param text: a UUID in any form that the format `uuid` of the schemas allows
-    :raises ValueError: the text is not a UUID
-    """
-    return str(uuid_lib.UUID(text))

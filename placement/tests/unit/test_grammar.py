@@ -129,3 +129,12 @@ class ParseInTreeTest(base.BaseTestCase):
     def test_invalid_values(self):
         for value in ('', ' ', 'x', f'{A},{A}'):
             self.assertRaises(exception.BadQueryValue, grammar.parse_in_tree, value)
+
+
+class UuidTest(base.BaseTestCase):
+    uuid = '0c5f4a64-9d1e-4c07-a8a3-5a8f0e9a7b02'
+
+    def test_every_form_is_a_uuid(self):
+        for text in (self.uuid, self.uuid.upper(), self.uuid.replace('-', ''), f'{{{self.uuid}}}'):
+            self.assertEqual(self.uuid, grammar.normalize_uuid(text))
+        self.assertRaises(ValueError, grammar.normalize_uuid, 'x')

@@ -3,11 +3,11 @@
 from oslo_config import cfg
 from oslotest import base
 
-from placement import conf, exception, microversion
+from placement import conf, exception, grammar, microversion
 from placement.capacity import Inventory
 from placement.handlers import allocation, inventory, resource_provider, trait
 from placement.http import request
-from placement.http.call import Call, normalize_uuid
+from placement.http.call import Call
 from placement.microversion import Version
 from placement.tests.unit import edge
 
@@ -164,4 +164,4 @@ class Row:
 
 class ConsumerUuidTest(base.BaseTestCase):
     def test_normalized_uuid(self):
-        self.assertEqual(C, normalize_uuid(f'urn:uuid:{{{C.upper()}}}'))
+        self.assertEqual(C, grammar.normalize_uuid(f'urn:uuid:{{{C.upper()}}}'))

@@ -8,7 +8,6 @@ import webob
 
 from placement import exception, microversion, util, wsgi_wrapper
 from placement.http import JSON, reply, request
-from placement.http.call import normalize_uuid
 from placement.operations import resource_provider
 from placement.schemas import common
 from placement.tests.unit import edge
@@ -181,15 +180,6 @@ class DecoratorsTest(base.BaseTestCase):
     @ddt.data('text/html', 'text/plain', 'application/json;q=0', 'application/xml, text/*')
     def test_wrong_accept(self, accept):
         self.assertEqual(406, edge.call(self.reads, edge.at(LATEST, HTTP_ACCEPT=accept)).status)
-
-
-class UuidTest(base.BaseTestCase):
-    uuid = '0c5f4a64-9d1e-4c07-a8a3-5a8f0e9a7b02'
-
-    def test_every_form_is_a_uuid(self):
-        for text in (self.uuid, self.uuid.upper(), self.uuid.replace('-', ''), f'{{{self.uuid}}}'):
-            self.assertEqual(self.uuid, normalize_uuid(text))
-        self.assertRaises(ValueError, normalize_uuid, 'x')
 
 
 class FacadeTest(base.BaseTestCase):
