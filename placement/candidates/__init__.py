@@ -4,14 +4,12 @@
 |---|---|
 | `request` | parses the query string; reports 400 Bad Request for an invalid query |
 | `search` | runs the search; applies the configuration options |
-| `beginning`, `forecasts` | read the ids of a query and a forecast first page in one statement |
-| `names`, `name_statements` | read the names of a response in advance; build their statements |
-| `facts`, `statements` | read names and providers; build the SQL statements |
+| `forecasts` | reads the ids of a query, usually together with a forecast first page |
+| `names` | reads the ids of names, and the names of ids, most of them in advance |
 | `tree_search` | searches all trees in turns of limited length; logs warnings |
 | `paging`, `page_order`, `page_reader`, `page_statements` | read provider trees page by page |
+| `tree_rows` | reads a provider from its row |
 | `prefilter` | builds the SQL conditions that skip trees which cannot serve the query |
-| `combined_prefilter` | builds these conditions for several request groups together |
-| `representative_statements` | selects trees for candidates of sharing providers only |
 | `rare` | restricts pages to the trees of a trait or aggregate that few providers have |
 | `sharing` | finds the sharing providers that are available to a tree |
 | `solver` | finds the candidates of one tree |

@@ -1,17 +1,34 @@
-"""Predicts what a search finds first, from an earlier search for the same query.
+"""What a search reads first: the ids of the names in its query, and usually a first page.
 
 A search looks up the ids of the names in its query, and then reads a page of trees that satisfy
-conditions on these ids. With a forecast of the ids, one statement does both (see `beginning`). If a
-single page has enough trees, this statement is the whole search, which then needs no transaction.
+conditions on these ids. With a *forecast* of the ids, from an earlier search for the same query,
+one statement does both. If a single page has enough trees, this statement is the whole search,
+which then needs no transaction.
 
 A forecast can be wrong, because names, trees and usage change. A wrong forecast costs time, but the
-response is correct: the ids are looked up in each search, and a search that needs more than the
-forecast page reads it. This module keeps no data of a response.
+response is correct: the ids are looked up in each search, and if they differ from the forecast, the
+page is discarded. A search that needs more than the forecast page reads it. This module keeps no
+data of a response.
 """
 
 from dataclasses import dataclass
+import functools
+from typing import Any
 
-from placement.candidates import facts, model, paging
+import sqlalchemy as sa
+
+from placement.candidates import (
+    model,
+    names,
+    page_order,
+    page_reader,
+    page_statements,
+    paging,
+    request,
+    tree_rows,
+)
+from placement.candidates.names import Found, Names
+from placement.candidates.page_statements import Selection
 
 # The maximum number of forecasts, and the maximum number of names and groups of their queries. They
 # limit the memory to a few megabytes.
@@ -25,7 +42,7 @@ _MOST_FAILURES = 3
 class Forecast:
     """What a search will probably find."""
 
-    found: facts.Found
+    found: Found
     # The query with these ids.
     query: model.Query[int]
     # The first page that is probably enough; None if a search probably needs more than one page, or
@@ -67,3 +84,108 @@ def remember(key: Key, forecast: Forecast) -> None:
 def clear() -> None:
     """Forget all forecasts."""
     _forecasts.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReads:
+    """What a search has read first."""
+
+    names: Names
+    found: Found
+    # The query with ids.
+    query: model.Query[int]
+    # The first page; None if it was not read yet.
+    page: page_reader.FirstPage | None = None
+
+
+def read_first(
+    conn: sa.Connection,
+    query: model.Query[str],
+    forecast: Forecast | None = None,
+) -> FirstReads:
+    """Read the ids of a query and, if there is a forecast, the first page.
+
+    :raises exception.UnknownTraits: if a trait does not exist
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
+    """
+    found_names = Names()
+    if forecast is None:
+        found = names.look_up(conn, query, found_names)
+        return FirstReads(found_names, found, request.with_ids(query, found.ids))
+    page = forecast.page or paging.OnlyPage(paging.FIRST_PAGE)
+    kinds, parameters = names.to_look_up(query, names.expected())
+    parameters |= page_order.first_parameters(page.size)
+    if page.aggregates:
+        sharing_id = forecast.found.sharing_id
+        parameters |= {'sharing_id': sharing_id, 'aggregates': sorted(page.aggregates)}
+    statement = _statement(forecast, kinds, with_sharing=bool(page.aggregates))
+    rows = conn.execute(statement, parameters).all()
+    of_names = [(kind, text) for id_, kind, *_, text in rows if id_ is None]
+    found = names.found_in(conn, query, of_names, found_names)
+    if found != forecast.found:
+        return FirstReads(found_names, found, request.with_ids(query, found.ids))
+    providers = tree_rows.providers_of([row for row in rows if row[0] is not None])
+    first = page_reader.FirstPage(page.size, providers, page.aggregates)
+    return FirstReads(found_names, found, forecast.query, first)
+
+
+def can_forecast(reads: FirstReads) -> bool:
+    """Whether the statement of the first page depends only on the query and on its ids.
+
+    If sharing providers exist, it also depends on those in the trees of in_tree parameters.
+    """
+    return reads.found.sharing_id is None or not reads.query.in_trees
+
+
+def _statement(
+    forecast: Forecast, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
+    """Return a statement that reads the first page and looks up names of these kinds.
+
+    The rows of the look-up have NULL as their first column.
+
+    :param with_sharing: whether the page also has the trees of sharing providers
+    """
+    selection = Selection.NEXT
+    paged = page_statements.PagedQuery(
+        query=forecast.query,
+        slots=model.slots_of(forecast.query),
+        has_sharing=forecast.found.sharing_id is not None,
+        in_tree_aggregates={},
+    )
+    roots = page_statements.lenient_roots(paged, selection)
+    if roots is page_statements.plain_roots(selection):
+        return _plain_statement(paged.with_aggregates, kinds, with_sharing)
+    return _combined(roots, paged.with_aggregates, kinds, with_sharing)
+
+
+@functools.cache
+def _plain_statement(
+    with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
+    # PERF: most queries have no conditions on the root, and their statement is built only once.
+    roots = page_statements.plain_roots(Selection.NEXT)
+    return _combined(roots, with_aggregates, kinds, with_sharing)
+
+
+def _combined(
+    roots: sa.Select[Any], with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
+) -> sa.CompoundSelect[Any]:
+    of_page = page_statements.with_sharing_providers(roots) if with_sharing else roots
+    # The first part of a UNION determines the types of the columns.
+    return sa.union_all(
+        page_statements.trees_of(of_page, with_aggregates), *_rows_of_look_up(kinds)
+    )
+
+
+@functools.cache
+def _rows_of_look_up(kinds: tuple[str, ...]) -> tuple[sa.Select[Any], ...]:
+    """Return the parts of the look-up, with as many columns as the statement of a page."""
+    nulls = [sa.null() for _ in range(4)]
+    rows = []
+    for part in names.selects(kinds):
+        kind, text = part.selected_columns
+        rows.append(
+            part.with_only_columns(sa.null(), kind, *nulls, text, maintain_column_froms=True)
+        )
+    return tuple(rows)

@@ -16,9 +16,14 @@ from typing import Protocol
 
 from placement.candidates import model, page_statements
 from placement.candidates.page_reader import FirstPage, Reader
-from placement.candidates.page_statements import PagedQuery, RootsOf
+from placement.candidates.page_statements import (
+    MAX_ID,
+    PagedQuery,
+    RootsOf,
+    Selection,
+    plain_roots,
+)
 from placement.candidates.randomize import shuffled
-from placement.candidates.statements import MAX_ID, Selection, plain_roots
 
 # The maximum number of ids in a statement. PERF: MariaDB converts a list of 1,000 or more ids to a
 # join, and reads 1,000 trees four times as slowly (2026-11).

@@ -16,14 +16,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.candidates import (
-    facts,
     model,
     page_statements,
     prefilter,
     provider_checks,
-    representative_statements,
     sharing,
-    statements,
+    tree_rows,
 )
 from placement.candidates.page_statements import PagedQuery
 
@@ -82,7 +80,7 @@ class Reader:
         }
         in_tree_aggregates: dict[int, frozenset[int]] = defaultdict(frozenset)
         if roots and self._sharing_id is not None:
-            for provider in facts.trees(self._conn, roots, trait_id=self._sharing_id):
+            for provider in self._trees(roots, self._sharing_id):
                 in_tree_aggregates[provider.root_id] |= provider.aggregates
         return PagedQuery(
             query=self._query,
@@ -99,7 +97,7 @@ class Reader:
         :returns: the ids of all roots that the statement returns, and the anchors of those roots
             that were not read before
         """
-        providers = facts.providers_of(self._conn.execute(statement, parameters))
+        providers = tree_rows.providers_of(self._conn.execute(statement, parameters))
         return list({provider.root_id for provider in providers}), self._anchors(providers)
 
     def page_of(self, first: FirstPage) -> tuple[list[int], tuple[model.Anchor, ...]]:
@@ -116,17 +114,28 @@ class Reader:
         return roots, self._anchors([p for p in first.providers if p.root_id <= last])
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
-        """Return the root ids of a statement of `statements.roots`."""
+        """Return the root ids of a statement of `page_statements.roots`."""
         return list(self._conn.execute(statement, parameters).scalars())
 
     def id_range(self) -> tuple[int, int]:
         """Return the smallest and the largest provider id; (1, 0) if no provider exists."""
-        smallest, largest = self._conn.execute(statements.id_range()).one()
+        smallest, largest = self._conn.execute(page_statements.id_range()).one()
         return (1, 0) if largest is None else (smallest, largest)
 
     def read_trees(self, roots: Collection[int]) -> tuple[model.Anchor, ...]:
         """Return the anchors with these root ids, except for those that were read before."""
-        return self._anchors(facts.trees(self._conn, set(roots) - self._read_roots))
+        return self._anchors(self._trees(set(roots) - self._read_roots))
+
+    def _trees(
+        self, root_ids: Collection[int], trait_id: int | None = None
+    ) -> list[model.Provider]:
+        """Return all providers of the trees with these roots.
+
+        :param trait_id: return only providers with this trait; None for all
+        """
+        if not root_ids:
+            return []
+        return tree_rows.providers_of(self._conn.execute(page_statements.trees(root_ids, trait_id)))
 
     def _anchors(self, providers: Sequence[model.Provider]) -> tuple[model.Anchor, ...]:
         """Group these providers into trees, and return an anchor for each tree not read before.
@@ -167,8 +176,8 @@ class Reader:
             'excluded': sorted(self.sharing_providers.trees),
             'aggregates': sorted(aggregates or ()),
         }
-        statement = statements.sharing_trees(of_all=aggregates is None)
-        return facts.providers_of(self._conn.execute(statement, parameters))
+        statement = page_statements.sharing_trees(of_all=aggregates is None)
+        return tree_rows.providers_of(self._conn.execute(statement, parameters))
 
     def read_for_strict_pages(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]
@@ -215,14 +224,12 @@ class Reader:
         conditions = page_statements.root_conditions(paged, prefilter.ROOT_ID)
         if len(able) == 1 or len(providers) == 1:
             rows = self._conn.execute(
-                representative_statements.one_tree_per_aggregate(aggregates, conditions)
+                page_statements.one_tree_per_aggregate(aggregates, conditions)
             )
             roots = {root for (root,) in rows if root is not None}
         else:
             by_root: dict[int, set[int]] = defaultdict(set)
-            rows = self._conn.execute(
-                representative_statements.aggregates_of_trees(aggregates, conditions)
-            )
+            rows = self._conn.execute(page_statements.aggregates_of_trees(aggregates, conditions))
             for root, aggregate in rows:
                 by_root[root].add(aggregate)
             roots = set({frozenset(found): root for root, found in by_root.items()}.values())

@@ -1,20 +1,207 @@
-"""Builds the statements of lenient and strict pages from the conditions of `prefilter`.
+"""The statements that read provider trees, page by page.
 
-A page is a set of provider trees that is read by one statement. The statement of a *lenient* page
-has only cheap conditions, such as root_required and in_tree. The statement of a *strict* page also
-skips trees that cannot serve the query. `paging` decides which statement to execute.
+A page is a set of provider trees that is read by one statement, which selects the roots and returns
+one row of `tree_rows` for each provider of their trees. The statement of a *lenient* page has only
+cheap conditions, such as root_required and in_tree. The statement of a *strict* page also skips
+trees that cannot serve the query. `prefilter` builds the conditions. `paging` decides which
+statement to execute.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+import enum
 import functools
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement.candidates import combined_prefilter, model, prefilter, rare, statements
+from placement import capacity
+from placement.candidates import model, prefilter, rare, tree_rows
+from placement.candidates.prefilter import MEMBERS, ROOT_ID_OF_MEMBER, ROOTS, Clause
 from placement.candidates.sharing import SharingAggregates
-from placement.candidates.statements import Selection, plain_roots
+from placement.candidates.tree_rows import PROVIDER
+from placement.db import portable_sql, provider_conditions
+from placement.db.sqlalchemy import models
+
+_TRAITS = models.resource_provider_traits
+_AGGREGATES = models.resource_provider_aggregates
+_AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
+
+
+class Selection(enum.Enum):
+    """The parameters that select the roots of a page, in addition to its conditions."""
+
+    # At most `size` roots with after < id <= upto, in the order of their ids.
+    NEXT = 'next'
+    # All roots whose ids are in the list `roots`.
+    LISTED = 'listed'
+
+
+_AFTER = sa.bindparam('after', type_=sa.Integer)
+_UPTO = sa.bindparam('upto', type_=sa.Integer)
+_SIZE = sa.bindparam('size', type_=sa.Integer)
+
+
+def _id_list(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.Integer, expanding=True, literal_execute=True)
+
+
+_LISTED_ROOTS = _id_list('roots')
+_SHARING_ID = sa.bindparam('sharing_id', type_=sa.Integer)
+_SHARED_AGGREGATES = _id_list('aggregates')
+_EXCLUDED = _id_list('excluded')
+# Some providers have no valid root: old releases stored NULL as root id, and in a damaged database,
+# the root may not exist or may have a parent. These providers are not searched, and a page must not
+# count them as trees.
+_IS_ROOT = (
+    portable_sql.IsNull(ROOTS.c.parent_provider_id),
+    ROOTS.c.root_provider_id == ROOTS.c.id,
+)
+_HAS_ROOT = provider_conditions.has_rows(
+    sa.select(sa.literal_column('1'))
+    .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
+    .correlate(MEMBERS)
+)
+# The largest id that an INTEGER column can store.
+MAX_ID = capacity.MAX_INT
+
+
+@functools.cache
+def plain_roots(selection: Selection) -> sa.Select[Any]:
+    """Return a statement like `roots` without conditions."""
+    return roots((), selection)
+
+
+@functools.cache
+def plain_page(selection: Selection, with_aggregates: bool) -> sa.Select[Any]:
+    """Return a statement like `trees_of` for roots without conditions."""
+    return trees_of(plain_roots(selection), with_aggregates)
+
+
+def trees_of(
+    roots: sa.Select[Any] | sa.CompoundSelect[Any], with_aggregates: bool
+) -> sa.Select[Any]:
+    """Return a statement that returns the trees of the roots that a statement returns."""
+    few = roots.subquery('few')
+    return tree_rows.columns(with_aggregates).join_from(
+        few, PROVIDER, PROVIDER.c.root_provider_id == few.c.id
+    )
+
+
+def roots(conditions: Iterable[Clause], selection: Selection) -> sa.Select[Any]:
+    """Return a statement that returns the ids of the roots that satisfy the conditions."""
+    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, selection), *conditions)
+    return few if selection is Selection.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
+
+
+def _selected(root: sa.ColumnElement[int], selection: Selection) -> tuple[Clause, ...]:
+    if selection is Selection.LISTED:
+        return (root.in_(_LISTED_ROOTS),)
+    return root > _AFTER, root <= _UPTO
+
+
+def _roots_by_members(
+    slot: model.Slot,
+    conditions: Iterable[Clause],
+    tree_conditions: Sequence[Clause],
+    selection: Selection,
+    by_class: int | None = None,
+) -> sa.Select[Any]:
+    """Return a statement like `roots` for trees in which a provider could serve a given slot.
+
+    The statement first selects these providers (the members of a tree), and then groups them by
+    their root.
+
+    PERF: a statement that selects roots first has to look up the members of each root. Selecting
+    members first takes a fifth to a third less time if few trees can serve the slot.
+
+    :param slot: the slot (see `model`) that the selected providers could serve
+    :param conditions: conditions on the root, with ROOT_ID_OF_MEMBER as its id. They are evaluated
+        for each member, so they must be cheap: conditions on other members belong in
+        `tree_conditions`
+    :param tree_conditions: the conditions of the other slots. They are in a HAVING clause, so that
+        they are evaluated last, in this order, and only once for each tree
+    :param by_class: a class of the slot of which few providers have an inventory. The statement
+        then starts with these inventories, and does not look up the other members of wide trees
+    """
+    root = ROOT_ID_OF_MEMBER
+    few = (
+        sa.select(root.label('id'))
+        .where(*_selected(root, selection), *conditions, prefilter.can_serve(slot, by_class))
+        .group_by(root)
+        .having(prefilter.in_order([*tree_conditions, _HAS_ROOT]))
+    )
+    if by_class is not None:
+        inventory = prefilter.inventory_alias(1)
+        few = few.join_from(MEMBERS, inventory, inventory.c.resource_provider_id == MEMBERS.c.id)
+        few = few.where(inventory.c.resource_class_id == by_class)
+    return few if selection is Selection.LISTED else few.order_by(root).limit(_SIZE)
+
+
+def trees(root_ids: Collection[int], trait_id: int | None = None) -> sa.Select[Any]:
+    """Return a statement that returns the providers of the trees with these roots.
+
+    :param trait_id: only providers with this trait; None for all
+    """
+    few = sa.select(ROOTS.c.id).where(
+        *_IS_ROOT, ROOTS.c.id.in_(provider_conditions.id_list(root_ids))
+    )
+    statement = trees_of(few, with_aggregates=True)
+    if trait_id is None:
+        return statement
+    return statement.where(provider_conditions.has_any_trait(PROVIDER.c.id, [trait_id]))
+
+
+@functools.cache
+def sharing_trees(of_all: bool) -> sa.Select[Any]:
+    """Return a statement that returns the trees of sharing providers.
+
+    Its parameters are `excluded`, a list of the root ids of trees that are not returned, and those
+    of `roots_of_sharing_providers`.
+    """
+    few = roots_of_sharing_providers(of_all).where(ROOTS.c.id.not_in(_EXCLUDED))
+    return trees_of(few, with_aggregates=True)
+
+
+def roots_of_sharing_providers(of_all: bool) -> sa.Select[Any]:
+    """Return a statement that returns the root ids of the trees of sharing providers.
+
+    Its parameters are `sharing_id`, which is the id of the trait MISC_SHARES_VIA_AGGREGATE, and
+    `aggregates`.
+
+    :param of_all: whether to return the trees of all sharing providers. Otherwise, only those of
+        the sharing providers in at least one of the aggregates are returned
+    """
+    link = _AGGREGATE_LINK
+    statement = (
+        sa.select(ROOTS.c.id)
+        .join_from(_TRAITS, MEMBERS, MEMBERS.c.id == _TRAITS.c.resource_provider_id)
+        .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
+        .where(_TRAITS.c.trait_id == _SHARING_ID, *_IS_ROOT)
+        .distinct()
+    )
+    if of_all:
+        return statement
+    return statement.where(
+        sa.exists().where(
+            link.c.resource_provider_id == MEMBERS.c.id, link.c.aggregate_id.in_(_SHARED_AGGREGATES)
+        )
+    )
+
+
+def with_sharing_providers(roots: sa.Select[Any]) -> sa.CompoundSelect[Any]:
+    """Return a statement that also returns the roots of `roots_of_sharing_providers`.
+
+    :param roots: a statement that returns root ids
+    """
+    of_page = sa.select(roots.subquery('page').c.id)  # SQLite permits no LIMIT in a part of a UNION
+    return of_page.union(roots_of_sharing_providers(of_all=False))
+
+
+def id_range() -> sa.Select[Any]:
+    """Return a statement that returns the smallest and the largest provider id."""
+    return sa.select(sa.func.min(PROVIDER.c.id), sa.func.max(PROVIDER.c.id))
+
 
 # A function that returns the statement for the root ids of the pages of one kind.
 RootsOf = Callable[[Selection], sa.Select[Any]]
@@ -54,8 +241,8 @@ def page(paged: PagedQuery, roots: sa.Select[Any], selection: Selection) -> sa.S
     """
     # PERF: most queries have no conditions on the root, and their statement is built only once.
     if roots is plain_roots(selection):
-        return statements.plain_page(selection, paged.with_aggregates)
-    return statements.page(roots, paged.with_aggregates)
+        return plain_page(selection, paged.with_aggregates)
+    return trees_of(roots, paged.with_aggregates)
 
 
 def lenient_roots(paged: PagedQuery, selection: Selection) -> sa.Select[Any]:
@@ -69,7 +256,7 @@ def lenient_roots(paged: PagedQuery, selection: Selection) -> sa.Select[Any]:
     if not paged.has_sharing:
         conditions += prefilter.collective_trait_conditions(paged.query, None, root)
         conditions += prefilter.group_conditions(paged.slots, root)
-    return statements.roots(conditions, selection) if conditions else plain_roots(selection)
+    return roots(conditions, selection) if conditions else plain_roots(selection)
 
 
 def strict_roots(
@@ -86,14 +273,14 @@ def strict_roots(
     :param rare_classes: the classes of which few providers have an inventory
     """
     combined = functools.partial(
-        combined_prefilter.combined_conditions, paged.slots, paged.query.isolate, sharing
+        prefilter.combined_conditions, paged.slots, paged.query.isolate, sharing
     )
     not_shared = [slot for slot in slots if not (sharing and sharing.slots.get(slot))]
     if not_shared and not paged.query.collective_traits:
         first = not_shared[0]
         others = [slot for slot in slots if slot != first]
         root = prefilter.ROOT_ID_OF_MEMBER
-        return statements.roots_by_members(
+        return _roots_by_members(
             first,
             root_conditions(paged, root),
             [*prefilter.slot_conditions(others, sharing, root), *combined(root, members_of=first)],
@@ -107,6 +294,50 @@ def strict_roots(
         kinds = {slot.kind: slot for slot in paged.slots}
         conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
     conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
-    return statements.roots(
-        [*root_conditions(paged, root), prefilter.in_order(conditions)], selection
+    return roots([*root_conditions(paged, root), prefilter.in_order(conditions)], selection)
+
+
+def aggregates_of_trees(
+    aggregate_ids: Collection[int], conditions: Iterable[Clause]
+) -> sa.Select[Any]:
+    """Return a statement that returns which trees have a provider in which of these aggregates.
+
+    It returns rows (root id, aggregate id), only for roots that satisfy the conditions.
+    """
+    link = _AGGREGATES
+    return (
+        _roots_of_members(link, conditions)
+        .add_columns(link.c.aggregate_id)
+        .where(link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
+        .distinct()
+    )
+
+
+def one_tree_per_aggregate(
+    aggregate_ids: Collection[int], conditions: Iterable[Clause]
+) -> sa.Select[Any]:
+    """Return a statement that returns, for each aggregate, one tree with a provider in it.
+
+    It returns one row (root id,) for each aggregate. The root satisfies the conditions. If no such
+    tree exists, the root id is NULL.
+    """
+    link, aggregate = _AGGREGATES, models.placement_aggregates
+    first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
+    return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
+        aggregate.c.id.in_(provider_conditions.id_list(aggregate_ids))
+    )
+
+
+def _roots_of_members(link: sa.FromClause, conditions: Iterable[Clause]) -> sa.Select[Any]:
+    """Return a SELECT of the roots of the providers in the table `link`.
+
+    :param link: a table that links providers with aggregates
+    :param conditions: the conditions that a root must satisfy
+    """
+    return (
+        sa.select(ROOTS.c.id)
+        .select_from(link)
+        .join(MEMBERS, MEMBERS.c.id == link.c.resource_provider_id)
+        .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
+        .where(*_IS_ROOT, *conditions)
     )

@@ -24,7 +24,7 @@ import random
 
 import sqlalchemy as sa
 
-from placement.candidates import model, page_order, page_statements, statements
+from placement.candidates import model, page_order, page_statements
 from placement.candidates.page_reader import FirstPage, Reader
 from placement.candidates.randomize import shuffled
 
@@ -250,10 +250,10 @@ def all_pages(
     if sharing_id is not None:
         reader.read_all_sharing_providers(sharing_id)
     needed = with_aggregates or sharing_id is not None or bool(query.aggregates)
-    statement = statements.plain_page(statements.Selection.NEXT, needed)
+    statement = page_statements.plain_page(page_statements.Selection.NEXT, needed)
     after, more = 0, True
     while more:
-        parameters = {'after': after, 'upto': statements.MAX_ID, 'size': LARGEST_PAGE}
+        parameters = {'after': after, 'upto': page_statements.MAX_ID, 'size': LARGEST_PAGE}
         roots, anchors = reader.read_page(statement, parameters)
         yield anchors
         after, more = max(roots, default=0), len(roots) == LARGEST_PAGE

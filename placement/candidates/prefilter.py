@@ -13,6 +13,7 @@ The parameter `root` of the functions is the SQL expression for the id of the ro
 ROOT_ID_OF_MEMBER in a statement that selects tree members instead of roots.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import functools
 import itertools
@@ -21,6 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.sql import elements
 
+from placement import capacity
 from placement.candidates import model
 from placement.candidates.sharing import SharingAggregates
 from placement.db import capacity_sql, portable_sql, provider_conditions
@@ -29,14 +31,17 @@ from placement.db.sqlalchemy import models
 # The maximum number of conditions that a function of this module returns for slots, groups, amounts
 # or any-sets. More conditions would cost more time than they save, and databases limit the depth of
 # expressions and the number of tables in a SELECT.
-MAX_CONDITIONS = 16
+_MAX_CONDITIONS = 16
+
+# No tree has so much capacity, and drivers cannot send much larger numbers.
+_MAX_TOTAL = capacity.MAX_INT**2
 
 # Table aliases: ROOTS and MEMBERS (any provider of a tree) are used in the statements of pages, the
 # others in subqueries. PERF: an alias takes longer to create than the rest of a statement, so each
 # is created only once.
 ROOTS = models.resource_providers.alias('root')
 MEMBERS = models.resource_providers.alias('member')
-TREE_PROVIDERS = models.resource_providers.alias('tree_provider')
+_TREE_PROVIDERS = models.resource_providers.alias('tree_provider')
 _AGGREGATE_LINK = models.resource_provider_aggregates.alias('link')
 
 RootId = sa.ColumnElement[int]
@@ -60,7 +65,7 @@ def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
     """Return the conditions of root_required and of the unsuffixed group's forbidden aggregates."""
     conditions = [
         provider_conditions.has_any_trait(root, (trait,))
-        for trait in sorted(query.root_required)[:MAX_CONDITIONS]
+        for trait in sorted(query.root_required)[:_MAX_CONDITIONS]
     ]
     if query.root_forbidden:
         conditions.append(~provider_conditions.has_any_trait(root, query.root_forbidden))
@@ -88,7 +93,7 @@ def in_tree_conditions(
     )
     return [
         _or_in_aggregates(root == in_tree, shared.get(in_tree, ()) if suffixed else (), root)
-        for in_tree, suffixed in itertools.islice(trees, MAX_CONDITIONS)
+        for in_tree, suffixed in itertools.islice(trees, _MAX_CONDITIONS)
     ]
 
 
@@ -101,9 +106,9 @@ def collective_trait_conditions(
     a sharing provider that is available to the tree, must have one of the traits.
     """
     conditions: list[Clause] = []
-    for any_set in query.collective_traits[:MAX_CONDITIONS]:
-        in_tree = tree_providers(root).where(
-            provider_conditions.has_any_trait(TREE_PROVIDERS.c.id, any_set)
+    for any_set in query.collective_traits[:_MAX_CONDITIONS]:
+        in_tree = _tree_providers(root).where(
+            provider_conditions.has_any_trait(_TREE_PROVIDERS.c.id, any_set)
         )
         aggregates = sharing.traits.get(any_set, ()) if sharing else ()
         conditions.append(
@@ -121,11 +126,11 @@ def slot_conditions(
     """
     aggregates = {
         slot: sharing.slots.get(slot, frozenset()) if sharing else frozenset()
-        for slot in slots[:MAX_CONDITIONS]
+        for slot in slots[:_MAX_CONDITIONS]
     }
     return [
         _or_in_aggregates(
-            provider_conditions.has_rows(able_providers(slot, root)), aggregates[slot], root
+            provider_conditions.has_rows(_able_providers(slot, root)), aggregates[slot], root
         )
         for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
     ]
@@ -138,9 +143,9 @@ def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
     trees whose candidates all use only sharing providers: `paging` reads an extra page for these
     candidates.
     """
-    if len(slots) > MAX_CONDITIONS:
+    if len(slots) > _MAX_CONDITIONS:
         return sa.true()
-    return sa.or_(*(provider_conditions.has_rows(able_providers(slot, root)) for slot in slots))
+    return sa.or_(*(provider_conditions.has_rows(_able_providers(slot, root)) for slot in slots))
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:
@@ -155,11 +160,11 @@ def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause
     }
     conditions = [
         provider_conditions.has_rows(
-            tree_providers(root).where(*_provider_conditions(slot.group, TREE_PROVIDERS, root))
+            _tree_providers(root).where(*_provider_conditions(slot.group, _TREE_PROVIDERS, root))
         )
         for slot in selective.values()
     ]
-    return conditions[:MAX_CONDITIONS]
+    return conditions[:_MAX_CONDITIONS]
 
 
 def can_serve(slot: model.Slot, inventory_of: int | None = None) -> Clause:
@@ -187,13 +192,15 @@ def can_serve(slot: model.Slot, inventory_of: int | None = None) -> Clause:
     return sa.and_(sa.true(), *conditions)
 
 
-def able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
+def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
     """Return a SELECT of the providers of the root's tree that could serve the slot."""
-    statement = tree_providers(root).where(*_provider_conditions(slot.group, TREE_PROVIDERS, root))
+    statement = _tree_providers(root).where(
+        *_provider_conditions(slot.group, _TREE_PROVIDERS, root)
+    )
     for number, (class_id, amount) in enumerate(_largest_amounts(slot)):
         inventory = inventory_alias(number)
         statement = statement.join(
-            inventory, inventory.c.resource_provider_id == TREE_PROVIDERS.c.id
+            inventory, inventory.c.resource_provider_id == _TREE_PROVIDERS.c.id
         ).where(
             portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
             _may_allocate(number, amount),
@@ -206,9 +213,9 @@ def _largest_amounts(slot: model.Slot) -> list[tuple[int, int]]:
 
     They exceed the free capacity of a provider most often, so they exclude the most trees.
 
-    :returns: at most MAX_CONDITIONS (resource class id, amount) pairs
+    :returns: at most _MAX_CONDITIONS (resource class id, amount) pairs
     """
-    return sorted(slot.amounts, key=lambda item: -item[1])[:MAX_CONDITIONS]
+    return sorted(slot.amounts, key=lambda item: -item[1])[:_MAX_CONDITIONS]
 
 
 # PERF: building this expression takes longer than evaluating it for a hundred trees in most
@@ -239,7 +246,7 @@ def _provider_conditions(
     if group.suffix:
         conditions += [
             provider_conditions.has_any_trait(provider.c.id, any_set)
-            for any_set in group.required[:MAX_CONDITIONS]
+            for any_set in group.required[:_MAX_CONDITIONS]
         ]
     if group.forbidden:
         conditions.append(~provider_conditions.has_any_trait(provider.c.id, group.forbidden))
@@ -248,7 +255,7 @@ def _provider_conditions(
             ~provider_conditions.in_any_aggregate(provider.c.id, group.forbidden_aggregates)
         )
     if group.member_of:
-        member_of = group.member_of[:MAX_CONDITIONS]
+        member_of = group.member_of[:_MAX_CONDITIONS]
         is_member = _in_all(provider.c.id, member_of)
         # For the unsuffixed group, the aggregates of the root apply to all providers of its tree.
         conditions.append(
@@ -271,18 +278,95 @@ def _or_in_aggregates(condition: Clause, aggregate_ids: Collection[int], root: R
     if not aggregate_ids:
         return condition
     rows = (
-        tree_providers(root)
-        .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == TREE_PROVIDERS.c.id)
+        _tree_providers(root)
+        .join(_AGGREGATE_LINK, _AGGREGATE_LINK.c.resource_provider_id == _TREE_PROVIDERS.c.id)
         .where(_AGGREGATE_LINK.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
     )
     return sa.or_(condition, provider_conditions.has_rows(rows))
 
 
-def tree_providers(root: RootId) -> sa.Select[Any]:
+def _tree_providers(root: RootId) -> sa.Select[Any]:
     """Return a SELECT of the providers of the root's tree. The caller adds conditions."""
     return (
         sa.select(sa.literal_column('1'))
-        .select_from(TREE_PROVIDERS)
-        .where(TREE_PROVIDERS.c.root_provider_id == root)
+        .select_from(_TREE_PROVIDERS)
+        .where(_TREE_PROVIDERS.c.root_provider_id == root)
         .correlate(ROOTS, MEMBERS)
     )
+
+
+def combined_conditions(
+    slots: Sequence[model.Slot],
+    isolate: bool,
+    sharing: SharingAggregates | None,
+    root: RootId,
+    members_of: model.Slot | None = None,
+) -> list[Clause]:
+    """Return conditions for slots that the tree must serve together; cheap conditions first.
+
+    A query with 200 equal groups has only one kind of slot, and nearly every tree can serve one
+    slot of it. Without these conditions, the solver would have to check each of these trees. Slots
+    that sharing providers can serve are not included.
+
+    :param slots: all slots of the query, not only one of each kind
+    :param isolate: whether different suffixed groups must use different providers
+    :param members_of: the slot that selects the members in a statement that selects tree members
+    """
+    own = [slot for slot in slots if not (sharing and sharing.slots.get(slot))]
+    counts = Counter(slot.kind for slot in own if isolate and slot.suffixed)
+    conditions: list[Clause] = []
+    if len(counts) > 1:
+        conditions.append(_at_least(counts.total(), _tree_providers(root)))
+    repeated = {slot.kind: slot for slot in own if counts[slot.kind] > 1}
+    if members_of and repeated.pop(members_of.kind, None):
+        conditions.append(sa.func.count() >= counts[members_of.kind])
+    conditions += [
+        _at_least(counts[kind], _able_providers(slot, root))
+        for kind, slot in itertools.islice(repeated.items(), _MAX_CONDITIONS)
+    ]
+    return conditions + [
+        _tree_can_serve(class_id, total, root) for class_id, total in _totals(own, counts)
+    ]
+
+
+def _at_least(count: int, rows: sa.Select[Any]) -> Clause:
+    """Return the condition that a correlated SELECT returns at least this many rows."""
+    return provider_conditions.has_rows(rows.offset(count - 1))
+
+
+def _totals(
+    slots: Iterable[model.Slot], isolated_kinds: Mapping[tuple[object, ...], int]
+) -> list[tuple[int, int]]:
+    """Return the classes that several slots request, and the total amount of each class.
+
+    A class that only isolated slots of one kind request is left out: if the tree has a provider for
+    each of these slots, it has enough free capacity.
+
+    :param isolated_kinds: the kinds of the isolated slots
+    """
+    totals: Counter[int] = Counter()
+    requests: dict[int, set[object]] = {}
+    for slot in slots:
+        requester = slot.kind if slot.kind in isolated_kinds else slot
+        for class_id, amount in slot.amounts:
+            totals[class_id] += amount
+            requests.setdefault(class_id, set()).add(requester)
+    return [item for item in totals.most_common() if len(requests[item[0]]) > 1][:_MAX_CONDITIONS]
+
+
+def _tree_can_serve(class_id: int, total: int, root: RootId) -> Clause:
+    """Return the condition that the providers of the tree can serve a total amount of a class."""
+    if total > _MAX_TOTAL:
+        return sa.false()
+    inventory = inventory_alias(0)
+    largest = (
+        sa.select(sa.func.sum(capacity_sql.largest_amount(inventory)))
+        .select_from(_TREE_PROVIDERS)
+        .join(inventory, inventory.c.resource_provider_id == _TREE_PROVIDERS.c.id)
+        .where(
+            _TREE_PROVIDERS.c.root_provider_id == root,
+            portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
+        )
+        .correlate(ROOTS, MEMBERS)
+    )
+    return sa.func.coalesce(largest.scalar_subquery(), 0) >= total * capacity_sql.TOLERANCE

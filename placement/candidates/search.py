@@ -2,7 +2,7 @@
 
 The data passes through these modules:
 
-    request -> beginning -> tree_search -> ordering -> candidate_limits -> summaries -> render
+    request -> forecasts -> tree_search -> ordering -> candidate_limits -> summaries -> render
 
 `tree_search` requests pages of provider trees from `paging`, and candidates of a tree from
 `solver`.
@@ -17,7 +17,6 @@ import random
 import sqlalchemy as sa
 
 from placement.candidates import (
-    beginning,
     candidate_limits,
     forecasts,
     model,
@@ -27,8 +26,7 @@ from placement.candidates import (
     solver,
     summaries,
 )
-from placement.candidates.beginning import Beginning
-from placement.candidates.forecasts import Forecast
+from placement.candidates.forecasts import FirstReads, Forecast
 from placement.candidates.search_step_limit import SearchLimit
 from placement.candidates.tree_search import TreeSearch
 from placement.db import engine
@@ -97,7 +95,7 @@ def search_with(
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    start = beginning.begin(conn, query)
+    start = forecasts.read_first(conn, query)
     return _search(conn, disconnect, query, options, start, limit, rng)[0]
 
 
@@ -116,7 +114,7 @@ def _search_at_once(
 
     :raises _NeedsTransactionError: the search needs another statement
     """
-    start = beginning.begin(conn, query, forecast)
+    start = forecasts.read_first(conn, query, forecast)
     disconnect()
     try:
         result, page = _search(conn, disconnect, query, options, start)
@@ -133,7 +131,7 @@ def _search_in_transaction(
     conn: sa.Connection,
     disconnect: Callable[[], None],
 ) -> render.SearchResult:
-    start = beginning.begin(conn, query, forecast)
+    start = forecasts.read_first(conn, query, forecast)
     result, page = _search(conn, disconnect, query, options, start)
     _remember(query, options, start, page, forecast.failures if forecast else 0)
     return result
@@ -142,11 +140,11 @@ def _search_in_transaction(
 def _remember(
     query: model.Query[str],
     options: Options,
-    start: Beginning,
+    start: FirstReads,
     page: paging.OnlyPage | None,
     failures: int,
 ) -> None:
-    if beginning.can_forecast(start):
+    if forecasts.can_forecast(start):
         forecast = Forecast(start.found, start.query, page, failures)
         forecasts.remember((query, options.cap, options.strategy), forecast)
 
@@ -156,7 +154,7 @@ def _search(
     disconnect: Callable[[], None],
     query: model.Query[str],
     options: Options,
-    start: Beginning,
+    start: FirstReads,
     limit: SearchLimit | None = None,
     rng: random.Random | None = None,
 ) -> tuple[render.SearchResult, paging.OnlyPage | None]:

@@ -29,7 +29,8 @@ from placement.admin.explain.model import (
 )
 from placement.admin.explain.patterns import AnchorPattern, Largest
 from placement.admin.progress import Progress
-from placement.candidates import facts, model, page_reader, paging, request
+from placement.candidates import model, page_reader, paging, request
+from placement.candidates import names as names_of_queries
 from placement.candidates.search_step_limit import SearchLimit
 from placement.microversion import Version
 
@@ -98,7 +99,7 @@ def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud
     pairs = query_text.pairs(question.text)
     all_conditions = conditions.conditions_of(pairs, question.version, names)
     try:
-        found = facts.look_up(conn, names)
+        found = names_of_queries.look_up(conn, names)
         query = request.with_ids(names, found.ids)
     except exception.BadInput as error:
         raise query_text.refusal(error) from error

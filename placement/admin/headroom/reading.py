@@ -10,7 +10,7 @@ from placement import exception
 from placement.admin import query_text
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
-from placement.candidates import facts, model, paging
+from placement.candidates import model, names, paging, request
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
@@ -73,8 +73,9 @@ def read(
     with_ids, sharing_id = [], None
     for number, query in enumerate(queries, 1):
         with _refusing(number, len(queries)):
-            found, sharing_id = facts.with_ids(conn, query)
-        with_ids.append(found)
+            found = names.look_up(conn, query)
+            with_ids.append(request.with_ids(query, found.ids))
+        sharing_id = found.sharing_id
     # The pages of a query with same_subtree have all that the other queries need.
     query_of_pages = next((query for query in with_ids if query.same_subtrees), with_ids[0])
     in_any_case = with_aggregates or any(query.aggregates for query in with_ids)

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from placement import version
 from placement.admin.progress import Progress
 from placement.admin.report.model import Cloud, Origin, ProjectUsage
-from placement.candidates import facts
-from placement.candidates import statements as candidate_statements
+from placement.candidates import tree_rows
 from placement.conf import database_url
 from placement.db.sqlalchemy import migration, models
 
@@ -30,7 +29,7 @@ def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
 
 # The name of a step of the work -> its statement.
 _STATEMENTS: dict[str, Any] = {
-    'providers': candidate_statements.provider_facts(with_aggregates=True),
+    'providers': tree_rows.columns(with_aggregates=True),
     'names': sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, models.generation(_PROVIDERS)),
     'classes': _pairs(models.resource_classes, 'name'),
     'traits': _pairs(models.traits, 'name'),
@@ -73,7 +72,7 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
     # An allocation can refer to a consumer whose project is missing.
     projects = dict(map(tuple, rows['projects']))
     return Cloud(
-        providers=facts.providers_of(rows['providers']),
+        providers=tree_rows.providers_of(rows['providers']),
         names={id_: name or '' for id_, name, _ in rows['names']},
         generations={id_: generation for id_, _, generation in rows['names']},
         classes=dict(map(tuple, rows['classes'])),

@@ -8,7 +8,7 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement.candidates import beginning, name_statements, rare
+from placement.candidates import forecasts, names, rare
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.unit.candidates import worlds
@@ -94,10 +94,10 @@ def _rows(world: worlds.World) -> dict[str, list[dict[str, object]]]:
 def rare_up_to(providers: int) -> Iterator[None]:
     """Change the maximum number of providers that have a rare trait or are in a rare aggregate."""
     cached = (
-        name_statements._ids_of_names,
-        name_statements.selects,
-        beginning._rows_of_look_up,
-        beginning._plain_statement,
+        names._ids_of_names,
+        names.selects,
+        forecasts._rows_of_look_up,
+        forecasts._plain_statement,
     )
     for function in cached:
         function.cache_clear()

@@ -14,7 +14,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.candidates import beginning, forecasts, model, paging, render, search
+from placement.candidates import forecasts, model, paging, render, search
 from placement.candidates.forecasts import Forecast
 from placement.db.sqlalchemy import models
 from placement.tests.functional import base as functional_base
@@ -297,7 +297,7 @@ class ChangedIdTest(functional_base.TestCase):
         self.assertEqual(before, self.candidates(query))
         ((key, forecast),) = forecasts._forecasts.items()
         self.assertTrue(forecast.at_once)
-        with mock.patch.object(beginning, '_statement', wraps=beginning._statement) as forecasted:
+        with mock.patch.object(forecasts, '_statement', wraps=forecasts._statement) as forecasted:
             self.assertEqual(before, self.candidates(query))
             forecasted.assert_called_once()
             change()

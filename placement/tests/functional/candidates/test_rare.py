@@ -5,7 +5,7 @@ from unittest import mock
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.candidates import facts, model, paging, rare, search
+from placement.candidates import model, names, paging, rare, request, search
 from placement.tests.functional.candidates import rows
 from placement.tests.statements import recorded
 from placement.tests.unit.candidates import worlds
@@ -46,7 +46,7 @@ class RareTest(base.BaseTestCase):
     def rare(self, text: str, maximum: int) -> tuple[int, int]:
         """Return how many of the traits and of the aggregates in a query are rare."""
         with rows.rare_up_to(maximum):
-            ids = facts.look_up(self.conn, self.query(text)).ids
+            ids = names.look_up(self.conn, self.query(text)).ids
         return len(ids.rare_traits), len(ids.rare_aggregates)
 
     def pages(self, text: str) -> list[tuple[str, object]]:
@@ -87,7 +87,7 @@ class RareTest(base.BaseTestCase):
 
     def test_a_group_that_a_sharing_provider_can_serve_restricts_no_tree(self):
         query = self.query('resources=V:1&required=T1&member_of=A')
-        ids, _ = facts.with_ids(self.conn, query)
+        ids = request.with_ids(query, names.look_up(self.conn, query).ids)
         root = sa.column('root', sa.Integer)
         self.assertEqual(1, len(rare.root_conditions(ids, has_sharing=False, root=root)))
         self.assertEqual([], rare.root_conditions(ids, has_sharing=True, root=root))

@@ -2,11 +2,11 @@
 
 from oslotest import base
 
-from placement.candidates import facts, forecasts, model, request
+from placement.candidates import forecasts, model, names, request
 from placement.candidates.forecasts import Forecast
 from placement.candidates.paging import OnlyPage
 
-FORECAST = Forecast(facts.Found(request.Ids({}, {}, {}, {}), None), model.Query(()), OnlyPage(10))
+FORECAST = Forecast(names.Found(request.Ids({}, {}, {}, {}), None), model.Query(()), OnlyPage(10))
 
 
 def key(amount: int = 1, names: int = 1) -> forecasts.Key:

@@ -6,9 +6,9 @@ from unittest import mock
 
 from oslotest import base
 
-from placement.candidates import name_statements, names
+from placement.candidates import names
 
-CLASS, TRAIT = name_statements.CLASS, name_statements.TRAIT
+CLASS, TRAIT = names.CLASS, names.TRAIT
 
 
 class NamesTest(base.BaseTestCase):

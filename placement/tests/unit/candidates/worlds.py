@@ -152,7 +152,7 @@ class World:
 
     @functools.cached_property
     def providers(self) -> tuple[model.Provider, ...]:
-        """Return the providers in the form in which `facts` reads them."""
+        """Return the providers in the form in which `tree_rows` reads them."""
         ids, number = self.ids, {host.name: n for n, host in enumerate(self.hosts, 1)}
         return tuple(
             model.Provider(
