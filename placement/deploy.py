@@ -88,7 +88,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
     # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
     # failures of the layers above, and the outermost one those of the layers below.
     application = fault_wrap.FaultWrapper(application)
-    application = requestlog.RequestLog(application)
+    application = requestlog.RequestLog(application, conf.api.slow_request_seconds)
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
     application = fault_wrap.FaultWrapper(application, outermost=True)

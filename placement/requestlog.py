@@ -1,4 +1,4 @@
-"""The request ID and the request log."""
+"""The request ID, the request log, and the warnings for slow requests."""
 
 from collections.abc import Callable, Iterable, Iterator
 import logging
@@ -23,14 +23,18 @@ class RequestLog:
     """Generates a request ID, returns it in a response header, and logs the request.
 
     If the client accepts any media type, the middleware sets the Accept header to JSON.
+
+    :param slow_seconds: log a warning for each request that takes longer; 0 for none
     """
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, slow_seconds: float = 0) -> None:
         self.application = application
+        self._slow_seconds = slow_seconds
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
-        response = _LoggedResponse(environ) if LOG.isEnabledFor(logging.INFO) else None
+        is_logged = self._slow_seconds or LOG.isEnabledFor(logging.INFO)
+        response = _LoggedResponse(environ, self._slow_seconds) if is_logged else None
         request_id = context.generate_request_id()
         environ[ENVIRON_REQUEST_ID] = request_id
         # The global ID links the logs of several services. It never replaces the request ID.
@@ -65,12 +69,13 @@ class _LoggedResponse:
     idle between the requests (2026-11).
     """
 
-    __slots__ = ('_arrival', '_body', '_context', '_environ', '_started')
+    __slots__ = ('_arrival', '_body', '_context', '_environ', '_slow_seconds', '_started')
 
-    def __init__(self, environ: Environ) -> None:
+    def __init__(self, environ: Environ, slow_seconds: float) -> None:
         # The log line contains the time from here until the response starts.
         self._arrival = time.perf_counter()
         self._environ = environ
+        self._slow_seconds = slow_seconds
         self._started: tuple[str, list[tuple[str, str]], float] | None = None
 
     def start(self, status: str, headers: list[tuple[str, str]]) -> None:
@@ -104,8 +109,12 @@ class _LoggedResponse:
             self._log()
 
     def _log(self) -> None:
-        if self._started is not None:
-            _write(_response, self._environ, *self._started)
+        if self._started is None:
+            return
+        _write(_response, self._environ, *self._started)
+        seconds = self._started[-1]
+        if 0 < self._slow_seconds < seconds:
+            _write(_slow, self._environ, seconds)
 
 
 def _write(line: Callable[..., None], *arguments: Any) -> None:
@@ -129,15 +138,28 @@ def _response(
     environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float
 ) -> None:
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
-    LOG.info(
+    code = status.split(' ', 1)[0]
+    # Load balancers send these requests every few seconds.
+    is_healthy = code == '200' and environ.get('PATH_INFO') == '/healthcheck'
+    write = LOG.debug if is_healthy else LOG.info
+    write(
         '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
         quoted(environ.get('REMOTE_ADDR', '-')),
         quoted(environ['REQUEST_METHOD']),
         _uri(environ),
-        status.split(' ', 1)[0],
+        code,
         length,
         # In JSON, oslo.log writes the arguments too. A version would be a list of numbers.
         str(environ.get(microversion.ENVIRON_KEY, '-')),
+        seconds,
+    )
+
+
+def _slow(environ: Environ, seconds: float) -> None:
+    LOG.warning(
+        'Slow request: "%s %s" took %.1f seconds',
+        quoted(environ['REQUEST_METHOD']),
+        _uri(environ),
         seconds,
     )
 

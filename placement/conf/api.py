@@ -57,6 +57,18 @@ If `[keystone_authtoken] token_cache_time` is not larger than 0, if
 keeps no tokens.
 """,
     ),
+    cfg.FloatOpt(
+        'slow_request_seconds',
+        default=5,
+        min=0,
+        help="""
+A request that takes more than this number of seconds is logged at
+WARNING, with its URL and its duration. 0 means that no request is.
+
+The duration is the `time` of the request log: the time from the
+arrival of the request until the response starts.
+""",
+    ),
 ]
 
 

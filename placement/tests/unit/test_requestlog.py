@@ -163,6 +163,32 @@ class RequestLogTest(base.BaseTestCase):
         self.assertEqual(200, self.send().status)
         self.assertEqual('', self.log.output)
 
+    def test_successful_health_checks_are_logged_at_debug(self):
+        logging.getLogger('placement.requestlog').setLevel(logging.INFO)
+        self.send(path='/healthcheck')
+        self.assertEqual('', self.log.output)
+        self.application = requestlog.RequestLog(
+            lambda _, start_response: start_response('503 Service Unavailable', []) or []
+        )
+        self.send(path='/healthcheck')
+        self.assertIn('"GET /healthcheck" status: 503', self.log.output)
+
+    def test_slow_requests(self):
+        logging.getLogger('placement.requestlog').setLevel(logging.WARNING)
+        self.application = requestlog.RequestLog(self._inside, slow_seconds=2)
+        self.clock(10.0, 12.0, 20.0, 22.1, 30.0, 33.5)
+        self.send(path='/traits')
+        self.assertEqual('', self.log.output)
+        self.send(path='/traits')
+        self.send(path='/a b\n', QUERY_STRING='name=x')
+        self.assertEqual(
+            [
+                'Slow request: "GET /traits" took 2.1 seconds',
+                'Slow request: "GET /a%20b%0A?name=x" took 3.5 seconds',
+            ],
+            self.log.output.splitlines(),
+        )
+
     def test_unprintable_text_is_percent_encoded(self):
         for text, written in (
             ('a=\x1b[31m', 'a=%1B[31m'),

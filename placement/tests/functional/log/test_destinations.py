@@ -226,10 +226,14 @@ class ForgedIdentityTest(TestCase):
 
     def assert_anonymous(self, **environment: str) -> None:
         outcome = self.serve(
-            '[DEFAULT]\n', program=forged_identity, OS_METRICS__ENABLED='true', **environment
+            # The lines of successful health checks are at DEBUG.
+            '[DEFAULT]\ndefault_log_levels = placement.requestlog=DEBUG\n',
+            program=forged_identity,
+            OS_METRICS__ENABLED='true',
+            **environment,
         )
         self.assertEqual(0, outcome.status, outcome.error)
-        lines = [line for line in outcome.output.splitlines() if '"GET ' in line]
+        lines = [line for line in outcome.output.splitlines() if ' status: ' in line]
         self.assertEqual(len(forged_identity.PATHS), len(lines), lines)
         for path, line in zip(forged_identity.PATHS, lines, strict=True):
             self.assertRegex(line, rf' req-[0-9a-f-]{{36}} - - - - - -\] - "GET {path}" status: ')
