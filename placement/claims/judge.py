@@ -1,15 +1,18 @@
-"""Accept or reject the claims of a request.
+"""Accept or reject the claims of a request, and plan the inventory changes of a reshape.
 
 All functions are pure: they receive the stored data as arguments, for example in a `Ground`, and do
 not access the database.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from placement import capacity, exception
+from placement import capacity, errors, exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.claims.model import Claim, Consumer, Demand, Ground
+from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
 from placement.objects import generation
+from placement.objects.inventory_rows import Plan, plan_changes
+from placement.objects.provider_rows import Locked
 
 _UNIT_REASONS = {
     'min_unit': 'less than its min_unit',
@@ -41,7 +44,7 @@ def check_consumers(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) 
             generation.check_consumer(claim.consumer_uuid, claim.generation, current)
 
 
-def check_providers(ground: Ground) -> None:
+def check_claimed_providers(ground: Ground) -> None:
     """Check that all providers in the claims exist.
 
     :raises exception.UnknownResourceProviders: lists all providers that do not exist
@@ -105,3 +108,108 @@ def _check_unit(demand: Demand, inventory: Inventory) -> None:
 
 def _refusal(demand: Demand, rule: str, reason: str) -> exception.InvalidAllocation:
     return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, rule, reason)
+
+
+# Reshapes -------------------------------------------------------------------------
+
+
+def check_reshaped_providers(
+    replacements: Mapping[str, Replacement], providers: Mapping[str, Locked]
+) -> None:
+    """Check that each provider in a reshape exists and has the generation in the request.
+
+    The providers are checked in the order of the request body.
+
+    :param providers: the locked providers, keyed by requested UUID
+    :raises exception.UnknownResourceProviders: lists all providers that do not exist
+    :raises exception.ResourceProviderGenerationConflict: for the first provider with a stale
+        generation
+    """
+    missing = replacements.keys() - providers.keys()
+    for uuid, replacement in replacements.items():
+        if uuid in missing:
+            raise exception.UnknownResourceProviders(missing, errors.RESOURCE_PROVIDER_NOT_FOUND)
+        provider = providers[uuid]
+        generation.check_provider(provider.uuid, replacement.generation, provider.generation)
+
+
+def plan_reshape(
+    replacements: Mapping[str, Replacement],
+    ground: Ground,
+    current: Mapping[InventoryKey, InventoryUsage],
+    class_ids: Mapping[str, int],
+) -> Reshape:
+    """Return the inventory changes and the provider generation increments of a reshape.
+
+    :param replacements: the new inventories of each provider, keyed by provider UUID
+    :param current: all stored inventories of all providers in the request
+    :param class_ids: the id of each resource class in the request, keyed by class name
+    """
+    requested = {ground.providers[uuid].id: new for uuid, new in replacements.items()}
+    before = _by_provider(current)
+    after = _inventories_after(requested, current, class_ids)
+    current_ids = {name: stored.resource_class_id for (_, name), stored in current.items()}
+    return Reshape(
+        plans={
+            provider_id: plan_changes(before[provider_id], new.inventories)
+            for provider_id, new in requested.items()
+        },
+        current_and_new={**current, **after},
+        after=after,
+        class_ids={**current_ids, **class_ids},
+        # Clients can see by how much the generation increases. A reshape counts as two writes: the
+        # first adds the new inventories to the current ones, and the second removes the old
+        # inventories. Without new inventories, only the second write counts.
+        increments={
+            provider_id: 2 if new.inventories else 1 for provider_id, new in requested.items()
+        },
+    )
+
+
+def _by_provider(
+    current: Mapping[InventoryKey, InventoryUsage],
+) -> defaultdict[int, dict[str, InventoryUsage]]:
+    by_provider: defaultdict[int, dict[str, InventoryUsage]] = defaultdict(dict)
+    for (provider_id, name), stored in current.items():
+        by_provider[provider_id][name] = stored
+    return by_provider
+
+
+def _inventories_after(
+    requested: Mapping[int, Replacement],
+    current: Mapping[InventoryKey, InventoryUsage],
+    class_ids: Mapping[str, int],
+) -> dict[InventoryKey, InventoryUsage]:
+    """Return the inventories that exist after a reshape, with their usage before the reshape.
+
+    :param requested: the new inventories of each provider, keyed by provider id
+    """
+    after = {key: stored for key, stored in current.items() if key[0] not in requested}
+    for provider_id, new in requested.items():
+        for name, inventory in new.inventories.items():
+            replaced = current.get((provider_id, name))
+            used = replaced.used if replaced else 0
+            after[provider_id, name] = InventoryUsage(class_ids[name], inventory, used)
+    return after
+
+
+def check_removed_inventories(
+    plans: Mapping[int, Plan], ground: Ground, current: Mapping[InventoryKey, InventoryUsage]
+) -> None:
+    """Check that no allocations remain against the inventories that a reshape removes.
+
+    :param plans: the inventory changes of each provider, keyed by provider id
+    :param current: all stored inventories of all providers in the request
+    :raises exception.InventoryInUse: for the first provider with remaining allocations
+    """
+    remaining = {key: stored.used for key, stored in current.items()}
+    for key, amount in ground.released.items():
+        remaining[key] = remaining.get(key, 0) - amount
+    for demand in ground.demands:
+        key = demand.provider_id, demand.resource_class
+        remaining[key] = remaining.get(key, 0) + demand.amount
+    uuids = {provider.id: provider.uuid for provider in ground.providers.values()}
+    for provider_id, plan in plans.items():
+        in_use = [name for name in plan.remove if remaining.get((provider_id, name), 0) > 0]
+        if in_use:
+            raise exception.InventoryInUse(in_use, uuids[provider_id])

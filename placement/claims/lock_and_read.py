@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from placement import exception
 from placement.capacity import InventoryKey, InventoryUsage
-from placement.claims import consumer, owner, statements
-from placement.claims.model import Claim, Consumer, Demand, Ground, Owners, Replacement
+from placement.claims import consumer_rows, statements
+from placement.claims.claim import Claim, Consumer, Demand, Ground, Owners, Replacement
 from placement.db import names
 from placement.db.sqlalchemy import models
-from placement.objects import inventory_rows, provider_locks, resource_class
-from placement.objects.provider_locks import Locked
+from placement.objects import inventory_rows, provider_rows, resource_class
+from placement.objects.provider_rows import Locked
 
 # The result rows of `statements.ALLOCATIONS_OF_CONSUMERS`.
 _Allocations = Sequence[Any]
@@ -38,7 +38,10 @@ def read_if_new(conn: sa.Connection, claims: Sequence[Claim]) -> Rows | None:
     if not all(claim.requires_new_consumer for claim in claims):
         return None
     uuids = sorted(claim.consumer_uuid for claim in claims)
-    parameters = {'uuids': uuids, **owner.parameters(owner.requested_names(claims))}
+    parameters = {
+        'uuids': uuids,
+        **consumer_rows.owner_parameters(consumer_rows.requested_owners(claims)),
+    }
     rows = conn.execute(statements.CONSUMERS_ALLOCATIONS_AND_OWNERS, parameters).all()
     return None if any(row[0] == statements.CONSUMER for row in rows) else rows
 
@@ -49,7 +52,7 @@ def lock_consumers(conn: sa.Connection, claims: Iterable[Claim]) -> dict[str, Co
     :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same consumer
     """
     uuids = [claim.consumer_uuid for claim in claims]
-    return consumer.lock(conn, uuids, {c.consumer_uuid for c in claims if c.allocations})
+    return consumer_rows.lock(conn, uuids, {c.consumer_uuid for c in claims if c.allocations})
 
 
 def prepare_ground(
@@ -68,16 +71,16 @@ def prepare_ground(
         the same provider
     :raises exception.ConcurrentChange: a concurrent transaction created a consumer of the request
     """
-    names_of_owners = owner.requested_names(claims)
+    requested_owners = consumer_rows.requested_owners(claims)
     if rows is None:
-        rows = _read_allocations_and_owners(conn, claims, consumers, names_of_owners)
+        rows = _read_allocations_and_owners(conn, claims, consumers, requested_owners)
     allocations = [row for row in rows if row[0] == statements.ALLOCATION]
     stored_owners = [row for row in rows if row[0] != statements.ALLOCATION]
-    owners = owner.ensure(conn, names_of_owners, stored_owners)
+    owners = consumer_rows.ensure_owners(conn, requested_owners, stored_owners)
     _create_consumers(conn, claims, consumers, owners)
     removed = _allocations_of_deleted_consumers(conn, claims, consumers, allocations)
     requested = {uuid for claim in claims for uuid in claim.allocations}
-    providers = provider_locks.lock(
+    providers = provider_rows.lock(
         conn,
         requested.union(provider_uuids),
         {row.provider_uuid for row in removed if row.provider_uuid is not None},
@@ -109,7 +112,8 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
     class_names = {demand.resource_class for demand in ground.demands}
     provider_ids = {demand.provider_id for demand in ground.demands}
     inventories = inventory_rows.read_with_usage(conn, provider_ids, class_names)
-    check_classes(conn, class_names - {name for _, name in inventories})
+    # An unknown class is reported in preference to a missing inventory.
+    resource_class.ids(conn, class_names - {name for _, name in inventories})
     return inventories
 
 
@@ -131,19 +135,11 @@ def read_all_inventories(
     return inventories, resource_class.require(class_names, stored_ids)
 
 
-def check_classes(conn: sa.Connection, class_names: Collection[str]) -> None:
-    """Check that resource classes exist; no requested provider has an inventory of them.
-
-    :raises exception.UnknownResourceClasses: for all class names that do not exist
-    """
-    resource_class.ids(conn, class_names)
-
-
 def _read_allocations_and_owners(
     conn: sa.Connection,
     claims: Iterable[Claim],
     consumers: Mapping[str, Consumer],
-    names_of_owners: Mapping[int, Collection[str]],
+    requested_owners: Mapping[int, Collection[str]],
 ) -> Rows:
     """Return the stored allocations of the consumers, and the requested owners that exist.
 
@@ -153,10 +149,10 @@ def _read_allocations_and_owners(
     uuids.update(stored.uuid for stored in consumers.values())
     if not uuids:
         return ()
-    if not names_of_owners[statements.PROJECT]:
+    if not requested_owners[statements.PROJECT]:
         parameters = {'uuids': sorted(uuids)}
         return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, parameters).all()
-    parameters = {'uuids': sorted(uuids), **owner.parameters(names_of_owners)}
+    parameters = {'uuids': sorted(uuids), **consumer_rows.owner_parameters(requested_owners)}
     return conn.execute(statements.ALLOCATIONS_AND_OWNERS, parameters).all()
 
 
@@ -166,10 +162,10 @@ def _create_consumers(
     consumers: Mapping[str, Consumer],
     owners: Owners,
 ) -> None:
-    consumer.create(
+    consumer_rows.create(
         conn,
         {
-            claim.consumer_uuid: owner.ids_of(claim, owners)
+            claim.consumer_uuid: consumer_rows.owner_ids(claim, owners)
             for claim in claims
             if claim.allocations and claim.consumer_uuid not in consumers
         },

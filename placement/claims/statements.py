@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
-from placement.claims.model import Consumer
+from placement.claims.claim import Consumer
 from placement.db import names, portable_sql
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows

@@ -7,8 +7,8 @@ from typing import Any
 from oslo_config import cfg
 
 from placement import grammar, microversion
-from placement.claims import delete, replace
-from placement.claims.model import Claim
+from placement.claims import write
+from placement.claims.claim import Claim
 from placement.http import reply
 from placement.http.call import Call
 from placement.http.reply import Reply
@@ -58,7 +58,7 @@ def set_allocations(call: Call) -> Reply:
 
 def delete_allocations(call: Call) -> Reply:
     """DELETE /allocations/{consumer_uuid}: delete all allocations of one consumer."""
-    delete.delete_allocations(call.path['consumer_uuid'])
+    write.delete_allocations(call.path['consumer_uuid'])
     return reply.empty_reply(call, HTTPStatus.NO_CONTENT)
 
 
@@ -69,7 +69,7 @@ def _replace(call: Call, requested: Mapping[str, Mapping[str, Any]]) -> Reply:
     """
     to_claim = claim_maker(call.conf, call.version)
     claims = [to_claim(consumer, one) for consumer, one in requested.items()]
-    replace.replace_allocations(claims, call.conf.placement.allocation_conflict_retry_count)
+    write.replace_allocations(claims, call.conf.placement.allocation_conflict_retry_count)
     return reply.empty_reply(call)
 
 

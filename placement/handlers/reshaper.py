@@ -1,7 +1,7 @@
 """Handler of POST /reshaper."""
 
-from placement.claims.model import Replacement
-from placement.claims.reshape import reshape_inventories
+from placement.claims.claim import Replacement
+from placement.claims.write import reshape_inventories
 from placement.handlers.allocation import claim_maker
 from placement.handlers.inventory import parse_replacement
 from placement.http import reply

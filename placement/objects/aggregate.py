@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.db import engine, names
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_locks, provider_rows
+from placement.objects import generation, provider_rows
 
 _AGGREGATES = models.placement_aggregates
 _LINKS = models.resource_provider_aggregates
@@ -93,7 +93,7 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
 
     def work(conn: sa.Connection) -> int:
         if given_generation is None:
-            provider_locks.lock_one(conn, uuid)
+            provider_rows.lock_one(conn, uuid)
             provider, existing = _read_requested_and_linked(conn, uuid, requested)
             generation.touch(conn, _PROVIDERS, [provider.id])
         else:

@@ -1,8 +1,7 @@
 """Inventories: how much of a resource class a provider has, and the limits of each allocation.
 
 Each writing function executes one transaction. It reads the inventories with their usage, checks
-the request, computes the changes (`inventory_plan`), writes the changes (`inventory_rows`), and
-increments the provider generation.
+the request, computes the changes, writes them, and increments the provider generation.
 
 If the request contains the provider generation, the increment follows the checks: it locks the
 provider, and fails if the generation has changed since it was read. A request without the
@@ -23,13 +22,14 @@ from placement import capacity, errors, exception
 from placement.capacity import Inventory
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_locks, provider_rows, resource_class
-from placement.objects.inventory_plan import Plan, plan_changes
+from placement.objects import generation, provider_rows, resource_class
 from placement.objects.inventory_rows import (
     COLUMNS,
+    Plan,
     ProviderInventories,
     apply_plans,
     insert_first,
+    plan_changes,
     read_of_provider,
     read_with_usage,
 )
@@ -107,7 +107,7 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
     """
 
     def work(conn: sa.Connection) -> int:
-        provider_locks.lock_one(conn, uuid)
+        provider_rows.lock_one(conn, uuid)
         stored = read_of_provider(conn, uuid, [class_name])
         _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
         class_ids = resource_class.require([class_name], stored.class_ids)
@@ -201,7 +201,7 @@ def delete_all(uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider_locks.lock_one(conn, uuid)
+        provider_rows.lock_one(conn, uuid)
         _replace_all(conn, read_of_provider(conn, uuid, []), {}, {})
 
     engine.write(work)
@@ -217,7 +217,7 @@ def delete(uuid: str, class_name: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider = provider_locks.lock_one(conn, uuid)
+        provider = provider_rows.lock_one(conn, uuid)
         current = read_with_usage(conn, [provider.id], [class_name])
         stored = current.get((provider.id, class_name))
         if stored is None:

@@ -1,4 +1,4 @@
-"""Read inventories with their usage, and write the changes in an `inventory_plan.Plan`.
+"""Read inventories with their usage, plan their changes, and write the changes.
 
 Before a change is written, the caller locks the providers in the same transaction. The number of
 statements does not depend on the number of providers and resource classes.
@@ -16,7 +16,6 @@ from placement import exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.db import capacity_sql
 from placement.db.sqlalchemy import models
-from placement.objects.inventory_plan import Plan
 
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
@@ -91,6 +90,28 @@ class ProviderInventories:
     class_ids: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes that turn the current inventories of a provider into the requested ones.
+
+    :param add: the inventories to insert, keyed by class name
+    :param change: the inventories to update, with their new values, keyed by class name
+    :param remove: the class names of the inventories to delete
+    :param in_use: the class names of the inventories in `remove` against which allocations exist
+    :param over_capacity: the class names of the inventories whose usage exceeds their new capacity;
+        this is allowed
+    """
+
+    add: Mapping[str, Inventory]
+    change: Mapping[str, Inventory]
+    remove: tuple[str, ...]
+    in_use: tuple[str, ...]
+    over_capacity: tuple[str, ...]
+
+
+# Reading --------------------------------------------------------------------------
+
+
 def read_with_usage(
     conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str] | None = None
 ) -> dict[InventoryKey, InventoryUsage]:
@@ -156,6 +177,30 @@ def read_of_provider(
 
 def _usage(row: Any) -> InventoryUsage:
     return InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
+
+
+# Changing -------------------------------------------------------------------------
+
+
+def plan_changes(current: Mapping[str, InventoryUsage], requested: Mapping[str, Inventory]) -> Plan:
+    """Return the changes that turn the current inventories into the requested inventories.
+
+    An existing inventory whose values stay the same is neither updated nor deleted.
+
+    :param current: the stored inventories of the provider, keyed by class name
+    :param requested: all inventories of the provider after the request, keyed by class name
+    """
+    remove = tuple(sorted(current.keys() - requested.keys()))
+    existing = {name: new for name, new in requested.items() if name in current}
+    return Plan(
+        add={name: new for name, new in requested.items() if name not in current},
+        change={name: new for name, new in existing.items() if new != current[name].inventory},
+        remove=remove,
+        in_use=tuple(name for name in remove if current[name].used),
+        over_capacity=tuple(
+            sorted(name for name, new in existing.items() if current[name].used > new.capacity)
+        ),
+    )
 
 
 def apply_plans(

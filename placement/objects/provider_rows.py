@@ -1,9 +1,14 @@
-"""Read a resource provider, alone or together with related rows such as inventories.
+"""Read and lock the rows of resource providers.
 
 If an operator never ran the online data migrations, `root_provider_id` is NULL in rows of old
 releases. The API does not return these providers.
+
+Every function that locks rows executes a single statement that selects the rows by UUID, in the
+order of the UUIDs. InnoDB locks rows in the order of the index that it reads. A statement that
+selects rows by id would lock them in another order, and could deadlock with these functions.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 import datetime
 from typing import Any
@@ -11,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import exception
+from placement.db import names
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -39,6 +45,19 @@ _BY_UUID = (
     )
     .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'))
 )
+# The columns are in the order of the fields of `Locked`.
+_LOCK = (
+    sa.select(
+        _PROVIDERS.c.id,
+        _PROVIDERS.c.uuid,
+        models.generation(_PROVIDERS),
+        _PROVIDERS.c.root_provider_id.label('root_id'),
+        _PROVIDERS.c.parent_provider_id.label('parent_id'),
+    )
+    .where(_PROVIDERS.c.uuid.in_(sa.bindparam('uuids', expanding=True)))
+    .order_by(_PROVIDERS.c.uuid)
+    .with_for_update()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +74,20 @@ class Provider:
     parent_uuid: str | None
     updated_at: datetime.datetime | None
     created_at: datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A resource provider whose row is locked, with the columns that writing requests need."""
+
+    id: int
+    uuid: str
+    generation: int
+    root_id: int
+    parent_id: int | None
+
+
+# Reading --------------------------------------------------------------------------
 
 
 def read(conn: sa.Connection, uuid: str) -> Provider:
@@ -95,3 +128,88 @@ def read_with_generation(
     if not rows:
         raise exception.ResourceProviderNotFound(uuid)
     return rows[0][0], [row[1:] for row in rows if row[1] is not None]
+
+
+# Locking --------------------------------------------------------------------------
+
+
+def lock(
+    conn: sa.Connection, uuids: Collection[str], stored: Collection[str] = ()
+) -> dict[str, Locked]:
+    """Lock the requested providers that exist, and return them keyed by requested UUID.
+
+    A provider without a root is locked, because other providers may have it as their root, but it
+    is not returned.
+
+    :param uuids: the requested UUIDs; the keys of the result have the same spelling
+    :param stored: the UUIDs of further providers to lock and return, as the database stores them
+    :raises exception.AmbiguousKeys: two of the requested UUIDs refer to the same provider
+    """
+    if not uuids and not stored:
+        return {}
+    rows = lock_rows(conn, {*uuids, *stored})
+    locked = {row.uuid: Locked(*row) for row in rows if row.root_id is not None}
+    requested = set(uuids)
+    if locked.keys() == requested:
+        return locked
+    ids = names.ids(
+        conn,
+        _PROVIDERS.c.uuid,
+        requested.union(stored),
+        {uuid: provider.id for uuid, provider in locked.items()},
+    )
+    names.require_distinct({uuid: id_ for uuid, id_ in ids.items() if uuid in requested})
+    by_id = {provider.id: provider for provider in locked.values()}
+    return {uuid: by_id[id_] for uuid, id_ in ids.items()}
+
+
+def lock_rows(conn: sa.Connection, uuids: Collection[str]) -> Sequence[Any]:
+    """Lock the providers with these UUIDs, and return their rows, also those without a root.
+
+    :returns: rows with the columns `id`, `uuid`, `generation`, `root_id` and `parent_id`
+    """
+    return conn.execute(_LOCK, {'uuids': sorted(uuids)}).all()
+
+
+def lock_one(conn: sa.Connection, uuid: str) -> Locked:
+    """Lock one provider and return it.
+
+    :raises exception.ResourceProviderNotFound:
+    """
+    locked = lock(conn, [uuid]).get(uuid)
+    if locked is None:
+        raise exception.ResourceProviderNotFound(uuid)
+    return locked
+
+
+def lock_with_root(conn: sa.Connection, *providers: Provider) -> list[Locked]:
+    """Lock providers and the roots of their trees, and return the providers in the same order.
+
+    Every change to the structure of a tree locks its root.
+
+    :param providers: the providers, as this transaction read them without a lock
+    :raises exception.ConcurrentChange: a concurrent transaction deleted one of the providers or
+        moved it to another tree
+    """
+    uuids = {uuid for provider in providers for uuid in (provider.root_uuid, provider.uuid)}
+    by_id = {locked.id: locked for locked in lock(conn, uuids).values()}
+    for provider in providers:
+        if provider.id not in by_id or by_id[provider.id].root_id != provider.root_id:
+            raise exception.ConcurrentChange(f'Resource provider {provider.uuid}')
+    return [by_id[provider.id] for provider in providers]
+
+
+def lock_parent(conn: sa.Connection, parent_uuid: str, *moving: Provider) -> Provider:
+    """Lock a parent provider, the provider that moves below this parent, and the roots of both.
+
+    :param moving: the provider that moves below the parent; omitted if a provider is created
+    :returns: the parent
+    :raises exception.UnknownParent:
+    :raises exception.ConcurrentChange: for the same reasons as in `lock_with_root`
+    """
+    try:
+        parent = read(conn, parent_uuid)
+    except exception.ResourceProviderNotFound:
+        raise exception.UnknownParent(parent_uuid) from None
+    lock_with_root(conn, parent, *moving)
+    return parent

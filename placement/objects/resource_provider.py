@@ -1,10 +1,13 @@
-"""Read, create, update and delete one resource provider.
+"""Read, create, update, move and delete one resource provider.
 
-Other modules contain related functions: `provider_rows` reads a provider, `provider_locks` locks
-providers, `reparenting` moves a provider below another parent, and `provider_search` lists
-providers.
+Before microversion 1.37, only root providers can move below another parent. From 1.37 on, every
+provider can move.
+
+Other modules contain related functions: `provider_rows` reads and locks providers, and
+`provider_search` lists them.
 """
 
+from collections.abc import Mapping
 import enum
 from typing import Final
 
@@ -15,9 +18,8 @@ import sqlalchemy as sa
 from placement import exception
 from placement.db import engine, failures
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_rows, reparenting
-from placement.objects.provider_locks import lock_one, lock_parent, lock_with_root
-from placement.objects.provider_rows import Provider
+from placement.objects import generation, provider_rows
+from placement.objects.provider_rows import Provider, lock_one, lock_parent, lock_with_root
 
 _PROVIDERS = models.resource_providers
 _INSERT = sa.insert(_PROVIDERS)
@@ -89,10 +91,10 @@ def update(
 
     def work(conn: sa.Connection) -> Provider:
         before = provider_rows.read(conn, uuid)
-        if parent_uuid is not KEEP_PARENT and reparenting.is_requested(
+        if parent_uuid is not KEEP_PARENT and _requests_move(
             conn, before, parent_uuid, may_reparent=may_reparent
         ):
-            reparenting.move(conn, before, parent_uuid, may_reparent=may_reparent)
+            _move(conn, before, parent_uuid, may_reparent=may_reparent)
         else:
             locked = lock_one(conn, uuid)
             if locked.parent_id != before.parent_id:
@@ -192,3 +194,108 @@ def _require_unused(
         raise exception.ResourceProviderExists('name', name)
     if others and uuid is not None:
         raise exception.ResourceProviderExists('uuid', uuid)
+
+
+# Moving ---------------------------------------------------------------------------
+
+
+def _requests_move(
+    conn: sa.Connection, provider: Provider, parent_uuid: str | None, *, may_reparent: bool
+) -> bool:
+    """Return whether the requested parent of a provider differs from its current parent.
+
+    If the two UUIDs are spelled differently, they may still refer to the same parent. The function
+    checks this only if the provider is not allowed to move. Otherwise it returns True, because a
+    move below the current parent changes nothing.
+
+    :param parent_uuid: the UUID of the requested parent, None for a root
+    :param may_reparent: whether a provider that has a parent can move (microversion 1.37)
+    """
+    if parent_uuid == provider.parent_uuid:
+        return False
+    if may_reparent or parent_uuid is None or provider.parent_id is None:
+        return True
+    parent_id = sa.select(_PROVIDERS.c.id).where(_PROVIDERS.c.uuid == parent_uuid)
+    return conn.execute(parent_id).scalar() != provider.parent_id
+
+
+def _move(
+    conn: sa.Connection, provider: Provider, parent_uuid: str | None, *, may_reparent: bool
+) -> None:
+    """Lock a provider, its new parent and their roots, and move the provider with its subtree.
+
+    :param parent_uuid: the UUID of the new parent, None to make the provider a root
+    :param may_reparent: whether a provider that has a parent can move (microversion 1.37)
+    :raises exception.ReparentingNotAllowed:
+    :raises exception.UnknownParent:
+    :raises exception.ParentLoop: the parent is the provider or one of its descendants
+    :raises exception.ConcurrentChange: a concurrent transaction deleted or moved one of the
+        providers
+    """
+    if provider.parent_id is not None and not may_reparent:
+        raise exception.ReparentingNotAllowed(provider.uuid)
+    parent = None
+    if parent_uuid is None:
+        lock_with_root(conn, provider)
+    else:
+        parent = lock_parent(conn, parent_uuid, provider)
+    moving = _subtree_ids(conn, provider)
+    if parent is not None and parent.id in moving:
+        raise exception.ParentLoop(provider.uuid, parent.uuid)
+    _update_links(conn, provider, parent, moving)
+    if parent is not None:
+        # Two concurrent moves within one tree could together create a loop. Both transactions touch
+        # the root, so a Galera cluster detects the conflict even if they share no other row.
+        generation.touch(conn, _PROVIDERS, {parent.id, parent.root_id})
+
+
+def _subtree_ids(conn: sa.Connection, provider: Provider) -> frozenset[int]:
+    """Return the ids of a provider and its descendants."""
+    rows = conn.execute(
+        sa.select(_PROVIDERS.c.id, _PROVIDERS.c.parent_provider_id).where(
+            # Also read providers without a root, because one of them may be a parent in this tree.
+            sa.or_(
+                _PROVIDERS.c.root_provider_id == provider.root_id,
+                _PROVIDERS.c.root_provider_id.is_(None),
+            )
+        )
+    )
+    return subtree(provider.id, {row[0]: row[1] for row in rows})
+
+
+def subtree(provider_id: int, parents: Mapping[int, int | None]) -> frozenset[int]:
+    """Return the ids of a provider and all its descendants.
+
+    :param parents: the id of the parent of each provider in the tree (None for a root), keyed by
+        provider id
+    """
+    children: dict[int, list[int]] = {}
+    for child, parent in parents.items():
+        if parent is not None:
+            children.setdefault(parent, []).append(child)
+    subtree_ids = {provider_id}
+    pending = [provider_id]
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child not in subtree_ids:
+                subtree_ids.add(child)
+                pending.append(child)
+    return frozenset(subtree_ids)
+
+
+def _update_links(
+    conn: sa.Connection, provider: Provider, parent: Provider | None, moving: frozenset[int]
+) -> None:
+    """Set the parent of a provider, and set the root of its whole subtree if the root changes."""
+    root_id = parent.root_id if parent else provider.id
+    if root_id != provider.root_id:
+        conn.execute(
+            sa.update(_PROVIDERS)
+            .where(_PROVIDERS.c.id.in_(sorted(moving)))
+            .values(root_provider_id=root_id)
+        )
+    conn.execute(
+        sa.update(_PROVIDERS)
+        .where(_PROVIDERS.c.id == provider.id)
+        .values(parent_provider_id=parent.id if parent else None)
+    )

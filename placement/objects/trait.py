@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import generation, provider_locks, provider_rows
+from placement.objects import generation, provider_rows
 
 _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
@@ -199,7 +199,7 @@ def clear_on_provider(uuid: str) -> None:
     """
 
     def work(conn: sa.Connection) -> None:
-        provider_locks.lock_one(conn, uuid)
+        provider_rows.lock_one(conn, uuid)
         _, provider = _read_requested_and_linked(conn, uuid, [])
         _set_links(conn, provider, set())
 

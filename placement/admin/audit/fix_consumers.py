@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from placement.admin.audit import batches, consumers, rows
 from placement.admin.audit.model import IDLE_CONSUMER, ORPHAN_ALLOCATION, Change
 from placement.admin.progress import Progress
-from placement.claims import consumer, statements
+from placement.claims import consumer_rows, statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
@@ -72,5 +72,5 @@ def _delete(uuids: Sequence[str], conn: sa.Connection) -> list[Change]:
         identity, before = rows.split(row)
         changes.append(Change(IDLE_CONSUMER, identity, before, None))
         ids.append(before['id'])
-    consumer.delete(conn, ids)
+    consumer_rows.delete(conn, ids)
     return changes

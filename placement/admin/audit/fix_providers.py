@@ -16,7 +16,7 @@ from placement.admin.audit.model import PARENT_MISSING, ROOT_MISSING, Change
 from placement.admin.audit.rows import PROVIDERS
 from placement.admin.progress import Progress
 from placement.db import engine, provider_conditions
-from placement.objects import generation, provider_locks
+from placement.objects import generation, provider_rows
 
 _ID = PROVIDERS.c.id
 _PARENT = PROVIDERS.c.parent_provider_id
@@ -94,7 +94,7 @@ def _set_roots(wrong: Collection[trees.WrongRoot], conn: sa.Connection) -> list[
 def _lock(conn: sa.Connection, ids: Collection[int | None]) -> Collection[Any]:
     """Lock the providers with these ids, in the order of their UUIDs, and return their rows."""
     uuids = conn.scalars(sa.select(PROVIDERS.c.uuid).where(_among(i for i in ids if i is not None)))
-    return provider_locks.lock_rows(conn, set(uuids))
+    return provider_rows.lock_rows(conn, set(uuids))
 
 
 def _among(ids: Iterable[int]) -> sa.ColumnElement[bool]:

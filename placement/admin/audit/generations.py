@@ -14,7 +14,7 @@ from placement.admin.progress import Progress
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import provider_locks
+from placement.objects import provider_rows
 
 # For each table: the names of a row that has no generation.
 _MISSING: dict[sa.Table, sa.Select[Any]] = {
@@ -44,7 +44,7 @@ def set_missing(_conf: cfg.ConfigOpts, report: Progress) -> list[Change]:
 def _set(table: sa.Table, uuids: Sequence[str], conn: sa.Connection) -> list[Change]:
     """Set the generations that are still missing, after the rows are locked."""
     if table is rows.PROVIDERS:
-        locked = provider_locks.lock_rows(conn, uuids)
+        locked = provider_rows.lock_rows(conn, uuids)
     else:
         locked = conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)}).all()
     among = table.c.id.in_([row.id for row in locked])

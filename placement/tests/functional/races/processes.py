@@ -20,7 +20,7 @@ from sqlalchemy import event
 
 from placement import conf, db_api, deploy
 from placement.candidates import forecasts, names
-from placement.claims import owner_memory
+from placement.claims import consumer_rows
 from placement.tests.declared import DeclaredResponses
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
@@ -67,13 +67,13 @@ class Learned:
 
 def set_memory(engine: sa.Engine, process: Process) -> None:
     """Let this process remember the owners that another one remembers, and nothing else."""
-    owner_memory.forget_all(engine)
+    consumer_rows.forget_all_owners(engine)
     forecasts.clear()
     names._expected = _NO_NAMES
     if process.remembers is None:
         engine.get_execution_options()['compiled_cache'].clear()
     else:
-        owner_memory.remember(engine, [process.remembers.claim()])
+        consumer_rows.remember_owners(engine, [process.remembers.claim()])
 
 
 class SecondProcess:

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.admin import audit
 from placement.admin.audit import batches, model, repair
-from placement.claims import delete, replace
+from placement.claims import write
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import reparenting
+from placement.objects import resource_provider
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 from placement.tests.waiting import LONGEST
@@ -202,13 +202,13 @@ class OpenTransactionTest(testcase.RaceTestCase):
         allocations = models.allocations
         self.execute(sa.delete(allocations).where(allocations.c.consumer_id == self.consumer))
         request = self.call('PUT', self.path, claim({self.host: 2}, 1))
-        self.assertEqual((), self.send_during_a_correction((replace, 'settle_claims'), request))
+        self.assertEqual((), self.send_during_a_correction((write, '_settle_claims'), request))
         self.assertEqual(2, self.column(models.consumers.c.generation, self.consumer))
 
     def test_the_allocations_of_a_missing_consumer_are_released(self):
         consumers = models.consumers
         self.execute(sa.delete(consumers).where(consumers.c.uuid == self.consumer))
-        hook = (delete.consumer, 'lock')
+        hook = (write.consumer_rows, 'lock')
         self.send_during_a_correction(hook, self.call('DELETE', self.path), call_number=2)
         self.assertIsNone(self.column(consumers.c.generation, self.consumer))
 
@@ -223,7 +223,7 @@ class OpenTransactionTest(testcase.RaceTestCase):
         )
         body = {'name': f'provider-{node}', 'parent_provider_uuid': other}
         request = self.call('PUT', f'/resource_providers/{node}', body)
-        (finding,) = self.send_during_a_correction((reparenting, 'move'), request)
+        (finding,) = self.send_during_a_correction((resource_provider, '_move'), request)
         root = self.column(providers.c.id, other)
         self.assertEqual([root], [row['after']['root_provider_id'] for row in finding.rows])
         self.assertEqual(root, self.column(providers.c.root_provider_id, leaf))

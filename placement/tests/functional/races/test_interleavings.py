@@ -11,7 +11,7 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api, errors
-from placement.claims import consumer, owner_memory, replace
+from placement.claims import consumer_rows, write
 from placement.db import retry
 from placement.db.sqlalchemy import models
 from placement.objects import generation, inventory, provider_rows, trait
@@ -52,7 +52,7 @@ class InterleavingsTest(testcase.RaceTestCase):
         consumer_uuid = str(uuid.uuid4())
         path = f'/allocations/{consumer_uuid}'
         concurrent = self.call('PUT', path, claim_1_27({provider: 2}), '1.27')
-        responses = self.interleave(consumer, 'lock', concurrent)
+        responses = self.interleave(consumer_rows, 'lock', concurrent)
         self.assertIn(self.send('DELETE', path).status, (204, 404))
         self.assertEqual([204], [response.status for response in responses])
         self.audit()
@@ -195,9 +195,9 @@ class InterleavingsTest(testcase.RaceTestCase):
         # The two claims do not insert the same owners.
         self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         for module, name, version, body, shares, status in (
-            (owner_memory, 'insert_missing', 'latest', claim, {provider: 1}, 409),
-            (replace, 'read_if_new', 'latest', claim, {provider: 1, other: 1}, 409),
-            (consumer, 'lock', '1.27', claim_1_27, {provider: 1}, 204),
+            (consumer_rows, 'insert_unknown_owners', 'latest', claim, {provider: 1}, 409),
+            (write, 'read_if_new', 'latest', claim, {provider: 1, other: 1}, 409),
+            (consumer_rows, 'lock', '1.27', claim_1_27, {provider: 1}, 204),
         ):
             path = f'/allocations/{uuid.uuid4()}'
             concurrent = self.call('PUT', path, body({provider: 3}), version)

@@ -9,9 +9,9 @@ import uuid
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.claims import consumer, owner
+from placement.claims import consumer_rows
 from placement.db.sqlalchemy import models
-from placement.objects import tree
+from placement.objects import resource_provider
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
 from placement.tests.waiting import LONGEST
@@ -70,7 +70,7 @@ class MissingRowsTest(testcase.RaceTestCase):
                 provider = self.make_provider({'VCPU': 10})
                 consumer = self.consumer_without_row(provider, 8)
                 calls = self.release_and_claim(consumer, provider, 8)
-                responses = self.during(owner, 'ensure', calls)
+                responses = self.during(consumer_rows, 'ensure_owners', calls)
                 body = claim({provider: 10})
                 path = f'/allocations/{consumer}'
                 if method == 'POST':
@@ -83,7 +83,9 @@ class MissingRowsTest(testcase.RaceTestCase):
     def test_allocations_are_released_while_they_are_reshaped(self):
         provider = self.make_provider({'VCPU': 10})
         consumer = self.consumer_without_row(provider, 8)
-        responses = self.during(owner, 'ensure', self.release_and_claim(consumer, provider, 8))
+        responses = self.during(
+            consumer_rows, 'ensure_owners', self.release_and_claim(consumer, provider, 8)
+        )
         generation = self.provider(provider)['generation']
         body = {
             'inventories': {provider: inventories_of({'VCPU': 10}, generation + 1)},
@@ -99,7 +101,9 @@ class MissingRowsTest(testcase.RaceTestCase):
         provider = self.make_provider({'VCPU': 10})
         consumer = self.consumer_without_row(provider, 8)
         path = f'/allocations/{consumer}'
-        responses = self.during(owner, 'ensure', [self.call('PUT', path, claim({provider: 3}))])
+        responses = self.during(
+            consumer_rows, 'ensure_owners', [self.call('PUT', path, claim({provider: 3}))]
+        )
         self.assertEqual(409, self.send('PUT', path, claim({})).status)
         self.assertEqual([204], [response.status for response in responses])
         self.assertEqual(3, self.used(provider))
@@ -110,7 +114,9 @@ class MissingRowsTest(testcase.RaceTestCase):
         consumer = self.consumer_without_row(provider, 8)
         path = f'/allocations/{consumer}'
         responses = self.during(
-            owner, 'ensure', [self.call('PUT', path, claim_1_27({provider: 3}), '1.27')]
+            consumer_rows,
+            'ensure_owners',
+            [self.call('PUT', path, claim_1_27({provider: 3}), '1.27')],
         )
         self.send_ok('PUT', path, claim_1_27({provider: 2}), '1.27')
         self.assertEqual([204], [response.status for response in responses])
@@ -149,7 +155,7 @@ class MissingRowsTest(testcase.RaceTestCase):
             for branch, leaf in zip(branches, reversed(leaves), strict=True)
         )
         racing: list[futures.Future[testcase.Response]] = []
-        subtree = tree.subtree
+        subtree = resource_provider.subtree
 
         def interrupted(*args: Any) -> frozenset[int]:
             result = subtree(*args)
@@ -160,7 +166,7 @@ class MissingRowsTest(testcase.RaceTestCase):
                 )  # It waits for the lock of the root until this transaction ends.
             return result
 
-        with mock.patch.object(tree, 'subtree', interrupted):
+        with mock.patch.object(resource_provider, 'subtree', interrupted):
             statuses = [first().status, racing[0].result(LONGEST).status]
         self.assertEqual([200, 400], statuses)
 
@@ -177,9 +183,9 @@ class DeletedRowsTest(testcase.RaceTestCase):
         def work(conn: sa.Connection) -> None:
             ids = conn.scalars(sa.select(models.consumers.c.id)).all()
             conn.execute(sa.delete(models.consumers).where(models.consumers.c.id == ids[0]))
-            self.assertRaises(exception.ConcurrentChange, consumer.delete, conn, ids)
+            self.assertRaises(exception.ConcurrentChange, consumer_rows.delete, conn, ids)
             conn.rollback()
-            consumer.delete(conn, ids)
+            consumer_rows.delete(conn, ids)
 
         db_api.write(work)
         with db_api.snapshot() as conn:

@@ -1,4 +1,4 @@
-"""Claims of a new consumer that allocate from one provider (placement/claims/new_consumer.py)."""
+"""Claims of a new consumer that allocate from one provider (placement/claims/write.py)."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -9,7 +9,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement import db_api, errors
-from placement.claims import new_consumer, owner_memory, replace
+from placement.claims import consumer_rows, write
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation
@@ -96,7 +96,7 @@ class OutcomeTest(NewConsumerTestCase):
         response = self.put(claim({self.target: 11}))
         self.assertRejected(response, 409, '11 requested or in use, capacity 10')
         # The project was not inserted, and the process must not remember it.
-        with mock.patch.object(new_consumer.owner_memory, 'forget') as forget:
+        with mock.patch.object(consumer_rows, 'forget_owners') as forget:
             self.assertEqual(204, self.put(claim({self.target: 10})).status)
         self.assertFalse(forget.called)
 
@@ -190,7 +190,7 @@ class MemoryTest(NewConsumerTestCase):
         self.execute(sa.delete(models.allocations))
         self.execute(sa.delete(models.consumers))
         self.execute(sa.delete(models.projects))
-        with mock.patch.object(replace, 'lock_consumers', wraps=replace.lock_consumers) as slow:
+        with mock.patch.object(write, 'lock_consumers', wraps=write.lock_consumers) as slow:
             self.assertEqual(409, self.put(claim({target: 11})).status)
             slow.assert_called_once()
             self.assertEqual(204, self.put(claim({target: 10})).status)
@@ -329,7 +329,7 @@ class ConcurrentTest(NewConsumerTestCase):
         """Both claims insert the same project, and none is retried."""
         body = claim({self.target: 1}, project='new')
         other = self.call('PUT', f'/allocations/{uuid.uuid4()}', body)
-        responses = self.interleave(owner_memory, 'insert_missing', other)
+        responses = self.interleave(consumer_rows, 'insert_unknown_owners', other)
         with self.attempts() as attempts:
             self.assertEqual(204, self.put(body).status)
         self.assertEqual([204], [response.status for response in responses])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import datetime
 from typing import Any
 
-from placement.claims.model import Claim
+from placement.claims.claim import Claim
 
 # The order of the UUIDs differs from the order of the ids. The ids are above all that the
 # sequences of PostgreSQL reach: an explicit id does not advance them.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.claims.model import Demand, Ground, Owners
-from placement.objects.provider_locks import Locked
+from placement.claims.claim import Demand, Ground, Owners
+from placement.objects.provider_rows import Locked
 
 PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
 OTHER = Locked(id=2, uuid='o', generation=7, root_id=2, parent_id=None)

@@ -7,7 +7,7 @@ from oslotest import base
 from placement import exception
 from placement.capacity import InventoryUsage
 from placement.claims import judge
-from placement.claims.model import Claim, Consumer
+from placement.claims.claim import Claim, Consumer
 from placement.tests.properties import REPEATABLE
 from placement.tests.unit.claims.facts import VCPU, demand, ground, usage
 
@@ -132,8 +132,10 @@ class ConsumerGenerationTest(base.BaseTestCase):
 
 class ProvidersTest(base.BaseTestCase):
     def test_all_missing_providers_are_named(self):
-        judge.check_providers(ground())
+        judge.check_claimed_providers(ground())
         error = self.assertRaises(
-            exception.UnknownResourceProviders, judge.check_providers, ground(missing=('b', 'a'))
+            exception.UnknownResourceProviders,
+            judge.check_claimed_providers,
+            ground(missing=('b', 'a')),
         )
         self.assertEqual(['a', 'b'], error.uuids)

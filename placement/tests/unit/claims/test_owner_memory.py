@@ -5,8 +5,8 @@ from unittest import mock
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.claims import owner_memory, statements
-from placement.claims.model import Claim
+from placement.claims import consumer_rows, statements
+from placement.claims.claim import Claim
 
 
 class OwnerMemoryTest(base.BaseTestCase):
@@ -27,19 +27,19 @@ class OwnerMemoryTest(base.BaseTestCase):
 
     def projects(self) -> list[str]:
         """Return the remembered projects."""
-        owners = owner_memory._of_database(self.engine)
+        owners = consumer_rows._remembered_owners(self.engine)
         return sorted(name for kind, name in owners if kind == statements.PROJECT)
 
     def test_the_owner_that_was_remembered_first_is_dropped(self):
-        with mock.patch.object(owner_memory, 'CAPACITY', 3):
+        with mock.patch.object(consumer_rows, 'MOST_REMEMBERED', 3):
             for project in ('a', 'b', 'a', 'c', 'd'):
-                owner_memory.remember(self.engine, [self.claim(project)])
+                consumer_rows.remember_owners(self.engine, [self.claim(project)])
 
         self.assertEqual(['c', 'd'], self.projects())
 
     def test_an_owner_can_be_forgotten_twice(self):
-        owner_memory.remember(self.engine, [self.claim('a'), self.claim('b')])
+        consumer_rows.remember_owners(self.engine, [self.claim('a'), self.claim('b')])
         for _ in range(2):
-            owner_memory.forget(self.engine, self.claim('a'))
+            consumer_rows.forget_owners(self.engine, self.claim('a'))
 
         self.assertEqual(['b'], self.projects())

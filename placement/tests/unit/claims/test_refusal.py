@@ -5,7 +5,7 @@ from unittest import mock
 from oslotest import base
 
 from placement import exception
-from placement.claims import judge, refusal
+from placement.claims import judge, write
 from placement.telemetry import declarations
 from placement.tests.unit.claims import facts
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
@@ -28,22 +28,24 @@ class ReasonTest(base.BaseTestCase):
                 inventories,
                 {},
             )
-            self.assertEqual(expected, refusal.reason(error))
+            self.assertEqual(expected, write.refusal_reason(error))
             self.assertIn(expected, declarations.REFUSAL_REASONS)
 
     def test_every_reason_is_declared(self):
-        self.assertEqual(set(), set(refusal.REASONS.values()) - set(declarations.REFUSAL_REASONS))
+        self.assertEqual(
+            set(), set(write.REFUSAL_REASONS.values()) - set(declarations.REFUSAL_REASONS)
+        )
 
     def test_other_errors(self):
-        self.assertEqual('other', refusal.reason(exception.AmbiguousKeys('x')))
+        self.assertEqual('other', write.refusal_reason(exception.AmbiguousKeys('x')))
 
 
 class WriteClaimsTest(base.BaseTestCase):
     def test_a_claim(self):
         metrics = self.useFixture(SwitchedOn())
-        with mock.patch.object(refusal.engine, 'write') as write:
-            refusal.write_claims(print, 3)
-        write.assert_called_once_with(print, 3)
+        with mock.patch.object(write.engine, 'write') as engine_write:
+            write._execute(print, 3)
+        engine_write.assert_called_once_with(print, 3)
         self.assertEqual({}, metrics.increased(declarations.REFUSALS))
 
     def test_a_refused_claim(self):
@@ -53,8 +55,8 @@ class WriteClaimsTest(base.BaseTestCase):
             exception.UnknownResourceProviders(['u'], 'another code'),
             exception.ConcurrentChange('x'),
         ):
-            with mock.patch.object(refusal.engine, 'write', side_effect=error):
-                raised = self.assertRaises(type(error), refusal.write_claims, lambda conn: None, 1)
+            with mock.patch.object(write.engine, 'write', side_effect=error):
+                raised = self.assertRaises(type(error), write._execute, lambda conn: None, 1)
             self.assertIs(error, raised)
         self.assertEqual(
             {'unknown_provider': 2, 'concurrent_change': 1},
@@ -64,6 +66,6 @@ class WriteClaimsTest(base.BaseTestCase):
     def test_failures_of_the_database_are_no_refusals(self):
         metrics = self.useFixture(SwitchedOn())
         for error in (exception.DatabaseUnavailable(), exception.OutcomeUnknown(), KeyError('x')):
-            with mock.patch.object(refusal.engine, 'write', side_effect=error):
-                self.assertRaises(type(error), refusal.write_claims, lambda conn: None, 1)
+            with mock.patch.object(write.engine, 'write', side_effect=error):
+                self.assertRaises(type(error), write._execute, lambda conn: None, 1)
         self.assertEqual({}, metrics.increased(declarations.REFUSALS))

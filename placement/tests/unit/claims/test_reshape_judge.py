@@ -4,8 +4,8 @@ from oslotest import base
 
 from placement import exception
 from placement.capacity import Inventory
-from placement.claims import reshape_judge
-from placement.claims.model import Replacement
+from placement.claims import judge
+from placement.claims.claim import Replacement
 from placement.tests.unit.claims.facts import (
     CLASS_IDS,
     OTHER,
@@ -21,12 +21,12 @@ class ProvidersTest(base.BaseTestCase):
     def test_reshaped_providers_are_checked_in_the_order_of_the_body(self):
         providers = {'p': PROVIDER}
         stale, missing = {'p': Replacement(4, {})}, {'x': Replacement(0, {})}
-        reshape_judge.check_providers({'p': Replacement(5, {})}, providers)
+        judge.check_reshaped_providers({'p': Replacement(5, {})}, providers)
         for body, error in (
             (stale | missing, exception.ResourceProviderGenerationConflict),
             (missing | stale, exception.UnknownResourceProviders),
         ):
-            self.assertRaises(error, reshape_judge.check_providers, body, providers)
+            self.assertRaises(error, judge.check_reshaped_providers, body, providers)
 
 
 class ReshapeTest(base.BaseTestCase):
@@ -35,7 +35,7 @@ class ReshapeTest(base.BaseTestCase):
     current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
 
     def plan(self, replacements):
-        return reshape_judge.plan_reshape(replacements, ground(), self.current, CLASS_IDS)
+        return judge.plan_reshape(replacements, ground(), self.current, CLASS_IDS)
 
     def test_plans_and_increments(self):
         change = self.plan({'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})})
@@ -58,14 +58,14 @@ class ReshapeTest(base.BaseTestCase):
     def test_removed_inventory_must_have_no_allocations_left(self):
         plans = self.plan({'p': Replacement(5, {})}).plans
         released = ground(released={VCPU: 4})
-        reshape_judge.check_removed_inventories(plans, released, self.current)
+        judge.check_removed_inventories(plans, released, self.current)
         for case in (
             ground(released={VCPU: 3}),
             ground([demand(1)], released={VCPU: 4}),
         ):
             error = self.assertRaises(
                 exception.InventoryInUse,
-                reshape_judge.check_removed_inventories,
+                judge.check_removed_inventories,
                 plans,
                 case,
                 self.current,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.objects.inventory_plan import Plan
-from placement.objects.provider_locks import Locked
+from placement.objects.inventory_rows import Plan
+from placement.objects.provider_rows import Locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Ground:
     :param owners: the ids of projects, users and consumer types
     :param allocations: the allocations of the requested consumers before the request, as rows of
         `statements.ALLOCATIONS_OF_CONSUMERS`. No lock protects allocations whose consumer has no
-        row, so `settle` compares the number of deleted rows with the number of these rows
+        row, so `write` compares the number of deleted rows with the number of these rows
     :param providers: the locked providers, keyed by requested or stored UUID
     :param missing_providers: the requested provider UUIDs for which no provider exists
     :param demands: the requested allocations from existing providers

@@ -1,0 +1,330 @@
+"""Write claims: the functions that replace and delete allocations, and that execute a reshape.
+
+Each public function executes one transaction. The transaction locks and reads rows
+(`lock_and_read`), accepts or rejects the claims (`judge`), and settles the accepted ones: it
+replaces the allocations, increments the generations, and deletes the consumers without allocations.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+
+import sqlalchemy as sa
+
+from placement import exception, telemetry
+from placement.capacity import InventoryKey, InventoryUsage
+from placement.claims import consumer_rows, judge, statements
+from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
+from placement.claims.lock_and_read import (
+    lock_consumers,
+    prepare_ground,
+    read_all_inventories,
+    read_if_new,
+    read_inventories,
+)
+from placement.db import engine
+from placement.objects import generation, inventory_rows, provider_rows, resource_class
+
+# The reason of each exception class, as the metrics name it.
+REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
+    exception.ConcurrentChange: 'concurrent_change',
+    exception.ConsumerGenerationConflict: 'consumer_generation',
+    exception.InventoryInUse: 'inventory_in_use',
+    exception.ResourceProviderGenerationConflict: 'provider_generation',
+    exception.UnknownResourceClasses: 'unknown_resource_class',
+    exception.UnknownResourceProviders: 'unknown_provider',
+}
+
+
+# Transactions ---------------------------------------------------------------------
+
+
+def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
+    """Write all claims in one transaction. If one claim is rejected, nothing is written.
+
+    :param min_attempts: the minimum number of attempts in case of conflicts with concurrent
+        transactions, even if the attempts exceed the deadline for retries
+    :raises exception.ConsumerGenerationConflict: from microversion 1.28 on
+    :raises exception.UnknownResourceProviders:
+    :raises exception.UnknownResourceClasses:
+    :raises exception.InvalidAllocation: an inventory does not allow a requested amount
+    """
+    insert_directly = (
+        len(claims) == 1 and claims[0].requires_new_consumer and len(claims[0].allocations) == 1
+    )
+
+    def work(conn: sa.Connection) -> None:
+        if insert_directly and _insert_directly(conn, claims[0]):
+            return
+        # If a direct insert was not possible, the consumer probably exists and must be locked.
+        rows = None if insert_directly else read_if_new(conn, claims)
+        consumers = {} if rows is not None else lock_consumers(conn, claims)
+        judge.check_consumers(claims, consumers)
+        ground = prepare_ground(conn, claims, consumers, rows=rows)
+        judge.check_claimed_providers(ground)
+        inventories = read_inventories(conn, ground)
+        judge.check_amounts(ground.demands, inventories, ground.released)
+        _settle_claims(conn, ground, inventories, {})
+
+    _execute(work, min_attempts)
+    consumer_rows.remember_owners(engine.get_placement_engine(), claims)
+
+
+def reshape_inventories(
+    replacements: Mapping[str, Replacement], claims: Sequence[Claim], min_attempts: int
+) -> None:
+    """Replace inventories and allocations in one transaction (microversion 1.30).
+
+    The claims can allocate from the new inventories.
+
+    :param replacements: the new inventories of each provider, keyed by provider UUID
+    :param min_attempts: the minimum number of attempts in case of conflicts with concurrent
+        transactions, even if the attempts exceed the deadline for retries
+    :raises exception.UnknownResourceProviders:
+    :raises exception.ResourceProviderGenerationConflict:
+    :raises exception.ConsumerGenerationConflict:
+    :raises exception.UnknownResourceClasses:
+    :raises exception.InvalidAllocation: an inventory does not allow a requested amount
+    :raises exception.InventoryInUse: allocations remain against an inventory that is removed
+    """
+
+    def work(conn: sa.Connection) -> None:
+        consumers = lock_consumers(conn, claims)
+        if judge.has_stale_consumer(claims, consumers):
+            # Report an error of a reshaped provider in preference to a stale consumer generation.
+            providers = provider_rows.lock(conn, list(replacements))
+            judge.check_reshaped_providers(replacements, providers)
+        judge.check_consumers(claims, consumers)
+        ground = prepare_ground(conn, claims, consumers, replacements)
+        judge.check_reshaped_providers(replacements, ground.providers)
+        judge.check_claimed_providers(ground)
+        current, class_ids = read_all_inventories(conn, replacements, ground)
+        change = judge.plan_reshape(replacements, ground, current, class_ids)
+        judge.check_amounts(ground.demands, change.current_and_new, ground.released)
+        judge.check_removed_inventories(change.plans, ground, current)
+        _settle_reshape(conn, ground, change)
+
+    _execute(work, min_attempts)
+
+
+def delete_allocations(consumer_uuid: str) -> None:
+    """Delete a consumer and all its allocations.
+
+    The request contains no generation to check, and no provider generation is incremented.
+
+    :raises exception.AllocationsNotFound: the consumer has no allocations
+    """
+
+    def work(conn: sa.Connection) -> None:
+        consumers = consumer_rows.lock(conn, [consumer_uuid])
+        uuids = {consumer_uuid, *(stored.uuid for stored in consumers.values())}
+        parameters = {'uuids': sorted(uuids)}
+        deleted = conn.execute(statements.DELETE_ALLOCATIONS_OF_CONSUMERS, parameters).rowcount
+        if not consumers and consumer_rows.lock(conn, [consumer_uuid]):
+            # A concurrent transaction created the consumer after the first attempt to lock it, and
+            # may have inserted allocations after the DELETE.
+            raise exception.ConcurrentChange(f'Consumer {consumer_uuid}')
+        if not deleted:
+            raise exception.AllocationsNotFound(consumer_uuid)
+        consumer_rows.delete(conn, [stored.id for stored in consumers.values()])
+
+    engine.write(work)
+
+
+def _execute(work: engine.Work[None], min_attempts: int) -> None:
+    """Execute a transaction, and count the failure if the claims are refused.
+
+    An unavailable database is not a refusal.
+    """
+    try:
+        engine.write(work, max(1, min_attempts))
+    except exception.ServiceUnavailable:
+        raise
+    except exception.PlacementException as exc:
+        telemetry.refused(refusal_reason(exc))
+        raise
+
+
+def refusal_reason(exc: exception.PlacementException) -> str:
+    """Return the reason of a refusal, as the metrics name it."""
+    if isinstance(exc, exception.InvalidAllocation):
+        return exc.rule
+    return REFUSAL_REASONS.get(type(exc), 'other')
+
+
+# New consumers --------------------------------------------------------------------
+
+
+def _insert_directly(conn: sa.Connection, claim: Claim) -> bool:
+    """Write the claim of a new consumer that allocates from one provider.
+
+    Most claims of a cloud start an instance, and are of this kind. This function needs fewer round
+    trips than the functions that write every kind of claim:
+
+    * It does not read whether the consumer exists. The INSERT of the consumer detects this.
+    * The same INSERT looks up the ids of the project, user and consumer type.
+    * It does not lock the provider before it increments the generation. The UPDATE is the lock.
+      With only one provider, the transaction does not need to lock providers in the order of their
+      UUIDs.
+
+    The inventories and their usage are read after the provider is locked.
+
+    :returns: False if the consumer exists, if it has allocations without a consumer row, or if one
+        of its owners does not exist. The caller must then lock and read the consumer
+    :raises exception.UnknownResourceProviders:
+    :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
+    :raises exception.InvalidAllocation: an inventory does not allow a requested amount
+    """
+    consumer_rows.insert_unknown_owners(conn, claim)
+    consumer = {
+        'consumer_uuid': claim.consumer_uuid,
+        f'name{statements.PROJECT}': claim.project_id,
+        f'name{statements.USER}': claim.user_id,
+        f'name{statements.TYPE}': claim.consumer_type,
+    }
+    insert = statements.INSERT_NEW_CONSUMER[conn.dialect.name]
+    if conn.execute(insert, consumer).rowcount != 1:
+        return False
+    ((provider_uuid, amounts),) = claim.allocations.items()
+    if not generation.lock_and_increment_provider(conn, provider_uuid):
+        raise exception.UnknownResourceProviders({provider_uuid})
+    requested = {'uuid': provider_uuid, 'names': list(amounts), **consumer}
+    rows = conn.execute(statements.INVENTORIES_FOR_NEW_CONSUMER, requested).all()
+    if rows and rows[0][-1]:
+        conn.rollback()
+        consumer_rows.forget_owners(conn.engine, claim)
+        return False
+    inventories = inventory_rows.by_key(rows)
+    without_inventory = amounts.keys() - {name for _, name in inventories}
+    if without_inventory:
+        # An unknown class is reported in preference to a missing inventory.
+        resource_class.ids(conn, without_inventory)
+    # Without rows, the id of the provider is unknown, and `check_amounts` rejects the first amount.
+    provider_id = rows[0][0] if rows else 0
+    demands = [
+        Demand(claim.consumer_uuid, provider_id, provider_uuid, name, amount)
+        for name, amount in amounts.items()
+    ]
+    judge.check_amounts(demands, inventories, {})
+    _insert_allocations(conn, demands, inventories)
+    return True
+
+
+# Settling accepted claims ---------------------------------------------------------
+
+
+def _settle_claims(
+    conn: sa.Connection,
+    ground: Ground,
+    inventories: Mapping[InventoryKey, InventoryUsage],
+    increments: Mapping[int, int],
+) -> None:
+    """Replace the allocations of the consumers in a request.
+
+    :param inventories: the inventories from which the claims allocate
+    :param increments: additional generation increments, keyed by provider id, for example for
+        changed inventories in a reshape
+    :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
+    """
+    _replace_allocations(conn, ground, inventories)
+    _increment_providers(conn, ground, increments)
+    _update_consumers(conn, ground)
+
+
+def _settle_reshape(conn: sa.Connection, ground: Ground, change: Reshape) -> None:
+    """Write the inventory changes of a reshape, and then replace the allocations.
+
+    :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
+    """
+    added = {name for plan in change.plans.values() for name in plan.add}
+    resource_class.touch(conn, {name: change.class_ids[name] for name in added})
+    inventory_rows.apply_plans(conn, change.plans, change.class_ids)
+    _settle_claims(conn, ground, change.after, change.increments)
+
+
+def _replace_allocations(
+    conn: sa.Connection, ground: Ground, inventories: Mapping[InventoryKey, InventoryUsage]
+) -> None:
+    if ground.allocations:
+        ids = [row.id for row in ground.allocations]
+        deleted = conn.execute(statements.DELETE_ALLOCATIONS, {'ids': ids}).rowcount
+        if deleted != len(ids):
+            raise exception.ConcurrentChange('The set of allocations of a consumer')
+    if ground.demands:
+        _insert_allocations(conn, ground.demands, inventories)
+
+
+def _insert_allocations(
+    conn: sa.Connection,
+    demands: Iterable[Demand],
+    inventories: Mapping[InventoryKey, InventoryUsage],
+) -> None:
+    """Insert one allocation for each demand.
+
+    :param inventories: the inventories of the demands
+    """
+    rows = [
+        {
+            'resource_provider_id': demand.provider_id,
+            'consumer_id': demand.consumer_uuid,
+            'resource_class_id': inventories[
+                demand.provider_id, demand.resource_class
+            ].resource_class_id,
+            'used': demand.amount,
+        }
+        for demand in demands
+    ]
+    conn.execute(statements.INSERT_ALLOCATIONS, rows)
+
+
+def _increment_providers(
+    conn: sa.Connection, ground: Ground, increments: Mapping[int, int]
+) -> None:
+    """Increment the generations of the providers that the claims change.
+
+    These are the providers of the new allocations, and the providers of the old allocations of each
+    consumer that the request deletes. If a consumer drops one provider but keeps allocations from
+    others, the generation of the dropped provider is not incremented.
+
+    :param increments: additional increments, keyed by provider id
+    """
+    total = dict(increments)
+    claimed = {ground.providers[uuid].id for claim in ground.claims for uuid in claim.allocations}
+    for provider_id in claimed | ground.provider_ids_of_deleted_consumers:
+        total[provider_id] = total.get(provider_id, 0) + 1
+    seen = {
+        provider.id: provider.generation
+        for provider in ground.providers.values()
+        if provider.id in total
+    }
+    generation.increment_providers(conn, seen, total)
+
+
+def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
+    """Increment the generations of consumers that keep allocations, and delete other consumers."""
+    kept: dict[int, Consumer] = {}
+    without_allocations: list[int] = []
+    for claim in ground.claims:
+        stored = ground.consumers.get(claim.consumer_uuid)
+        if stored is None:
+            continue
+        if claim.allocations:
+            kept[stored.id] = _with_owners(stored, claim, ground)
+        else:
+            without_allocations.append(stored.id)
+    current = {stored.id: stored for stored in ground.consumers.values()}
+    generation.increment_consumers(
+        conn,
+        {stored.id: stored.generation for stored in kept.values()},
+        statements.changed_owners(kept.values(), current),
+    )
+    consumer_rows.delete(conn, without_allocations)
+
+
+def _with_owners(stored: Consumer, claim: Claim, ground: Ground) -> Consumer:
+    project_id, user_id, type_id = consumer_rows.owner_ids(claim, ground.owners)
+    return dataclasses.replace(
+        stored,
+        project_id=project_id,
+        user_id=user_id,
+        consumer_type_id=stored.consumer_type_id if type_id is None else type_id,
+    )
