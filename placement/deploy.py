@@ -13,7 +13,6 @@ from placement import (
     health,
     negotiation,
     policy,
-    request_metrics,
     requestlog,
     telemetry,
     token_store,
@@ -83,7 +82,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
     if conf.metrics.enabled:
-        application = request_metrics.RequestMetrics(application, api.template)
+        application = requestlog.RequestMetrics(application, api.template)
     application = endpoints.Endpoints(application, _endpoints(application, conf))
     # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
     # failures of the layers above, and the outermost one those of the layers below.

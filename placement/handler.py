@@ -6,8 +6,7 @@ from typing import Any
 
 from placement import exception, microversion, validation
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.http.request import (
     check_acceptable,
     check_body_headers,
@@ -77,7 +76,10 @@ class OperationApplication:
         query = {} if checks.query is None else validate_query(items, checks.query)
         path = environ['wsgiorg.routing_args'][1]
         if checks.path is not None:
-            _check_path(path, checks.path)
+            value = path[checks.path.name]
+            problem = validation.problem(checks.path.schema, value)
+            if problem:
+                raise checks.path.refusal(value, problem)
         body = None if checks.body is None else self._read_body(environ, path, checks.body)
         return self.operation.handler(Call(environ, version, path, items, query, body))
 
@@ -111,13 +113,6 @@ class OperationApplication:
             if self._provider_first:
                 resource_provider.get(path['uuid'])
             raise
-
-
-def _check_path(path: Mapping[str, str], check: PathCheck) -> None:
-    value = path[check.name]
-    problem = validation.problem(check.schema, value)
-    if problem:
-        raise check.refusal(value, problem)
 
 
 def _checks(

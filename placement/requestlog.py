@@ -1,4 +1,4 @@
-"""The request ID, the request log, and the warnings for slow requests."""
+"""The request ID, the request log, the warnings for slow requests, and the metrics of requests."""
 
 from collections.abc import Callable, Iterable, Iterator
 import logging
@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 from oslo_context import context
 
-from placement import microversion
-from placement.http import JSON, Application, Environ, StartResponse
-from placement.http.log_text import quoted
+from placement import microversion, telemetry
+from placement.http import JSON, Application, Environ, StartResponse, quoted
 from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID
 
 LOG = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class RequestLog:
         context.RequestContext(request_id=request_id, global_request_id=global_id)
 
         if LOG.isEnabledFor(logging.DEBUG):
-            _write(_arrival, environ)
+            _log_arrival(environ)
 
         def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
             if response is not None:
@@ -111,30 +110,28 @@ class _LoggedResponse:
     def _log(self) -> None:
         if self._started is None:
             return
-        _write(_response, self._environ, *self._started)
-        seconds = self._started[-1]
-        if 0 < self._slow_seconds < seconds:
-            _write(_slow, self._environ, seconds)
+        try:
+            _log_response(self._environ, *self._started)
+            seconds = self._started[-1]
+            if 0 < self._slow_seconds < seconds:
+                _warn_of_slow_request(self._environ, seconds)
+        except Exception:
+            _log_failure()
 
 
-def _write(line: Callable[..., None], *arguments: Any) -> None:
-    """Write a log line. A failure to do so is not a failure of the request."""
+def _log_arrival(environ: Environ) -> None:
     try:
-        line(*arguments)
+        LOG.debug(
+            'Starting request: %s "%s %s"',
+            quoted(environ.get('REMOTE_ADDR', '-')),
+            quoted(environ['REQUEST_METHOD']),
+            _uri(environ),
+        )
     except Exception:
-        LOG.exception('Failed to log a request')
+        _log_failure()
 
 
-def _arrival(environ: Environ) -> None:
-    LOG.debug(
-        'Starting request: %s "%s %s"',
-        quoted(environ.get('REMOTE_ADDR', '-')),
-        quoted(environ['REQUEST_METHOD']),
-        _uri(environ),
-    )
-
-
-def _response(
+def _log_response(
     environ: Environ, status: str, headers: list[tuple[str, str]], seconds: float
 ) -> None:
     length = next((value for name, value in headers if name.lower() == 'content-length'), '-')
@@ -155,7 +152,7 @@ def _response(
     )
 
 
-def _slow(environ: Environ, seconds: float) -> None:
+def _warn_of_slow_request(environ: Environ, seconds: float) -> None:
     LOG.warning(
         'Slow request: "%s %s" took %.1f seconds',
         quoted(environ['REQUEST_METHOD']),
@@ -164,9 +161,50 @@ def _slow(environ: Environ, seconds: float) -> None:
     )
 
 
+def _log_failure() -> None:
+    """Log that a line could not be written. This is not a failure of the request."""
+    LOG.exception('Failed to log a request')
+
+
 def _uri(environ: Environ) -> str:
     """Return the percent-encoded mount prefix, path and query string of a request."""
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
     # PEP 3333: the environment contains bytes decoded as latin-1.
     return quote(path, encoding='latin-1') + (f'?{quoted(query)}' if query else '')
+
+
+class RequestMetrics:
+    """Measures the duration of each request, and counts the requests in progress.
+
+    This middleware exists only if metrics are enabled.
+
+    :param template: returns the path template of the route of a request. The middleware calls this
+        function itself, because other middleware can reject a request before the route is known
+    """
+
+    def __init__(self, application: Application, template: Callable[[Environ], str | None]) -> None:
+        self.application = application
+        self._template = template
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        started = time.perf_counter()
+        route, method = self._template(environ), environ['REQUEST_METHOD']
+        # Without a response, the web server returns 500 Internal Server Error.
+        status_class = '5xx'
+
+        def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
+            nonlocal status_class
+            status_class = f'{status[0]}xx'
+            return start_response(status, headers, *args)
+
+        telemetry.request_started(environ.get('wsgi.multiprocess', False))
+        try:
+            return self.application(environ, start)
+        except Exception:
+            status_class = '5xx'
+            raise
+        finally:
+            duration = time.perf_counter() - started
+            telemetry.request_ended(route, method, status_class, duration)

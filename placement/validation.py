@@ -35,7 +35,8 @@ def problem(schema: Schema, document: Any) -> str | None:
 
     :returns: the invalid value and the violated rule; None if the document is valid
     """
-    validator = _validator(schema)
+    cached = _validators.get(id(schema))
+    validator = _add_validator(schema) if cached is None else cached[1]
     try:
         error = next(validator.iter_errors(document), None)
         return None if error is None else _one_line(error.message, error.json_path)
@@ -59,13 +60,10 @@ def has_nul(document: Any) -> bool:
     return False
 
 
-def _validator(schema: Schema) -> jsonschema.protocols.Validator:
-    try:
-        return _validators[id(schema)][1]
-    except KeyError:
-        validator = jsonschema.Draft202012Validator(_bare(schema), format_checker=_FORMATS)
-        _validators[id(schema)] = (schema, validator)
-        return validator
+def _add_validator(schema: Schema) -> jsonschema.protocols.Validator:
+    validator = jsonschema.Draft202012Validator(_bare(schema), format_checker=_FORMATS)
+    _validators[id(schema)] = (schema, validator)
+    return validator
 
 
 def _bare(schema: Any) -> Any:

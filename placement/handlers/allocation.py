@@ -1,6 +1,6 @@
 """Handlers of the allocations of a consumer and of a resource provider."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -10,8 +10,7 @@ from placement import grammar, microversion
 from placement.claims import write
 from placement.claims.claim import Claim
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.microversion import Version
 from placement.objects import allocation
 
@@ -67,52 +66,36 @@ def _replace(call: Call, requested: Mapping[str, Mapping[str, Any]]) -> Reply:
 
     :param requested: the UUID of each consumer, and the part of the body about this consumer
     """
-    to_claim = claim_maker(call.conf, call.version)
-    claims = [to_claim(consumer, one) for consumer, one in requested.items()]
-    write.replace_allocations(claims, call.conf.placement.allocation_conflict_retry_count)
+    conf = call.conf
+    claims = [to_claim(conf, call.version, consumer, one) for consumer, one in requested.items()]
+    write.replace_allocations(claims, conf.placement.allocation_conflict_retry_count)
     return reply.empty_reply(call)
 
 
-def claim_maker(
-    conf: cfg.ConfigOpts, version: Version
-) -> Callable[[str, Mapping[str, Any]], Claim]:
-    """Return a function that creates a `Claim` from a consumer UUID and a validated body."""
-    checks_generation = version >= microversion.CONSUMER_GENERATION
-    by_provider = version >= microversion.ALLOCATIONS_BY_PROVIDER
-    options = conf.placement
-
-    def to_claim(consumer_uuid: str, data: Mapping[str, Any]) -> Claim:
-        given = data.get('consumer_generation')
-        requested = data['allocations']
-        return Claim(
-            consumer_uuid=consumer_uuid,
-            # Before microversion 1.8, bodies contain neither a project nor a user.
-            project_id=data.get('project_id', options.incomplete_consumer_project_id),
-            user_id=data.get('user_id', options.incomplete_consumer_user_id),
-            consumer_type=data.get('consumer_type'),
-            generation=None if given is None else int(given),
-            checks_generation=checks_generation,
-            allocations=_amounts(requested if by_provider else _keyed_by_provider(requested)),
-        )
-
-    return to_claim
-
-
-def _keyed_by_provider(requested: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Convert the list of older bodies to the object that bodies contain since microversion 1.12.
-
-    If the list contains a provider more than once, Placement uses the last item for this provider.
-    """
-    return {one['resource_provider']['uuid']: one for one in requested}
-
-
-def _amounts(requested: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return the requested amounts: provider UUID -> resource class name -> amount."""
-    # JSON does not distinguish integers from floats, and JSON Schema accepts 2.0 as an integer.
-    return {
-        uuid: {name: int(amount) for name, amount in one['resources'].items()}
-        for uuid, one in requested.items()
-    }
+def to_claim(
+    conf: cfg.ConfigOpts, version: Version, consumer_uuid: str, data: Mapping[str, Any]
+) -> Claim:
+    """Return the claim of a consumer from a validated body."""
+    given = data.get('consumer_generation')
+    requested = data['allocations']
+    if version < microversion.ALLOCATIONS_BY_PROVIDER:
+        # Older bodies contain a list. If it contains a provider more than once, Placement uses the
+        # last item for this provider.
+        requested = {one['resource_provider']['uuid']: one for one in requested}
+    return Claim(
+        consumer_uuid=consumer_uuid,
+        # Before microversion 1.8, bodies contain neither a project nor a user.
+        project_id=data.get('project_id', conf.placement.incomplete_consumer_project_id),
+        user_id=data.get('user_id', conf.placement.incomplete_consumer_user_id),
+        consumer_type=data.get('consumer_type'),
+        generation=None if given is None else int(given),
+        checks_generation=version >= microversion.CONSUMER_GENERATION,
+        # JSON does not distinguish integers from floats, and JSON Schema accepts 2.0 as an integer.
+        allocations={
+            uuid: {name: int(amount) for name, amount in one['resources'].items()}
+            for uuid, one in requested.items()
+        },
+    )
 
 
 def _consumer_document(found: allocation.ConsumerAllocations, version: Version) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from oslo_config import cfg
 
 from placement.candidates import render, search
 from placement.candidates import request as candidates_request
-from placement.http import log_text, reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http import quoted, reply
+from placement.http.reply import Call, Reply
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ def list_allocation_candidates(call: Call) -> Reply:
 
 def _log_empty_result(call: Call) -> None:
     if LOG.isEnabledFor(logging.INFO):
-        query = log_text.quoted(call.environ.get('QUERY_STRING', ''))
+        query = quoted(call.environ.get('QUERY_STRING', ''))
         LOG.info('No allocation candidates: %s microversion: %s', query, str(call.version))
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from placement import microversion
 from placement.capacity import Inventory
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.objects import inventory
 
 _GENERATION = 'resource_provider_generation'

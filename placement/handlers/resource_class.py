@@ -4,8 +4,7 @@ from http import HTTPStatus
 
 from placement import microversion
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.objects import resource_class
 
 

@@ -7,8 +7,7 @@ import uuid as uuid_lib
 
 from placement import exception, grammar, microversion
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.microversion import Version
 from placement.objects import provider_search, resource_provider
 from placement.objects.provider_rows import Provider

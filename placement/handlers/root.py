@@ -2,8 +2,7 @@
 
 from placement import microversion
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 
 _DOCUMENT = {
     'versions': [

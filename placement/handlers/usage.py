@@ -5,8 +5,7 @@ from typing import Any
 
 from placement import microversion
 from placement.http import reply
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.objects import usage
 
 

@@ -1,6 +1,7 @@
-"""Write responses: JSON documents, caching headers and URLs."""
+"""What a handler receives (`Call`) and what it returns (`Reply`): documents, headers and URLs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -10,10 +11,11 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 import orjson
+from oslo_config import cfg
 
 from placement import microversion
-from placement.http import JSON, Environ
-from placement.http.call import Call
+from placement.http import ENVIRON_CONTEXT, JSON, Environ
+from placement.microversion import Version
 
 # Python 3.13 changed the phrase of status 413 to "Content Too Large" (RFC 9110). Placement returns
 # the earlier phrase with every version of Python.
@@ -31,6 +33,38 @@ _SCHEMES = {'http': ':80', 'https': ':443'}
 # A host name, an IPv4 address, or an IPv6 address in brackets, which may have a zone (RFC 6874). A
 # port may follow. RFC 952 does not allow underscores in host names, but they are common.
 _HOST = re.compile(r'([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%25[A-Za-z0-9._-]+)?\])(:[0-9]*)?')
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that has passed the checks that its operation declares.
+
+    :ivar path: the values of the path parameters, by name
+    :ivar items: the names and values of the query parameters, in the order of the query string;
+        empty if the operation ignores the query string
+    :ivar query: the last value of each query parameter, validated; empty if the parameters can have
+        suffixes, because then the handler parses the items
+    :ivar body: the document in the body, validated; None if the operation ignores the body
+    """
+
+    environ: Environ
+    version: Version
+    path: Mapping[str, str]
+    items: Sequence[tuple[str, str]] = ()
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    @property
+    def conf(self) -> cfg.ConfigOpts:
+        """Return the configuration of the service."""
+        conf: cfg.ConfigOpts = self.environ[ENVIRON_CONTEXT].config
+        return conf
+
+    @property
+    def mount_prefix(self) -> str:
+        """Return the path at which the API is mounted. The links in responses begin with it."""
+        prefix: str = self.environ.get('SCRIPT_NAME', '')
+        return prefix
 
 
 class Reply(NamedTuple):

@@ -12,8 +12,7 @@ from http import HTTPStatus
 from typing import Any
 
 from placement import errors, exception
-from placement.http.call import Call
-from placement.http.reply import Reply
+from placement.http.reply import Call, Reply
 from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
 
 Schema = Mapping[str, Any]

@@ -3,7 +3,7 @@
 from oslotest import base
 
 from placement import deploy
-from placement.request_metrics import RequestMetrics
+from placement.requestlog import RequestMetrics
 from placement.telemetry import declarations
 from placement.tests.unit import edge
 from placement.tests.unit.telemetry.switched_on import SwitchedOn

@@ -104,7 +104,7 @@ class RequestLogTest(base.BaseTestCase):
         written = []
         self.useFixture(
             fixtures.MonkeyPatch(
-                'placement.requestlog._response',
+                'placement.requestlog._LoggedResponse._log',
                 lambda *_: written.append(context.get_current().user_id),
             )
         )

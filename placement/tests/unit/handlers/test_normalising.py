@@ -7,7 +7,7 @@ from placement import conf, exception, grammar, microversion
 from placement.capacity import Inventory
 from placement.handlers import allocation, inventory, resource_provider, trait
 from placement.http import request
-from placement.http.call import Call
+from placement.http.reply import Call
 from placement.microversion import Version
 from placement.tests.unit import edge
 
@@ -20,7 +20,7 @@ class ClaimTest(base.BaseTestCase):
     def claim(self, minor, body):
         config = cfg.ConfigOpts()
         conf.register_opts(config)
-        return allocation.claim_maker(config, Version(1, minor))(C, body)
+        return allocation.to_claim(config, Version(1, minor), C, body)
 
     def test_body_at_1_7(self):
         body = {

@@ -6,7 +6,7 @@ from oslotest import base
 
 from placement import microversion
 from placement.http import reply
-from placement.http.call import Call
+from placement.http.reply import Call
 from placement.microversion import Version
 from placement.tests.unit import edge
 
