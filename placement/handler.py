@@ -18,7 +18,7 @@ from placement.http.request import (
 from placement.microversion import Variants, Version
 from placement.objects import resource_provider
 from placement.operations import OPERATIONS
-from placement.operations.model import Operation, PathCheck
+from placement.operations.operation import Operation, PathCheck
 
 Check = Callable[[Environ], None]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from oslo_policy import policy
 
 from placement.operations import OPERATIONS
-from placement.operations.model import Operation, Rule
+from placement.operations.operation import Operation, Rule
 
 _PROJECT_SCOPE = ['project']
 

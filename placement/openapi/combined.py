@@ -10,7 +10,7 @@ from placement.microversion import MAX_VERSION, VERSIONS, Version, of_text
 from placement.openapi import names, parts
 from placement.openapi.schemas import Schema, range_of, variants
 from placement.operations import responses
-from placement.operations.model import Operation, Success
+from placement.operations.operation import Operation, Success
 from placement.schemas import error as error_schemas
 
 _DESCRIPTION = (

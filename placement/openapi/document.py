@@ -6,7 +6,7 @@ from placement.microversion import MIN_VERSION, Version
 from placement.openapi import names, parts, recorded
 from placement.openapi.schemas import Schema, converted
 from placement.operations import responses
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 from placement.schemas import error as error_schemas
 
 _DESCRIPTION = (

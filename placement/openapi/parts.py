@@ -9,7 +9,7 @@ from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version
 from placement.openapi import names
 from placement.openapi.schemas import Schema, converted, range_of
 from placement.operations import OPERATIONS, parameters, responses
-from placement.operations.model import Failure, Operation, Parameter, Success
+from placement.operations.operation import Failure, Operation, Parameter, Success
 from placement.schemas import error as schemas
 
 JSON = 'application/json'

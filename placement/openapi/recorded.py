@@ -13,7 +13,7 @@ import yaml
 
 from placement.microversion import Version, of_text
 from placement.openapi.schemas import Schema
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 
 FOLDER = Path(__file__).parent / 'examples'
 INDEX = 'index.yaml'

@@ -19,7 +19,7 @@ from placement.operations import (
     trait,
     usage,
 )
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 
 
 def _by_path(operations: Iterable[Operation]) -> dict[str, dict[str, Operation]]:

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from placement import errors, microversion
 from placement.handlers import aggregate as handlers
-from placement.operations.model import NO_PROVIDER, Change, Operation, Rule, Success, conflict
+from placement.operations.operation import NO_PROVIDER, Change, Operation, Rule, Success, conflict
 from placement.schemas import aggregate as schemas
 
 LIST = Operation(

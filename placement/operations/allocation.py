@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import errors, exception, microversion
 from placement.handlers import allocation as handlers
 from placement.microversion import MIN_VERSION
-from placement.operations.model import (
+from placement.operations.operation import (
     NO_PROVIDER,
     Operation,
     PathCheck,

@@ -6,7 +6,7 @@ from placement import errors, microversion
 from placement.handlers import allocation_candidate as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
-from placement.operations.model import Change, Operation, Parameter, Rule, Success, bad
+from placement.operations.operation import Change, Operation, Parameter, Rule, Success, bad
 from placement.schemas import allocation_candidate as schemas
 
 _NUMBER = '[1-9][0-9]*'

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import errors, microversion
 from placement.handlers import inventory as handlers
 from placement.microversion import MIN_VERSION, Variants
-from placement.operations.model import (
+from placement.operations.operation import (
     NO_PROVIDER,
     STALE_PROVIDER,
     Operation,

@@ -9,7 +9,7 @@ from typing import Any
 
 from placement import microversion
 from placement.microversion import Variants, Version
-from placement.operations.model import Change, Parameter, Schema
+from placement.operations.operation import Change, Parameter, Schema
 from placement.schemas import common, resource_class, trait
 
 _UUID = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import errors, microversion
 from placement.handlers import reshaper as handlers
 from placement.operations.allocation import CLAIM_FAILURES
-from placement.operations.model import STALE_PROVIDER, Operation, Rule, Success, bad, conflict
+from placement.operations.operation import STALE_PROVIDER, Operation, Rule, Success, bad, conflict
 from placement.schemas import reshaper as schemas
 
 RESHAPE = Operation(

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from placement import exception, microversion
 from placement.handlers import resource_class as handlers
 from placement.microversion import Variants
-from placement.operations.model import (
+from placement.operations.operation import (
     Change,
     Operation,
     PathCheck,

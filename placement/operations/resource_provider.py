@@ -6,7 +6,15 @@ from placement import errors, microversion
 from placement.handlers import resource_provider as handlers
 from placement.microversion import MIN_VERSION
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Change, Operation, Rule, Success, bad, conflict
+from placement.operations.operation import (
+    NO_PROVIDER,
+    Change,
+    Operation,
+    Rule,
+    Success,
+    bad,
+    conflict,
+)
 from placement.schemas import resource_provider as schemas
 
 _NO_PARENT = bad('The parent does not exist.', since=microversion.NESTED_PROVIDERS)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from placement import errors, microversion
 from placement.microversion import Version
-from placement.operations.model import Failure, Operation, Schema, Success, bad, conflict
+from placement.operations.operation import Failure, Operation, Schema, Success, bad, conflict
 from placement.schemas import error as schemas
 
 # The statuses of errors that can occur before Placement determines the microversion.

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from placement import microversion
 from placement.handlers import root as handlers
-from placement.operations.model import Operation, Success
+from placement.operations.operation import Operation, Success
 from placement.schemas import root as schemas
 
 LIST = Operation(

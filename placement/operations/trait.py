@@ -6,7 +6,7 @@ from placement import exception, microversion
 from placement.handlers import trait as handlers
 from placement.microversion import Variants
 from placement.operations import parameters
-from placement.operations.model import (
+from placement.operations.operation import (
     NO_PROVIDER,
     STALE_PROVIDER,
     Operation,

@@ -6,7 +6,7 @@ from placement import microversion
 from placement.handlers import usage as handlers
 from placement.microversion import MIN_VERSION, Variants
 from placement.operations import parameters
-from placement.operations.model import NO_PROVIDER, Operation, Parameter, Rule, Schema, Success
+from placement.operations.operation import NO_PROVIDER, Operation, Parameter, Rule, Schema, Success
 from placement.schemas import usage as schemas
 
 

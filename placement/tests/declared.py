@@ -14,7 +14,7 @@ from placement import handler, microversion, validation
 from placement.http import JSON, Application, Environ
 from placement.microversion import Version
 from placement.operations import OPERATIONS, responses
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 from placement.schemas import error as error_schemas
 
 # Paths that are not part of the API.

@@ -14,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
 from placement.openapi import names
 from placement.operations import OPERATIONS
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 from tools.api_reference import examples, fields, markup, tables
 from tools.api_reference.examples import Example
 from tools.api_reference.fields import Row

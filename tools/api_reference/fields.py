@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import re
 
 from placement.microversion import Version
-from placement.operations.model import Schema
+from placement.operations.operation import Schema
 from placement.schemas import common
 from tools.api_reference import limits
 

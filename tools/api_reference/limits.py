@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from placement.operations.model import Schema
+from placement.operations.operation import Schema
 from placement.schemas import common
 
 

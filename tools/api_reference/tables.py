@@ -7,7 +7,7 @@ from http import HTTPStatus
 from placement import errors
 from placement.microversion import VERSIONS, Version, of_text
 from placement.operations import parameters, responses
-from placement.operations.model import Failure, Operation, Parameter, Schema, Success
+from placement.operations.operation import Failure, Operation, Parameter, Schema, Success
 from tools.api_reference import fields, limits
 from tools.api_reference.fields import Row
 

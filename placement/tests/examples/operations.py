@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from placement import handler
 from placement.operations import OPERATIONS
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 
 _mapper = handler.Mapper(OPERATIONS)
 

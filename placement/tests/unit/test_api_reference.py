@@ -17,7 +17,7 @@ import placement
 from placement import errors, handler
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
 from placement.operations import OPERATIONS
-from placement.operations.model import Operation
+from placement.operations.operation import Operation
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 TESTS = PACKAGE / 'tests'

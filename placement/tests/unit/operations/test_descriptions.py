@@ -8,7 +8,7 @@ from oslotest import base
 from placement.handlers import root
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version, of_text
 from placement.operations import OPERATIONS, resource_class
-from placement.operations.model import Change, Operation
+from placement.operations.operation import Change, Operation
 
 OPERATION = Operation(
     method='GET',

@@ -17,7 +17,7 @@ from placement.handlers import root
 from placement.http import ENVIRON_CONTEXT, JSON
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants
 from placement.operations import OPERATIONS, parameters, responses
-from placement.operations.model import Failure, Operation, Success
+from placement.operations.operation import Failure, Operation, Success
 from placement.policies import list_rules
 from placement.schemas import common
 from placement.tests.unit import edge
