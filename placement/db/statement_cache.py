@@ -5,10 +5,7 @@ changes the text. SQLAlchemy's own cache limits the number of statements, but a 
 occupy megabytes. This cache limits the estimated memory of all its statements.
 """
 
-from collections.abc import Iterator, MutableMapping
-from dataclasses import dataclass
 import gc
-import itertools
 import sys
 import threading
 from typing import Any
@@ -18,98 +15,53 @@ from sqlalchemy.engine import Compiled
 # In bytes. The estimated size of all statements that tools/perf executes is 2 MiB. The estimated
 # size of a query with 10 traits is 0.4 MiB.
 CAPACITY = 32 * 2**20
-# A statement that needs more than this share of the capacity is not cached, because it would evict
-# too many other statements.
+# A statement that needs more than this share of the capacity is not cached, because it would
+# replace too many other statements. It is compiled again for each execution.
 LARGEST_SHARE = 1 / 8
-# An eviction continues until the cache uses at most this share of its capacity.
-KEPT_SHARE = 1 / 2
 # A compiled statement and its cache key occupy 16 to 66 bytes for each character of the SQL text.
 # The value increases with the number of bound parameters (measured with tracemalloc, SQLAlchemy
 # 2.1, Python 3.11).
 _BYTES_PER_CHARACTER = 64
 
 
-@dataclass(slots=True)
-class _Entry:
-    compiled: Compiled
-    bytes: int
-    last_use: int
+class StatementCache(dict[Any, Compiled]):
+    """A dictionary of compiled statements by cache key, for the option `compiled_cache`.
 
-
-class StatementCache(MutableMapping[Any, Compiled]):
-    """A mapping of SQLAlchemy cache keys to compiled statements, for the option `compiled_cache`.
-
-    A full cache evicts the least recently used statements. Statements that are too large for the
-    cache are compiled again for each execution.
+    A full cache is emptied: the statements of frequent requests are soon compiled again. An order
+    of their uses would cost time in each execution, because a cache key is a deeply nested tuple,
+    and each look-up hashes the whole tuple.
 
     :param capacity: the limit of the estimated memory, in bytes
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
+        super().__init__()
         self.capacity = capacity
         self.bytes = 0
-        self._entries: dict[Any, _Entry] = {}
-        self._uses = itertools.count()
         self._lock = threading.Lock()
-
-    # PERF: a cache key is a deeply nested tuple, and each dictionary look-up hashes the whole
-    # tuple. Therefore a cache hit performs a single look-up. This method needs no lock, because it
-    # reads and changes only one entry.
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return the compiled statement of a key and mark that statement as most recently used."""
-        entry = self._entries.get(key)
-        if entry is None:
-            return default
-        entry.last_use = next(self._uses)
-        return entry.compiled
-
-    def __getitem__(self, key: Any) -> Compiled:
-        compiled: Compiled | None = self.get(key)
-        if compiled is None:
-            raise KeyError(key)
-        return compiled
 
     def __setitem__(self, key: Any, compiled: Compiled) -> None:
         size = estimated_bytes(compiled)
         if size > self.capacity * LARGEST_SHARE:
             return
         with self._lock:
-            self._remove(key)
-            self._entries[key] = _Entry(compiled, size, next(self._uses))
-            self.bytes += size
-            full = self.bytes > self.capacity
+            if key in self:
+                return  # another thread compiled the same statement
+            full = self.bytes + size > self.capacity
             if full:
-                self._evict()
+                self.clear()
+            super().__setitem__(key, compiled)
+            self.bytes += size
         if full:
             # Compiled statements contain reference cycles, so only the garbage collector can free
-            # evicted statements. Evicted statements are in the oldest generation of the garbage
-            # collector. The garbage collector examines that generation so rarely that memory grew
+            # them. They are in its oldest generation, which it examines so rarely that memory grew
             # by 150 KiB with each request.
             gc.collect()
 
-    def __delitem__(self, key: Any) -> None:
-        with self._lock:
-            if not self._remove(key):
-                raise KeyError(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(list(self._entries))
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def _remove(self, key: Any) -> bool:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.bytes -= entry.bytes
-        return entry is not None
-
-    def _evict(self) -> None:
-        by_use = sorted(self._entries.items(), key=lambda item: item[1].last_use)
-        for key, _ in by_use:
-            if self.bytes <= self.capacity * KEPT_SHARE:
-                break
-            self._remove(key)
+    def clear(self) -> None:
+        """Remove all statements."""
+        super().clear()
+        self.bytes = 0
 
 
 def estimated_bytes(compiled: Compiled) -> int:

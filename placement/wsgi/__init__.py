@@ -24,7 +24,7 @@ PROFILER_DIR = 'OS_WSGI_PROFILER'
 
 # Thresholds of the garbage collector, higher than the defaults because requests create few
 # reference cycles. Compiled statements contain reference cycles, but `db.statement_cache` runs the
-# garbage collector when it evicts them.
+# garbage collector when it is full.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
 # The control characters: C0 except tab and newline, DEL, and C1.
