@@ -13,11 +13,10 @@ only time: the read or the write transaction is repeated on a new connection.
 
 from collections.abc import Callable, Iterator
 import contextlib
-import functools
 import logging
 import threading
 import time
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
@@ -51,7 +50,6 @@ _LATEST_REPETITION = 5.0
 # All threads share the single connection to an in-memory SQLite database, so this lock serializes
 # their transactions. Only tests use such databases, so one lock for all databases is enough.
 _SHARED_CONNECTION_LOCK = threading.RLock()
-_NO_LOCK = contextlib.nullcontext()
 
 
 class _Configurator:
@@ -141,11 +139,10 @@ def read(work: Work[T]) -> T:
     """
 
     def attempt() -> T:
-        with _connected(Mode.AUTOCOMMIT) as conn:
+        with _Connected(Mode.AUTOCOMMIT) as conn:
             return work(conn)
 
-    with _ErrorsTranslated():
-        return _repeated_if_dead(attempt)
+    return _repeated_if_dead(attempt)
 
 
 def read_one(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
@@ -158,7 +155,7 @@ def read_one(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     :returns: the value that `work` returned
     :raises: the same exceptions as `read()`
     """
-    return _read_from(functools.partial(_connected, Mode.AUTOCOMMIT), work)
+    return _read_with(_Connected(Mode.AUTOCOMMIT), work)
 
 
 def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
@@ -169,7 +166,7 @@ def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     :returns: the value that `work` returned
     :raises: the same exceptions as `read()`
     """
-    return _read_from(_snapshot, work)
+    return _read_with(_Connected(Mode.AUTOCOMMIT, snapshot=True), work)
 
 
 @contextlib.contextmanager
@@ -181,15 +178,14 @@ def snapshot() -> Iterator[sa.Connection]:
 
     :raises: the same exceptions as `read()`
     """
-
-    def begin() -> tuple[sa.Connection, contextlib.ExitStack]:
+    context = _Connected(Mode.AUTOCOMMIT, snapshot=True)
+    conn = _repeated_if_dead(context.__enter__)
+    try:
         with contextlib.ExitStack() as stack:
-            return stack.enter_context(_snapshot()), stack.pop_all()
-
-    with _ErrorsTranslated():
-        conn, stack = _repeated_if_dead(begin)
-        with stack:
+            stack.push(context)
             yield conn
+    except Exception as exc:
+        failures.raise_translated(exc)
 
 
 def write(work: Work[T], min_attempts: int = 1) -> T:
@@ -212,20 +208,75 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
     return retry.run(lambda: _attempt(work), min_attempts)
 
 
-def _read_from(
-    connect: Callable[[], contextlib.AbstractContextManager[sa.Connection]],
-    work: Callable[[sa.Connection, Callable[[], None]], T],
-) -> T:
-    def attempt() -> T:
-        with contextlib.ExitStack() as connection:
-            return work(connection.enter_context(connect()), connection.close)
+class _Connected:
+    """A context with a connection of the pool, or with a snapshot on such a connection.
 
-    with _ErrorsTranslated():
-        return _repeated_if_dead(attempt)
+    PERF: a class, because a context of a generator takes four times as long (2026-11).
+    """
+
+    __slots__ = ('_conn', '_locked', '_mode', '_snapshot')
+
+    def __init__(self, mode: Mode, snapshot: bool = False) -> None:
+        self._mode = mode
+        self._snapshot = snapshot
+        self._conn: sa.Connection | None = None
+
+    def __enter__(self) -> sa.Connection:
+        engine = get_placement_engine()
+        self._locked = isinstance(engine.pool, pool.StaticPool)
+        if self._locked:
+            _SHARED_CONNECTION_LOCK.acquire()
+        try:
+            conn = self._conn = _connect(engine, self._mode)
+            telemetry.connection_acquired()
+            if self._snapshot:
+                transactions.begin_snapshot(conn)
+        except BaseException:
+            self._close()
+            raise
+        return conn
+
+    def __exit__(self, kind: type[BaseException] | None, *_exc_info: object) -> None:
+        if kind is None:
+            self.disconnect()
+        else:
+            self._close()
+
+    def disconnect(self) -> None:
+        """End the snapshot, and return the connection to the pool; repeated calls do nothing."""
+        try:
+            if self._snapshot and self._conn is not None:
+                self._conn.commit()
+        except Exception as exc:
+            # All data has been read, so a lost connection is not an error.
+            if not failures.is_connection_lost(exc):
+                raise
+            LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        conn, self._conn = self._conn, None
+        try:
+            if conn is not None:
+                telemetry.connection_released()
+                conn.close()
+        finally:
+            if self._locked:
+                self._locked = False
+                _SHARED_CONNECTION_LOCK.release()
+
+
+def _read_with(context: _Connected, work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
+    def attempt() -> T:
+        with context as conn:
+            return work(conn, context.disconnect)
+
+    return _repeated_if_dead(attempt)
 
 
 def _attempt(work: Work[T]) -> T:
-    with _connected(Mode.TRANSACTION) as conn:
+    with _Connected(Mode.TRANSACTION) as conn:
         result = work(conn)
         try:
             conn.commit()
@@ -263,63 +314,16 @@ def _repeated_if_dead(attempt: Callable[[], T]) -> T:
     After a time limit has expired, a second attempt would wait for just as long.
     """
     begin = time.monotonic()
-    try:
-        return attempt()
-    except Exception as exc:
-        late = time.monotonic() - begin > _LATEST_REPETITION
-        if late or not failures.is_connection_lost(exc):
-            raise
-        LOG.debug('Repeating a read on a new connection: %s', failures.summary(exc))
-    return attempt()
-
-
-@contextlib.contextmanager
-def _snapshot() -> Iterator[sa.Connection]:
-    with _connected(Mode.AUTOCOMMIT) as conn:
-        transactions.begin_snapshot(conn)
-        yield conn
+    repeated = False
+    while True:
         try:
-            conn.commit()
+            return attempt()
         except Exception as exc:
-            # All data has been read, so a lost connection is not an error.
-            if not failures.is_connection_lost(exc):
-                raise
-            LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
-
-
-class _ErrorsTranslated:
-    """A context that replaces the errors of database drivers by exceptions of this service.
-
-    PERF: a class, because a context of a generator takes four times as long (2026-11).
-    """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, _type: type[BaseException] | None, exc: BaseException | None, _traceback: object
-    ) -> None:
-        if not isinstance(exc, Exception) or isinstance(exc, exception.PlacementException):
-            return
-        translated = failures.translate(exc)
-        if translated is not None:
-            raise translated from exc
-
-
-@contextlib.contextmanager
-def _connected(mode: Mode) -> Iterator[sa.Connection]:
-    engine = get_placement_engine()
-    with _lock(engine), _connect(engine, mode) as conn:
-        telemetry.connection_acquired()
-        try:
-            yield conn
-        finally:
-            telemetry.connection_released()
-
-
-def _lock(engine: sa.Engine) -> contextlib.AbstractContextManager[Any]:
-    """Return a context that serializes transactions if all threads share a single connection."""
-    return _SHARED_CONNECTION_LOCK if isinstance(engine.pool, pool.StaticPool) else _NO_LOCK
+            late = repeated or time.monotonic() - begin > _LATEST_REPETITION
+            if late or not failures.is_connection_lost(exc):
+                failures.raise_translated(exc)
+            LOG.debug('Repeating a read on a new connection: %s', failures.summary(exc))
+            repeated = True
 
 
 def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
@@ -329,8 +333,7 @@ def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
     the server has too many clients, or the pool is exhausted.
     """
     try:
-        with transactions.Requesting(mode):
-            return engine.connect()
+        return transactions.connect(engine, mode)
     except (sa.exc.SQLAlchemyError, db_exc.DBError, engine.dialect.loaded_dbapi.Error) as exc:
         if failures.is_access_denied(exc):
             failures.log_denial(exc)

@@ -134,6 +134,14 @@ def translate(exc: Exception) -> exception.PlacementException | None:
     return None
 
 
+def raise_translated(exc: Exception) -> NoReturn:
+    """Raise the exception of this service for a database error; raise a defect as it is."""
+    translated = None if isinstance(exc, exception.PlacementException) else translate(exc)
+    if translated is None:
+        raise exc
+    raise translated from exc
+
+
 def log_denial(exc: Exception) -> None:
     """Log that the server rejects the user or a statement of the user."""
     LOG.error(

@@ -62,9 +62,7 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
             raise
         except Exception as exc:
             if not failures.is_transient(exc):
-                if (translated := failures.translate(exc)) is None:
-                    raise
-                raise translated from exc
+                failures.raise_translated(exc)
             if violations.count(exc) >= max(SAME_KEY_ATTEMPTS, min_attempts):
                 LOG.warning(
                     'Giving up: repeated attempts violated the same key constraint: %s',

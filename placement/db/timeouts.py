@@ -73,9 +73,7 @@ def connect_unlimited(engine: sa.Engine) -> Iterator[sa.Connection]:
     The schema migrations use such a connection, because an ALTER TABLE can take many minutes.
     """
     if isinstance(engine.pool, pool.StaticPool) or engine.dialect.name == 'sqlite':
-        with transactions.Requesting(Mode.TRANSACTION):
-            conn = engine.connect()
-        with conn:
+        with transactions.connect(engine, Mode.TRANSACTION) as conn:
             yield conn
         return
     token = _UNLIMITED.set(True)

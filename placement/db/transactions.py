@@ -8,7 +8,7 @@ connection is used in one of two modes:
 * In the mode TRANSACTION, the first statement begins a transaction. This mode is the default.
 
 On MySQL and MariaDB, the mode is a setting of the session, and changing it costs a round trip.
-Therefore the pool prefers a connection that is in the required mode already (see `mode_pool`). On
+Therefore the pool prefers a connection that is in the required mode already (see `ModePool`). On
 PostgreSQL, drivers would send BEGIN on its own. Therefore the connections of the drivers are always
 in autocommit mode, and this module sends BEGIN together with the first statement.
 
@@ -20,10 +20,11 @@ from collections.abc import Callable
 import contextvars
 import enum
 import functools
+import logging
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import event
+from sqlalchemy import event, pool
 
 
 class Mode(enum.Enum):
@@ -62,28 +63,18 @@ _SNAPSHOTS = {
 }
 
 
-class Requesting:
-    """A context in which the pool returns connections in the given mode."""
-
-    __slots__ = ('_mode', '_token')
-
-    def __init__(self, mode: Mode) -> None:
-        self._mode = mode
-
-    def __enter__(self) -> None:
-        self._token = _REQUESTED.set(self._mode)
-
-    def __exit__(self, *_exc_info: object) -> None:
-        _REQUESTED.reset(self._token)
+def connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
+    """Return a connection in the given mode from the pool of the engine."""
+    token = _REQUESTED.set(mode)
+    try:
+        return engine.connect()
+    finally:
+        _REQUESTED.reset(token)
 
 
 def requested() -> Mode | None:
-    """Return the mode that the current context requests; None if there is no such request."""
+    """Return the mode of the call of `connect()` in progress; None if there is no such call."""
     return _REQUESTED.get()
-
-
-def _required() -> Mode:
-    return _REQUESTED.get() or Mode.TRANSACTION
 
 
 def is_in_requested_mode(info: dict[Any, Any]) -> bool:
@@ -91,14 +82,52 @@ def is_in_requested_mode(info: dict[Any, Any]) -> bool:
 
     :param info: the `info` of the connection
     """
-    return info.get(_MODE) is _required()
+    return info.get(_MODE) is (_REQUESTED.get() or Mode.TRANSACTION)
 
 
 # MySQL and MariaDB ----------------------------------------------------------------
 
 
+class ModePool(pool.QueuePool):
+    """A pool that prefers a connection in the requested mode.
+
+    Each idle connection keeps the mode of its last use. If no idle connection is in the requested
+    mode, the pool opens a new one until it has `pool_size` connections, and from then on changes
+    the mode of an idle connection. So the connections of both modes together never exceed the
+    limits of the pool. Two pools would have no common limit, and SQLAlchemy would set the isolation
+    level for each use: 6 instead of 1 round trips for a read.
+    """
+
+    # The overridden method and the attributes that it uses are private, but there is no public
+    # alternative.
+    def _do_get(self) -> pool.ConnectionPoolEntry:
+        idle: Any = self._pool
+        with idle.mutex:
+            for index, entry in enumerate(idle.queue):
+                if is_in_requested_mode(entry.info):
+                    del idle.queue[index]
+                    return entry  # type: ignore[no-any-return] # the type of the queue is private
+        if self._overflow >= 0 or not self._inc_overflow():
+            return super()._do_get()
+        try:
+            return self._create_connection()
+        except BaseException:
+            self._dec_overflow()
+            raise
+
+
+# SQLAlchemy logs the events of a pool with the name of its class.
+logging.getLogger(f'{__name__}.ModePool').setLevel(logging.WARNING)
+
+
 def prepare_mysql(engine: sa.Engine) -> None:
-    """Begin and end the transactions of this engine in the requested mode."""
+    """Begin and end the transactions of this engine in the requested mode.
+
+    The caller disposes of the connections of the pool, which then has another class. oslo.db has no
+    option for this class.
+    """
+    if type(engine.pool) is pool.QueuePool:
+        engine.pool.__class__ = ModePool
     dialect = engine.dialect
     # The server begins the transaction with the next statement.
     _replace_methods(dialect, _OPEN, dialect.do_commit, dialect.do_rollback)
@@ -118,7 +147,7 @@ def require_mysql_mode(dbapi_connection: Any, info: dict[Any, Any]) -> None:
     """Change the mode of a connection, unless the connection is in the requested mode."""
     if is_in_requested_mode(info):
         return
-    mode = _required()
+    mode = _REQUESTED.get() or Mode.TRANSACTION
     cursor = dbapi_connection.cursor()
     cursor.execute(_MYSQL_MODES[mode].format(info[_ISOLATION]))
     cursor.close()
@@ -132,7 +161,7 @@ def prepare_postgresql(engine: sa.Engine) -> None:
     """Begin and end the transactions of this engine in the requested mode."""
 
     def check_out(_connection: Any, record: Any, _proxy: Any) -> None:
-        record.info[_MODE] = _required()
+        record.info[_MODE] = _REQUESTED.get() or Mode.TRANSACTION
 
     event.listen(engine, 'checkout', check_out)
     event.listen(engine, 'do_execute', _execute)
@@ -201,7 +230,7 @@ def prepare_sqlite(engine: sa.Engine) -> None:
     """Begin the transactions of this engine in the requested mode."""
 
     def check_out(_connection: Any, record: Any, _proxy: Any) -> None:
-        record.info[_MODE] = requested()
+        record.info[_MODE] = _REQUESTED.get()
 
     def begin(connection: Any) -> None:
         statement = _SQLITE_BEGINS.get((_info(connection) or {}).get(_MODE))

@@ -1,6 +1,5 @@
 """The connection settings that can be tested without a database server."""
 
-import contextlib
 import logging
 import sqlite3
 from typing import Any
@@ -149,11 +148,12 @@ class IdleConnectionsTest(base.BaseTestCase):
 
     def use(self, directly: bool = False) -> None:
         """Use a connection of the pool, as `db/engine.py` does, or directly from the engine."""
-        with contextlib.ExitStack() as stack:
-            if not directly:
-                stack.enter_context(transactions.Requesting(transactions.Mode.AUTOCOMMIT))
-            with self.engine.connect() as conn:
-                self.assertEqual(1, conn.scalar(sa.select(1)))
+        if directly:
+            conn = self.engine.connect()
+        else:
+            conn = transactions.connect(self.engine, transactions.Mode.AUTOCOMMIT)
+        with conn:
+            self.assertEqual(1, conn.scalar(sa.select(1)))
 
     def test_a_connection_in_use_is_not_checked(self):
         for _ in range(3):

@@ -1,6 +1,7 @@
 """Readers and writing transactions: which failures are retried, and for how long."""
 
 from collections.abc import Callable
+from concurrent import futures
 import logging
 import sqlite3
 from typing import Any
@@ -141,6 +142,41 @@ class WriteTest(base.BaseTestCase):
         with mock.patch.object(sa.Engine, 'connect', side_effect=db_exc.DBConnectionError):
             self.assertRaises(exception.DatabaseUnavailable, db_engine.write, in_use)
         self.assertEqual(0, in_use())
+
+    def test_the_shared_connection_is_unlocked_after_each_use(self):
+        with db_engine.snapshot():
+            self.assertFalse(self.can_lock())
+        self.assertRaises(KeyError, db_engine.write, self.failing(KeyError))
+        with mock.patch.object(sa.Engine, 'connect', side_effect=db_exc.DBConnectionError):
+            self.assertRaises(exception.DatabaseUnavailable, db_engine.read, self.rows)
+        self.assertTrue(self.can_lock())
+
+    def can_lock(self) -> bool:
+        """Whether another thread could use the shared connection."""
+        lock = db_engine._SHARED_CONNECTION_LOCK
+
+        def attempt() -> bool:
+            if locked := lock.acquire(blocking=False):
+                lock.release()
+            return locked
+
+        with futures.ThreadPoolExecutor(1) as pool:
+            return pool.submit(attempt).result()
+
+    def test_disconnecting_early(self):
+        metrics = self.useFixture(SwitchedOn())
+
+        def work(conn: sa.Connection, disconnect: Callable[[], None]) -> list[int]:
+            rows = list(conn.scalars(sa.select(TABLE.c.n)))
+            for _ in range(2):
+                disconnect()
+                self.assertTrue(conn.closed)
+                self.assertEqual(0, metrics.value(declarations.CONNECTIONS_IN_USE))
+            return rows
+
+        db_engine.write(self.failing(None))
+        self.assertEqual([0], db_engine.read_one(work))
+        self.assertEqual([0], db_engine.read_snapshot(work))
 
     def test_defect_is_not_retried(self):
         self.assertRaises(KeyError, db_engine.write, self.failing(KeyError), 10)

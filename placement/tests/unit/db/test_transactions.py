@@ -4,6 +4,7 @@ SQLite takes the place of the database servers. The statements that would change
 connection are recorded.
 """
 
+import contextlib
 from typing import Any
 from unittest import mock
 
@@ -46,7 +47,7 @@ class MysqlTest(base.BaseTestCase):
     def use(self, mode: Mode, commit: bool = False) -> list[str]:
         """Execute a statement in a mode, and return what was sent besides the statement."""
         self.sent.clear()
-        with transactions.Requesting(mode), self.engine.connect() as conn:
+        with transactions.connect(self.engine, mode) as conn:
             conn.execute(sa.select(1)).all()
             if commit:
                 conn.commit()
@@ -76,7 +77,7 @@ class MysqlTest(base.BaseTestCase):
             self.assertEqual(['do_rollback'], self.use(Mode.TRANSACTION))
 
     def test_rollback_of_a_statement_after_a_commit(self):
-        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+        with transactions.connect(self.engine, Mode.TRANSACTION) as conn:
             conn.execute(sa.select(1)).all()
             conn.commit()
             conn.execute(sa.select(1)).all()
@@ -85,7 +86,7 @@ class MysqlTest(base.BaseTestCase):
     def test_a_transaction_is_open_after_a_failed_commit(self):
         """The caller rolls it back (see `engine.write`)."""
         self.use(Mode.TRANSACTION)
-        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+        with transactions.connect(self.engine, Mode.TRANSACTION) as conn:
             conn.execute(sa.select(1)).all()
             with mock.patch.object(self.engine.dialect, 'do_commit', side_effect=KeyError):
                 self.assertRaises(KeyError, conn.commit)
@@ -107,6 +108,107 @@ class MysqlTest(base.BaseTestCase):
         transactions.prepare_mysql(engine)
         with engine.connect() as conn:
             self.assertEqual(1, conn.scalar(sa.select(1)))
+
+
+class ModePoolTest(base.BaseTestCase):
+    """The pool prefers a connection in the requested mode, and keeps its limits."""
+
+    def make_pool(self, size: int, overflow: int) -> None:
+        self.opened = 0
+        # The statements that set the mode of a connection.
+        self.statements: list[str] = []
+        self.pool = transactions.ModePool(
+            self.open, pool_size=size, max_overflow=overflow, timeout=0.01
+        )
+        event.listen(self.pool, 'connect', self.set_up)
+        event.listen(self.pool, 'checkout', self.check_out)
+
+    def open(self) -> mock.Mock:
+        self.opened += 1
+        connection = mock.Mock()
+        connection.cursor.return_value.execute = self.statements.append
+        return connection
+
+    def set_up(self, connection: Any, record: Any) -> None:
+        transactions.set_up_mysql(connection, record.info, 'tx_isolation')
+
+    def check_out(self, connection: Any, record: Any, _proxy: Any) -> None:
+        transactions.require_mysql_mode(connection, record.info)
+
+    def connect(self, mode: Mode) -> Any:
+        return contextlib.closing(transactions.connect(self.pool, mode))
+
+    def test_each_mode_has_its_connection(self):
+        self.make_pool(2, 0)
+        for _ in range(3):
+            for mode in Mode:
+                with self.connect(mode):
+                    pass
+        self.assertEqual((2, 2), (self.opened, len(self.statements)))
+
+    def test_a_full_pool_changes_the_mode_of_a_connection(self):
+        self.make_pool(1, 0)
+        for _ in range(3):
+            for mode in Mode:
+                with self.connect(mode):
+                    pass
+        self.assertEqual((1, 6), (self.opened, len(self.statements)))
+
+    def test_an_idle_connection_in_the_mode_is_found_behind_others(self):
+        self.make_pool(3, 0)
+        writer, reader = Mode.TRANSACTION, Mode.AUTOCOMMIT
+        with self.connect(writer), self.connect(writer), self.connect(reader):
+            pass
+        statements = len(self.statements)
+        with self.connect(Mode.AUTOCOMMIT), self.connect(Mode.TRANSACTION):
+            pass
+        self.assertEqual((3, statements), (self.opened, len(self.statements)))
+
+    def test_the_limit_applies_to_both_modes_together(self):
+        self.make_pool(1, 1)
+        with self.connect(Mode.AUTOCOMMIT), self.connect(Mode.TRANSACTION):
+            for mode in Mode:
+                self.assertRaises(sa.exc.TimeoutError, self.connect, mode)
+        self.assertEqual((2, 1), (self.opened, self.pool.checkedin()))
+
+    def test_a_failure_to_open_does_not_count(self):
+        self.make_pool(1, 0)
+        with mock.patch.object(self.pool, '_create_connection', side_effect=OSError('refused')):
+            for _ in range(3):
+                self.assertRaises(OSError, self.connect, Mode.AUTOCOMMIT)
+        with self.connect(Mode.AUTOCOMMIT):
+            self.assertEqual(1, self.opened)
+
+
+class ClassOfThePoolTest(base.BaseTestCase):
+    def test_the_limits_of_the_engine_are_kept(self):
+        engine = sa.create_engine(
+            'sqlite://',
+            poolclass=sa.QueuePool,
+            pool_size=3,
+            max_overflow=4,
+            pool_timeout=5,
+            pool_recycle=6,
+        )
+        transactions.prepare_mysql(engine)
+        engine.dispose()
+        self.assertIsInstance(engine.pool, transactions.ModePool)
+        self.assertEqual(
+            (3, 4, 5, 6),
+            (
+                engine.pool.size(),
+                engine.pool._max_overflow,
+                engine.pool.timeout(),
+                engine.pool._recycle,
+            ),
+        )
+        with engine.connect() as conn:
+            self.assertEqual(1, conn.scalar(sa.select(1)))
+
+    def test_an_engine_without_a_pool_is_not_changed(self):
+        engine = sa.create_engine('sqlite://', poolclass=sa.NullPool)
+        transactions.prepare_mysql(engine)
+        self.assertIsInstance(engine.pool, sa.NullPool)
 
 
 class SnapshotTest(base.BaseTestCase):
@@ -142,20 +244,20 @@ class SqliteTest(base.BaseTestCase):
         conn.exec_driver_sql('SELECT 1').all()
 
     def test_reads_begin_no_transaction(self):
-        with transactions.Requesting(Mode.AUTOCOMMIT), self.engine.connect() as conn:
+        with transactions.connect(self.engine, Mode.AUTOCOMMIT) as conn:
             self.read(conn)
             self.assertFalse(conn.connection.in_transaction)
         self.assertEqual(['SELECT 1'], self.sent)
 
     def test_a_snapshot_is_one_transaction(self):
-        with transactions.Requesting(Mode.AUTOCOMMIT), self.engine.connect() as conn:
+        with transactions.connect(self.engine, Mode.AUTOCOMMIT) as conn:
             transactions.begin_snapshot(conn)
             self.read(conn)
             conn.commit()
         self.assertEqual(['BEGIN', 'SELECT 1', 'COMMIT'], self.sent)
 
     def test_a_write_transaction_takes_the_lock_first(self):
-        with transactions.Requesting(Mode.TRANSACTION), self.engine.connect() as conn:
+        with transactions.connect(self.engine, Mode.TRANSACTION) as conn:
             self.read(conn)
         self.assertEqual(['BEGIN IMMEDIATE', 'SELECT 1', 'ROLLBACK'], self.sent)
 
