@@ -52,6 +52,8 @@ _TCP = {
     'keepalives_count': 3,
     'tcp_user_timeout': 25_000,
 }
+# The attribute of a connection that limits the wait for each response, by driver.
+_READ_LIMITS = {'pymysql': '_read_timeout', 'psycopg': 'read_limit'}
 _UNLIMITED: contextvars.ContextVar[bool] = contextvars.ContextVar('unlimited', default=False)
 
 
@@ -62,8 +64,9 @@ def apply(engine: sa.Engine, timeouts: Timeouts) -> None:
     """
     limit = functools.partial(_connect, timeouts)
     event.listen(engine, 'do_connect', limit)
-    if engine.dialect.driver == 'psycopg' and timeouts.connect:
-        _limit_ping(engine.dialect, timeouts.connect)
+    attribute = _READ_LIMITS.get(engine.dialect.driver)
+    if attribute is not None and timeouts.connect:
+        _limit_ping(engine.dialect, attribute, timeouts.connect)
 
 
 @contextlib.contextmanager
@@ -124,12 +127,7 @@ def _connect(
         named.setdefault(name, value)
     driver: Any = dialect.loaded_dbapi
     if dialect.driver == 'pymysql':
-        try:
-            return _pymysql_class(driver)(*positional, **named)
-        except OSError as exc:
-            # PyMySQL converts all others to its own exceptions.
-            text = f'the certificate of the CA in the URL cannot be used: {exc}'
-            raise driver.OperationalError(failures.MYSQL_TLS_FAILED, text) from exc
+        return _connect_pymysql(driver, positional, named)
     if dialect.driver == 'psycopg':
         connection = _psycopg_class(driver).connect(*positional, **named)
         connection.read_limit = timeouts.read
@@ -137,36 +135,19 @@ def _connect(
     return None
 
 
-@functools.cache
-def _pymysql_class(driver: Any) -> Any:
-    """Return a connection class whose handshake and ping use the limit for connecting."""
-
-    class LimitedConnection(driver.connections.Connection):  # type: ignore[misc] # optional import
-        """A connection of PyMySQL."""
-
-        _read_timeout: float | None
-
-        def connect(self, sock: Any = None) -> None:
-            """Connect to the server."""
-            with self._connect_limit():
-                super().connect(sock)
-
-        def ping(self, reconnect: bool = False) -> None:
-            """Check whether the server responds."""
-            with self._connect_limit():
-                super().ping(reconnect)
-
-        @contextlib.contextmanager
-        def _connect_limit(self) -> Iterator[None]:
-            # PyMySQL reads this attribute before it reads from the socket.
-            limit = self._read_timeout
-            self._read_timeout = min(limit or self.connect_timeout, self.connect_timeout)
-            try:
-                yield
-            finally:
-                self._read_timeout = limit
-
-    return LimitedConnection
+def _connect_pymysql(driver: Any, positional: list[Any], named: dict[str, Any]) -> Any:
+    """Open a connection; its handshake and login use the limit for connecting."""
+    limit, read = named['connect_timeout'], named.get('read_timeout')
+    try:
+        connection = driver.connect(
+            *positional, **{**named, 'read_timeout': min(read or limit, limit)}
+        )
+    except OSError as exc:
+        # PyMySQL converts all others to its own exceptions.
+        text = f'the certificate of the CA in the URL cannot be used: {exc}'
+        raise driver.OperationalError(failures.MYSQL_TLS_FAILED, text) from exc
+    setattr(connection, _READ_LIMITS['pymysql'], read)
+    return connection
 
 
 @functools.cache
@@ -207,16 +188,16 @@ def _psycopg_class(driver: Any) -> Any:
     return LimitedConnection
 
 
-def _limit_ping(dialect: sa.Dialect, seconds: int) -> None:
+def _limit_ping(dialect: sa.Dialect, attribute: str, seconds: int) -> None:
     """Limit the statement with which the pool checks a connection before its use."""
     ping: Callable[[Any], bool] = dialect.do_ping
 
     def do_ping(connection: Any) -> bool:
-        limit = connection.read_limit
-        connection.read_limit = min(limit or seconds, seconds)
+        limit = getattr(connection, attribute)
+        setattr(connection, attribute, min(limit or seconds, seconds))
         try:
             return ping(connection)
         finally:
-            connection.read_limit = limit
+            setattr(connection, attribute, limit)
 
     dialect.do_ping = do_ping  # type: ignore[method-assign, assignment] # SQLAlchemy has no event for it

@@ -107,33 +107,21 @@ class EngineTest(base.BaseTestCase):
 
 
 class PyMySQLTest(base.BaseTestCase):
-    """The handshake and the ping have the limit for connecting."""
+    """The handshake has the limit for connecting."""
 
     def limits(self, read: int | None) -> list[int | None]:
-        """Return the limits during connect, ping, and a statement."""
-        observed = []
-
-        class Connection:
-            def __init__(self):
-                self.connect_timeout = 10
-                self._read_timeout = read
-                self.connect()
-
-            def connect(self, sock=None):
-                observed.append(self._read_timeout)
-
-            def ping(self, reconnect):
-                observed.append(self._read_timeout)
-
-        driver = mock.Mock(**{'connections.Connection': Connection})
-        connection = timeouts._pymysql_class(driver)()
-        connection.ping(False)
-        return [*observed, connection._read_timeout]
+        """Return the limits of the handshake and of a statement."""
+        driver = mock.Mock()
+        named = {'connect_timeout': 10} | ({} if read is None else {'read_timeout': read})
+        connection = timeouts._connect_pymysql(driver, [], named)
+        (call,) = driver.connect.mock_calls
+        self.assertEqual(10, call.kwargs['connect_timeout'])
+        return [call.kwargs['read_timeout'], connection._read_timeout]
 
     def test_limits(self):
-        self.assertEqual([10, 10, 30], self.limits(30))
-        self.assertEqual([5, 5, 5], self.limits(5))
-        self.assertEqual([10, 10, None], self.limits(None))
+        self.assertEqual([10, 30], self.limits(30))
+        self.assertEqual([5, 5], self.limits(5))
+        self.assertEqual([10, None], self.limits(None))
 
 
 class Psycopg(types.SimpleNamespace):
@@ -200,17 +188,21 @@ class PsycopgTest(base.BaseTestCase):
 
 
 class PingTest(base.BaseTestCase):
-    def test_the_ping_of_psycopg_has_the_limit_for_connecting(self):
-        observed = []
+    """The check of a pooled connection has the limit for connecting."""
 
-        def ping(connection):
-            observed.append(connection.read_limit)
-            return True
+    def test_limits(self):
+        for driver, attribute in timeouts._READ_LIMITS.items():
+            observed = []
 
-        dialect = mock.Mock(do_ping=ping)
-        timeouts._limit_ping(dialect, 10)
-        for limit in (30, 5, 0):
-            connection = types.SimpleNamespace(read_limit=limit)
-            self.assertTrue(dialect.do_ping(connection))
-            self.assertEqual(limit, connection.read_limit)
-        self.assertEqual([10, 5, 10], observed)
+            def ping(connection, attribute=attribute, observed=observed):
+                observed.append(getattr(connection, attribute))
+                return True
+
+            engine = mock.Mock(**{'dialect.driver': driver, 'dialect.do_ping': ping})
+            with mock.patch.object(timeouts.event, 'listen'):
+                timeouts.apply(engine, LIMITS)
+            for limit in (30, 5, 0, None):
+                connection = types.SimpleNamespace(**{attribute: limit})
+                self.assertTrue(engine.dialect.do_ping(connection))
+                self.assertEqual(limit, getattr(connection, attribute))
+            self.assertEqual([10, 5, 10, 10], observed)
