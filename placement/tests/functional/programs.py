@@ -1,33 +1,50 @@
-"""Starts the service and the commands many times, without importing them each time.
+"""Starts Python programs many times, without importing their modules each time.
 
-Executed as a module, it imports the programs once. For each line of its input, it forks a process
-that executes one program, and prints the result as a line of JSON. A command then starts in a tenth
-of a second. Python would import the command for more than a second.
+Executed as a module, it imports the service and the commands once, and listens on a Unix socket.
+For each connection, it forks a process that executes one program. A program then starts in a tenth
+of a second. Python would import it for more than a second.
 """
 
 import atexit
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+import contextlib
 from dataclasses import dataclass
 import functools
+import gc
 import importlib
 import json
 import os
 from pathlib import Path
 import runpy
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import traceback
-from typing import Any
+from typing import Any, NoReturn
+import warnings
 
 import placement
+from placement.tests.functional import forked
+from placement.tests.functional.forked import PIPE as PIPE
 
-MANAGE, STATUS, SERVICE = 'placement-manage', 'placement-status', 'service'
-DEMO = 'tools/demo.py'
+ROOT = Path(placement.__file__).parents[1]
+# The arguments of Python for each program.
+MANAGE = ('-m', 'placement.cmd.manage')
+STATUS = ('-m', 'placement.cmd.status')
+SERVICE = ('-m', 'placement.wsgi.api')
+DEMO = (str(ROOT / 'tools' / 'demo.py'),)
 START_ERROR = 'placement.wsgi.startup.StartError: '
-# A program that runs longer than this number of seconds is killed.
-_LONGEST = 300
+# The directory of temporary files; during a test, it can be that of the test.
+_PARENT = tempfile.gettempdir()
+# The modules that every program imports. prometheus_client is not among them, because its import
+# reads environment variables.
+_IMPORTED = (
+    *('placement.cmd.manage', 'placement.cmd.status', 'placement.wsgi.startup'),
+    *('placement.deploy', 'placement.wsgi', 'requests', 'waitress', 'webob'),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +57,81 @@ class Result:
 
 
 class Programs:
-    """A process that executes programs one after the other."""
+    """A process that forks programs.
+
+    :ivar socket: the path of the socket on which it listens
+    """
 
     def __init__(self) -> None:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        self._folder = tempfile.TemporaryDirectory(prefix='placement-programs-', dir=_PARENT)
+        self.socket = Path(self._folder.name, 'socket')
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(self.socket))
+        listener.listen(100)
         self._process = subprocess.Popen(
-            [sys.executable, '-m', __name__],
-            env=environment,
+            [sys.executable, '-m', __name__, str(listener.fileno())],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            pass_fds=[listener.fileno()],
+            env={k: v for k, v in os.environ.items() if not k.startswith('OS_')},
+        )
+        listener.close()
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        stdin: forked.File = None,
+        stdout: forked.File = None,
+        stderr: forked.File = None,
+        missing_libraries: Sequence[str] = (),
+        new_session: bool = False,
+    ) -> forked.Process:
+        """Start a program.
+
+        :param arguments: the arguments of Python: `-m` and a module, `-c` and a text, or a file
+        :param environment: all environment variables
+        :param stdin: a file, `PIPE`, or None for no file
+        :param missing_libraries: the libraries that the program cannot import
+        """
+        return forked.start(
+            str(self.socket),
+            arguments,
+            environment,
+            (stdin, stdout, stderr),
+            missing_libraries,
+            new_session,
         )
 
     def run(
         self,
-        program: str,
+        program: Sequence[str],
         arguments: Sequence[str],
-        environment: dict[str, str],
+        environment: Mapping[str, str],
         missing_libraries: Sequence[str] = (),
         stdin: str = '',
     ) -> Result:
         """Execute a program and wait for its end.
 
-        :param missing_libraries: the libraries that the program cannot import
+        :param environment: additional environment variables
         :param stdin: the standard input of the program
         """
-        request = [program, arguments, environment, missing_libraries, stdin]
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f'{json.dumps(request)}\n')
-        self._process.stdin.flush()
-        return Result(*json.loads(self._process.stdout.readline()))
+        clean = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(tempfile.TemporaryFile('w+')) for _ in range(3)]
+            files[0].write(stdin)
+            files[0].seek(0)
+            process = self.start(
+                (*program, *arguments), {**clean, **environment}, *files, missing_libraries
+            )
+            status = process.wait()
+            for file in files:
+                file.seek(0)
+            return Result(status, files[1].read(), files[2].read())
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, which waits for the programs that still run."""
         self._process.communicate()
+        self._folder.cleanup()
 
 
 @functools.cache
@@ -84,77 +142,146 @@ def shared() -> Programs:
     return programs
 
 
-def _main(program: str) -> Callable[[], Any]:
-    if program == SERVICE:
-        return lambda: importlib.import_module('placement.wsgi.api')
-    if program == DEMO:
-        path = Path(placement.__file__).parents[1] / program
-        sys.path.insert(0, str(path.parent))
-        return lambda: runpy.run_path(str(path), run_name='__main__')
-    module = 'manage' if program == MANAGE else 'status'
-    main: Callable[[], int] = importlib.import_module(f'placement.cmd.{module}').main
-    return lambda: sys.exit(main())
-
-
-def _execute(main: Callable[[], Any]) -> int:
-    """Execute the program as the interpreter does; return its exit status."""
+def _execute(arguments: Sequence[str]) -> int:
+    """Execute a program as the interpreter does; return its exit status."""
+    kind, *rest = arguments
     try:
-        main()
+        if kind == '-m':
+            sys.argv = rest
+            with warnings.catch_warnings():
+                # The module is in sys.modules.
+                warnings.filterwarnings('ignore', category=RuntimeWarning, module='runpy')
+                runpy.run_module(rest[0], run_name='__main__', alter_sys=True)
+        elif kind == '-c':
+            sys.argv = ['-c', *rest[1:]]
+            exec(rest[0], {'__name__': '__main__'})
+        else:
+            sys.argv = [kind, *rest]
+            sys.path.insert(0, str(Path(kind).parent))
+            runpy.run_path(kind, run_name='__main__')
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
             return 1
         return error.code or 0
-    except Exception:
+    except BaseException:
         sys.excepthook(*sys.exc_info())
         return 1
     return 0
 
 
-def _fork(
-    program: str, arguments: list[str], environment: dict[str, str], missing: list[str], text: str
-) -> tuple[int, str, str]:
-    with (
-        tempfile.TemporaryFile('w+') as stdin,
-        tempfile.TemporaryFile('w+') as stdout,
-        tempfile.TemporaryFile('w+') as stderr,
-    ):
-        stdin.write(text)
-        stdin.seek(0)
+def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
+    """Execute a program in this process, and end."""
+    status = 99
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if request['new_session']:
+            os.setsid()
+        else:
+            signal.alarm(forked.LONGEST)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        sys.stdin = os.fdopen(0)
+        os.environ.clear()
+        os.environ.update(request['environment'])
+        if not os.environ.get('COVERAGE_PROCESS_START'):
+            _measure_no_coverage()
+        os.chdir(request['folder'])
+        sys.path[:0] = [one for one in os.environ.get('PYTHONPATH', '').split(os.pathsep) if one]
+        # Python does not import a module whose entry is None.
+        sys.modules.update(dict.fromkeys(request['missing']))  # type: ignore[arg-type]
+        status = _execute(request['arguments'])
+        # The measurement of the test coverage writes its data at exit.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        status = 120
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _measure_no_coverage() -> None:
+    """End the measurement in this process."""
+    if 'coverage' in sys.modules:
+        current = sys.modules['coverage'].Coverage.current()
+        if current is not None:
+            current.stop()
+            atexit.unregister(current._atexit)
+
+
+class _Server:
+    """Forks programs, and sends the exit status of each of them.
+
+    :param listener: the socket to which the tests connect
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._connections: dict[int, socket.socket] = {}
+        self._ended, wakeup = socket.socketpair()
+        wakeup.setblocking(False)
+        self._wakeup = wakeup
+        signal.set_wakeup_fd(wakeup.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        """Serve until the standard input ends."""
+        while True:
+            ready, _, _ = select.select([self._listener, self._ended, sys.stdin], [], [])
+            if self._ended in ready:
+                self._ended.recv(1000)
+                self._reap()
+            if self._listener in ready:
+                self._fork()
+            if sys.stdin in ready:
+                return
+
+    def _fork(self) -> None:
+        connection, _ = self._listener.accept()
+        _, files, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile() as lines:
+            request = json.loads(lines.readline())
         child = os.fork()
         if child == 0:
-            status = 99
-            try:
-                signal.alarm(_LONGEST)
-                for number, file in enumerate((stdin, stdout, stderr)):
-                    os.dup2(file.fileno(), number)
-                sys.stdin = os.fdopen(0)
-                os.environ.update(environment)
-                for name in missing:
-                    # Python does not import a module whose entry is None.
-                    sys.modules[name] = None  # type: ignore[assignment]
-                sys.argv = [program, *arguments]
-                status = _execute(_main(program))
-                # The measurement of the test coverage writes its data at exit.
-                atexit._run_exitfuncs()
-                sys.stdout.flush()
-                sys.stderr.flush()
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        stdout.seek(0)
-        stderr.seek(0)
-        return status, stdout.read(), stderr.read()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for other in (self._listener, self._ended, self._wakeup, connection):
+                other.close()
+            for other in self._connections.values():
+                other.close()
+            _become(request, files)
+        for file in files:
+            os.close(file)
+        self._connections[child] = connection
+        self._send(connection, child)
+
+    def _reap(self) -> None:
+        """Send the exit statuses of the programs that have ended."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                connection = self._connections.pop(found[0])
+                self._send(connection, os.waitstatus_to_exitcode(found[1]))
+                connection.close()
+
+    @staticmethod
+    def _send(connection: socket.socket, number: int) -> None:
+        # The test may have closed the connection.
+        with contextlib.suppress(BrokenPipeError):
+            connection.sendall(f'{number}\n'.encode())
 
 
-def _serve() -> None:
-    for module in ('placement.cmd.manage', 'placement.cmd.status', 'placement.wsgi.startup'):
+def _main() -> None:
+    for module in _IMPORTED:
         importlib.import_module(module)
-    for line in sys.stdin:
-        print(json.dumps(_fork(*json.loads(line))), flush=True)
+    # A collection would write to all objects, and thus copy their memory.
+    gc.collect()
+    gc.freeze()
+    _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 
 if __name__ == '__main__':
-    _serve()
+    _main()

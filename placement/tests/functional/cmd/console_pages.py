@@ -22,6 +22,7 @@ import tempfile
 import textwrap
 
 import placement
+from placement.tests.functional import forked, programs
 
 ROOT = Path(placement.__file__).parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'admin'
@@ -123,15 +124,17 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self._cwd = folder / 'work'
-        programs = folder / 'bin'
-        for created in (self._cwd, programs):
+        folder_of_programs = folder / 'bin'
+        for created in (self._cwd, folder_of_programs):
             created.mkdir()
         for name in ('manage', 'status'):
-            program = programs / f'placement-{name}'
-            program.write_text(f'#!/bin/sh\nexec {sys.executable} -m placement.cmd.{name} "$@"\n')
+            program = folder_of_programs / f'placement-{name}'
+            words = (sys.executable, '-IS', forked.__file__, programs.shared().socket)
+            command = f'{" ".join(map(str, words))} -m placement.cmd.{name}'
+            program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             program.chmod(0o755)
         database = folder / 'placement.db'
-        path = os.pathsep.join((str(programs), os.environ['PATH']))
+        path = os.pathsep.join((str(folder_of_programs), os.environ['PATH']))
         self._variables = _variables(database) | {'PATH': path}
         database.write_bytes(_demo_cloud())
 
@@ -175,8 +178,7 @@ def _demo_cloud() -> bytes:
     """Return a database with the demo cloud. Its registration takes seconds."""
     with tempfile.TemporaryDirectory(prefix='placement-demo-') as folder:
         database = Path(folder) / 'placement.db'
-        demo = str(ROOT / 'tools' / 'demo.py')
-        _execute(Path(folder), _variables(database), sys.executable, demo)
+        programs.shared().start(programs.DEMO, _variables(database)).wait()
         with contextlib.closing(sqlite3.connect(database)) as connection:
             # The database uses a write-ahead log.
             connection.execute('PRAGMA wal_checkpoint(TRUNCATE)')

@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import uuid
 
@@ -20,6 +19,7 @@ import sqlalchemy as sa
 from placement.admin.capacity_metrics import model
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
+from placement.tests.functional import programs
 from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
@@ -33,11 +33,6 @@ EMPTY = {
     ('placement_allocations',): 0.0,
 }
 DOWN = {('placement_up',): 0.0}
-MANAGE = (sys.executable, '-m', 'placement.cmd.manage')
-WITHOUT_LIBRARY = (
-    "import sys; sys.modules['prometheus_client'] = None; from placement.cmd import manage; "
-    'sys.exit(manage.main())'
-)
 
 
 class Serving:
@@ -47,18 +42,16 @@ class Serving:
     """
 
     def __init__(self, database: str, *arguments: str, **settings: str) -> None:
-        self._process = subprocess.Popen(
-            (*MANAGE, 'exporter', '--listen', '127.0.0.1:0', *arguments),
-            env={**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': database, **settings},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=base.heed_interrupts,
+        self._process = programs.shared().start(
+            (*programs.MANAGE, 'exporter', '--listen', '127.0.0.1:0', *arguments),
+            {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': database, **settings},
+            stdout=programs.PIPE,
+            stderr=programs.PIPE,
         )
-        line = self._process.stderr.readline()
+        line = self._process.stderr.readline().decode()
         match = re.fullmatch(r'Serving metrics at (http://127\.0\.0\.1:\d+/metrics)\n', line)
         if match is None:
-            raise AssertionError(line + self._process.communicate()[1])
+            raise AssertionError(line + self._process.stderr.read().decode())
         self.url = match[1]
 
     @property
@@ -78,14 +71,15 @@ class Serving:
     def stop(self, number: signal.Signals) -> tuple[int, str, str]:
         """Send a signal; return the exit status, and the further output."""
         self._process.send_signal(number)
-        stdout, stderr = self._process.communicate(timeout=LONGEST)
-        return self._process.returncode, stdout, stderr
+        status = self._process.wait(LONGEST)
+        with self._process.stdout as stdout, self._process.stderr as stderr:
+            return status, stdout.read().decode(), stderr.read().decode()
 
     def remove(self) -> None:
         """Kill the process if it runs."""
         if self._process.poll() is None:
             self._process.kill()
-            self._process.communicate()
+            self.stop(signal.SIGKILL)
 
 
 class TestCase(base.TestCase):
@@ -192,21 +186,14 @@ class OutsideOfTheDatabaseTest(TestCase):
 
     def test_without_the_library(self):
         for arguments in ((), ('--once',)):
-            done = subprocess.run(
-                (sys.executable, '-c', WITHOUT_LIBRARY, 'exporter', *arguments),
-                env={**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
-                capture_output=True,
-                text=True,
-            )
             self.assertFailed(
-                done,
+                self.run_command('exporter', *arguments, missing=('prometheus_client',)),
                 'The Python library prometheus_client is not installed or is damaged. '
                 r"Run `pip install 'openstack-placement\[metrics\]'`.",
             )
 
     def test_a_full_disk_and_a_closed_pipe(self):
         migration.upgrade('head')
-        environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
         with Path('/dev/full').open('wb') as full:
             reader, closed = os.pipe()
             os.close(reader)
@@ -214,15 +201,10 @@ class OutsideOfTheDatabaseTest(TestCase):
                 (full, r'\[Errno 28\] No space left on device'),
                 (closed, 'The reader closed the output before the end.'),
             ):
-                done = subprocess.run(
-                    (*MANAGE, 'exporter', '--once'),
-                    env=environment,
-                    stdout=stdout,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-                self.assertEqual(2, done.returncode)
-                self.assertRegex(done.stderr, f'^Error: {reason}\n$')
+                process = self.start('exporter', '--once', stdout=stdout)
+                with process.stderr as stderr:
+                    self.assertRegex(stderr.read().decode(), f'^Error: {reason}\n$')
+                self.assertEqual(2, process.wait())
             os.close(closed)
 
     def test_promtool_finds_only_the_name_that_openstack_exporter_uses(self):

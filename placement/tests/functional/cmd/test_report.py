@@ -246,32 +246,28 @@ class OutputTest(TestCase):
 
     def test_standard_output_cannot_be_written(self):
         with pathlib.Path('/dev/full').open('wb') as full:
-            done = subprocess.run(
-                [sys.executable, '-m', self.module, 'report', '-'],
-                env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
+            process = self.start('report', '-', stdout=full)
+        with process.stderr as stderr:
+            done = subprocess.CompletedProcess((), process.wait(), '', stderr.read().decode())
         self.assertSentence('No space left on device', done)
 
     def test_a_closed_pipe(self):
-        command = f'{sys.executable} -m {self.module} report - | true; echo ${{PIPESTATUS[0]}}'
-        done = subprocess.run(
-            ['bash', '-c', command],
-            env=os.environ | {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url},
-            capture_output=True,
-            text=True,
-        )
-        self.assertEqual('2\n', done.stdout)
-        self.assertEqual('Error: The reader closed the output before the end.\n', done.stderr)
+        reader, closed = os.pipe()
+        os.close(reader)
+        process = self.start('report', '-', stdout=closed)
+        os.close(closed)
+        with process.stderr as stderr:
+            self.assertEqual(2, process.wait())
+            error = b'Error: The reader closed the output before the end.\n'
+            self.assertEqual(error, stderr.read())
 
     def test_an_interrupt_leaves_nothing_behind(self):
         for delay in (0.7, 1.2):
             process = self.start('report', str(self.page))
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
-            process.communicate()
+            process.wait()
+            process.stderr.close()
             # The command may have finished before the signal.
             self.assertEqual([], [path for path in self.folder.iterdir() if path != self.page])
 

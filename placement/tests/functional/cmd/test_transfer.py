@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from placement.admin.transfer import tables
 from placement.tests import servers
+from placement.tests.functional import programs
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
 from placement.tests.unit.admin.transfer import documents
@@ -134,7 +135,7 @@ class CommandTest(TransferCase):
 
     def test_a_reader_that_closes_the_pipe(self):
         self.load(large_file())
-        process = self.start('export', stdout=subprocess.PIPE)
+        process = self.start('export', stdout=programs.PIPE)
         process.stdout.read(100)
         process.stdout.close()
         errors = process.stderr.read().decode()
@@ -148,7 +149,7 @@ class InterruptionTest(TransferCase):
 
     def end_early(self, number: signal.Signals, position: int, data: bytes) -> tuple[int, str]:
         """Send a signal to an import that has read a part of the file."""
-        process = self.start('import', '-', stdin=subprocess.PIPE)
+        process = self.start('import', '-', stdin=programs.PIPE)
         # When this call returns, the process has read all but the last `_BUFFERS` bytes.
         process.stdin.write(data[:position])
         process.stdin.flush()
@@ -188,7 +189,7 @@ class InterruptionTest(TransferCase):
         if self.engine.dialect.name != 'mysql':
             self.skipTest('only MySQL and MariaDB can read rows of other transactions')
         data = large_file()
-        process = self.start('import', '-', stdin=subprocess.PIPE)
+        process = self.start('import', '-', stdin=programs.PIPE)
         process.stdin.write(data[:-10])
         process.stdin.flush()
         engine = sa.create_engine(

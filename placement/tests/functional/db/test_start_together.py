@@ -1,8 +1,6 @@
 """Concurrent starts of processes on one database."""
 
 import os
-import subprocess
-import sys
 import threading
 
 import fixtures
@@ -11,6 +9,7 @@ import os_traits
 
 from placement.db import migration_lock
 from placement.db.sqlalchemy import migration, models
+from placement.tests.functional import programs
 from placement.tests.functional.db import base
 from placement.tests.waiting import LONGEST
 
@@ -67,18 +66,13 @@ class StartTogetherTest(base.TestCase):
         }
         classes = str(len(os_resource_classes.STANDARDS))
         processes = [
-            subprocess.Popen(
-                [sys.executable, '-c', START, classes],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
+            programs.shared().start(('-c', START, classes), environment, stderr=programs.PIPE)
             for _ in range(number)
         ]
-        outputs = [process.communicate(timeout=LONGEST)[0] for process in processes]
-        for process, output in zip(processes, outputs, strict=True):
-            self.assertEqual(0, process.returncode, output)
+        for process in processes:
+            with process.stderr as stderr:
+                output = stderr.read().decode()
+            self.assertEqual(0, process.wait(), output)
         self.assertEqual('a082b8bb98d0', migration.version())
         self.assertEqual(len(os_traits.get_traits()), self.count(models.traits))
         self.assertEqual(len(os_resource_classes.STANDARDS), self.count(models.resource_classes))

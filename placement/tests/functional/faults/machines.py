@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 import unittest
 
 import sqlalchemy as sa
@@ -21,8 +21,11 @@ from sqlalchemy import event
 
 import placement
 from placement.tests import servers
+from placement.tests.functional import forked, programs
 from placement.tests.waiting import LONGEST, wait_until
 
+# Commands that start so are forked from a process that has imported the service.
+_FORKED = (sys.executable, '-m')
 _TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
 # A killed server of the test run may lose committed transactions. These options make a server
@@ -158,7 +161,7 @@ def _state(thread: Path) -> str:
 
 
 def _waitress(port: int) -> list[str]:
-    return [sys.executable, '-m', 'placement.tests.functional.faults.worker', str(port)]
+    return [*_FORKED, 'placement.tests.functional.faults.worker', str(port)]
 
 
 class Worker:
@@ -191,20 +194,13 @@ class Worker:
             'COVERAGE_PROCESS_START': '',
             **(settings or {}),
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | forked.Process | None = None
         self.start()
 
     def start(self) -> None:
         """Start or restart the process and wait until it listens."""
         with self._log.open('ab') as log:
-            self._process = subprocess.Popen(
-                self._command,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            self._process = self._started(log)
         deadline = time.monotonic() + LONGEST
         while self._process.poll() is None and time.monotonic() < deadline:
             with socket.socket() as probe:
@@ -212,6 +208,20 @@ class Worker:
                     return
             time.sleep(0.05)
         raise AssertionError('a worker did not start')
+
+    def _started(self, log: IO[bytes]) -> subprocess.Popen[bytes] | forked.Process:
+        if tuple(self._command[:2]) == _FORKED:
+            return programs.shared().start(
+                self._command[1:], self._environment, None, log, log, new_session=True
+            )
+        return subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
     @property
     def pid(self) -> int:

@@ -17,6 +17,7 @@ from oslo_log import log
 from oslotest import base
 
 from placement.tests import servers
+from placement.tests.functional import programs
 from placement.tests.functional.log import examples, forged_identity, one_request
 from placement.tests.waiting import LONGEST
 
@@ -101,14 +102,14 @@ class TestCase(base.BaseTestCase):
         modules = [str(path)] if path else []
         paths = [*modules, *(entry for entry in sys.path if entry)]
         clean = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        variables = {'OS_PLACEMENT_CONFIG_DIR': str(self.folder), **environment}
+        command = ('-m', program.__name__)
+        if not prefix and not path:
+            done = programs.shared().run(command, (), variables)
+            return Outcome(done.status, done.stdout, done.stderr)
         process = subprocess.run(
-            [*prefix, sys.executable, '-m', program.__name__],
-            env={
-                **clean,
-                'OS_PLACEMENT_CONFIG_DIR': str(self.folder),
-                'PYTHONPATH': os.pathsep.join(paths),
-                **environment,
-            },
+            [*prefix, sys.executable, *command],
+            env={**clean, 'PYTHONPATH': os.pathsep.join(paths), **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

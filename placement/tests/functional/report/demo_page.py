@@ -3,13 +3,9 @@
 import functools
 import os
 from pathlib import Path
-import subprocess
-import sys
 import tempfile
 
-import placement
-
-_ROOT = Path(placement.__file__).parents[1]
+from placement.tests.functional import programs
 
 
 @functools.cache
@@ -19,12 +15,8 @@ def content() -> bytes:
         variables = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
         variables |= {
             'OS_PLACEMENT_DATABASE__CONNECTION': f'sqlite:///{folder}/placement.db',
-            'PYTHONPATH': str(_ROOT),
         }
-        _run(variables, str(_ROOT / 'tools' / 'demo.py'))
-        return _run(variables, '-m', 'placement.cmd.manage', 'report', '-')
-
-
-def _run(variables: dict[str, str], *arguments: str) -> bytes:
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE).stdout
+        page = Path(folder, 'report.html')
+        for program in (programs.DEMO, (*programs.MANAGE, 'report', str(page))):
+            assert programs.shared().start(program, variables).wait() == 0
+        return page.read_bytes()

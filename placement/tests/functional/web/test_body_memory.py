@@ -5,12 +5,13 @@ import contextlib
 import http.client
 import os
 from pathlib import Path
+import sys
 import tempfile
 
 from oslotest import base
 
 from placement.tests import servers
-from placement.tests.functional.faults import machines
+from placement.tests.functional.faults import machines, worker
 from placement.tests.waiting import LONGEST
 
 MIB = 1024 * 1024
@@ -88,6 +89,8 @@ class BodyMemoryTest(base.BaseTestCase):
         self.addCleanup(folder.cleanup)
         self.worker = machines.Worker(
             f'sqlite:///{folder.name}/placement.db',
+            # An interpreter of its own, which reads MALLOC_ARENA_MAX when it starts.
+            lambda port: (sys.executable, '-u', '-m', worker.__name__, str(port)),
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
                 # With several arenas, the sizes depend on the thread that serves a request.
