@@ -18,7 +18,7 @@ from placement.candidates.model import ProviderInventory
 # The table and the map show at most this number of trees.
 TREES = 20_000
 # The sums of inventories that the page shows.
-_SUMS = ('capacity', 'used', 'reserved', 'nominal')
+_SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
 
 Value = TypeVar('Value', bound=Hashable)
 Document = dict[str, Any]
@@ -177,6 +177,7 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
                 for tree in shown
             ],
             'sharing': sharing,
+            'disabled': [int(tree.disabled) for tree in shown],
         },
         'sharing_sets': sets.values(),
         'sharing_providers': {

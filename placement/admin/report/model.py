@@ -2,7 +2,8 @@
 
 A *tree* is a root provider with all its descendants. The *fullness* of a resource class in a tree
 is its usage divided by its capacity, both summed over the providers of the tree. The *fullest
-class* of a tree is the one with the highest fullness.
+class* of a tree is the one with the highest fullness. A tree is *disabled* if its root has the
+trait COMPUTE_STATUS_DISABLED: Nova does not schedule to such a host.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ class Cloud:
     :ivar traits: trait id -> name
     :ivar aggregates: aggregate id -> UUID
     :ivar sharing_trait: the id of MISC_SHARES_VIA_AGGREGATE; None if the trait does not exist
+    :ivar disabled_trait: the id of COMPUTE_STATUS_DISABLED; None if the trait does not exist
     :ivar consumers: root id -> the number of consumers with allocations in the tree
     :ivar projects: the usage of each project
     :ivar project_consumers: project -> the number of its consumers
@@ -65,6 +67,7 @@ class Cloud:
     traits: Mapping[int, str]
     aggregates: Mapping[int, str]
     sharing_trait: int | None
+    disabled_trait: int | None = None
     consumers: Mapping[int, int] = field(default_factory=dict)
     projects: Sequence[ProjectUsage] = ()
     project_consumers: Mapping[str, int] = field(default_factory=dict)
@@ -80,7 +83,10 @@ class Total:
     """The sums of inventories of one resource class, in units of the class.
 
     :ivar inventories: the number of inventories
+    :ivar capacity: negative if more is reserved than the total
     :ivar nominal: the capacity if nothing was reserved
+    :ivar free: the amount that claims can use: an inventory whose usage exceeds its capacity, and
+        an inventory of a disabled tree, count as 0
     """
 
     inventories: int = 0
@@ -89,15 +95,21 @@ class Total:
     capacity: int = 0
     used: int = 0
     nominal: int = 0
+    free: int = 0
 
-    def add(self, inventory: model.ProviderInventory) -> None:
-        """Add an inventory."""
+    def add(self, inventory: model.ProviderInventory, disabled: bool) -> None:
+        """Add an inventory.
+
+        :param disabled: whether the tree of the inventory is disabled
+        """
         self.inventories += 1
         self.total += inventory.total
         self.reserved += inventory.reserved
         self.capacity += capacity(inventory)
         self.used += inventory.used
         self.nominal += int(capacity_of(inventory.total, 0, inventory.allocation_ratio))
+        if not disabled:
+            self.free += max(0, capacity(inventory) - inventory.used)
 
     def include(self, other: 'Total') -> None:
         """Add the inventories of another sum."""
@@ -107,18 +119,14 @@ class Total:
         self.capacity += other.capacity
         self.used += other.used
         self.nominal += other.nominal
-
-    @property
-    def free(self) -> int:
-        """The capacity that is not used, at least 0."""
-        return max(0, self.capacity - self.used)
+        self.free += other.free
 
     @property
     def fullness(self) -> float | None:
         """The usage divided by the capacity; None without capacity and usage."""
         if self.capacity > 0:
             return self.used / self.capacity
-        return float('inf') if self.used else None
+        return float('inf') if self.used or self.capacity else None
 
 
 Totals = dict[int, Total]
@@ -132,6 +140,7 @@ class Tree:
     :ivar parents: for each provider, the position of its parent in `providers`; -1 for the root
     :ivar totals: resource class id -> the sums over the tree
     :ivar fullest: the id of the fullest class; None if no class has capacity or usage
+    :ivar disabled: whether the root has the trait COMPUTE_STATUS_DISABLED
     :ivar sharing: the sharing providers of other trees that are available to the tree
     """
 
@@ -139,6 +148,7 @@ class Tree:
     parents: Sequence[int]
     totals: Totals
     fullest: int | None
+    disabled: bool = False
     sharing: tuple[Provider, ...] = ()
 
     @property
@@ -154,5 +164,8 @@ class Tree:
 
 
 def capacity(inventory: model.ProviderInventory) -> int:
-    """Return the number of whole units that can be allocated in total."""
-    return max(0, int(inventory.capacity))
+    """Return the number of whole units that can be allocated in total.
+
+    It is negative if more is reserved than the total.
+    """
+    return int(inventory.capacity)

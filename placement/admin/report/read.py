@@ -69,6 +69,7 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
             rows[name] = conn.execute(statement).all()
             advance(1)
     traits = dict(map(tuple, rows['traits']))
+    trait_ids = {name: id_ for id_, name in traits.items()}
     # An allocation can refer to a consumer whose project is missing.
     projects = dict(map(tuple, rows['projects']))
     return Cloud(
@@ -78,10 +79,8 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
         classes=dict(map(tuple, rows['classes'])),
         traits=traits,
         aggregates=dict(map(tuple, rows['aggregates'])),
-        sharing_trait=next(
-            (id_ for id_, name in traits.items() if name == os_traits.MISC_SHARES_VIA_AGGREGATE),
-            None,
-        ),
+        sharing_trait=trait_ids.get(os_traits.MISC_SHARES_VIA_AGGREGATE),
+        disabled_trait=trait_ids.get(os_traits.COMPUTE_STATUS_DISABLED),
         consumers=dict(map(tuple, rows['consumers of trees'])),
         projects=[
             ProjectUsage(_project(projects, project_id), class_id, int(used))

@@ -90,7 +90,7 @@ def _by_link(
             of_tree.add(links)
             totals = by_links[links]
             for class_id, inventory in provider.inventories.items():
-                totals[class_id].add(inventory)
+                totals[class_id].add(inventory, tree.disabled)
         tree_counts[frozenset().union(*of_tree) if len(of_tree) > 1 else of_root] += 1
     counts: Counter[int] = Counter()
     for links, count in tree_counts.items():

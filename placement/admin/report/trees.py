@@ -24,7 +24,8 @@ def of_cloud(cloud: Cloud) -> list[Tree]:
 def _tree(root_id: int, members: Sequence[Provider], cloud: Cloud) -> Tree:
     ordered = list(_parents_first(root_id, members, cloud.names)) if len(members) > 1 else members
     positions = {provider.id: position for position, provider in enumerate(ordered)}
-    totals = _totals(ordered)
+    disabled = cloud.disabled_trait in ordered[0].traits
+    totals = _totals(ordered, disabled)
     return Tree(
         providers=ordered,
         parents=[
@@ -34,6 +35,7 @@ def _tree(root_id: int, members: Sequence[Provider], cloud: Cloud) -> Tree:
         ],
         totals=totals,
         fullest=_fullest(totals, cloud),
+        disabled=disabled,
     )
 
 
@@ -60,13 +62,13 @@ def _parents_first(
             waiting += children[provider.id]
 
 
-def _totals(providers: Iterable[Provider]) -> Totals:
+def _totals(providers: Iterable[Provider], disabled: bool) -> Totals:
     totals: Totals = {}
     for provider in providers:
         for class_id, inventory in provider.inventories.items():
             if class_id not in totals:
                 totals[class_id] = Total()
-            totals[class_id].add(inventory)
+            totals[class_id].add(inventory, disabled)
     return totals
 
 

@@ -1,6 +1,6 @@
 // The bands of fullness, which the map shows as colors. The colors themselves are in the style
-// sheet. The lightness of the blue colors follows the fullness, and the last two bands have marks, so
-// that the bands can be told apart without color vision.
+// sheet. The lightness of the blue colors follows the fullness, and the last three bands have marks,
+// so that the bands can be told apart without color vision.
 
 const NEARLY_FULL = 0.9;
 const BANDS = [
@@ -11,12 +11,22 @@ const BANDS = [
   { label: "75 to 90 %", contains: (value) => value < NEARLY_FULL },
   { label: "90 to 100 %", contains: (value) => value <= 1 },
   { label: "over 100 %", contains: () => true },
+  { label: "disabled", contains: () => false },
 ];
 
+const NO_CAPACITY_BAND = 0;
 const NEARLY_FULL_BAND = 5;
+const DISABLED_BAND = 7;
 
-function band(value) {
-  return BANDS.findIndex((one) => one.contains(value));
+// The marks of the last bands, on a square of the size 1.
+const RISING = [[0.28, 0.72], [0.72, 0.28]];
+const FALLING = [[0.28, 0.28], [0.72, 0.72]];
+const LEVEL = [[0.22, 0.5], [0.78, 0.5]];
+const MARKS = { [NEARLY_FULL_BAND]: [RISING], 6: [RISING, FALLING], [DISABLED_BAND]: [LEVEL] };
+
+// A disabled tree has a band of its own, whatever its fullness is.
+function band(value, disabled) {
+  return disabled ? DISABLED_BAND : BANDS.findIndex((one) => one.contains(value));
 }
 
 // The legend of the map: a list of buttons, which show only the trees of one band.
@@ -63,8 +73,8 @@ class Legend {
 
 // The color of a band, with the mark that it has in the map.
 function swatch(index) {
-  const lines = ["M4 10l6-6", "M4 10l6-6M4 4l6 6"][index - NEARLY_FULL_BAND];
-  return element("i", { class: `band-${index}` }, lines === undefined ? null
+  const lines = (MARKS[index] ?? []).map((line) => `M${line.flat().map((one) => one * 14).join(" ")}`);
+  return element("i", { class: `band-${index}` }, lines.length === 0 ? null
     : graphic("svg", { class: "icon", viewBox: "0 0 14 14", "aria-hidden": "true" },
-      graphic("path", { class: "icon-line", d: lines })));
+      graphic("path", { class: "icon-line", d: lines.join("") })));
 }

@@ -44,6 +44,11 @@ class Cloud {
     return this.providers.uuid[this.first[tree]];
   }
 
+  // Whether the root has the trait COMPUTE_STATUS_DISABLED.
+  disabled(tree) {
+    return this.trees.disabled[tree] === 1;
+  }
+
   // The usage divided by the capacity; null without capacity and usage.
   fullness(tree, class_ = this.trees.fullest[tree]) {
     if (class_ < 0 || !this.hasClass[class_][tree]) {
@@ -112,7 +117,7 @@ function fullness(used, capacity) {
   if (capacity > 0) {
     return used / capacity;
   }
-  return used > 0 ? Infinity : null;
+  return used > 0 || capacity < 0 ? Infinity : null;
 }
 
 // The trees that contain all words of a query.

@@ -41,7 +41,10 @@ class Details {
         element("div", {},
           element("h2", { id: "details-title", tabindex: "-1" }, isolated(cloud.name(tree))),
           element("p", { class: "faint" }, `${size === 1 ? "1 provider" : `${number(size)} providers`}, `
-            + `${consumers === 1 ? "1 consumer" : `${number(consumers)} consumers`}`)),
+            + `${consumers === 1 ? "1 consumer" : `${number(consumers)} consumers`}`),
+          cloud.disabled(tree) ? element("p", { class: "note" },
+            "Disabled: the root has the trait COMPUTE_STATUS_DISABLED, so Nova does not schedule to it.")
+            : null),
         element("button", {
           type: "button", class: "quiet close", "aria-label": "Close the details",
           click: () => this.close(),
@@ -79,20 +82,20 @@ class Details {
       element("p", { class: "faint" },
         element("code", {}, cloud.providers.uuid[provider]),
         ` generation ${number(cloud.providers.generation[provider])}`),
-      inventories.length ? this.#inventories(name, inventories)
+      inventories.length ? this.#inventories(name, inventories, cloud.disabled(cloud.treeOf[provider]))
         : element("p", { class: "faint" }, "No inventory"),
       this.#links("Traits", cloud.traits(provider), "trait"),
       this.#links("Aggregates", cloud.aggregates(provider), "aggregate"));
   }
 
-  #inventories(name, inventories) {
+  #inventories(name, inventories, disabled) {
     const rows = inventories.map((inventory) => {
-      const free = Math.max(0, inventory.capacity - inventory.used);
+      const free = disabled ? 0 : Math.max(0, inventory.capacity - inventory.used);
       return element("div", { class: "inventory" },
         element("div", { class: "pair" },
           isolated(inventory.name, { class: "class" }),
           element("b", {}, percent(fullness(inventory.used, inventory.capacity)))),
-        bar(inventory),
+        bar({ ...inventory, free }),
         element("p", {}, `${number(inventory.used)} of ${number(inventory.capacity)} used, `
           + `${number(free)} free`),
         element("p", { class: "faint" }, inventoryFacts(inventory)));

@@ -33,15 +33,15 @@ function isolated(text, attributes = {}) {
   return element("bdi", attributes, text);
 }
 
-// A bar over the nominal capacity: what is used, free, and reserved.
-function bar({ used, capacity, nominal }) {
+// A bar over the nominal capacity: what is used, free, and neither: reserved, or in a disabled tree.
+function bar({ used, capacity, nominal, free = Math.max(0, capacity - used) }) {
   const width = Math.max(nominal, capacity, 1e-9);
   const over = used > capacity;
-  const usedWidth = (over ? (capacity || width) : used) / width * 100;
-  const capacityWidth = capacity / width * 100;
+  const usedWidth = (over ? (capacity > 0 ? capacity : width) : used) / width * 100;
+  const freeWidth = Math.min(100 - usedWidth, free / width * 100);
   return graphic("svg", { class: "meter", "aria-hidden": "true", focusable: "false" },
     graphic("rect", { class: "reserved", width: "100%", height: "100%" }),
-    graphic("rect", { class: "free", width: `${capacityWidth}%`, height: "100%" }),
+    graphic("rect", { class: "free", x: `${usedWidth}%`, width: `${freeWidth}%`, height: "100%" }),
     graphic("rect", { class: usedClass(used, capacity), width: `${usedWidth}%`, height: "100%" }));
 }
 

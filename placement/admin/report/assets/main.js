@@ -35,7 +35,7 @@ class Page {
     const values = all.map((tree) =>
       cloud.fullness(tree, class_ < 0 ? cloud.trees.fullest[tree] : class_));
     const found = matching(cloud, this.search.value);
-    const bands = found.map((tree) => band(values[tree]));
+    const bands = found.map((tree) => band(values[tree], cloud.disabled(tree)));
     const selected = this.legend.selected;
     const shown = selected === null ? found : found.filter((_, i) => bands[i] === selected);
     this.legend.show(BANDS.map((_, index) => bands.filter((one) => one === index).length));
@@ -89,7 +89,9 @@ class Page {
       const collator = new Intl.Collator("en", { numeric: true });
       return trees.sort((a, b) => collator.compare(cloud.name(a), cloud.name(b)));
     }
-    return trees.sort((a, b) => (values[b] ?? -1) - (values[a] ?? -1) || a - b);
+    // Disabled trees are last.
+    return trees.sort((a, b) => cloud.disabled(a) - cloud.disabled(b)
+      || (values[b] ?? -1) - (values[a] ?? -1) || a - b);
   }
 
   #openFromAddress() {
@@ -107,12 +109,13 @@ class Page {
   }
 
   #showClasses() {
-    const { capacity, used, reserved, nominal, inventories } = cloud.class_totals;
+    const { capacity, used, free, reserved, nominal, inventories } = cloud.class_totals;
     const rows = capacity.map((_, class_) => ({
       head: isolated(cloud.classes[class_]),
       class_: cloud.classes[class_],
       capacity: capacity[class_],
       used: used[class_],
+      free: free[class_],
       reserved: reserved[class_],
       nominal: nominal[class_],
       count: inventories[class_],
@@ -132,7 +135,8 @@ class Page {
 function treeText(tree, class_) {
   const shown = class_ < 0 ? cloud.trees.fullest[tree] : class_;
   const value = cloud.fullness(tree, shown);
-  return value === null ? "no capacity" : `${cloud.classes[shown]} ${percent(value)}`;
+  const text = value === null ? "no capacity" : `${cloud.classes[shown]} ${percent(value)}`;
+  return cloud.disabled(tree) ? `disabled, ${text}` : text;
 }
 
 // The theme of the system, unless the reader has selected the other one.

@@ -95,13 +95,13 @@ class TreeMap {
 
   #drawCell(context, tree, cell) {
     const { x, y } = this.#box(cell);
-    const index = band(this.values[tree]);
+    const index = band(this.values[tree], this.cloud.disabled(tree));
     const color = this.colors[index];
     context.globalAlpha = this.matches === null || this.matches.has(tree) ? 1 : 0.15;
     context.fillStyle = color.fill;
     this.#shape(context, x, y, 0);
     context.fill();
-    if (index === 0) {
+    if (index === NO_CAPACITY_BAND) {
       context.fillStyle = this.hatch;
       context.fill();
     }
@@ -113,8 +113,8 @@ class TreeMap {
     }
     if (this.tiled) {
       this.#label(context, tree, x, y, color);
-    } else if (index >= NEARLY_FULL_BAND) {
-      this.#mark(context, x, y, color, index > NEARLY_FULL_BAND);
+    } else if (index in MARKS) {
+      this.#mark(context, x, y, color, MARKS[index]);
     }
     context.globalAlpha = 1;
   }
@@ -135,19 +135,16 @@ class TreeMap {
     context.fillText(shortened(context, this.text(tree), room), x + 10, y + 42);
   }
 
-  // Marks a tree that is nearly full by a line and an exceeded capacity by a cross, so that they do
-  // not depend on color alone.
-  #mark(context, x, y, color, exceeded) {
-    const near = this.cellWidth / 3.5;
-    const far = this.cellWidth - near;
+  // Marks a tree that is nearly full by a line, an exceeded capacity by a cross, and a disabled tree
+  // by a level line, so that they do not depend on color alone.
+  #mark(context, x, y, color, lines) {
+    const at = ([right, down]) => [x + right * this.cellWidth, y + down * this.cellHeight];
     context.strokeStyle = color.text;
     context.lineWidth = Math.max(1, this.cellWidth / 10);
     context.beginPath();
-    context.moveTo(x + near, y + far);
-    context.lineTo(x + far, y + near);
-    if (exceeded) {
-      context.moveTo(x + near, y + near);
-      context.lineTo(x + far, y + far);
+    for (const [start, end] of lines) {
+      context.moveTo(...at(start));
+      context.lineTo(...at(end));
     }
     context.stroke();
   }

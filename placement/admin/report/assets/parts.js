@@ -128,14 +128,13 @@ function sumsTable(title, counted, rows) {
   return element("table", { class: "sums" },
     tableHead([title, "Use of the capacity", "Use", "Used", "Free", "Capacity", "Reserved", counted]),
     element("tbody", {}, rows.map((row) => {
-      const free = Math.max(0, row.capacity - row.used);
       const cell = (label, amount) =>
         numberCell(label, number(amount), inLargeUnits(row.class_, amount));
       return element("tr", {},
         element("th", { scope: "row" }, row.head),
         element("td", { class: "meter-cell" }, bar(row)),
         numberCell("Use", percent(fullness(row.used, row.capacity))),
-        cell("Used", row.used), cell("Free", free), cell("Capacity", row.capacity),
+        cell("Used", row.used), cell("Free", row.free), cell("Capacity", row.capacity),
         cell("Reserved", row.reserved), numberCell(counted, number(row.count)));
     })));
 }

@@ -112,16 +112,18 @@ class ProviderTable {
 
   #useCell(tree, class_, withName) {
     if (class_ < 0 || !this.cloud.hasClass[class_][tree]) {
-      return [element("span", { class: "faint" }, withName ? "no capacity" : "–")];
+      return [element("span", { class: "faint" }, withName ? treeText(tree, class_) : "–")];
     }
     const used = this.cloud.used[class_][tree];
     const capacity = this.cloud.capacity[class_][tree];
+    const disabled = this.cloud.disabled(tree);
     const value = percent(fullness(used, capacity));
     const label = withName
-      ? element("span", { class: "pair" }, isolated(this.cloud.classes[class_]), element("b", {}, value))
+      ? element("span", { class: "pair" }, isolated(this.cloud.classes[class_]),
+        element("b", {}, disabled ? `disabled, ${value}` : value))
       : element("span", { class: "pair" },
         element("span", {}, `${number(used)} / ${number(capacity)}`));
-    return [label, bar({ used, capacity, nominal: capacity })];
+    return [label, bar({ used, capacity, nominal: capacity, ...(disabled && { free: 0 }) })];
   }
 
   #sorted(trees) {
@@ -166,7 +168,6 @@ class ProviderTable {
     this.above.style.height = `${this.printing ? 0 : start * ROW_HEIGHT}px`;
     this.below.style.height = `${this.printing ? 0 : (this.trees.length - end) * ROW_HEIGHT}px`;
     this.table.setAttribute("aria-rowcount", String(this.trees.length + 1));
-    this.scroller.classList.toggle("empty", this.trees.length === 0);
   }
 
   #remove(row) {

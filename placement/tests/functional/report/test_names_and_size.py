@@ -83,6 +83,23 @@ class PageTest(base.BaseTestCase):
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
 
+    def test_a_negative_capacity(self):
+        self.write(
+            provider(1, inventory(VCPU, 4, reserved=12)), provider(2, inventory(VCPU, 8, used=2))
+        )
+        self.browser.open(self.page)
+        self.assertIn('0 / -8', self.browser.texts('#provider-table td.optional')[0])
+        (first, second) = self.browser.script(
+            'return [...document.querySelectorAll("#provider-table .use .used")].map((one) => '
+            '[one.classList.contains("over"), one.width.baseVal.valueInSpecifiedUnits])'
+        )
+        self.assertEqual(([True, 100], [False, 25]), (first, second))
+        self.assertEqual(['1'], self.browser.texts('#legend li:nth-child(7) .band-count'))
+        self.browser.button('provider-1', '#provider-table').click()
+        self.assertIn('over', self.browser.find('.inventory').text)
+        self.assertIn('0 of -8 used, 0 free', self.browser.find('.inventory').text)
+        self.assertEqual([], self.browser.violations())
+
     def test_many_hosts(self):
         self.write(
             *(

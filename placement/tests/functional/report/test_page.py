@@ -56,7 +56,8 @@ class ContentTest(TestCase):
         self.assertEqual(11, len(rows))
         cells = self.browser.texts('#class-table tbody tr:nth-child(2) > *')
         self.assertEqual(['MEMORY_MB', '', '47 %'], cells[:3])
-        self.assertEqual(['773,120755 GiB', '877,568857 GiB', '1,650,6881.57 TiB'], cells[3:6])
+        # Without the free 94,208 MB of compute-04, which is disabled.
+        self.assertEqual(['773,120755 GiB', '783,360765 GiB', '1,650,6881.57 TiB'], cells[3:6])
         self.assertEqual(['53,24852 GiB', '16'], cells[6:])
 
     def test_what_the_report_was_made_from(self):
@@ -136,7 +137,26 @@ class TableTest(TestCase):
         self.browser.find('#map-class option[value="0"]').click()
         counts = [text.rpartition(' ')[2] for text in self.browser.texts('#legend button')]
         # VCPU: eight trees have none, and compute-08 does not use it.
-        self.assertEqual(['8', '1', '7', '0', '0', '1', '1'], counts)
+        self.assertEqual(['8', '1', '6', '0', '0', '1', '1', '1'], counts)
+
+    def test_a_disabled_host(self):
+        self.browser.button('disabled 1', '#legend').click()
+        self.assertEqual(['compute-04'], self.names())
+        cell = self.browser.texts(f'{ROWS} td')[0]
+        self.assertEqual('MEMORY_MBdisabled, 26 %', cell)
+        self.select('compute-04')
+        self.assertIn('COMPUTE_STATUS_DISABLED, so Nova does not schedule', self.details())
+        self.assertIn('16 of 128 used, 0 free', self.details())
+
+    def test_the_height_of_the_table_follows_the_rows(self):
+        self.search('compute-03')
+        gap = (
+            'const [box, rows] = [".scroller", "#provider-table table"].map((one) => '
+            'document.querySelector(one).getBoundingClientRect().bottom); return box - rows'
+        )
+        self.assertLess(abs(self.browser.script(gap)), 2)
+        self.search('nothing of this')
+        self.assertLess(abs(self.browser.script(gap)), 2)
 
 
 class DetailsTest(TestCase):

@@ -9,8 +9,12 @@ from placement.candidates.model import Provider, ProviderInventory
 
 VCPU, MEMORY_MB, DISK_GB, UNKNOWN = 0, 1, 2, 77
 CLASSES = {VCPU: 'VCPU', MEMORY_MB: 'MEMORY_MB', DISK_GB: 'DISK_GB'}
-SHARING, FAST = 1, 2
-TRAITS = {SHARING: 'MISC_SHARES_VIA_AGGREGATE', FAST: 'CUSTOM_FAST'}
+SHARING, FAST, DISABLED = 1, 2, 3
+TRAITS = {
+    SHARING: 'MISC_SHARES_VIA_AGGREGATE',
+    FAST: 'CUSTOM_FAST',
+    DISABLED: 'COMPUTE_STATUS_DISABLED',
+}
 ORIGIN = Origin(
     time=datetime.datetime(2026, 11, 22, 12, 30, tzinfo=datetime.UTC),
     database='sqlite:////var/lib/placement.db',
@@ -65,6 +69,7 @@ def cloud(
         'traits': TRAITS,
         'aggregates': {number: f'aggregate-{number}' for number in range(10)},
         'sharing_trait': SHARING,
+        'disabled_trait': DISABLED,
         'projects': [ProjectUsage(*one) for one in projects],
         'project_consumers': {name: 1 for name, _, _ in projects},
     }

@@ -6,6 +6,7 @@ from oslotest import base
 
 from placement.admin.report import document, trees
 from placement.tests.unit.admin.report.clouds import (
+    DISABLED,
     DISK_GB,
     FAST,
     SHARING,
@@ -68,7 +69,13 @@ class DocumentTest(base.BaseTestCase):
         names = [found['aggregates'][position] for position in found['aggregate_sets'][0]]
         self.assertEqual(['aggregate-2', 'aggregate-4'], names)
         self.assertEqual(
-            {'size': [2, 1], 'consumers': [7, 0], 'fullest': [0, 1], 'sharing': [0, 0]},
+            {
+                'size': [2, 1],
+                'consumers': [7, 0],
+                'fullest': [0, 1],
+                'sharing': [0, 0],
+                'disabled': [0, 0],
+            },
             found['trees'],
         )
 
@@ -123,6 +130,7 @@ class DocumentTest(base.BaseTestCase):
                     'class': [0],
                     'capacity': [6],
                     'used': [3],
+                    'free': [3],
                     'reserved': [1],
                     'nominal': [8],
                 },
@@ -131,6 +139,20 @@ class DocumentTest(base.BaseTestCase):
         )
         self.assertEqual(['p', 'q'], found['parts']['project']['name'])
         self.assertEqual([0, 1], found['parts']['project']['totals']['class'])
+
+    def test_free_amounts_and_negative_capacities(self):
+        found = build(
+            provider(1, inventory(VCPU, 4, used=1)),
+            provider(2, inventory(VCPU, 4, used=6)),
+            provider(3, inventory(VCPU, 16), traits=(DISABLED,)),
+            provider(4, inventory(VCPU, 4, reserved=12)),
+        )
+        self.assertEqual([3], found['class_totals']['free'])
+        self.assertEqual(
+            ['provider-4', 'provider-2', 'provider-1', 'provider-3'], found['providers']['name']
+        )
+        self.assertEqual([-8, 4, 16], found['shapes']['capacity'])
+        self.assertEqual([0, 0, 0, 1], found['trees']['disabled'])
 
     def test_an_empty_cloud(self):
         found = build()

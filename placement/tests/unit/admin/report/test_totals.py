@@ -6,6 +6,7 @@ from oslotest import base
 
 from placement.admin.report import totals, trees
 from placement.tests.unit.admin.report.clouds import (
+    DISABLED,
     DISK_GB,
     FAST,
     MEMORY_MB,
@@ -40,6 +41,24 @@ class TotalsTest(base.BaseTestCase):
         self.assertEqual({DISK_GB, VCPU}, set(found))
         vcpu = found[VCPU]
         self.assertEqual((3, 28, 7), (vcpu.inventories, vcpu.capacity, vcpu.used))
+
+    def test_free_amounts_are_those_that_claims_can_use(self):
+        one = cloud(
+            provider(1, aggregates=(4,)),
+            provider(2, inventory(VCPU, 4, used=1), root=1, parent=1),
+            provider(3, inventory(VCPU, 4, used=9), root=1, parent=1),
+            provider(4, inventory(VCPU, 4, reserved=9), aggregates=(4,)),
+            provider(5, traits=(DISABLED,), aggregates=(4,)),
+            provider(6, inventory(VCPU, 64), root=5, parent=5),
+            # Only the trait of the root disables a tree.
+            provider(7, aggregates=(4,)),
+            provider(8, inventory(VCPU, 2), root=7, parent=7, traits=(DISABLED,)),
+        )
+        found = trees.of_cloud(one)
+        self.assertEqual(5, totals.by_class(found)[VCPU].free)
+        (part,) = totals.by_aggregate(found, one).shown
+        self.assertEqual(5, part.totals[VCPU].free)
+        self.assertEqual([64], [tree.totals[VCPU].capacity for tree in found if tree.disabled])
 
     def test_an_inventory_counts_for_the_aggregates_of_its_provider_and_of_the_root(self):
         self.assertEqual(

@@ -86,6 +86,7 @@ class TreesTest(base.BaseTestCase):
             (None, ()),
             (None, (inventory(VCPU, 1, reserved=1),)),
             (VCPU, (inventory(VCPU, 4),)),
+            (VCPU, (inventory(VCPU, 1, reserved=2), inventory(DISK_GB, 4, used=5))),
             (MEMORY_MB, (inventory(VCPU, 4, used=2), inventory(MEMORY_MB, 4, used=3))),
             (VCPU, (inventory(VCPU, 1, used=1, reserved=1), inventory(DISK_GB, 1, used=9))),
             (DISK_GB, (inventory(VCPU, 4, used=2), inventory(DISK_GB, 8, used=4))),
