@@ -5,6 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement.admin import names
 from placement.admin.audit import model, render, repair
 from placement.admin.failure import CannotProceedError
 from placement.cmd import output, program
@@ -41,6 +42,7 @@ def add_commands(commands: Any) -> None:
         help=f'delete projects, users, consumer types and aggregates that are not used. {_WRITERS}',
     )
     parser.add_argument('--yes', action='store_true', help='do not ask before --purge')
+    output.add_names_option(parser)
     output.add_format_option(parser)
 
 
@@ -48,13 +50,14 @@ def _audit(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     options = repair.Options(arguments.only, arguments.fix, arguments.purge)
     repair.check_options(options)
+    known = names.read(arguments.names)
     if options.purge and not arguments.yes:
         _confirm()
     findings = repair.run(config, options, output.progress)
     if arguments.format == output.JSON:
         output.print_document(render.document(findings))
     else:
-        output.print_text(render.report(findings))
+        output.print_text(render.report(known.in_values(findings)))
     return model.exit_status(findings)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import query_text
+from placement.admin import names, query_text
 from placement.admin.explain import explanation, render
 from placement.cmd import output, program
 from placement.db import engine
@@ -40,6 +40,7 @@ def add_commands(commands: Any) -> None:
         default=5,
         help='list at most N trees in which few conditions fail; default: %(default)s',
     )
+    output.add_names_option(parser)
     output.add_format_option(parser)
 
 
@@ -52,6 +53,7 @@ def _count(text: str) -> int:
 
 def _explain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
+    known = names.read(arguments.names)
     version = query_text.version(arguments.microversion)
     text = sys.stdin.read() if arguments.query == '-' else arguments.query
     question = explanation.Question(
@@ -65,5 +67,5 @@ def _explain(config: cfg.ConfigOpts) -> int:
     if arguments.format == output.JSON:
         output.print_document(render.document(result))
     else:
-        output.print_text(render.text(result))
+        output.print_text(render.text(known.in_values(result)))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

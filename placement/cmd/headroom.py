@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, query_text, tables
+from placement.admin import atomic_file, names, query_text, tables
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import claims, reading, render, report
 from placement.admin.headroom.claims import Line, Owner
@@ -72,6 +72,7 @@ def add_commands(commands: Any) -> None:
         '--project', metavar='ID', help=f'the project of the claims; default: {_OWNER}'
     )
     parser.add_argument('--user', metavar='ID', help=f'the user of the claims; default: {_OWNER}')
+    output.add_names_option(parser)
     output.add_format_option(parser)
 
 
@@ -84,6 +85,7 @@ def _count(text: str) -> int:
 
 def _headroom(config: cfg.ConfigOpts) -> int:
     arguments = config.category
+    known = names.read(arguments.names)
     texts = _texts(arguments.queries)
     version = query_text.version(arguments.microversion)
     queries = reading.parse(texts, version)
@@ -110,7 +112,8 @@ def _headroom(config: cfg.ConfigOpts) -> int:
                 simulation.steps, queries[0], query, cloud.anchors, claims_file.owner
             )
             _write(claims_file, simulation.fits, lines)
-    _print(arguments, results, cloud.names)
+    aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
+    _print(arguments, results, {**cloud.names, **aggregates})
     return ALL_FIT if all(result.fits for result in results) else SOME_FITS_NOWHERE
 
 

@@ -21,6 +21,18 @@ def add_format_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_names_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--names`."""
+    parser.add_argument(
+        '--names',
+        metavar='FILE',
+        action='append',
+        default=[],
+        help='print the names of UUIDs from this file, a list that `openstack ... list -f json` '
+        'printed; the option can be repeated',
+    )
+
+
 def print_document(document: Any) -> None:
     """Print a JSON document in one line."""
     print(json.dumps(document))

@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file
+from placement.admin import atomic_file, names
 from placement.cmd import output, program
 from placement.db import engine
 
@@ -26,6 +26,7 @@ def add_commands(commands: Any) -> None:
         help='the page, for example report.html; an existing file is replaced when the page is '
         'complete; - writes the page to standard output',
     )
+    output.add_names_option(parser)
 
 
 def _report(config: cfg.ConfigOpts) -> int:
@@ -33,6 +34,7 @@ def _report(config: cfg.ConfigOpts) -> int:
     from placement.admin.report import make
 
     path = config.category.file
+    known = names.read(config.category.names)
     if path != _STANDARD_OUTPUT:
         atomic_file.check(path)
     with engine.snapshot() as conn:
@@ -41,6 +43,7 @@ def _report(config: cfg.ConfigOpts) -> int:
             config.placement_database.connection,
             config.placement.incomplete_consumer_project_id,
             output.progress,
+            known,
         )
     page = make.html(contents, output.progress)
     if path == _STANDARD_OUTPUT:

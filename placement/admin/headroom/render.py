@@ -30,7 +30,7 @@ def text(results: Sequence[Headroom], by: str, names: Mapping[str, str], with_de
     """Return the text for a terminal.
 
     :param by: TREE or AGGREGATE
-    :param names: UUID of a root provider -> name
+    :param names: UUID of a root provider or of an aggregate -> name
     :param with_details: whether to list the trees or aggregates with the most claims
     """
     return '\n'.join(_lines(results, by, names, with_details))
@@ -56,7 +56,10 @@ def _heading(by: str, number: int | None) -> str:
 
 def _details(result: Headroom, by: str, names: Mapping[str, str]) -> str:
     if by == AGGREGATE:
-        top = list(result.by.items())[:LONGEST]
+        top = [
+            (f'{names[uuid]} {uuid}' if uuid in names else uuid, claims)
+            for uuid, claims in list(result.by.items())[:LONGEST]
+        ]
         return tables.table([_TITLES[by], 'Fits'], top, numbers=['Fits'])
     rows = [(names.get(uuid, ''), uuid, claims) for uuid, claims in result.by.items()]
     rows.sort(key=lambda row: (-row[2], row[0]))

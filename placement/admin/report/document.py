@@ -8,15 +8,18 @@ positions of classes, traits, aggregates, and providers in their lists replace t
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+import heapq
 from typing import Any, Generic, TypeVar
 
 from placement.admin.report import totals
-from placement.admin.report.model import Cloud, Tree, capacity
+from placement.admin.report.model import Cloud, Consumer, Tree, capacity
 from placement.admin.tables import printable
 from placement.candidates.model import ProviderInventory
 
 # The table and the map show at most this number of trees.
 TREES = 20_000
+# The page lists at most this number of consumers of a tree.
+CONSUMERS = 200
 # The sums of inventories that the page shows.
 _SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
 
@@ -169,9 +172,7 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
         'all_trees': sum(1 for _ in trees),
         'trees': {
             'size': [len(tree.providers) for tree in shown],
-            'consumers': [
-                cloud.consumers.get(tree.root.root_id or tree.root.id, 0) for tree in shown
-            ],
+            'consumers': [len(_consumers_of(tree, cloud)) for tree in shown],
             'fullest': [
                 -1 if tree.fullest is None else kinds.classes.position(tree.fullest)
                 for tree in shown
@@ -188,6 +189,49 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
             'trees': [served[id_] for id_ in names.values()],
         },
     }
+
+
+def consumers(cloud: Cloud, trees: Sequence[Tree]) -> Document:
+    """Return the consumers of the shown trees: those with the largest usage of the fullest class.
+
+    The page reads this document when it shows the first tree, because it can be large.
+    """
+    types: _Positions[str] = _Positions()
+    projects: _Positions[str] = _Positions()
+    amounts: _Positions[tuple[tuple[str, int], ...]] = _Positions()
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ('size', 'name', 'type', 'project', 'amounts')
+    }
+    for tree in trees[:TREES]:
+        largest = _largest(_consumers_of(tree, cloud), tree.fullest)
+        columns['size'].append(len(largest))
+        for one in largest:
+            columns['name'].append(_text(one.name))
+            columns['type'].append(types(_text(one.type)))
+            columns['project'].append(projects(_text(one.project)))
+            named = [
+                (_text(cloud.class_name(id_)), one.amounts[id_]) for id_ in sorted(one.amounts)
+            ]
+            columns['amounts'].append(amounts(tuple(named)))
+    return {
+        **columns,
+        'types': types.values(),
+        'projects': projects.values(),
+        'amount_sets': amounts.values(),
+    }
+
+
+def _largest(found: Sequence[Consumer], class_id: int | None) -> list[Consumer]:
+    """Return the consumers with the largest usage of a class, sorted by usage and name."""
+
+    def key(one: Consumer) -> tuple[int, str]:
+        return (0 if class_id is None else -one.amounts.get(class_id, 0), one.name)
+
+    return heapq.nsmallest(CONSUMERS, found, key)
+
+
+def _consumers_of(tree: Tree, cloud: Cloud) -> Sequence[Consumer]:
+    return cloud.consumers.get(tree.root.root_id or tree.root.id, ())
 
 
 def _keys(tree: Tree) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from placement.admin import audit
+from placement.admin.names import Names
 from placement.admin.progress import Progress
 from placement.admin.report import document, page, read, trees
 from placement.admin.report.model import Cloud, Origin
@@ -21,7 +22,11 @@ class Contents:
 
 
 def contents(
-    conn: sa.Connection, database: str, incomplete_project: str, progress: Progress
+    conn: sa.Connection,
+    database: str,
+    incomplete_project: str,
+    progress: Progress,
+    names: Names,
 ) -> Contents:
     """Return what the report shows.
 
@@ -29,11 +34,13 @@ def contents(
         show the same state
     :param database: the URL of the database; the page shows it without its password
     :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
+    :param names: the names that stand before UUIDs
     """
+    findings = audit.findings(conn, incomplete_project=incomplete_project, report=progress)
     return Contents(
         read.origin(conn, database),
-        read.cloud(conn, progress),
-        audit.findings(conn, incomplete_project=incomplete_project, report=progress),
+        read.cloud(conn, progress, names),
+        [names.in_values(finding) for finding in findings],
     )
 
 
@@ -42,8 +49,11 @@ def html(shown: Contents, progress: Progress) -> bytes:
     with progress('Rendering', 3) as advance:
         found = trees.of_cloud(shown.cloud)
         advance(1)
-        data = document.build(shown.cloud, found)
+        documents = {
+            'data': document.build(shown.cloud, found),
+            'consumers': document.consumers(shown.cloud, found),
+        }
         advance(1)
-        text = page.render(shown.cloud, found, data, shown.findings, shown.origin)
+        text = page.render(shown.cloud, found, documents, shown.findings, shown.origin)
         advance(1)
     return text.encode()

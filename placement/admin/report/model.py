@@ -43,6 +43,21 @@ class ProjectUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer with allocations in a tree.
+
+    :ivar name: the UUID, after the name if it is known
+    :ivar type: the consumer type; as in the API, `unknown` if it has none
+    :ivar amounts: resource class id -> the amount that it uses in the tree
+    """
+
+    name: str
+    type: str
+    project: str
+    amounts: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Cloud:
     """The contents of the database.
 
@@ -51,10 +66,10 @@ class Cloud:
     :ivar generations: provider id -> generation
     :ivar classes: resource class id -> name
     :ivar traits: trait id -> name
-    :ivar aggregates: aggregate id -> UUID
+    :ivar aggregates: aggregate id -> UUID, after the name if it is known
     :ivar sharing_trait: the id of MISC_SHARES_VIA_AGGREGATE; None if the trait does not exist
     :ivar disabled_trait: the id of COMPUTE_STATUS_DISABLED; None if the trait does not exist
-    :ivar consumers: root id -> the number of consumers with allocations in the tree
+    :ivar consumers: root id -> the consumers with allocations in the tree
     :ivar projects: the usage of each project
     :ivar project_consumers: project -> the number of its consumers
     :ivar counts: the number of rows, by the name of what they are
@@ -68,7 +83,7 @@ class Cloud:
     aggregates: Mapping[int, str]
     sharing_trait: int | None
     disabled_trait: int | None = None
-    consumers: Mapping[int, int] = field(default_factory=dict)
+    consumers: Mapping[int, Sequence[Consumer]] = field(default_factory=dict)
     projects: Sequence[ProjectUsage] = ()
     project_consumers: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)

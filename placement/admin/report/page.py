@@ -44,21 +44,21 @@ _POLICY = (
 def render(
     cloud: Cloud,
     trees: Sequence[Tree],
-    document: Document,
+    documents: Mapping[str, Document],
     findings: Sequence[audit.Finding],
     origin: Origin,
 ) -> str:
     """Return the page.
 
     :param trees: all trees, the fullest first
-    :param document: the document for the scripts
+    :param documents: the documents for the scripts, by the id of their elements
     """
     style, script = _asset(_STYLE), _program()
     return _template().render(
         policy=_POLICY.format(script=_source(script), style=_source(style)),
         style=markupsafe.Markup(style),  # noqa: S704 - a file of this package
         script=markupsafe.Markup(script),  # noqa: S704 - files of this package
-        data=_embedded(document),
+        documents={id_: _embedded(document) for id_, document in documents.items()},
         origin=origin,
         time=origin.time.strftime('%Y-%m-%d %H:%M:%S UTC'),
         counts=_counts(cloud, trees, findings),

@@ -3,24 +3,29 @@
 The caller provides a connection with one snapshot for all statements.
 """
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 import datetime
+import functools
 from typing import Any
 
+import orjson
 import os_traits
 import sqlalchemy as sa
 
 from placement import version
+from placement.admin.names import Names
 from placement.admin.progress import Progress
-from placement.admin.report.model import Cloud, Origin, ProjectUsage
+from placement.admin.report.model import Cloud, Consumer, Origin, ProjectUsage
 from placement.candidates import tree_rows
 from placement.conf import database_url
+from placement.db import json_sql
 from placement.db.sqlalchemy import migration, models
 
 _PROVIDERS = models.resource_providers
 _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
-# In a database of an old release, a root provider may have no root id.
-_ROOT_ID = sa.func.coalesce(_PROVIDERS.c.root_provider_id, _PROVIDERS.c.id)
+_UNKNOWN_TYPE = 'unknown'
 
 
 def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
@@ -35,10 +40,30 @@ _STATEMENTS: dict[str, Any] = {
     'traits': _pairs(models.traits, 'name'),
     'aggregates': _pairs(models.placement_aggregates, 'uuid'),
     'projects': _pairs(models.projects, 'external_id'),
-    'consumers of trees': (
-        sa.select(_ROOT_ID, sa.func.count(sa.distinct(_ALLOCATIONS.c.consumer_id)))
-        .join_from(_ALLOCATIONS, _PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
-        .group_by(_ROOT_ID)
+    'consumer types': _pairs(models.consumer_types, 'name'),
+    # An allocation can refer to a consumer that is missing.
+    'consumers of providers': (
+        sa.select(
+            _ALLOCATIONS.c.resource_provider_id,
+            _ALLOCATIONS.c.consumer_id,
+            _CONSUMERS.c.project_id,
+            _CONSUMERS.c.consumer_type_id,
+            json_sql.JsonList(
+                json_sql.JsonNumberArray(_ALLOCATIONS.c.resource_class_id, _ALLOCATIONS.c.used)
+            ),
+        )
+        .join_from(
+            _ALLOCATIONS,
+            _CONSUMERS,
+            _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id,
+            isouter=True,
+        )
+        .group_by(
+            _ALLOCATIONS.c.resource_provider_id,
+            _ALLOCATIONS.c.consumer_id,
+            _CONSUMERS.c.project_id,
+            _CONSUMERS.c.consumer_type_id,
+        )
     ),
     'consumers of projects': (
         sa.select(_CONSUMERS.c.project_id, sa.func.count()).group_by(_CONSUMERS.c.project_id)
@@ -61,8 +86,11 @@ _STATEMENTS: dict[str, Any] = {
 }
 
 
-def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
-    """Return the contents of the database."""
+def cloud(conn: sa.Connection, progress: Progress, known: Names) -> Cloud:
+    """Return the contents of the database.
+
+    :param known: the names that stand before UUIDs
+    """
     rows: dict[str, Any] = {}
     with progress('Reading', len(_STATEMENTS)) as advance:
         for name, statement in _STATEMENTS.items():
@@ -71,17 +99,24 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
     traits = dict(map(tuple, rows['traits']))
     trait_ids = {name: id_ for id_, name in traits.items()}
     # An allocation can refer to a consumer whose project is missing.
-    projects = dict(map(tuple, rows['projects']))
+    projects = {id_: known.in_text(uuid) for id_, uuid in rows['projects']}
+    providers = tree_rows.providers_of(rows['providers'])
     return Cloud(
-        providers=tree_rows.providers_of(rows['providers']),
+        providers=providers,
         names={id_: name or '' for id_, name, _ in rows['names']},
         generations={id_: generation for id_, _, generation in rows['names']},
         classes=dict(map(tuple, rows['classes'])),
         traits=traits,
-        aggregates=dict(map(tuple, rows['aggregates'])),
+        aggregates={id_: known.in_text(uuid) for id_, uuid in rows['aggregates']},
         sharing_trait=trait_ids.get(os_traits.MISC_SHARES_VIA_AGGREGATE),
         disabled_trait=trait_ids.get(os_traits.COMPUTE_STATUS_DISABLED),
-        consumers=dict(map(tuple, rows['consumers of trees'])),
+        consumers=_consumers(
+            rows['consumers of providers'],
+            {one.id: one.root_id or one.id for one in providers},
+            projects,
+            dict(map(tuple, rows['consumer types'])),
+            known,
+        ),
         projects=[
             ProjectUsage(_project(projects, project_id), class_id, int(used))
             for project_id, class_id, used in rows['usage of projects']
@@ -94,7 +129,39 @@ def cloud(conn: sa.Connection, progress: Progress) -> Cloud:
     )
 
 
-def _project(names: dict[int, str], project_id: int) -> str:
+def _consumers(
+    rows: Iterable[Any],
+    roots: Mapping[int, int],
+    projects: Mapping[int, str],
+    types: Mapping[int, str],
+    known: Names,
+) -> dict[int, list[Consumer]]:
+    """Return the consumers of each tree, by the id of the root provider.
+
+    :param rows: those of the statement 'consumers of providers'
+    :param roots: provider id -> root id
+    """
+    # Many consumers have the same amounts.
+    amounts_of = functools.cache(lambda text: dict(orjson.loads(text)))
+    trees: dict[int, dict[str, Consumer]] = defaultdict(dict)
+    for provider_id, uuid, project_id, type_id, text in rows:
+        root_id = roots.get(provider_id)
+        if root_id is None:
+            continue
+        amounts = amounts_of(text)
+        of_tree = trees[root_id]
+        if (other := of_tree.get(uuid)) is not None:
+            amounts = dict(Counter(other.amounts) + Counter(amounts))
+        type_ = types.get(type_id, _UNKNOWN_TYPE)
+        of_tree[uuid] = Consumer(
+            known.in_text(uuid), type_, _project(projects, project_id), amounts
+        )
+    return {root_id: list(of_tree.values()) for root_id, of_tree in trees.items()}
+
+
+def _project(names: Mapping[int, str], project_id: int | None) -> str:
+    if project_id is None:
+        return 'unknown project'
     return names.get(project_id, f'unknown project {project_id}')
 
 

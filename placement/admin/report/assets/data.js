@@ -113,6 +113,36 @@ class Cloud {
   }
 }
 
+// The consumers of the trees, the largest ones first. The text is parsed when it is needed, because
+// it can be large.
+class Consumers {
+  constructor(node) {
+    this.node = node;
+    this.data = null;
+  }
+
+  of(tree) {
+    this.data ??= this.#read();
+    const { name, type, project, amounts, types, projects, amount_sets, first } = this.data;
+    const found = [];
+    for (let i = first[tree]; i < first[tree + 1]; i++) {
+      found.push({
+        name: name[i],
+        type: types[type[i]],
+        project: projects[project[i]],
+        amounts: amount_sets[amounts[i]],
+      });
+    }
+    return found;
+  }
+
+  #read() {
+    const data = JSON.parse(this.node.textContent);
+    let next = 0;
+    return { ...data, first: [0, ...data.size.map((size) => (next += size))] };
+  }
+}
+
 function fullness(used, capacity) {
   if (capacity > 0) {
     return used / capacity;

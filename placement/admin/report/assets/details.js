@@ -3,8 +3,8 @@
 const LISTED_TREES = 50;
 
 class Details {
-  constructor(cloud, dialog, { onSelect, onSearch, onClose }) {
-    Object.assign(this, { cloud, dialog, onSelect, onSearch, onClose });
+  constructor(cloud, consumers, dialog, { onSelect, onSearch, onClose }) {
+    Object.assign(this, { cloud, consumers, dialog, onSelect, onSearch, onClose });
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && dialog.open) {
         event.preventDefault();
@@ -52,7 +52,30 @@ class Details {
       ...this.#sharing(tree),
       element("section", { "aria-label": "Provider tree" },
         element("ul", { class: "tree" }, this.#branch(root, cloud.first[tree + 1], root))),
+      ...this.#consumers(tree, consumers),
     ];
+  }
+
+  #consumers(tree, count) {
+    if (count === 0) {
+      return [];
+    }
+    const listed = this.consumers.of(tree);
+    const rows = listed.map(({ name, type, project, amounts }) => element("tr", {},
+      element("th", { scope: "row" }, isolated(name)),
+      element("td", {}, isolated(type)),
+      element("td", {}, isolated(project)),
+      element("td", {}, amounts.map(([class_, amount]) =>
+        element("span", { class: "amount" }, isolated(class_), ` ${number(amount)}`)))));
+    return [element("section", { "aria-label": "Consumers" },
+      element("h3", {}, "Consumers"),
+      count > listed.length
+        ? element("p", { class: "hint" },
+          `The page has the ${number(listed.length)} largest of ${number(count)} consumers.`)
+        : null,
+      scrolling("Table of consumers", element("table", { class: "consumers" },
+        tableHead(["Consumer", "Type", "Project", "Amounts"], false),
+        element("tbody", {}, rows))))];
   }
 
   // The providers with one parent, each with its descendants.

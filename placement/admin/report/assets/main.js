@@ -10,7 +10,8 @@ class Page {
     this.map = new TreeMap(cloud, byId("map-canvas"), (tree) => this.select(tree));
     this.table = new ProviderTable(cloud, byId("provider-table"), (tree) => this.select(tree));
     this.parts = new Parts(cloud, byId("parts-tabs"), (text) => this.find(text));
-    this.details = new Details(cloud, byId("details"), {
+    const consumers = new Consumers(byId("consumers"));
+    this.details = new Details(cloud, consumers, byId("details"), {
       onSelect: (tree) => this.select(tree),
       onSearch: (text) => this.find(text),
       onClose: () => this.#closed(),

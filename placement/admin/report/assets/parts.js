@@ -139,9 +139,9 @@ function sumsTable(title, counted, rows) {
     })));
 }
 
-function tableHead(titles) {
+function tableHead(titles, numbers = true) {
   return element("thead", {}, element("tr", {}, titles.map((title, index) =>
-    element("th", { scope: "col", class: index > 1 ? "right" : false },
+    element("th", { scope: "col", class: numbers && index > 1 ? "right" : false },
       title[0].toUpperCase() + title.slice(1)))));
 }
 

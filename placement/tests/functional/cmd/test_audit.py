@@ -6,6 +6,7 @@ import pathlib
 import textwrap
 import uuid
 
+import fixtures
 import sqlalchemy as sa
 
 import placement
@@ -46,6 +47,15 @@ class AuditTest(base.TestCase):
     def test_nothing_is_found(self):
         self.assertEqual('The audit found nothing.\n', self.audit(0))
         self.assertEqual('{"findings": []}\n', self.audit(0, '--format', 'json'))
+
+    def test_names(self):
+        self.insert_idle_consumer()
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'names.json')
+        path.write_text(json.dumps([{'ID': IDLE, 'Name': 'web-1'}]))
+        self.assertIn(f'web-1 {IDLE}', self.audit(1, '--names', str(path)))
+        json_ = self.audit(1, '--format', 'json', '--names', str(path))
+        self.assertNotIn('web-1', json_)
+        self.assertIn('none cannot be read', self.audit(2, '--names', f'{path}/../none'))
 
     def test_errors_are_found_and_corrected(self):
         self.insert_idle_consumer()

@@ -4,9 +4,12 @@ import json
 import pathlib
 import subprocess
 
+import fixtures
+
 import placement
 from placement.microversion import MAX_VERSION
 from placement.tests.functional.cmd import base
+from tools import demo_cloud
 
 ROOT = pathlib.Path(placement.__file__).parent.parent
 # The hosts with this trait have too little of one class each.
@@ -24,6 +27,24 @@ class ExplainTest(base.TestCase):
         self.check_reasons()
         self.check_forms_of_the_query()
         self.check_other_results()
+        self.check_names()
+
+    def check_names(self) -> None:
+        zone = demo_cloud.uuid_of('az-south')
+        query = f'{FULL}&member_of={zone}'
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'names.json')
+        path.write_text(json.dumps([{'UUID': zone, 'Name': 'south'}]))
+        done = self.explain(query, '--names', str(path))
+        self.assertIn(f'not in the aggregate south {zone}', ' '.join(done.stdout.split()))
+        self.assertNotIn('south', self.explain(query).stdout)
+        options = ('--format', 'json')
+        self.assertEqual(
+            self.explain(query, *options).stdout,
+            self.explain(query, *options, '--names', str(path)).stdout,
+        )
+        path.write_text('[{"ID": 1, "Name": "south"}]')
+        done = self.explain(query, '--names', str(path), status=2)
+        self.assertIn('--os-compute-api-version 2.53', done.stderr)
 
     def check_reasons(self) -> None:
         done = self.explain(FULL, '--format', 'json')

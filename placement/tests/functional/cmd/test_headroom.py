@@ -82,6 +82,17 @@ class CloudTest(TestCase):
             '`placement-manage explain` explains why a query has no candidates.\n', done.stderr
         )
 
+    def test_names(self):
+        path = self.folder / 'names.json'
+        uuid = worlds.uuid_of('A')
+        path.write_text(json.dumps([{'UUID': uuid, 'Name': 'fast'}]))
+        options = ('--by', 'aggregate', '--names', str(path))
+        done = self.headroom(QUERY, *options)
+        self.assertRegex(done.stdout, rf'\| fast {uuid} +\| +6 \|')
+        self.assertIn(f'| {worlds.uuid_of("B")} ', done.stdout)
+        self.assertNotIn('fast', self.headroom(QUERY, *options, '--format', 'json').stdout)
+        self.headroom(QUERY, '--names', str(self.folder / 'none'), status=2)
+
     def test_claims(self):
         path = self.folder / 'claims.jsonl'
         options = ('--claims', str(path), '--format', 'json')

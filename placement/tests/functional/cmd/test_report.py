@@ -1,5 +1,7 @@
 """The command `placement-manage report`: what the page contains, and how it is written."""
 
+import collections
+import itertools
 import json
 import os
 import pathlib
@@ -16,12 +18,13 @@ import fixtures
 import sqlalchemy as sa
 
 from placement import direct
-from placement.admin import progress
+from placement.admin import names, progress
 from placement.admin.report import make
 from placement.db import engine
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers, statements
 from placement.tests.functional.cmd import base
+from tools import demo_cloud
 
 
 class TestCase(base.TestCase):
@@ -32,9 +35,9 @@ class TestCase(base.TestCase):
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         self.page = self.folder / 'report.html'
 
-    def data(self, page: str) -> dict[str, Any]:
-        """The JSON document in a page."""
-        text = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    def data(self, page: str, id_: str = 'data') -> dict[str, Any]:
+        """A JSON document in a page."""
+        text = re.search(rf'<script type="application/json" id="{id_}">(.*?)</script>', page)
         return json.loads(text[1])
 
     def assertSentence(self, sentence: str, done: subprocess.CompletedProcess) -> None:
@@ -69,6 +72,7 @@ class ContentTest(TestCase):
             for provider in self.providers(found):
                 self.compare(client, provider)
             self.compare_projects(client, found)
+            self.compare_consumers(client, found, self.data(self.page.read_text(), 'consumers'))
         self.check_counts(self.page.read_text(), found)
 
     def providers(self, found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -125,6 +129,30 @@ class ContentTest(TestCase):
                 | {'consumer_count': part['count'][position]},
             )
 
+    def compare_consumers(self, client: Any, found: dict[str, Any], listed: dict[str, Any]) -> None:
+        """Compare the consumers of each tree with the allocations of its providers."""
+        columns = ('name', 'type', 'project', 'amounts')
+        consumers = iter(zip(*(listed[name] for name in columns), strict=True))
+        uuids = iter(found['providers']['uuid'])
+        for size, count in zip(found['trees']['size'], listed['size'], strict=True):
+            expected: dict[str, collections.Counter[str]] = collections.defaultdict(
+                collections.Counter
+            )
+            for uuid in itertools.islice(uuids, size):
+                document = client.get(f'/resource_providers/{uuid}/allocations').json()
+                for consumer, allocation in document['allocations'].items():
+                    expected[consumer] += collections.Counter(allocation['resources'])
+            shown = list(itertools.islice(consumers, count))
+            self.assertEqual(
+                expected, {one[0]: dict(listed['amount_sets'][one[3]]) for one in shown}
+            )
+            for uuid, type_, project, _ in shown:
+                stored = client.get(f'/allocations/{uuid}').json()
+                self.assertEqual(
+                    (stored['consumer_type'], stored['project_id']),
+                    (listed['types'][type_], listed['projects'][project]),
+                )
+
     def check_counts(self, page: str, found: dict[str, Any]) -> None:
         consumers = dict(zip(self.roots(found), found['trees']['consumers'], strict=True))
         self.assertEqual(
@@ -151,6 +179,22 @@ class ContentTest(TestCase):
             for name, parent in zip(columns['name'], columns['parent'], strict=True)
             if parent == -1
         ]
+
+    def test_names(self):
+        self.register_demo_cloud()
+        path = self.folder / 'names.json'
+        rows = [(demo_cloud.uuid_of(name), f'the {name}') for name in ('az-north', 'metal-1')]
+        path.write_text(json.dumps([{'ID': uuid, 'Name': name} for uuid, name in rows]))
+        done = self.run_command('report', '-', '--names', str(path))
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        found = self.data(done.stdout)
+        zone, consumer = (f'{name} {uuid}' for uuid, name in rows)
+        self.assertIn(zone, found['aggregates'])
+        self.assertIn(zone, found['parts']['aggregate']['name'])
+        self.assertIn(consumer, self.data(done.stdout, 'consumers')['name'])
+        done = self.run_command('report', str(self.page), '--names', str(self.folder / 'none'))
+        self.assertSentence('none cannot be read: No such file or directory', done)
+        self.assertFalse(self.page.exists())
 
     def test_an_empty_database(self):
         migration.upgrade('head')
@@ -181,6 +225,11 @@ class ContentTest(TestCase):
         found = self.data(done.stdout)
         self.assertEqual(['unknown class 4711'], found['classes'])
         self.assertEqual(['unknown project 7'], found['parts']['project']['name'])
+        listed = self.data(done.stdout, 'consumers')
+        self.assertEqual(['c', 'missing'], listed['name'])
+        self.assertEqual(['unknown project 7', 'unknown project'], listed['projects'])
+        self.assertEqual([['unknown class 4711', 2]], listed['amount_sets'][0])
+        self.assertEqual(['unknown'], listed['types'])
         self.assertEqual(([''], ['rp']), (found['providers']['name'], found['providers']['uuid']))
         self.assertIn('<code>unknown-class</code>', done.stdout)
 
@@ -195,7 +244,7 @@ class ContentTest(TestCase):
                 statements.recorded(self.engine) as sent,
                 engine.snapshot() as conn,
             ):
-                make.contents(conn, 'database', 'incomplete', progress.silent)
+                make.contents(conn, 'database', 'incomplete', progress.silent, names.Names())
             numbers.append(len(sent))
         self.assertEqual(numbers[0], numbers[1])
 

@@ -4,17 +4,19 @@ import os
 from pathlib import Path
 import sys
 import tempfile
+import uuid
 
 from oslotest import base
 
 from placement.admin import audit, progress
 from placement.admin.report import make
+from placement.admin.report.model import Consumer
 from placement.tests import servers
 from placement.tests.functional.browser import Browser
 from placement.tests.unit.admin.report import clouds
 from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
 
-HOSTS = 10_000
+HOSTS, CONSUMERS = 10_000, 30
 HOSTILE = (
     '</script><img src=x onerror=document.title=1>',
     '"><svg onload=document.title=1>',
@@ -26,6 +28,11 @@ HOSTILE = (
     '  ',
     'a' * 200,
 )
+
+
+def consumers_of(number: int) -> list[Consumer]:
+    uuids = (str(uuid.UUID(int=number * CONSUMERS + one)) for one in range(CONSUMERS))
+    return [Consumer(one, 'INSTANCE', f'project-{number % 50}', {VCPU: 4}) for one in uuids]
 
 
 class PageTest(base.BaseTestCase):
@@ -112,7 +119,8 @@ class PageTest(base.BaseTestCase):
                     traits=(clouds.FAST,) if number % 3 else (),
                 )
                 for number in range(1, HOSTS + 1)
-            )
+            ),
+            consumers={number: consumers_of(number) for number in range(1, HOSTS + 1)},
         )
         self.browser.open(self.page)
         usable = self.browser.script('return performance.getEntriesByName("usable")[0].startTime')
@@ -133,6 +141,9 @@ class PageTest(base.BaseTestCase):
         )
         self.browser.find('#search').send_keys('provider-4711')
         self.assertEqual(['provider-4711'], self.browser.texts('#provider-table tbody th'))
+        self.browser.button('provider-4711', '#provider-table').click()
+        self.assertEqual(CONSUMERS, len(self.browser.texts('.consumers tbody tr')))
+        self.assertEqual(consumers_of(4711)[0].name, self.browser.texts('.consumers tbody th')[0])
         self.assertEqual([], self.browser.messages())
 
     def test_a_large_table_is_printed_in_part(self):

@@ -6,6 +6,7 @@ from selenium.webdriver.common.keys import Keys
 
 from placement.tests.functional.browser import PHONE, PageTestCase
 from placement.tests.functional.report import demo_page, screenshots
+from tools import demo_cloud
 
 GUIDE = Path(__file__).parents[4] / 'doc' / 'source' / 'admin'
 ROWS = '#provider-table tbody tr:not(.space)'
@@ -187,6 +188,20 @@ class DetailsTest(TestCase):
         self.assertIn('storage-01 shares with 2 trees', self.details())
         self.browser.button('compute-06', DETAILS).click()
         self.assertEqual(['compute-06'], self.browser.texts(HEAD))
+
+    def test_the_consumers_of_a_tree(self):
+        self.select('numa-03')
+        self.assertEqual(
+            ['Consumer', 'Type', 'Project', 'Amounts'], self.browser.texts('.consumers thead th')
+        )
+        cells = self.browser.texts('.consumers tbody tr:nth-child(1) > *')
+        self.assertEqual(demo_cloud.uuid_of('gateway-5'), cells[0])
+        self.assertEqual(['INSTANCE', 'telecom'], cells[1:3])
+        self.assertIn('PCPU 16', cells[3])
+        self.assertIn('NET_BW_EGR_KILOBIT_PER_SEC 1,000,000', cells[3])
+        self.assertEqual(2, len(self.browser.texts('.consumers tbody tr')))
+        self.select('compute-08')
+        self.assertEqual([], self.browser.texts('.consumers'))
 
     def test_a_trait_finds_all_providers_with_it(self):
         self.select('gpu-01')

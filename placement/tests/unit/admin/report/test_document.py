@@ -5,6 +5,7 @@ from unittest import mock
 from oslotest import base
 
 from placement.admin.report import document, trees
+from placement.admin.report.model import Consumer
 from placement.tests.unit.admin.report.clouds import (
     DISABLED,
     DISK_GB,
@@ -36,7 +37,7 @@ class DocumentTest(base.BaseTestCase):
             ),
             provider(2, inventory(DISK_GB, 10, used=1), root=1, parent=1),
             provider(3, inventory(DISK_GB, 10, used=5)),
-            consumers={1: 7},
+            consumers={1: [Consumer(str(number), 'INSTANCE', 'p', {}) for number in range(7)]},
         )
         self.assertEqual(
             {
@@ -153,6 +154,41 @@ class DocumentTest(base.BaseTestCase):
         )
         self.assertEqual([-8, 4, 16], found['shapes']['capacity'])
         self.assertEqual([0, 0, 0, 1], found['trees']['disabled'])
+
+    def test_consumers(self):
+        small, large = {VCPU: 1, DISK_GB: 90}, {VCPU: 2, UNKNOWN: 1}
+        of_test = cloud(
+            provider(1, inventory(VCPU, 4, used=4)),
+            provider(2, inventory(DISK_GB, 10)),
+            provider(3, inventory(VCPU, 4, used=1)),
+            consumers={
+                1: [
+                    Consumer('b', 'INSTANCE', 'p', small),
+                    Consumer('c', 'INSTANCE', 'p', large),
+                    Consumer('a', 'MIGRATION', 'q\x1b', small),
+                ],
+                3: [Consumer('d', 'INSTANCE', 'p', small)],
+            },
+        )
+        with mock.patch.object(document, 'CONSUMERS', 2):
+            found = document.consumers(of_test, trees.of_cloud(of_test))
+        self.assertEqual(
+            {
+                # In the order of the trees: 1, 3, 2.
+                'size': [2, 1, 0],
+                'name': ['c', 'a', 'd'],
+                'type': [0, 1, 0],
+                'project': [0, 1, 0],
+                'amounts': [0, 1, 1],
+                'types': ['INSTANCE', 'MIGRATION'],
+                'projects': ['p', 'q\\x1b'],
+                'amount_sets': [
+                    (('VCPU', 2), ('unknown class 77', 1)),
+                    (('VCPU', 1), ('DISK_GB', 90)),
+                ],
+            },
+            found,
+        )
 
     def test_an_empty_cloud(self):
         found = build()

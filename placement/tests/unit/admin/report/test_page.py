@@ -33,7 +33,11 @@ class _Parser(parser.HTMLParser):
 def render(*providers, findings=(), **options) -> str:
     shown = cloud(*providers, **options)
     found = trees.of_cloud(shown)
-    return page.render(shown, found, document.build(shown, found), findings, ORIGIN)
+    documents = {
+        'data': document.build(shown, found),
+        'consumers': document.consumers(shown, found),
+    }
+    return page.render(shown, found, documents, findings, ORIGIN)
 
 
 def parsed(text: str) -> _Parser:
