@@ -6,6 +6,7 @@ the loopback interface.
 """
 
 import argparse
+from collections.abc import Sequence
 import os
 from pathlib import Path
 import shlex
@@ -15,6 +16,8 @@ from typing import Any
 import bootstrap
 
 CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
+# The demo cloud has a database of its own, so that it contains nothing else.
+DATABASE, DEMO_DATABASE = (bootstrap.ROOT / name for name in ('placement.db', 'placement-demo.db'))
 
 NEXT_STEPS = """
 Placement serves requests at {url}
@@ -50,7 +53,7 @@ def main() -> None:
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 
-def _parse() -> argparse.Namespace:
+def _parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Install Placement into a virtual environment and serve it.'
     )
@@ -64,13 +67,17 @@ def _parse() -> argparse.Namespace:
         '--threads', type=int, default=8, help='number of threads (default: %(default)s)'
     )
     parser.add_argument(
-        '--database', type=Path, default=bootstrap.ROOT / 'placement.db', help='SQLite file to use'
+        '--database',
+        type=Path,
+        help=f'SQLite file to use (default: {DATABASE}; with --demo: {DEMO_DATABASE})',
     )
     parser.add_argument(
         '--demo', action='store_true', help='register a small varied cloud before serving'
     )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args(arguments)
+    options.database = options.database or (DEMO_DATABASE if options.demo else DATABASE)
+    return options
 
 
 def _serve(options: argparse.Namespace) -> None:

@@ -1,7 +1,9 @@
 """The demo cloud of tools/demo.py, which the guide pages of the tools use."""
 
+import json
 import os
 from pathlib import Path
+import subprocess
 import sys
 import urllib.request
 
@@ -84,6 +86,19 @@ class DemoTest(base.TestCase):
 
 
 class ServeTest(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def test_the_demo_cloud_has_a_database_of_its_own(self):
+        script = (
+            'import sys; sys.path.insert(0, sys.argv[1]); import serve; '
+            'print(*(serve._parse(words).database.name for words in ([], ["--demo"])), '
+            'serve._parse(["--demo", "--database", "other.db"]).database)'
+        )
+        done = subprocess.run(
+            [sys.executable, '-c', script, str(TOOLS)], capture_output=True, text=True, check=True
+        )
+        self.assertEqual('placement.db placement-demo.db other.db\n', done.stdout)
+
     def test_the_server_registers_the_cloud(self):
         if servers.ADMIN_URL in os.environ:
             self.skipTest('tools/serve.py creates an SQLite file')
@@ -108,3 +123,15 @@ class ServeTest(base.TestCase):
         )
         with urllib.request.urlopen(request) as response:
             self.assertIn(b'"name":"gpu-01"', response.read())
+        self.check_what_tours_leave(f'http://127.0.0.1:{worker.port}')
+
+    def check_what_tours_leave(self, url: str) -> None:
+        """Run the tour twice; it leaves only what the API cannot delete."""
+        for _ in range(2):
+            command = [sys.executable, str(TOOLS / 'tour.py'), '--url', url]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        found = json.loads(self.run_command('audit', '--format', 'json').stdout)['findings']
+        # The demo cloud has an inventory with more usage than capacity.
+        self.assertEqual(
+            [('over-capacity', 1), ('unused', 3)], [(one['code'], one['count']) for one in found]
+        )
