@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import functools
 import logging as std_logging
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -24,6 +25,9 @@ Action = Callable[[cfg.ConfigOpts], int]
 ERROR = 1
 # The exit status of the other commands of `placement-manage` if they cannot do their work.
 CANNOT = 2
+# The exit status if the reader of the output closes it, for example `head`: that of a program that
+# the signal SIGPIPE ends.
+CLOSED = 128 + signal.SIGPIPE
 
 # Both commands print these paragraphs at the end of their help.
 _ENVIRONMENT = f"""environment variables:
@@ -53,6 +57,7 @@ _LOG_OPTIONS: tuple[tuple[tuple[str, ...], str | None, str | None], ...] = (
 _REPETITIVE_LOGGERS = (
     'placement.db.engine=ERROR',
     'placement.db.failures=CRITICAL',
+    'oslo_db.sqlalchemy.engines=ERROR',
     'oslo_db.sqlalchemy.exc_filters=CRITICAL',
 )
 
@@ -141,20 +146,34 @@ def _show_help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
 
 def main(program: Program) -> int:
     """Execute the command that `sys.argv` names and return the exit status."""
+    try:
+        try:
+            return _main(program)
+        except SystemExit:
+            # argparse has printed the help, the version, or an error in the command line.
+            sys.stdout.flush()
+            raise
+    except BrokenPipeError:
+        # Python flushes standard output again when the process exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED
+
+
+def _main(program: Program) -> int:
     arguments = sys.argv[1:]
     given = _parser(program).parse_args(arguments)
     config = cfg.ConfigOpts()
     if given.help_only:
         help_: Action = given.action
-        return help_(config)
+        status = help_(config)
+        sys.stdout.flush()
+        return status
     try:
         with sources.explaining_references(config):
             status = _execute(program, config, arguments, given.validate)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes standard output again when the process exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _failed(program, given, 'The reader closed the output before the end.')
+        raise
     except KeyboardInterrupt:
         return _failed(program, given, 'The command was interrupted.')
     except Exception as error:

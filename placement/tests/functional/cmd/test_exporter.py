@@ -17,9 +17,10 @@ import requests
 import sqlalchemy as sa
 
 from placement.admin.capacity_metrics import model
+from placement.cmd import program
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
-from placement.tests.functional import programs
+from placement.tests.functional import forked, programs
 from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
@@ -192,19 +193,30 @@ class OutsideOfTheDatabaseTest(TestCase):
                 r"Run `pip install 'openstack-placement\[metrics\]'`.",
             )
 
+    def finish(self, arguments: str, stdout: forked.File) -> tuple[int, str]:
+        """Run a command with a file as its output; return its exit status and its errors."""
+        process = self.start(*arguments.split(), stdout=stdout)
+        with process.stderr as stderr:
+            error = stderr.read().decode()
+        return process.wait(), error
+
     def test_a_full_disk_and_a_closed_pipe(self):
         migration.upgrade('head')
         with Path('/dev/full').open('wb') as full:
             reader, closed = os.pipe()
             os.close(reader)
-            for stdout, reason in (
-                (full, r'\[Errno 28\] No space left on device'),
-                (closed, 'The reader closed the output before the end.'),
+            for arguments, stdout, expected in (
+                ('exporter --once', full, (2, 'Error: [Errno 28] No space left on device\n')),
+                ('exporter --once', closed, (program.CLOSED, '')),
+                ('db version', closed, (program.CLOSED, '')),
             ):
-                process = self.start('exporter', '--once', stdout=stdout)
-                with process.stderr as stderr:
-                    self.assertRegex(stderr.read().decode(), f'^Error: {reason}\n$')
-                self.assertEqual(2, process.wait())
+                status, error = self.finish(arguments, stdout)
+                self.assertEqual(expected, (status, error), arguments)
+            for arguments in ('db', '--help', '--version'):
+                # argparse ignores the error, if it occurs before the end of the process.
+                status, error = self.finish(arguments, closed)
+                self.assertIn(status, (0, program.CLOSED))
+                self.assertEqual('', error)
             os.close(closed)
 
     def test_promtool_finds_only_the_name_that_openstack_exporter_uses(self):
