@@ -18,6 +18,7 @@ from placement.db import engine, failures
 
 # The extra of the distribution that installs a library.
 _EXTRAS = {
+    'MySQLdb': 'mysqlclient',
     'jinja2': 'tools',
     'prometheus_client': 'metrics',
     'psycopg': 'postgresql',
@@ -25,6 +26,9 @@ _EXTRAS = {
     'waitress': 'serve',
     'werkzeug': 'profiler',
 }
+# Drivers that a release of SQLAlchemy uses if the URL names no driver, and the beginning of a URL
+# with the recommended driver.
+_DEFAULT_DRIVERS = {'MySQLdb': 'mysql+pymysql://', 'psycopg2': 'postgresql+psycopg://'}
 # The libraries that read `[keystone_authtoken]`. Their exceptions do not name this group.
 _AUTHENTICATION_LIBRARIES = ('keystoneauth1.', 'keystonemiddleware.')
 # The message of oslo.config for an option of a library. `placement.conf.validate` describes the
@@ -131,7 +135,10 @@ def _missing_library(error: ImportError) -> str:
         return str(error)
     extra = _EXTRAS.get(name)
     package = f"'openstack-placement[{extra}]'" if extra else name
-    return f'The Python library {name} is not installed or is damaged. Run `pip install {package}`.'
+    remedy = f'Run `pip install {package}`'
+    if url := _DEFAULT_DRIVERS.get(name):
+        remedy = f'{remedy}, or let the URL in [placement_database] begin with {url}'
+    return f'The Python library {name} is not installed or is damaged. {remedy}.'
 
 
 def _invalid_url(_error: sa.exc.ArgumentError) -> str:
@@ -152,12 +159,24 @@ def _database(error: Exception) -> str:
     url = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
     database = f'The database {url}' if url else 'The database'
     reason = failures.reason(error).rstrip('.?')
+    if privileges := failures.missing_schema_privileges(error):
+        return (
+            f'{database} does not allow this user to migrate the schema: {reason}. Grant '
+            f'{privileges}, or run `placement-manage db sync` as a user with these privileges.'
+        )
     if failures.is_access_denied(error):
         return (
             f'{database} denies access: {reason}. Grant the privileges to the user, or '
             f'{_CHECK_CONNECTION}.'
         )
+    if limit := failures.connection_limit(error):
+        return (
+            f'{database} accepts no more connections: {reason}. Increase {limit}, or decrease '
+            f'max_pool_size and max_overflow in [placement_database]: {_connections()}.'
+        )
     if failures.is_unverified(error):
+        for unreadable in filter(None, map(database_url.unreadable_file, engine.configure.urls)):
+            return f'{unreadable}. Correct its path or its permissions.'
         return (
             f'{database} cannot be verified with TLS: {reason}. Correct the certificate of the '
             f'server, or {_CHECK_CONNECTION}.'
@@ -180,6 +199,15 @@ def _database(error: Exception) -> str:
             f'{_CHECK_CONNECTION}.'
         )
     return f'{database} failed: {reason}.'
+
+
+def _connections() -> str:
+    count = engine.configure.connections
+    most = 'any number of connections' if count is None else f'up to {count} connections'
+    return (
+        f'each process of the service opens {most}. `placement-status preflight --machines N '
+        '--processes N` adds them up'
+    )
 
 
 # The first entry whose classes include the class of an error describes the error.

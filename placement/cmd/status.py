@@ -16,6 +16,13 @@ from placement.db import engine as db_engine
 # The exit status if a check cannot run. Smaller values are the results of the checks.
 ERROR = 255
 
+# The size of the deployment, which no configuration file contains: options of preflight, with
+# their defaults.
+_SIZES = (
+    ('machines', 1, 'machines that run the service; default: 1'),
+    ('processes', 1, 'processes of the service on each machine; default: 1'),
+    ('threads', None, 'threads of each process; default: as many as the pool has connections'),
+)
 _FORMATS = {'table': render.table, 'json': render.document}
 
 
@@ -51,8 +58,18 @@ def _add_commands(commands: Any) -> None:
     before.add_argument(
         '--format', choices=tuple(_FORMATS), default='table', help='default: %(default)s'
     )
+    for name, default, text in _SIZES:
+        before.add_argument(
+            f'--{name}', metavar='N', type=_count, default=default, help=f'the number of {text}'
+        )
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, help_only=False, validate=False)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 7 and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to 999999")
+    return int(text)
 
 
 def _add_json_option(parser: argparse.ArgumentParser, default: bool | str) -> None:

@@ -48,8 +48,10 @@ def validate(conf: cfg.ConfigOpts) -> None:
     for group in (api, metrics, placement, database, workarounds):
         for name in conf[group.GROUP.name]:
             _validate_option(conf, group.GROUP.name, name)
+    options = conf.placement_database
     for name in ('connection', 'slave_connection'):
-        if url := conf.placement_database[name]:
+        if url := options[name]:
+            url = database_url.with_parameters(url, options.connection_parameters)
             database_url.validate(url, name)
 
 

@@ -5,7 +5,9 @@ group, because another service may use the same configuration file. The service 
 except `sync_on_startup` and the timeouts to oslo.db.
 """
 
+from collections.abc import Mapping
 import copy
+from typing import Any
 
 from oslo_config import cfg
 
@@ -19,6 +21,12 @@ Placement supports SQLite, MySQL, MariaDB (including Galera
 clusters) and PostgreSQL.
 """,
 )
+
+# The defaults of SQLAlchemy.
+_POOL_SIZE = 5
+_MAX_OVERFLOW = 10
+# `/healthcheck` uses a connection outside of the pool.
+_HEALTH_CHECK = 1
 
 OPTS = [
     cfg.StrOpt(
@@ -210,3 +218,20 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     # Register a copy, because oslo.config stores the values of options in the group.
     conf.register_group(copy.deepcopy(GROUP))
     conf.register_opts(OPTS + TIMEOUT_OPTS + SYNC_OPTS, group=GROUP)
+
+
+def connections_of_process(options: Mapping[str, Any], threads: int | None = None) -> int | None:
+    """Return the maximum number of connections of a process, including that of `/healthcheck`.
+
+    :param options: the values of this group
+    :param threads: the number of threads that process requests, each with at most one connection
+    :returns: None if neither the options nor the threads limit the number
+    """
+    size, overflow = options.get('max_pool_size'), options.get('max_overflow')
+    size = _POOL_SIZE if size is None else size
+    overflow = _MAX_OVERFLOW if overflow is None else overflow
+    unlimited = size == 0 or overflow < 0
+    limits = [] if unlimited else [size + overflow]
+    if threads is not None:
+        limits.append(threads)
+    return min(limits) + _HEALTH_CHECK if limits else None

@@ -15,6 +15,13 @@ _SECRET_PARAMETERS = frozenset(
     {'password', 'passwd', 'passphrase', 'sslpassword', 'ssl_key_password'}
 )
 
+# Parameters of drivers that contain the path of a file.
+_FILE_PARAMETERS = ('ssl_ca', 'ssl_cert', 'ssl_key', 'sslrootcert', 'sslcert', 'sslkey', 'sslcrl')
+# With this value of sslrootcert, libpq uses the CAs of the operating system.
+_NO_FILE = 'system'
+# Parameters of drivers of MySQL with the name of a database, or with a file that can contain it.
+_NAME_PARAMETERS = frozenset({'database', 'db', 'read_default_file', 'read_default_group'})
+
 # The parts of a URL after the user and the password, divided as SQLAlchemy divides them: the host
 # with the port, the name of the database, and the parameters.
 _PARTS = re.compile(r'[\w+]+://(?:[^:/]*(?::[^@]*)?@)?([^/?]*)(?:/([^?]*))?(?:\?(.*))?', re.DOTALL)
@@ -25,10 +32,11 @@ class InvalidUrlError(ValueError):
 
 
 def validate(text: str, option: str) -> None:
-    """Check the syntax and the dialect of a URL.
+    """Check the syntax and the dialect of a URL, and whether it names a database.
 
     :param option: the name of the option, for the message
-    :raises InvalidUrlError: the text is not a URL, or this service does not support its dialect
+    :raises InvalidUrlError: the text is not a URL, this service does not support its dialect, or
+        it names no database
     """
     url = parse(text)
     if url is None:
@@ -43,6 +51,47 @@ def validate(text: str, option: str) -> None:
             f'[placement_database] {option} names the unknown database driver {dialect}. Use '
             'mysql+pymysql, postgresql+psycopg, or sqlite.'
         )
+    if names_no_database(url):
+        raise InvalidUrlError(
+            f'[placement_database] {option} names no database. Add its name to the end of the '
+            'URL: mysql+pymysql://USER:PASSWORD@HOST/DATABASE.'
+        )
+
+
+def names_no_database(url: sa.URL) -> bool:
+    """Return whether a connection would use no database.
+
+    Without a name, PostgreSQL uses the database with the name of the user, and SQLite uses the
+    memory.
+    """
+    if url.get_backend_name() != 'mysql' or url.database:
+        return False
+    return not _NAME_PARAMETERS & url.query.keys()
+
+
+def with_parameters(text: str, parameters: str) -> str:
+    """Return a URL with `[placement_database] connection_parameters`, as oslo.db adds them."""
+    if not parameters:
+        return text
+    return f'{text}{"&" if "?" in text else "?"}{parameters}'
+
+
+def unreadable_file(url: str | sa.URL) -> str | None:
+    """Describe the first file in the parameters of a URL that this process cannot read."""
+    try:
+        query = sa.make_url(url).query
+    except (sa.exc.ArgumentError, ValueError):
+        return None
+    for name in _FILE_PARAMETERS:
+        path = query.get(name)
+        if not isinstance(path, str) or path == _NO_FILE:
+            continue
+        try:
+            pathlib.Path(path).open('rb').close()
+        except OSError as error:
+            reason = error.strerror
+            return f'The file {path} ({name} in [placement_database]) cannot be read: {reason}'
+    return None
 
 
 def parse(text: str) -> sa.URL | None:

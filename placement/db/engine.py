@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception, telemetry
+from placement.conf import database, database_url
 from placement.db import (
     connections,
     failures,
@@ -57,6 +58,7 @@ class _Configurator:
 
     :ivar wsrep_sync_wait: the value of `[placement_database] mysql_wsrep_sync_wait`
     :ivar urls: the URLs of the database and of its replica, with passwords
+    :ivar connections: the maximum number of connections of this process; None if it has no limit
     :ivar limits: the time limits of connections
     :ivar max_retries: the value of `[placement_database] max_retries`
     :ivar retry_interval: the value of `[placement_database] retry_interval`
@@ -66,6 +68,7 @@ class _Configurator:
         self._done = False
         self.wsrep_sync_wait: int | None = None
         self.urls: tuple[str, ...] = ()
+        self.connections: int | None = None
         self.limits = timeouts.Timeouts()
         self.max_retries = 0
         self.retry_interval = 0
@@ -84,7 +87,9 @@ class _Configurator:
         options.pop('sync_on_startup')
         # Fixtures of other projects configure a database without the options of the service.
         urls = (options.get('connection'), options.get('slave_connection'))
-        self.urls = tuple(filter(None, urls))
+        parameters = options.get('connection_parameters') or ''
+        self.urls = tuple(database_url.with_parameters(url, parameters) for url in urls if url)
+        self.connections = database.connections_of_process(options)
         connect, read, write = (
             options.pop(f'{name}_timeout', 0) for name in ('connect', 'read', 'write')
         )

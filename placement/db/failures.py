@@ -55,6 +55,9 @@ _MYSQL_UNAVAILABLE = frozenset({
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
     MYSQL_TLS_FAILED,
 })  # fmt: skip
+# The server has too many connections; the account has too many connections.
+_MYSQL_MAX_CONNECTIONS = 1040
+_MYSQL_MAX_USER_CONNECTIONS = frozenset({1203, 1226})
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
 _MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
@@ -88,9 +91,21 @@ _TLS_FAILED = ('certificate', 'ssl is required', 'no such file', 'permission den
 _UNVERIFIED = (
     'certificate verify failed',
     'server certificate for',
-    'root certificate file',
+    'certificate file',
+    'private key file',
     'ssl was required',
 )
+# Error messages of PostgreSQL, with the setting that limits the number of connections.
+_CONNECTION_LIMITS = (
+    ('too many clients', 'max_connections of the server'),
+    ('remaining connection slots', 'max_connections of the server'),
+    ('too many connections for role', 'CONNECTION LIMIT of the role'),
+    ('too many connections for database', 'CONNECTION LIMIT of the database'),
+)
+_SCHEMA_CHANGES = ('create ', 'alter ', 'drop ')
+# The privileges for these statements.
+_MYSQL_SCHEMA = 'CREATE, ALTER, DROP, and INDEX on the database'
+_POSTGRESQL_SCHEMA = 'CREATE on the schema and ownership of the tables'
 _SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
 _SQLITE_CANNOT_OPEN = 'unable to open database file'
 
@@ -253,6 +268,25 @@ def is_access_denied(exc: Exception) -> bool:
     return any(text in message for text in _MESSAGES_ACCESS_DENIED) or bool(
         _UNKNOWN_ROLE.search(message)
     )
+
+
+def missing_schema_privileges(exc: Exception) -> str | None:
+    """Return the privileges that a user needs, if the server rejects a change of the schema."""
+    statement = getattr(_original(exc), 'statement', None) or ''
+    if not is_access_denied(exc) or not statement.lstrip().lower().startswith(_SCHEMA_CHANGES):
+        return None
+    return _POSTGRESQL_SCHEMA if _mysql_number(exc) is None else _MYSQL_SCHEMA
+
+
+def connection_limit(exc: Exception) -> str | None:
+    """Return the setting that does not permit another connection; None for another error."""
+    number, message = _mysql_number(exc), str(_driver_error(exc))
+    if number == _MYSQL_MAX_CONNECTIONS:
+        return 'max_connections of the server'
+    if number in _MYSQL_MAX_USER_CONNECTIONS:
+        # The same number is that of limits for the statements of an hour.
+        return 'max_user_connections of the user' if 'max_user_connections' in message else None
+    return next((setting for text, setting in _CONNECTION_LIMITS if text in message), None)
 
 
 def is_unverified(exc: Exception) -> bool:

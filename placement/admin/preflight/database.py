@@ -62,7 +62,7 @@ def location(url: sa.URL) -> str:
     if url.host is None:
         return str(url.database or 'memory')
     port = f':{url.port}' if url.port else ''
-    return f'{url.database} at {url.host}{port}'
+    return f'{url.database or "the default database"} at {url.host}{port}'
 
 
 def bounded(url: sa.URL) -> sa.URL:
@@ -156,6 +156,11 @@ def _driver_of(config: cfg.ConfigOpts, option: str) -> Verdict:
             'Use the form mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special '
             'characters of the password.',
         )
+    if urls.names_no_database(url):
+        return failure(
+            f'The value of [placement_database] {option} names no database.',
+            'Add its name to the end of the URL: mysql+pymysql://USER:PASSWORD@HOST/DATABASE.',
+        )
     system = url.get_backend_name()
     if system not in TITLES:
         return failure(
@@ -207,6 +212,9 @@ def _connect(config: cfg.ConfigOpts, option: str) -> Verdict:
         with connected(config, option) as conn:
             return _judge_connection(url, conn)
     except Exception as error:
+        unreadable = urls.unreadable_file(url) if failures.is_unverified(error) else None
+        if unreadable:
+            return failure(f'{unreadable}.', 'Correct its path or its permissions.')
         message = masking.mask(failures.reason(error), masking.values(config))
         return failure(f'No connection to {where}: {message}', f'{_remedy(error)}.')
 
@@ -225,6 +233,8 @@ def _remedy(error: Exception) -> str:
     correct = 'correct the URL in [placement_database]'
     if failures.is_access_denied(error):
         return f'Grant the privileges to the user, or {correct}'
+    if limit := failures.connection_limit(error):
+        return f'Increase {limit}, or decrease the number of connections of all clients'
     if failures.is_unverified(error):
         return f'Correct the certificate of the server, or {correct}'
     if failures.is_unknown_database(error):

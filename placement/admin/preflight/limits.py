@@ -1,21 +1,18 @@
-"""The limits of a database server, compared with the connection pool of a process."""
+"""The limits of a database server, compared with the connections of all processes."""
 
 from dataclasses import dataclass
 
 from oslo_config import cfg
 
 from placement.admin.preflight.model import Verdict, ok, warning
-
-# The defaults of SQLAlchemy.
-POOL_SIZE = 5
-MAX_OVERFLOW = 10
+from placement.conf import database
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of a server.
 
-    :param connections: the maximum number of connections of all clients
+    :param connections: the maximum number of connections, of all clients or of the user
     :param idle_seconds: the time after which the server closes an idle connection; 0: never
     :param idle_setting: the setting with this time
     """
@@ -26,28 +23,35 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """The connection pool of a process of the service.
+class Service:
+    """All processes of the service.
 
-    :param connections: the maximum number of connections; None if there is no limit
+    :param connections: the maximum number of connections of a process; None if there is no limit
     :param recycle_seconds: the maximum age of a connection; -1 if there is no limit
+    :param machines: the number of machines
+    :param processes: the number of processes on each machine
     """
 
     connections: int | None
     recycle_seconds: int
+    machines: int = 1
+    processes: int = 1
 
 
-def pool(config: cfg.ConfigOpts) -> Pool:
-    """Return the connection pool that the configuration describes."""
+def service(config: cfg.ConfigOpts) -> Service:
+    """Return what the configuration and the options of the command describe."""
     options = config.placement_database
-    size = POOL_SIZE if options.max_pool_size is None else options.max_pool_size
-    overflow = MAX_OVERFLOW if options.max_overflow is None else options.max_overflow
-    unlimited = size == 0 or overflow < 0
-    return Pool(None if unlimited else size + overflow, options.connection_recycle_time)
+    given = config.command
+    return Service(
+        database.connections_of_process(options, given.threads),
+        options.connection_recycle_time,
+        given.machines,
+        given.processes,
+    )
 
 
-def judge(accepted: Limits, used: Pool) -> list[Verdict]:
-    """Judge whether the server accepts the connections of a process and keeps them open."""
+def judge(accepted: Limits, used: Service) -> list[Verdict]:
+    """Judge whether the server accepts the connections of the service and keeps them open."""
     verdicts = []
     if accepted.idle_seconds and not 0 <= used.recycle_seconds < accepted.idle_seconds:
         verdicts.append(
@@ -59,25 +63,37 @@ def judge(accepted: Limits, used: Pool) -> list[Verdict]:
                 f'{accepted.idle_setting}.',
             )
         )
-    if used.connections is not None and used.connections > accepted.connections:
+    total = used.machines * used.processes
+    if used.connections is not None and total * used.connections > accepted.connections:
         verdicts.append(
             warning(
-                f'A process can open {used.connections} connections, and the server accepts '
-                f'{accepted.connections}.',
-                'Increase max_connections of the server, or decrease max_pool_size and '
-                'max_overflow in [placement_database].',
+                f'{_describe(used)}, and the server accepts {accepted.connections}.',
+                'Increase max_connections of the server and the limit of the user, or decrease '
+                'max_pool_size and max_overflow in [placement_database], or the number of '
+                'processes.',
             )
         )
     return verdicts or [ok(_note(accepted, used))]
 
 
-def _note(accepted: Limits, used: Pool) -> str:
+def _describe(used: Service) -> str:
+    """Return the sentence about the connections of the service, without its end."""
+    if used.machines * used.processes == 1:
+        return f'A process can open {used.connections} connections'
+    total = used.machines * used.processes
+    return (
+        f'{total} processes (machines: {used.machines}, processes of each: {used.processes}) can '
+        f'open {total * (used.connections or 0)} connections, {used.connections} each'
+    )
+
+
+def _note(accepted: Limits, used: Service) -> str:
     if used.connections is None:
         return (
             f'The server accepts {accepted.connections} connections. The pool of a process has '
             'no limit.'
         )
     return (
-        f'The server accepts {accepted.connections} connections, and a process opens up to '
-        f'{used.connections}: enough for {accepted.connections // used.connections} processes.'
+        f'The server accepts {accepted.connections} connections. {_describe(used)}: enough for '
+        f'{accepted.connections // used.connections} processes.'
     )

@@ -177,9 +177,12 @@ def judge_session(settings: Mapping[str, str]) -> list[Verdict]:
 def read_limits(conn: sa.Connection, config: cfg.ConfigOpts) -> list[Verdict]:
     """Check the limits of the server for connections."""
     settings = database.variables(conn, _GLOBAL)
+    # In the session, this is the limit of the account; 0 means no limit.
+    of_user = int(database.variables(conn, _SESSION).get('max_user_connections', '0'))
+    of_server = int(settings['max_connections'])
     accepted = limits.Limits(
-        connections=int(settings['max_connections']),
+        connections=min(of_server, of_user or of_server),
         idle_seconds=int(settings['wait_timeout']),
         idle_setting='wait_timeout',
     )
-    return limits.judge(accepted, limits.pool(config))
+    return limits.judge(accepted, limits.service(config))

@@ -1,6 +1,6 @@
 """Checks of the settings of PostgreSQL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from oslo_config import cfg
 import sqlalchemy as sa
@@ -9,6 +9,8 @@ from placement.admin.preflight import limits
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 
 _SETTINGS = sa.table('pg_settings', sa.column('name'), sa.column('setting'))
+_ROLES = sa.table('pg_roles', sa.column('rolname'), sa.column('rolconnlimit'))
+_DATABASES = sa.table('pg_database', sa.column('datname'), sa.column('datconnlimit'))
 
 
 def settings(conn: sa.Connection) -> dict[str, str]:
@@ -76,15 +78,24 @@ def judge_session(values: Mapping[str, str]) -> list[Verdict]:
 
 def read_limits(conn: sa.Connection, config: cfg.ConfigOpts) -> list[Verdict]:
     """Check the limits of the server for connections."""
-    return limits.judge(accepted(settings(conn)), limits.pool(config))
+    of_role = sa.select(_ROLES.c.rolconnlimit).where(_ROLES.c.rolname == sa.func.current_user())
+    of_database = sa.select(_DATABASES.c.datconnlimit).where(
+        _DATABASES.c.datname == sa.func.current_database()
+    )
+    more = conn.scalars(of_role.union_all(of_database)).all()
+    return limits.judge(accepted(settings(conn), more), limits.service(config))
 
 
-def accepted(values: Mapping[str, str]) -> limits.Limits:
-    """Return the limits of the server for users without special rights."""
+def accepted(values: Mapping[str, str], more: Iterable[int] = ()) -> limits.Limits:
+    """Return the limits of the server for users without special rights.
+
+    :param more: the limits of the role and of the database; negative if there is none
+    """
     reserved = ('superuser_reserved_connections', 'reserved_connections')
-    connections = int(values['max_connections'])
+    of_server = int(values['max_connections'])
+    connections = of_server - sum(int(values.get(name, '0')) for name in reserved)
     return limits.Limits(
-        connections=connections - sum(int(values.get(name, '0')) for name in reserved),
+        connections=min([connections, *(limit for limit in more if limit >= 0)]),
         # In milliseconds; new in PostgreSQL 14.
         idle_seconds=int(values.get('idle_session_timeout', '0')) // 1000,
         idle_setting='idle_session_timeout',

@@ -12,42 +12,25 @@ import sqlalchemy as sa
 from placement.admin.preflight import schema
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.db import failures
+from placement.db.sqlalchemy import migration
 
 _REQUIRED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
 _GRANT = 'Grant SELECT, INSERT, UPDATE, and DELETE on all tables of the database to the user.'
-# No table has this name. The server checks the privileges before the existence of the table, so
-# that a permitted statement fails too and changes nothing.
-_NO_TABLE = 'placement_preflight'
-_MYSQL_MIGRATIONS = {
-    'CREATE': f'CREATE TABLE {_NO_TABLE} LIKE {_NO_TABLE}_source',
-    'ALTER': f"ALTER TABLE {_NO_TABLE} COMMENT = ''",
-    'DROP': f'DROP TABLE {_NO_TABLE}',
-    'INDEX': f'DROP INDEX {_NO_TABLE} ON {_NO_TABLE}',
-}
-
-_CLASSES = sa.table(
-    'pg_class',
-    sa.column('oid'),
-    sa.column('relname'),
-    sa.column('relowner'),
-    schema='pg_catalog',
-)
+_CLASSES = sa.table('pg_class', sa.column('oid'), sa.column('relname'), schema='pg_catalog')
 _SEQUENCES = sa.table('pg_sequence', sa.column('seqrelid'), schema='pg_catalog')
 
 
 def read(conn: sa.Connection, _config: cfg.ConfigOpts) -> list[Verdict]:
     """Check the privileges on the tables and, if the schema is older, those for its migration."""
     state = schema.read(conn)
-    is_mysql = conn.dialect.name == 'mysql'
     verdicts = []
     if state.existing:
         missing = dict(_missing(conn, state.existing))
-        if not is_mysql and (sequences := _denied_sequences(conn, state.existing)):
+        if sequences := _denied_sequences(conn, state.existing):
             missing['USAGE'] = sequences
         verdicts.append(judge_tables(missing, len(state.existing)))
     if schema.is_older(state):
-        denied = _denied_on_mysql(conn) if is_mysql else _denied_on_postgresql(conn, state.existing)
-        verdicts.append(judge_migration(list(denied)))
+        verdicts.append(judge_migration(migration.missing_privileges(conn)))
     return verdicts or [skipped('There are no tables.')]
 
 
@@ -80,18 +63,14 @@ def _attempt(privilege: str, table: sa.TableClause) -> sa.Executable:
     return sa.select(table).where(sa.false())
 
 
-def _is_denied(conn: sa.Connection, statement: sa.Executable, expected: bool = False) -> bool:
-    """Execute a statement, roll it back, and return whether the server denies it.
-
-    :param expected: whether a permitted statement fails, too
-    """
+def _is_denied(conn: sa.Connection, statement: sa.Executable) -> bool:
+    """Execute a statement, roll it back, and return whether the server denies it."""
     try:
         conn.execute(statement)
     except Exception as error:
-        if failures.is_access_denied(error):
-            return True
-        if not expected:
+        if not failures.is_access_denied(error):
             raise
+        return True
     finally:
         conn.rollback()
     return False
@@ -99,6 +78,8 @@ def _is_denied(conn: sa.Connection, statement: sa.Executable, expected: bool = F
 
 def _denied_sequences(conn: sa.Connection, tables: Collection[str]) -> list[str]:
     """Return the sequences that generate ids of new rows and that the account cannot use."""
+    if conn.dialect.name != 'postgresql':
+        return []
     query = (
         sa.select(_CLASSES.c.relname)
         .join(_SEQUENCES, _SEQUENCES.c.seqrelid == _CLASSES.c.oid)
@@ -109,27 +90,6 @@ def _denied_sequences(conn: sa.Connection, tables: Collection[str]) -> list[str]
         )
     )
     return sorted(conn.scalars(query))
-
-
-def _denied_on_mysql(conn: sa.Connection) -> Iterator[str]:
-    """Yield the missing privileges for migrations on MySQL or MariaDB."""
-    for privilege, statement in _MYSQL_MIGRATIONS.items():
-        if _is_denied(conn, sa.text(statement), expected=True):
-            yield privilege
-
-
-def _denied_on_postgresql(conn: sa.Connection, tables: Collection[str]) -> Iterator[str]:
-    """Yield the missing privileges for migrations; only the owner of a table can alter it."""
-    may_create = sa.func.has_schema_privilege(sa.func.current_schema(), 'CREATE')
-    if not conn.scalar(sa.select(may_create)):
-        yield 'CREATE on the schema'
-    owned_by_others = sa.select(_CLASSES.c.relname).where(
-        _CLASSES.c.relname.in_(list(tables)),
-        sa.func.pg_table_is_visible(_CLASSES.c.oid),
-        sa.not_(sa.func.pg_has_role(_CLASSES.c.relowner, 'USAGE')),
-    )
-    if conn.execute(owned_by_others).first() is not None:
-        yield 'ownership of the tables'
 
 
 def judge_tables(missing: Mapping[str, Collection[str]], tables: int) -> Verdict:
@@ -153,5 +113,5 @@ def judge_migration(denied: Collection[str]) -> Verdict:
         return ok('The user can migrate the schema.')
     return failure(
         f'The user cannot migrate the schema; it lacks: {", ".join(denied)}.',
-        'Grant these privileges, or run `placement-manage db sync` as a user that has them.',
+        schema.GRANT,
     )

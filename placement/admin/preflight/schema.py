@@ -14,6 +14,7 @@ from placement.admin.preflight.model import Verdict, failure, ok, skipped, warni
 from placement.db.sqlalchemy import migration, models
 
 _SYNC = 'Run `placement-manage db sync`.'
+GRANT = 'Grant these privileges, or run `placement-manage db sync` as a user that has them.'
 _CONVERT = 'Run `oslopolicy-convert-json-to-yaml --namespace placement`.'
 
 UpgradeCheck = Callable[[upgrade_checks.Checks], upgradecheck.Result]
@@ -37,9 +38,9 @@ def check_revision(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the schema has the revision of this release."""
     with database.connected(config) as conn:
         schema = read(conn)
-    return [
-        judge_revision(schema, migration.revisions(), config.placement_database.sync_on_startup)
-    ]
+        denied = migration.missing_privileges(conn) if is_older(schema) else []
+    sync_on_startup = config.placement_database.sync_on_startup
+    return [judge_revision(schema, migration.revisions(), sync_on_startup, denied)]
 
 
 def read(conn: sa.Connection) -> Schema:
@@ -58,11 +59,17 @@ def is_older(schema: Schema) -> bool:
     return schema.revision != head and schema.revision in older
 
 
-def judge_revision(schema: Schema, revisions: Sequence[str], sync_on_startup: bool) -> Verdict:
+def judge_revision(
+    schema: Schema,
+    revisions: Sequence[str],
+    sync_on_startup: bool,
+    denied: Collection[str] = (),
+) -> Verdict:
     """Judge the schema.
 
     :param revisions: the revisions of this release, newest first
     :param sync_on_startup: the option `[placement_database] sync_on_startup`
+    :param denied: the privileges that the user lacks to upgrade an older schema
     """
     head, current = revisions[0], schema.revision
     if current is not None and current not in revisions:
@@ -75,6 +82,8 @@ def judge_revision(schema: Schema, revisions: Sequence[str], sync_on_startup: bo
     if current is None and schema.existing:
         return _judge_without_revision(head, schema.missing)
     state = f'The schema is at revision {current or "none"}; this release needs {head}.'
+    if denied:
+        return failure(f'{state} The user cannot upgrade it; it lacks: {", ".join(denied)}.', GRANT)
     if sync_on_startup:
         return ok(f'{state} The service upgrades the schema when it starts (sync_on_startup).')
     return failure(state, _SYNC)

@@ -3,6 +3,7 @@
 The directory `alembic/versions` contains the revisions. Downgrades are not supported.
 """
 
+from collections.abc import Iterator
 import functools
 import logging
 import pathlib
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from placement import exception
 from placement.db import engine as db_engine
-from placement.db import migration_lock
+from placement.db import failures, migration_lock
 from placement.db.sqlalchemy import models
 
 LOG = logging.getLogger(__name__)
@@ -28,6 +29,20 @@ _REVISION = sa.table(REVISION_TABLE, sa.column('version_num'))
 # this number of seconds.
 _STALL_SECONDS = 60.0
 _PAUSE_SECONDS = 0.5
+
+# No table has this name. The server checks the privileges before the existence of the table, so
+# that a permitted statement fails too and changes nothing.
+_NO_TABLE = 'placement_preflight'
+_MYSQL_MIGRATIONS = {
+    'CREATE': f'CREATE TABLE {_NO_TABLE} LIKE {_NO_TABLE}_source',
+    'ALTER': f"ALTER TABLE {_NO_TABLE} COMMENT = ''",
+    'DROP': f'DROP TABLE {_NO_TABLE}',
+    'INDEX': f'DROP INDEX {_NO_TABLE} ON {_NO_TABLE}',
+}
+
+_CLASSES = sa.table(
+    'pg_class', sa.column('oid'), sa.column('relname'), sa.column('relowner'), schema='pg_catalog'
+)
 
 
 def upgrade(revision: str = 'head') -> None:
@@ -89,11 +104,56 @@ def require_current() -> None:
     else:
         outdated = current in revisions()[1:]
     if outdated:
-        raise exception.UnsuitableDatabase(
+        state = (
             f'The schema of the database is at revision {current or "none"}, but this release '
-            f'needs revision {revisions()[0]}. Run `placement-manage db sync`, or set '
-            '[placement_database] sync_on_startup to true.'
+            f'needs revision {revisions()[0]}'
         )
+        with db_engine.get_placement_engine().connect() as conn:
+            denied = missing_privileges(conn)
+        if denied:
+            raise exception.UnsuitableDatabase(
+                f'{state}, and the user of the database cannot migrate it, because it lacks '
+                f'{", ".join(denied)}. Grant these privileges and run `placement-manage db sync`, '
+                'or run it as a user that has them.'
+            )
+        raise exception.UnsuitableDatabase(
+            f'{state}. Run `placement-manage db sync`, or set [placement_database] '
+            'sync_on_startup to true.'
+        )
+
+
+def missing_privileges(conn: sa.Connection) -> list[str]:
+    """Return the privileges that the user of a connection lacks to migrate the schema."""
+    if conn.dialect.name == 'mysql':
+        return [name for name, text in _MYSQL_MIGRATIONS.items() if _is_denied(conn, text)]
+    if conn.dialect.name == 'postgresql':
+        return list(_missing_on_postgresql(conn))
+    return []
+
+
+def _is_denied(conn: sa.Connection, statement: str) -> bool:
+    """Execute a statement that fails, and return whether the server denies it."""
+    try:
+        conn.exec_driver_sql(statement)
+    except Exception as error:
+        return failures.is_access_denied(error)
+    finally:
+        conn.rollback()
+    return False
+
+
+def _missing_on_postgresql(conn: sa.Connection) -> Iterator[str]:
+    may_create = sa.func.has_schema_privilege(sa.func.current_schema(), 'CREATE')
+    if not conn.scalar(sa.select(may_create)):
+        yield 'CREATE on the schema'
+    # Only the owner of a table can alter it.
+    owned_by_others = sa.select(_CLASSES.c.relname).where(
+        _CLASSES.c.relname.in_(list(models.metadata.tables)),
+        sa.func.pg_table_is_visible(_CLASSES.c.oid),
+        sa.not_(sa.func.pg_has_role(_CLASSES.c.relowner, 'USAGE')),
+    )
+    if conn.execute(owned_by_others).first() is not None:
+        yield 'ownership of the tables'
 
 
 def stamp(version: str) -> None:
@@ -162,6 +222,8 @@ def _upgrade_on_cluster(configuration: config.Config, target: str) -> None:
         except Exception as error:
             # The cause is a concurrent upgrade or a defect. If the revision does not change for a
             # long time, there is no concurrent upgrade.
+            if failures.is_access_denied(error):
+                raise
             current = version()
             if current == target:
                 return

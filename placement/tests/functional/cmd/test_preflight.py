@@ -17,6 +17,7 @@ from placement import conf
 from placement.admin.preflight import encryption, runner
 from placement.admin.preflight.checks import CHECKS
 from placement.admin.preflight.model import Check, Verdict
+from placement.cmd import status
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers
 from placement.tests.functional import memcached_server
@@ -77,7 +78,9 @@ class TestCase(base.TestCase):
         """Run checks with a configuration file and return the findings by name."""
         config = cfg.ConfigOpts()
         conf.register_opts(config)
-        config(['--config-file', self.write(text, connection)], project='placement')
+        config.register_cli_opt(cfg.SubCommandOpt('command', handler=status._add_commands))
+        path = self.write(text, connection)
+        config(['--config-file', path, 'preflight'], project='placement')
         findings: Findings = {check.name: [] for check in checks}
         for finding in runner.run(config, checks):
             findings[finding.name].append(finding.verdict)
@@ -168,6 +171,18 @@ class ConfigurationTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
         migration.upgrade('head')
+
+    def test_urls(self):
+        """The checks find these mistakes before they connect."""
+        for rest, name, detail in (
+            ('', 'Database Driver', '[placement_database] connection names no database'),
+            ('/placement?ssl_ca=/no/ca', 'Database Connection', 'The file /no/ca (ssl_ca in '),
+        ):
+            url = f'mysql+pymysql://me:hush@127.0.0.1:{unused_port()}{rest}'
+            checks = [check for check in CHECKS if check.name.startswith('Database ')]
+            (verdict,) = self.preflight(NOAUTH, url, checks)[name]
+            self.assertEqual('failure', verdict.result)
+            self.assertIn(detail, verdict.detail)
 
     def test_invalid_names_and_values(self):
         findings = self.preflight(

@@ -147,6 +147,38 @@ class ServerTest(test_preflight.TestCase):
         findings = self.preflight(f'max_pool_size = 1000\n{NOAUTH}')
         self.assertResults(NOAUTH_WARNING | {'Connection Limits': 'warning'}, findings)
 
+    def test_the_size_of_the_deployment(self):
+        migration.upgrade('head')
+        size = '--machines 40 --processes 5 --threads 2 --format json'
+        done = self.execute(NOAUTH, *size.split())
+        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        self.assertIn('can open 600 connections, 3 each, and the server accepts', done.stdout)
+
+    def test_the_limit_of_the_account(self):
+        migration.upgrade('head')
+        account = servers.create_account(self.url, ('SELECT', 'INSERT', 'UPDATE', 'DELETE'))
+        limit = f"ALTER USER '{account.username}'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 4"
+        if account.get_backend_name() == 'postgresql':
+            limit = f'ALTER ROLE {account.username} CONNECTION LIMIT 4'
+        servers.execute(self.url, limit)
+        url = account.render_as_string(hide_password=False)
+        checks = [
+            check
+            for check in test_preflight.CHECKS
+            if check.name in ('Database Driver', 'Database Connection', 'Connection Limits')
+        ]
+        (verdict,) = self.preflight(NOAUTH, url, checks)['Connection Limits']
+        self.assertIn('can open 16 connections, and the server accepts 4', verdict.detail)
+
+    def test_an_account_that_cannot_upgrade_an_empty_database(self):
+        account = servers.create_account(self.url, ('SELECT',))
+        url = account.render_as_string(hide_password=False)
+        findings = self.preflight(NOAUTH, url)
+        for name in ('Database Privileges', 'Schema Revision'):
+            self.assertEqual(Result.FAILURE, findings[name][-1].result, findings)
+            self.assertIn('lacks: CREATE', findings[name][-1].detail)
+        self.assertIn('as a user that has them', findings['Schema Revision'][0].remedy)
+
 
 class EncryptionTest(test_preflight.TestCase):
     """A server with TLS, whose certificate is also that of its CA."""

@@ -80,11 +80,23 @@ UNKNOWN_DRIVER = (
     '[placement_database] connection names the unknown database driver .... Use mysql+pymysql, '
     'postgresql+psycopg, or sqlite.'
 )
+DEFAULT_DRIVER = (
+    'The Python library ... is not installed or is damaged. Run `pip install ...`, or let the URL '
+    'in [placement_database] begin with ....'
+)
 MISSING_LIBRARY = 'The Python library ... is not installed or is damaged. Run `pip install ...`.'
 INVALID_URL = (
     '[placement_database] ... is not a database URL. Write it in the form '
     'mysql+pymysql://USER:PASSWORD@HOST/DATABASE, and percent-encode special characters of the '
     'password (%40 for @, %3A for :, %2F for /, %23 for #).'
+)
+NO_NAME = (
+    '[placement_database] ... names no database. Add its name to the end of the URL: '
+    'mysql+pymysql://USER:PASSWORD@HOST/DATABASE.'
+)
+UNREADABLE = (
+    'The file ... (... in [placement_database]) cannot be read: .... Correct its path or its '
+    'permissions.'
 )
 DOLLAR = (
     'The value of [...] ... in ... contains $ and not the name of an option after it. Write $$ for '
@@ -113,6 +125,33 @@ MISTAKES: dict[str, Mistake] = {
     ),
     'PostgreSQL driver not installed': Mistake(
         report=MISSING_LIBRARY, configuration=database(POSTGRESQL), missing=('psycopg',)
+    ),
+    'default driver of MySQL not installed': Mistake(
+        report=DEFAULT_DRIVER,
+        configuration=database(MYSQL.replace('+pymysql', '')),
+        missing=('MySQLdb',),
+    ),
+    'psycopg2 not installed': Mistake(
+        report=DEFAULT_DRIVER,
+        configuration=database(POSTGRESQL.replace('+psycopg', '+psycopg2')),
+        missing=('psycopg2',),
+    ),
+    'missing CA of the database': Mistake(
+        report=UNREADABLE, configuration=database(f'{MYSQL}?ssl_ca=/nonexistent')
+    ),
+    'missing CA in the parameters of the connection': Mistake(
+        report=UNREADABLE,
+        configuration=f'{database(MYSQL)}connection_parameters = ssl_ca=/nonexistent\n',
+    ),
+    'no name of a database': Mistake(
+        report=NO_NAME, configuration=database(MYSQL.removesuffix('/placement'))
+    ),
+    'no name of a database, and a slash': Mistake(
+        report=NO_NAME, configuration=database(f'{MYSQL.removesuffix("placement")}?charset=utf8mb4')
+    ),
+    'no name of the database of the replica': Mistake(
+        report=NO_NAME,
+        configuration=f'{MIGRATED}slave_connection = {MYSQL.removesuffix("/placement")}\n',
     ),
     'unknown driver': Mistake(
         report=UNKNOWN_DRIVER,
@@ -301,7 +340,7 @@ MISTAKES |= _unencoded_passwords() | _dollar_in_keystone_options()
 
 
 def server_mistakes(
-    wrong_password: str, unknown_database: str, unverified: str
+    wrong_password: str, unknown_database: str, unverified: str, limited: str, unprivileged: str
 ) -> dict[str, Mistake]:
     """Return the mistakes that need a database server; the arguments are URLs."""
     return {
@@ -314,6 +353,28 @@ def server_mistakes(
             report='The database ... denies access: .... Grant the privileges to the user, or '
             'correct [placement_database] connection.',
             configuration=database(wrong_password),
+        ),
+        'too many connections': Mistake(
+            report='The database ... accepts no more connections: .... Increase ..., or decrease '
+            'max_pool_size and max_overflow in [placement_database]: each process of the service '
+            'opens up to ... connections. `placement-status preflight --machines N --processes N` '
+            'adds them up.',
+            configuration=database(limited),
+        ),
+        'no privileges for the migration': Mistake(
+            report='The database ... does not allow this user to migrate the schema: .... Grant '
+            '..., or run `placement-manage db sync` as a user with these privileges.',
+            configuration=database(unprivileged),
+            programs=(MANAGE,),
+            action=('sync',),
+        ),
+        'no tables and no privileges': Mistake(
+            report='The schema of the database is at revision ..., but this release needs revision '
+            '..., and the user of the database cannot migrate it, because it lacks .... Grant '
+            'these privileges and run `placement-manage db sync`, or run it as a user that has '
+            'them.',
+            configuration=database(unprivileged),
+            programs=(SERVICE,),
         ),
         'unknown database': Mistake(
             report='The database ... does not exist: .... Create it, or correct '

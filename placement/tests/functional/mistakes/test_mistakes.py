@@ -7,6 +7,7 @@ from typing import Any
 
 import certifi
 from oslotest import base as oslotest
+import sqlalchemy as sa
 
 import placement
 from placement.tests import servers, tls_guide
@@ -101,13 +102,35 @@ class ReportTest(base.TestCase):
             admin.set(query=tls_guide.verification(admin.get_driver_name(), certifi.where())),
         )
         texts = [url.render_as_string(hide_password=False) for url in urls]
+        texts += [self.limited_account(), self.unprivileged_account()]
         for name, mistake in catalog.server_mistakes(*texts).items():
             for program in mistake.programs:
                 self.assertNotIn(password, self.assertReported(name, mistake, program))
                 self.assertTracebackWithDebug(mistake, program)
 
+    def limited_account(self) -> str:
+        """Return the URL of an account that cannot open another connection."""
+        url = servers.create_account(sa.make_url(servers.create()), ())
+        admin = servers.admin_url()
+        if admin.get_backend_name() == 'mysql':
+            account = f"'{url.username}'@'127.0.0.1'"
+            grant = f'GRANT SELECT ON {url.database}.* TO {account}'
+            servers.execute(admin, grant, f'ALTER USER {account} WITH MAX_USER_CONNECTIONS 1')
+            connection = sa.create_engine(url, poolclass=sa.NullPool).connect()
+            self.addCleanup(connection.close)
+        else:
+            servers.execute(admin, f'ALTER ROLE {url.username} CONNECTION LIMIT 0')
+        return url.render_as_string(hide_password=False)
+
+    def unprivileged_account(self) -> str:
+        """Return the URL of an account that cannot create tables in an empty database."""
+        privileges = ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
+        url = servers.create_account(sa.make_url(servers.create()), privileges)
+        return url.render_as_string(hide_password=False)
+
     def test_the_remedy_names_the_extra(self):
         for name, extra in (
+            ('default driver of MySQL not installed', 'mysqlclient'),
             ('driver not installed', 'mysql'),
             ('PostgreSQL driver not installed', 'postgresql'),
         ):
@@ -133,5 +156,5 @@ class GuideTest(oslotest.BaseTestCase):
         section = section.partition('\n401 Unauthorized\n')[0]
         reports = re.findall(r'\n\* ``((?:(?!``).)*)``\n', section, re.S)
         listed = [' '.join(report.split()) for report in reports]
-        mistakes = catalog.MISTAKES | catalog.server_mistakes('', '', '')
+        mistakes = catalog.MISTAKES | catalog.server_mistakes('', '', '', '', '')
         self.assertEqual(sorted({mistake.report for mistake in mistakes.values()}), sorted(listed))

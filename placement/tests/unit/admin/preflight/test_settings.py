@@ -7,6 +7,7 @@ from oslotest import base
 from placement.admin.preflight import galera, limits, mysql, postgresql, sqlite
 from placement.admin.preflight.model import Result, Verdict
 from placement.admin.preflight.mysql import TableFacts
+from placement.conf import database
 
 OK, WARNING, FAILURE, SKIPPED = Result.OK, Result.WARNING, Result.FAILURE, Result.SKIPPED
 
@@ -119,15 +120,22 @@ class PostgresqlTest(base.BaseTestCase):
         )
         self.assertEqual(limits.Limits(95, 60, 'idle_session_timeout'), accepted)
 
+    def test_limits_of_the_role_and_of_the_database(self):
+        for more, expected in (([-1, -1], 100), ([-1, 20], 20), ([0, 20], 0), ([200, -1], 100)):
+            accepted = postgresql.accepted({'max_connections': '100'}, more)
+            self.assertEqual(expected, accepted.connections, more)
+
     def test_limits_of_older_versions(self):
         accepted = postgresql.accepted({'max_connections': '100'})
         self.assertEqual(limits.Limits(100, 0, 'idle_session_timeout'), accepted)
 
 
 class LimitsTest(base.BaseTestCase):
-    def judge(self, connections: int, idle: int, used: int | None, recycle: int) -> list[Verdict]:
+    def judge(
+        self, connections: int, idle: int, used: int | None, recycle: int, *size: int
+    ) -> list[Verdict]:
         return limits.judge(
-            limits.Limits(connections, idle, 'wait_timeout'), limits.Pool(used, recycle)
+            limits.Limits(connections, idle, 'wait_timeout'), limits.Service(used, recycle, *size)
         )
 
     def test_limits(self):
@@ -141,8 +149,28 @@ class LimitsTest(base.BaseTestCase):
             ((14, 28800, 15, 3600), [WARNING]),
             ((14, 600, 15, 3600), [WARNING, WARNING]),
             ((14, 28800, None, 3600), [OK]),
+            ((150, 28800, 15, 3600, 2, 5), [OK]),
+            ((149, 28800, 15, 3600, 2, 5), [WARNING]),
+            ((14, 28800, None, 3600, 2, 5), [OK]),
         ):
             self.assertEqual(expected, results(self.judge(*arguments)), arguments)
+
+    def test_the_processes_of_all_machines_are_counted(self):
+        detail = self.judge(149, 0, 15, 3600, 2, 5)[0].detail
+        self.assertIn('10 processes (machines: 2, processes of each: 5) can open 150', detail)
+
+    def test_the_connections_of_a_process(self):
+        for options, threads, expected in (
+            ({}, None, 16),
+            ({'max_pool_size': 3, 'max_overflow': 0}, None, 4),
+            ({'max_pool_size': 0}, None, None),
+            ({'max_overflow': -1}, None, None),
+            ({'max_overflow': -1}, 8, 9),
+            ({}, 4, 5),
+            ({}, 40, 16),
+        ):
+            found = database.connections_of_process(options, threads)
+            self.assertEqual(expected, found, (options, threads))
 
     def test_the_note_contains_the_number_of_processes(self):
         self.assertIn('enough for 10 processes', self.judge(151, 28800, 15, 3600)[0].detail)
