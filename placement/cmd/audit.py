@@ -41,6 +41,12 @@ def add_commands(commands: Any) -> None:
         action='store_true',
         help=f'delete projects, users, consumer types and aggregates that are not used. {_WRITERS}',
     )
+    parser.add_argument(
+        '--servers',
+        metavar='FILE',
+        help='the output of `openstack server list --all-projects --limit -1 -f json`, for the '
+        f'code {model.NO_SERVER}',
+    )
     parser.add_argument('--yes', action='store_true', help='do not ask before --purge')
     output.add_names_option(parser)
     output.add_format_option(parser)
@@ -48,7 +54,7 @@ def add_commands(commands: Any) -> None:
 
 def _audit(config: cfg.ConfigOpts) -> int:
     arguments = config.category
-    options = repair.Options(arguments.only, arguments.fix, arguments.purge)
+    options = repair.Options(arguments.only, arguments.fix, arguments.purge, arguments.servers)
     repair.check_options(options)
     known = names.read(arguments.names)
     if options.purge and not arguments.yes:

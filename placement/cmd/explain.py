@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import names, query_text
+from placement.admin import names, query_text, unlisted
 from placement.admin.explain import explanation, render
 from placement.cmd import output, program
 from placement.db import engine
@@ -64,8 +64,10 @@ def _explain(config: cfg.ConfigOpts) -> int:
     )
     with engine.snapshot() as conn:
         result = explanation.explain(conn, question, output.progress)
+        missing = conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
         output.print_document(render.document(result))
     else:
         output.print_text(render.text(known.in_values(result)))
+    output.notify(unlisted.notice(missing))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

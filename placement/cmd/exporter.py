@@ -6,6 +6,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from placement.admin import unlisted
 from placement.admin.capacity_metrics import listen_address, reading
 from placement.admin.failure import CannotProceedError
 from placement.cmd import output, program
@@ -58,8 +59,9 @@ def _export(config: cfg.ConfigOpts) -> int:
 def _print_once() -> None:
     from placement.admin.capacity_metrics.exposition import Page
 
-    page = Page(reading.read(output.progress), output.progress)
-    sys.stdout.buffer.write(page.render().body)
+    cloud = reading.read(output.progress)
+    output.notify(unlisted.notice(cloud.unlisted))
+    sys.stdout.buffer.write(Page(cloud, output.progress).render().body)
 
 
 def _serve(address: listen_address.ListenAddress, keep: float) -> None:

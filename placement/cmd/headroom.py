@@ -8,7 +8,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import atomic_file, names, query_text, tables
+from placement.admin import atomic_file, names, query_text, tables, unlisted
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import claims, reading, render, report
 from placement.admin.headroom.claims import Line, Owner
@@ -98,6 +98,7 @@ def _headroom(config: cfg.ConfigOpts) -> int:
             with_aggregates=arguments.by == AGGREGATE,
             with_names=arguments.format == output.TABLE and arguments.by != AGGREGATE,
         )
+        missing = conn.scalar(unlisted.COUNT) or 0
     results = []
     for text, query in zip(texts, cloud.queries, strict=True):
         simulation = report.simulation_of(query, cloud.anchors, cloud.sharing_id, output.progress)
@@ -114,6 +115,7 @@ def _headroom(config: cfg.ConfigOpts) -> int:
             _write(claims_file, simulation.fits, lines)
     aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
     _print(arguments, results, {**cloud.names, **aggregates})
+    output.notify(unlisted.notice(missing))
     return ALL_FIT if all(result.fits for result in results) else SOME_FITS_NOWHERE
 
 

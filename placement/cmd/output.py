@@ -44,9 +44,10 @@ def print_text(text: str) -> None:
     print(text.encode(encoding, 'backslashreplace').decode(encoding))
 
 
-def notify(sentence: str) -> None:
+def notify(sentence: str | None) -> None:
     """Print a sentence to standard error, so that standard output contains only the result."""
-    print(sentence, file=sys.stderr)
+    if sentence:
+        print(sentence, file=sys.stderr)
 
 
 @contextlib.contextmanager

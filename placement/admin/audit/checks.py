@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
+import uuid
 
 import sqlalchemy as sa
 
@@ -13,6 +14,7 @@ from placement.admin.audit import (
     providers,
     references,
     rows,
+    servers,
     texts,
     unused,
 )
@@ -29,6 +31,7 @@ _SELECTS: Mapping[str, Callable[[], references.Selects]] = {
     model.OVER_CAPACITY: references.over_capacity,
     model.IDLE_CONSUMER: consumers.idle,
     model.OWNER_MISSING: consumers.without_owner,
+    model.SEVERAL_TREES: consumers.in_several_trees,
     model.NULL_GENERATION: generations.missing,
     model.UNUSED: unused.rows,
 }
@@ -65,13 +68,21 @@ def read(
     *,
     incomplete_project: str,
     report: progress.Progress = progress.silent,
+    of_nova: frozenset[uuid.UUID] | None = None,
 ) -> dict[str, model.Found]:
-    """Like `findings`, but return the results of the checks keyed by code."""
-    codes = model.select_codes(only)
+    """Like `findings`, but return the results of the checks keyed by code.
+
+    :param of_nova: the UUIDs of all servers; None leaves out the check that needs them
+    """
+    codes = [
+        code for code in model.select_codes(only) if code != model.NO_SERVER or of_nova is not None
+    ]
     found: dict[str, model.Found] = {}
     with report('Auditing', len(codes)) as advance:
         for code in codes:
-            if code not in found:
+            if code == model.NO_SERVER and of_nova is not None:
+                found[code] = servers.read_missing(conn, of_nova, row_limit)
+            elif code not in found:
                 found.update(_check(conn, code, row_limit, incomplete_project))
             advance(1)
     return {code: found[code] for code in codes}

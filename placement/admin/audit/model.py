@@ -33,6 +33,8 @@ OVER_CAPACITY = 'over-capacity'
 IDLE_CONSUMER = 'idle-consumer'
 INCOMPLETE_CONSUMER = 'incomplete-consumer'
 OWNER_MISSING = 'owner-missing'
+SEVERAL_TREES = 'several-trees'
+NO_SERVER = 'no-server'
 ROOT_MISSING = 'root-missing'
 PARENT_MISSING = 'parent-missing'
 PARENT_CYCLE = 'parent-cycle'
@@ -50,6 +52,8 @@ CODES: tuple[Code, ...] = (
     Code(IDLE_CONSUMER, 'consumers without allocations'),
     Code(INCOMPLETE_CONSUMER, 'consumers owned by the incomplete-consumer project', NOTICE),
     Code(OWNER_MISSING, 'consumers whose project, user or type does not exist'),
+    Code(SEVERAL_TREES, 'instances with allocations of a class in several trees', NOTICE),
+    Code(NO_SERVER, 'consumers that are neither a server nor a migration', NOTICE),
     Code(ROOT_MISSING, 'providers without a root, or with the wrong root'),
     Code(PARENT_MISSING, 'providers whose parent does not exist'),
     Code(PARENT_CYCLE, 'providers that are their own ancestors'),

@@ -13,6 +13,7 @@ from placement.admin.audit import (
     generations,
     model,
     purge,
+    servers,
 )
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress, silent
@@ -40,23 +41,32 @@ class Options:
     :param only: the codes to check; None checks all codes
     :param fix: whether to correct the findings that have a safe correction
     :param purge: whether to delete unused rows
+    :param servers: the file with all servers of Nova; None leaves out the check of consumers that
+        are no servers
     """
 
     only: Collection[str] | None = None
     fix: bool = False
     purge: bool = False
+    servers: str | None = None
 
 
 def check_options(options: Options) -> None:
     """Check the options before anything is read or changed.
 
-    :raises CannotProceedError: a code does not exist, or the codes do not include `unused` although
-        the unused rows are to be deleted
+    :raises CannotProceedError: a code does not exist, the codes do not include `unused` although
+        the unused rows are to be deleted, or only one of `no-server` and the servers is given
     """
     codes = model.select_codes(options.only)
     if options.purge and model.UNUSED not in codes:
         raise CannotProceedError(
             f'--purge deletes the rows of the code {model.UNUSED}, but --only does not name it.'
+        )
+    if options.servers is None and model.NO_SERVER in (options.only or ()):
+        raise CannotProceedError(f'The code {model.NO_SERVER} needs --servers.')
+    if options.servers is not None and model.NO_SERVER not in codes:
+        raise CannotProceedError(
+            f'--servers is for the code {model.NO_SERVER}, but --only does not name it.'
         )
 
 
@@ -66,9 +76,11 @@ def run(
     """Correct findings as the options demand, and return all findings.
 
     :param conf: the configuration, with the project and the user of incomplete consumers
-    :raises CannotProceedError: for the same reasons as in `check_options`
+    :raises CannotProceedError: for the same reasons as in `check_options`, or the file with the
+        servers is not valid
     """
     check_options(options)
+    of_nova = None if options.servers is None else servers.read_file(options.servers)
     codes = model.select_codes(options.only)
     changes: list[model.Change] = []
     if options.fix:
@@ -84,5 +96,6 @@ def run(
             checks.ROW_LIMIT,
             incomplete_project=conf.placement.incomplete_consumer_project_id,
             report=report,
+            of_nova=of_nova,
         )
     return model.assemble(found, changes, checks.ROW_LIMIT)

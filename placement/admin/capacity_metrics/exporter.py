@@ -28,10 +28,12 @@ class Exporter:
         keep: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pages = SharedCall(lambda: Page(read()), keep, clock)
+        self._read = read
+        self._pages = SharedCall(self._read_page, keep, clock)
         self._page_without_database = Page(None)
         self._lock = threading.Lock()
         self._available = True
+        self._unlisted = 0
 
     def page(self, seconds: float) -> Page:
         """Return the metrics; if the database cannot be read, the page has only `placement_up 0`.
@@ -49,6 +51,17 @@ class Exporter:
             self._log_change(None)
             return page
         return self._page_without_database
+
+    def _read_page(self) -> Page:
+        cloud = self._read()
+        if cloud.unlisted and cloud.unlisted != self._unlisted:
+            LOG.warning(
+                'The metrics lack the resource providers without a root (%s). Run '
+                '`placement-manage audit --only root-missing`.',
+                cloud.unlisted,
+            )
+        self._unlisted = cloud.unlisted
+        return Page(cloud)
 
     def _log_change(self, failure: str | None) -> None:
         """Log the first failure, and the first success after a failure."""

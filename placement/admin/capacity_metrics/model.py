@@ -33,12 +33,14 @@ class Cloud:
     :ivar providers: the number of providers that the API lists
     :ivar consumers: the number of consumers that have allocations
     :ivar allocations: the number of allocations, each of one consumer, provider and resource class
+    :ivar unlisted: the number of providers that the API does not list, because they have no root
     """
 
     inventories: tuple[ProviderInventory, ...]
     providers: int
     consumers: int
     allocations: int
+    unlisted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.admin import unlisted
 from placement.admin.capacity_metrics.model import Cloud, ProviderInventory
 from placement.admin.progress import Progress, silent
 from placement.capacity import Inventory
@@ -43,7 +44,12 @@ def _count(source: sa.FromClause, *conditions: sa.ColumnElement[bool]) -> sa.Sca
     return sa.select(sa.func.count()).select_from(source).where(*conditions).scalar_subquery()
 
 
-_COUNTS = sa.select(_count(_LISTED), _count(_CONSUMERS, _HAS_ALLOCATIONS), _count(_ALLOCATIONS))
+_COUNTS = sa.select(
+    _count(_LISTED),
+    _count(_CONSUMERS, _HAS_ALLOCATIONS),
+    _count(_ALLOCATIONS),
+    unlisted.COUNT.scalar_subquery(),
+)
 _BATCH = 10_000
 
 
@@ -54,9 +60,9 @@ def read(progress: Progress = silent) -> Cloud:
         driver
     """
     with engine.snapshot() as conn:
-        providers, consumers, allocations = conn.execute(_COUNTS).one()
+        counts = conn.execute(_COUNTS).one()
         inventories = tuple(_read_inventories(conn, progress))
-    return Cloud(inventories, providers, consumers, allocations)
+    return Cloud(inventories, *counts)
 
 
 def _read_inventories(conn: sa.Connection, progress: Progress) -> list[ProviderInventory]:

@@ -5,8 +5,10 @@ import pathlib
 import subprocess
 
 import fixtures
+import sqlalchemy as sa
 
 import placement
+from placement.db.sqlalchemy import models
 from placement.microversion import MAX_VERSION
 from placement.tests.functional.cmd import base
 from tools import demo_cloud
@@ -28,6 +30,7 @@ class ExplainTest(base.TestCase):
         self.check_forms_of_the_query()
         self.check_other_results()
         self.check_names()
+        self.check_providers_without_a_root()
 
     def check_names(self) -> None:
         zone = demo_cloud.uuid_of('az-south')
@@ -71,6 +74,23 @@ class ExplainTest(base.TestCase):
         self.assertIn('compute-01: VCPU 128 of 128 used, 4 requested', done.stdout)
         self.assertNotIn('compute-02:', done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+
+    def check_providers_without_a_root(self) -> None:
+        commands = (('explain', FULL), ('headroom', FULL), ('exporter', '--once'))
+        for command in commands:
+            self.assertNotIn('without a root', self.run_command(*command).stderr)
+        providers = models.resource_providers
+        condition = providers.c.name.in_(['compute-01', 'compute-02'])
+        with self.engine.begin() as conn:
+            conn.execute(sa.update(providers).where(condition).values(root_provider_id=None))
+        notice = (
+            'The result lacks the resource providers without a root (2). Run `placement-manage '
+            'audit --only root-missing`.\n'
+        )
+        for command in commands:
+            done = self.run_command(*command)
+            self.assertIn(notice, done.stderr)
+            self.assertNotIn('without a root', done.stdout)
 
     def check_forms_of_the_query(self) -> None:
         expected = json.loads(self.explain(FULL, '--format', 'json').stdout)['relaxations']

@@ -1,11 +1,15 @@
 """What the audit finds: each kind of finding, made by SQL statements."""
 
+import json
+import pathlib
 import uuid
 
+import fixtures
 import sqlalchemy as sa
 
 from placement import db_api
 from placement.admin import audit
+from placement.admin.audit import model, repair
 from placement.admin.failure import CannotProceedError
 from placement.db import engine
 from placement.db.sqlalchemy import models
@@ -25,6 +29,7 @@ from placement.tests.functional.admin.audit.base import (
     PROVIDERS,
     TRAIT_LINKS,
 )
+from placement.tests.functional.base import claim
 
 SECOND = str(uuid.UUID(int=9))
 
@@ -191,6 +196,99 @@ class ConsumersTest(FindingsTestCase):
             {'kind': 'aggregate', 'name': AGGREGATE},
             severity='notice',
         )
+
+
+class TreesOfConsumersTest(FindingsTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.other = self.make_provider('other', {'VCPU': 8, 'DISK_GB': 100})
+
+    def row(self, **values):
+        return {
+            'consumer_uuid': SECOND,
+            'project': 'project',
+            'user': 'user',
+            'consumer_type': 'INSTANCE',
+            'trees': 2,
+            'first_tree': 'host',
+            'last_tree': 'other',
+        } | values
+
+    def test_several_trees(self):
+        self.put_claim(SECOND, {self.host: {'VCPU': 2, 'DISK_GB': 1}, self.other: {'VCPU': 2}})
+        self.assertFound('several-trees', self.row(), severity='notice')
+
+    def test_three_trees_and_several_classes(self):
+        third = self.make_provider('third', {'VCPU': 8, 'DISK_GB': 100})
+        both = {'VCPU': 2, 'DISK_GB': 1}
+        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: both, third: both})
+        row = self.row(trees=3, last_tree='third')
+        self.assertFound('several-trees', row, severity='notice')
+
+    def test_one_tree(self):
+        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.node: {'VCPU': 2}})
+        self.assertEqual((), self.findings())
+
+    def test_each_class_in_one_tree(self):
+        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: {'DISK_GB': 2}})
+        self.assertEqual((), self.findings())
+
+    def test_sharing_providers_do_not_count(self):
+        shares = {'resource_provider_generation': 1, 'traits': ['MISC_SHARES_VIA_AGGREGATE']}
+        self.send_ok('PUT', f'/resource_providers/{self.other}/traits', shares)
+        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: {'VCPU': 2}})
+        self.assertEqual((), self.findings())
+
+    def test_types(self):
+        amounts = {self.host: {'VCPU': 2}, self.other: {'VCPU': 2}}
+        self.put_claim(SECOND, amounts)
+        self.update(CONSUMERS.c.uuid == SECOND, consumer_type_id=None)
+        row = self.row(consumer_type=None)
+        self.assertFound('several-trees', row, severity='notice')
+        self.set_type(SECOND, 'MIGRATION')
+        self.assertEqual((), self.findings())
+
+    def set_type(self, consumer, name):
+        """Let another consumer create a type, and set it."""
+        body = claim({self.host: {'VCPU': 1}}, consumer_type=name)
+        self.send_ok('PUT', f'/allocations/{uuid.UUID(int=5)}', body)
+        types = dict(self.rows(models.consumer_types.c.name, models.consumer_types.c.id))
+        self.update(CONSUMERS.c.uuid == consumer, consumer_type_id=types[name])
+
+    def audit_servers(self, *listed):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'servers.json'
+        path.write_text(json.dumps(listed))
+        config = self.service.conf_fixture.conf
+        options = repair.Options([model.NO_SERVER], servers=str(path))
+        return {finding.code: finding for finding in repair.run(config, options)}
+
+    def test_no_server(self):
+        found = self.audit_servers({'ID': INSTANCE, 'Name': 'a'})['no-server']
+        self.assertEqual(('notice', 1), (found.severity, found.count))
+        self.assertEqual([MIGRATION], [row['consumer_uuid'] for row in found.rows])
+
+    def test_servers_and_migrations(self):
+        self.set_type(MIGRATION, 'MIGRATION')
+        for listed, expected in (
+            ({'UUID': 1, 'ID': INSTANCE.upper()}, set()),
+            ({'uuid': INSTANCE.replace('-', '')}, set()),
+            ({'ID': AGGREGATE}, {'no-server'}),
+        ):
+            self.assertEqual(expected, set(self.audit_servers(listed)), listed)
+
+    def test_files_that_are_no_lists_of_servers(self):
+        for listed in (({'ID': 1},), ({'Name': INSTANCE},), ([INSTANCE],), (INSTANCE,)):
+            error = self.assertRaises(CannotProceedError, self.audit_servers, *listed)
+            self.assertIn('openstack server list --all-projects --limit -1', str(error))
+
+    def test_the_code_needs_the_servers(self):
+        config = self.service.conf_fixture.conf
+        for options in (
+            repair.Options([model.NO_SERVER]),
+            repair.Options([model.UNUSED], servers='servers.json'),
+        ):
+            self.assertRaises(CannotProceedError, repair.run, config, options)
+        self.assertNotIn(model.NO_SERVER, self.found())
 
 
 class ProvidersTest(FindingsTestCase):

@@ -137,7 +137,7 @@ class DamagedRowsTest(base.TestCase):
             cloud = reading.read()
             self.assertEqual((self.inventory('intact'),), cloud.inventories)
             self.assertEqual(1, self.listed())
-            self.assertEqual(1, cloud.providers)
+            self.assertEqual((1, 1), (cloud.providers, cloud.unlisted))
 
     def test_inventory_of_a_missing_class_is_omitted_as_in_the_api(self):
         table = models.inventories

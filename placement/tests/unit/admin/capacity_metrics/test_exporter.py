@@ -20,6 +20,7 @@ class ExporterTest(base.BaseTestCase):
             fixtures.FakeLogger('placement.admin.capacity_metrics', logging.INFO)
         )
         self.error = None
+        self.unlisted = 0
         self.reads = 0
         self.proceed = threading.Event()
         self.proceed.set()
@@ -31,7 +32,7 @@ class ExporterTest(base.BaseTestCase):
         self.reads += 1
         if self.error:
             raise self.error
-        return Cloud((), self.reads, 0, 0)
+        return Cloud((), self.reads, 0, 0, self.unlisted)
 
     def lines(self, seconds: float = LONG) -> list[bytes]:
         """Return the lines of a page, without comments."""
@@ -42,6 +43,19 @@ class ExporterTest(base.BaseTestCase):
         self.assertIs(self.exporter.page(LONG), self.exporter.page(LONG))
         self.assertIn(UP, self.lines())
         self.assertEqual((1, ''), (self.reads, self.log.output))
+
+    def test_providers_without_a_root_are_logged_if_their_number_changes(self):
+        self.exporter = Exporter(self.read, keep=0)
+        for self.unlisted in (0, 2, 2, 0, 3):
+            self.exporter.page(LONG)
+        self.assertEqual(
+            [
+                f'The metrics lack the resource providers without a root ({count}). Run '
+                '`placement-manage audit --only root-missing`.'
+                for count in (2, 3)
+            ],
+            self.log.output.splitlines(),
+        )
 
     def test_the_database_recovers(self):
         self.error = OSError('no route to host')
