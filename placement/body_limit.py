@@ -21,13 +21,16 @@ class BodyLimit:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
-        length = _announced_length(environ)
-        if length is not None and length > self.limit:
+        try:
+            length = int(environ.get('CONTENT_LENGTH') or 0)
+        except ValueError:
+            length = 0  # the dispatcher returns 400 Bad Request
+        if length > self.limit:
             refusal: Iterable[bytes] = errors.response(environ, BodyTooLarge(self.limit))(
                 environ, start_response
             )
             return refusal
-        if length is None and environ.get('wsgi.input_terminated'):
+        if length <= 0 and environ.get('wsgi.input_terminated'):
             environ['wsgi.input'] = _LimitedInput(environ['wsgi.input'], self.limit)
         return self.application(environ, start_response)
 
@@ -57,12 +60,3 @@ class _LimitedInput:
             if self._left < 0:
                 raise BodyTooLarge(self._limit)
         return b''.join(parts)
-
-
-def _announced_length(environ: Environ) -> int | None:
-    """Return the Content-Length of a request, or None if it is missing, zero or not an integer."""
-    try:
-        length = int(environ.get('CONTENT_LENGTH') or 0)
-    except ValueError:
-        return None  # the dispatcher returns 400 Bad Request
-    return length if length > 0 else None
