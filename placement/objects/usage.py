@@ -27,7 +27,6 @@ _OF_PROVIDER = (
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
 )
-_HAS_TYPES = sa.select(sa.exists().select_from(_TYPES))
 
 
 def by_provider(uuid: str) -> tuple[int, dict[str, int]]:
@@ -73,19 +72,8 @@ def by_consumer_type(
     conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
     if consumer_type == ALL_TYPES:
         return engine.read(lambda conn: _grouped(conn, conditions, None, ALL_TYPES))
-    if consumer_type is not None:
-        by_type = _CONSUMERS.c.consumer_type_id
-        return engine.read(lambda conn: _grouped(conn, conditions, by_type, None))
-    return engine.read_snapshot(lambda conn, _: _grouped_by_any_type(conn, conditions))
-
-
-def _grouped_by_any_type(
-    conn: sa.Connection, conditions: Sequence[sa.ColumnElement[bool]]
-) -> dict[str, dict[str, int]]:
-    # PERF: if no consumer types are stored, there is no need to read the type of each consumer.
-    if not conn.scalar(_HAS_TYPES):
-        return _grouped(conn, conditions, None, UNKNOWN_TYPE)
-    return _grouped(conn, conditions, _CONSUMERS.c.consumer_type_id, None)
+    by_type = _CONSUMERS.c.consumer_type_id
+    return engine.read(lambda conn: _grouped(conn, conditions, by_type, None))
 
 
 def _grouped(

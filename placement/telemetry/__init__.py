@@ -80,7 +80,7 @@ def request_ended(route: str | None, method: str, status_class: str, seconds: fl
     """
     if _instruments is not None:
         _instruments.requests_in_progress.dec()
-        _instruments.request_duration(route, method, status_class)(seconds)
+        _instruments.observe_request(route, method, status_class, seconds)
 
 
 def connection_acquired() -> None:

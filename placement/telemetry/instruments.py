@@ -1,6 +1,5 @@
 """The metric objects of prometheus_client. Import this module only if metrics are enabled."""
 
-from collections.abc import Callable
 import os
 from pathlib import Path
 from typing import Any
@@ -42,22 +41,15 @@ class Instruments:
         self.validations = {one: validations.labels(one) for one in declarations.VALIDATION_RESULTS}
         self.token_hits = {level: hits.labels(level) for level in declarations.MEMORY_LEVELS}
         self._request_duration = metrics[declarations.REQUEST_DURATION]
-        # PERF: `labels()` takes a lock and compares texts for each call.
-        self._durations: dict[tuple[str | None, str, str], Callable[[float], None]] = {}
 
-    def request_duration(
-        self, route: str | None, method: str, status_class: str
-    ) -> Callable[[float], None]:
-        """Return the function that records the duration of a request in seconds."""
+    def observe_request(
+        self, route: str | None, method: str, status_class: str, seconds: float
+    ) -> None:
+        """Record the duration of a request."""
         if method not in declarations.METHODS:
             method = declarations.OTHER_METHOD
-        key = route, method, status_class
-        observe = self._durations.get(key)
-        if observe is None:
-            label = declarations.UNMATCHED_ROUTE if route is None else route
-            child = self._request_duration.labels(label, method, status_class)
-            observe = self._durations[key] = child.observe
-        return observe
+        label = declarations.UNMATCHED_ROUTE if route is None else route
+        self._request_duration.labels(label, method, status_class).observe(seconds)
 
 
 def create() -> Instruments:

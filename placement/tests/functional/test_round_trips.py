@@ -37,7 +37,7 @@ READS = {
     'GET /resource_classes': 1,
     'GET /resource_classes/{name}': 1,
     'GET /usages?project_id=, 1.37': 1,
-    'GET /usages?project_id=': 4,
+    'GET /usages?project_id=': 1,
 }
 SEARCHES = {
     'limit=10': 1,

@@ -118,11 +118,6 @@ class DescriptionsTest(base.BaseTestCase):
         }
         self.assertEqual(set(), bare)
 
-    def test_validation_ignores_descriptions(self):
-        described = {'type': 'object', 'properties': {'description': {'type': 'integer'}}}
-        self.assertIsNone(validation.problem(described, {'description': 1}))
-        self.assertIsNotNone(validation.problem(described, {'description': 'one'}))
-
 
 class SchemaTestCase(base.BaseTestCase):
     """Assertions about documents and schemas."""
