@@ -9,7 +9,7 @@ from prometheus_client import values
 
 from placement.telemetry import declarations, server
 from placement.telemetry.declarations import METRICS, Declaration
-from placement.telemetry.processes import AllProcesses, MetricFiles, identity
+from placement.telemetry.processes import AllProcesses, MetricFiles
 
 
 class Instruments:
@@ -69,7 +69,7 @@ def create() -> Instruments:
     files.prepare()
     # The class determines where the metrics that are created from now on keep their values. By
     # default, prometheus_client names the files after process ids, which the system reuses.
-    values.ValueClass = values.MultiProcessValue(identity)
+    values.ValueClass = values.MultiProcessValue(files.number)
     registry.register(AllProcesses(files))
     return Instruments(registry, _metrics(None), shared=True)
 

@@ -1,121 +1,74 @@
 """The files in `PROMETHEUS_MULTIPROC_DIR`, in which several processes keep their metrics.
 
 prometheus_client writes the metrics of a process to one file for each type of metric. The sum of
-the files is the result of a scrape. The files of a process that has ended are removed:
+the files is the result of a scrape. Each process has a number, and the names of its files contain
+this number. The process locks another file with this number, and the system releases the lock when
+the process ends:
 
-* The gauges of the process are dropped, because nothing of what they count exists anymore.
-* The counters and histograms of the process are added to an archive file. Otherwise, the sum would
-  decrease.
+* The next process with this number continues the counters and histograms of the files. Therefore
+  the sums do not decrease, and the number of files is bounded.
+* The next scrape or start of a process removes the gauges, because nothing of what they count
+  exists anymore.
 
-The process itself removes its files when it exits. If it was killed, the next scrape or the next
-start of a process removes them. If a process starts while no other process is alive, it also
-removes the archive, so that all counters start at 0. The number of files is therefore bounded.
+If a process starts while no other process is alive, it removes all files of metrics, so that all
+counters start at 0.
 """
 
-import atexit
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
 import fcntl
-import logging
+import itertools
 import os
 from pathlib import Path
-import re
-import struct
+from typing import TextIO
 
-from prometheus_client import Metric
-from prometheus_client.mmap_dict import MmapedDict
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import Metric, multiprocess
 from prometheus_client.registry import Collector
 
 from placement.telemetry.declarations import METRICS
 
-LOG = logging.getLogger(__name__)
-
-# For example `counter_123-4567.db` and `gauge_livesum_123-4567.db`, where 123-4567 is an identity.
-_FILE = re.compile(r'(counter|histogram|gauge_livesum)_(\d+-\d+)\.db')
-_ADDED_UP = ('counter', 'histogram')
-_GAUGES = 'gauge_livesum'
-_ARCHIVE = 'archive'
-_PROC = Path('/proc')
-
-_known: dict[int, str] = {}
-
-
-def identity() -> str:
-    """Return a name of this process that no later process has: its id and its start time.
-
-    prometheus_client calls this function for each change of a metric, to detect a fork.
-    """
-    pid = os.getpid()
-    known = _known.get(pid)
-    if known is None:
-        known = _known[pid] = f'{pid}-{_start_time(pid) or 0}'
-    return known
-
-
-def is_alive(name: str) -> bool:
-    """Whether the process with this identity exists."""
-    pid, _, start_time = name.partition('-')
-    if not _PROC.joinpath('self', 'stat').exists():
-        return _exists(int(pid))
-    return str(_start_time(int(pid))) == start_time
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # a process of another user
-    return True
-
-
-def _start_time(pid: int) -> int | None:
-    """Return the start time of a process in ticks since boot, None if it does not run."""
-    try:
-        text = _PROC.joinpath(str(pid), 'stat').read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    # proc(5): the second field is the name of the program, which can contain spaces and
-    # parentheses. The third field is the state, and field 22 is the start time.
-    fields = text.rpartition(')')[2].split()
-    return None if fields[0] in ('Z', 'X') else int(fields[19])
-
 
 class MetricFiles:
-    """The metric files of all processes. A lock file serializes changes and scrapes."""
+    """The metric files of all processes. A lock file serializes starts and scrapes."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._pid: int | None = None
+        self._number = 0
+        self._lock: TextIO | None = None
 
     def prepare(self) -> None:
-        """Create the directory, and remove the files of processes that have ended.
+        """Create the directory, and determine the number of this process.
 
         :raises OSError: the directory can be neither used nor created
         """
         with contextlib.suppress(FileExistsError):
             self.directory.mkdir()
-        with self.locked():
-            ended, alive = self._identities()
-            if not alive:
-                for kind in _ADDED_UP:
-                    self._path(kind, _ARCHIVE).unlink(missing_ok=True)
-                self._drop((*_ADDED_UP, _GAUGES), ended)
-            else:
-                self._archive(ended)
-        atexit.register(self.leave)
+        self.number()
 
-    def leave(self) -> None:
-        """Remove the files of this process, which exits."""
-        # The directory may have been deleted in the meantime.
-        with contextlib.suppress(OSError), self.locked():
-            self._archive([identity()])
+    def number(self) -> int:
+        """Return the number of this process, which no other living process has.
 
-    def archive_ended(self) -> None:
-        """Remove the files of processes that have ended; the caller must hold the lock."""
-        self._archive(self._identities()[0])
+        prometheus_client calls this function for each change of a metric, to detect a fork.
+        """
+        pid = os.getpid()
+        if pid != self._pid:
+            if self._lock is not None:
+                self._lock.close()  # It is inherited; the parent process keeps its lock.
+            with self.locked():
+                self._number, self._lock = self._join()
+            self._pid = pid
+        return self._number
+
+    def remove_gauges(self) -> list[int]:
+        """Remove the gauges of ended processes; the caller must hold the lock.
+
+        :returns: the numbers of the ended processes
+        """
+        ended = [number for number, path in self._lock_files() if _is_unlocked(path)]
+        for number in ended:
+            multiprocess.mark_process_dead(number, str(self.directory))
+        return ended
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -124,60 +77,37 @@ class MetricFiles:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _path(self, kind: str, name: str) -> Path:
-        return self.directory / f'{kind}_{name}.db'
+    def _join(self) -> tuple[int, TextIO]:
+        """Return the smallest free number, and the file that this process has locked for it."""
+        ended = self.remove_gauges()
+        known = len(list(self._lock_files()))
+        if len(ended) == known:
+            for path in self.directory.glob('*.db'):
+                path.unlink()
+        number = min(ended, default=known)
+        file = self._lock_file(number).open('a')
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return number, file
 
-    def _identities(self) -> tuple[list[str], list[str]]:
-        """Return the identities with files: those of ended processes, and those of others."""
-        matches = (_FILE.fullmatch(path.name) for path in self.directory.iterdir())
-        ended: list[str] = []
-        alive: list[str] = []
-        for name in sorted({match[2] for match in matches if match}):
-            (alive if is_alive(name) else ended).append(name)
-        return ended, alive
+    def _lock_files(self) -> Iterator[tuple[int, Path]]:
+        """Yield all numbers, and the files that their processes lock."""
+        for number in itertools.count():
+            path = self._lock_file(number)
+            if not path.exists():
+                return
+            yield number, path
 
-    def _archive(self, ended: Collection[str]) -> None:
-        for kind in _ADDED_UP:
-            self._add_up(kind, ended)
-        self._drop((_GAUGES,), ended)
-
-    def _add_up(self, kind: str, ended: Iterable[str]) -> None:
-        """Add the counters or the histograms of ended processes to the archive."""
-        files = [path for name in ended if (path := self._path(kind, name)).exists()]
-        if not files:
-            return
-        archive = self._path(kind, _ARCHIVE)
-        sums: defaultdict[str, float] = defaultdict(float)
-        for path in (archive, *files):
-            for key, value in _read(path).items():
-                sums[key] += value
-        replacement = archive.with_suffix('.new')
-        replacement.unlink(missing_ok=True)
-        target = MmapedDict(str(replacement))
-        for key, value in sums.items():
-            target.write_value(key, value, 0.0)
-        target.close()
-        replacement.replace(archive)
-        for path in files:
-            path.unlink()
-
-    def _drop(self, kinds: Iterable[str], ended: Collection[str]) -> None:
-        for kind in kinds:
-            for name in ended:
-                self._path(kind, name).unlink(missing_ok=True)
+    def _lock_file(self, number: int) -> Path:
+        return self.directory / f'process_{number}.lock'
 
 
-def _read(path: Path) -> dict[str, float]:
-    """Return the values in a file by key; empty if the file does not exist or is damaged."""
-    try:
-        rows = list(MmapedDict.read_all_values_from_file(str(path)))
-    except FileNotFoundError:
-        return {}
-    except (RuntimeError, ValueError, struct.error):
-        # A process that is killed can leave an incomplete file.
-        LOG.warning('Ignoring %s, because the file is damaged.', path)
-        return {}
-    return {row[0]: row[1] for row in rows}
+def _is_unlocked(path: Path) -> bool:
+    with path.open('a') as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 class AllProcesses(Collector):
@@ -193,6 +123,7 @@ class AllProcesses(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the sums of the metrics of all processes."""
         with self._files.locked():
-            self._files.archive_ended()
-            collector = MultiProcessCollector(None, str(self._files.directory))
-            return list(collector.collect())
+            self._files.remove_gauges()
+            # A process that creates a file, or was killed meanwhile, can leave the file empty.
+            paths = (path for path in self._files.directory.glob('*.db') if path.stat().st_size)
+            return list(multiprocess.MultiProcessCollector.merge([str(path) for path in paths]))

@@ -70,6 +70,9 @@ class ProcessesTest(base.BaseTestCase):
     def files(self) -> list[str]:
         return sorted(path.name for path in self.directory.iterdir())
 
+    def gauges(self) -> list[str]:
+        return [name for name in self.files() if name.startswith('gauge_')]
+
     def sums(self) -> tuple[float, float, float]:
         """Return the numbers of retries, of requests, and of requests in progress."""
         collector = processes.AllProcesses(processes.MetricFiles(self.directory))
@@ -87,24 +90,24 @@ class ProcessesTest(base.BaseTestCase):
     def test_a_process_that_exits_takes_its_gauges_and_leaves_its_counters(self):
         first, _ = self.counted(1, 2)
         first.communicate()
-        self.assertEqual(6, len(self.files()), self.files())  # a lock, two archives, three others
-        self.assertFalse([name for name in self.files() if f'_{first.pid}-' in name])
         self.assertEqual((3, 3, 1), self.sums())
+        self.assertEqual(1, len(self.gauges()), self.files())
 
     def test_a_process_that_is_killed(self):
         first, _ = self.counted(1, 2)
         first.kill()
         first.wait()
-        self.assertTrue([name for name in self.files() if f'_{first.pid}-' in name])
+        self.assertEqual(2, len(self.gauges()), self.files())
         self.assertEqual((3, 3, 1), self.sums())
-        self.assertEqual(6, len(self.files()), self.files())
+        self.assertEqual(1, len(self.gauges()), self.files())
 
-    def test_a_start_removes_the_files_of_killed_processes(self):
+    def test_the_next_process_continues_the_counters_of_a_killed_one(self):
         first, _ = self.counted(1, 2)
         first.kill()
         first.wait()
+        before = self.files()
         self.counted(4)
-        self.assertFalse([name for name in self.files() if f'_{first.pid}-' in name])
+        self.assertEqual(before, self.files())
         self.assertEqual((7, 7, 2), self.sums())
 
     def test_the_number_of_files_is_bounded(self):
@@ -113,7 +116,8 @@ class ProcessesTest(base.BaseTestCase):
             (process,) = self.counted(1)
             process.communicate()
             self.assertEqual((1 + number, 1 + number, 1), self.sums())
-            self.assertEqual(6, len(self.files()), self.files())
+            # A lock, and for each of two processes a lock, counters, and histograms.
+            self.assertEqual(7 + len(self.gauges()), len(self.files()), self.files())
 
     def test_a_restart_of_the_service_starts_at_zero(self):
         """Also if the previous processes were killed."""
@@ -123,11 +127,11 @@ class ProcessesTest(base.BaseTestCase):
         killed.wait()
         self.counted(4)
         self.assertEqual((4, 4, 1), self.sums())
-        self.assertEqual(4, len(self.files()), self.files())
+        self.assertEqual(3, len(list(self.directory.glob('*.db'))), self.files())
 
     def test_a_child_process_has_its_own_files(self):
         waiting = self.counted(0)
         subprocess.run((sys.executable, '-c', FORK), check=True)
         self.assertEqual((3, 0, 1), self.sums())
-        self.assertEqual(6, len(self.files()), self.files())
+        self.assertEqual(3, len(list(self.directory.glob('counter_*'))), self.files())
         self.assertIsNone(waiting[0].poll())

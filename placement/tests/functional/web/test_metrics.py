@@ -15,7 +15,7 @@ import uuid
 from prometheus_client import parser
 import requests
 
-from placement.telemetry import declarations, processes, server
+from placement.telemetry import declarations, server
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
@@ -120,10 +120,8 @@ class TwoProcessesTest(base.TestCase):
         command = ('pgrep', '-P', str(self.worker.pid))
         return [int(word) for word in subprocess.check_output(command, text=True).split()]
 
-    def owners(self) -> set[int]:
-        """Return the ids of the processes that have files with metrics."""
-        names = (processes._FILE.fullmatch(path.name) for path in self.directory.iterdir())
-        return {int(match[2].split('-')[0]) for match in names if match}
+    def counter_files(self) -> list[str]:
+        return sorted(path.name for path in self.directory.glob('counter_*'))
 
     def wait_for_workers(self) -> None:
         """Wait until both workers have started."""
@@ -151,8 +149,8 @@ class TwoProcessesTest(base.TestCase):
     def test_workers_that_end_leave_their_counters(self) -> None:
         self.start()
         self.send_many()
+        self.wait_for_workers()
         for number in (signal.SIGINT, signal.SIGKILL):
-            self.wait_for_workers()
             ending = self.workers()[0]
             os.kill(ending, number)
             while ending in self.workers():
@@ -160,10 +158,9 @@ class TwoProcessesTest(base.TestCase):
             self.send('/', 'GET', '')
             self.assertEqual(self.expected, self.requests())
             self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
-            self.assertNotIn(ending, self.owners())
-        self.wait_for_workers()
-        self.worker.stop()
-        self.assertEqual(set(), self.owners())
+            self.wait_for_workers()
+            # The next process continues the files of the one that ended.
+            self.assertEqual(['counter_0.db', 'counter_1.db'], self.counter_files())
 
     def test_workers_without_lazy_apps(self) -> None:
         """The workers are forks of the process that created the metrics."""
@@ -171,7 +168,7 @@ class TwoProcessesTest(base.TestCase):
         for _ in range(50):
             self.send('/', 'GET', '')
         self.assertEqual(self.expected, self.requests())
-        self.assertEqual({self.worker.pid, *self.workers()}, self.owners())
+        self.assertIn(len(self.counter_files()), (2, 3))  # a worker without requests has none
 
     def test_promtool_finds_no_problem(self) -> None:
         promtool = commands.program('promtool')

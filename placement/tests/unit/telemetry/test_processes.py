@@ -1,10 +1,7 @@
 """The files of several processes, and the processes to which they belong."""
 
-import os
 from pathlib import Path
 import stat
-import subprocess
-from unittest import mock
 
 import fixtures
 from oslotest import base
@@ -13,37 +10,6 @@ from placement import telemetry
 from placement.telemetry import declarations, processes, server
 from placement.tests.unit import edge
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
-
-
-class IdentityTest(base.BaseTestCase):
-    def test_this_process_is_alive(self):
-        self.assertTrue(processes.is_alive(processes.identity()))
-
-    def test_a_later_process_with_the_same_id_is_another_process(self):
-        pid, _, start_time = processes.identity().partition('-')
-        self.assertFalse(processes.is_alive(f'{pid}-{int(start_time) - 1}'))
-
-    def test_a_process_that_ended(self):
-        with subprocess.Popen(('sleep', '60')) as child:
-            name = f'{child.pid}-{processes._start_time(child.pid)}'
-            self.assertTrue(processes.is_alive(name))
-            child.kill()
-            # The process is a zombie until its parent reads its status.
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-            self.assertFalse(processes.is_alive(name))
-        self.assertFalse(processes.is_alive(name))
-
-    def test_a_system_without_proc(self):
-        self.useFixture(fixtures.MonkeyPatch('placement.telemetry.processes._PROC', Path('/no')))
-        self.useFixture(fixtures.MonkeyPatch('placement.telemetry.processes._known', {}))
-        self.assertEqual(f'{os.getpid()}-0', processes.identity())
-        for error, alive in (
-            (None, True),
-            (ProcessLookupError, False),
-            (PermissionError, True),  # it is a process of another user
-        ):
-            with mock.patch.object(os, 'kill', side_effect=error):
-                self.assertEqual(alive, processes.is_alive('123-0'))
 
 
 class FilesTest(base.BaseTestCase):
@@ -56,12 +22,8 @@ class FilesTest(base.BaseTestCase):
         metrics = self.useFixture(SwitchedOn(self.directory))
         telemetry.retried('conflict')
         self.assertEqual({'conflict': 1}, metrics.increased(declarations.RETRIES))
-        name = processes.identity()
         self.assertEqual(
-            {
-                'lock',
-                *(f'{kind}_{name}.db' for kind in ('counter', 'gauge_livesum', 'histogram')),
-            },
+            {'lock', 'process_0.lock', 'counter_0.db', 'gauge_livesum_0.db', 'histogram_0.db'},
             {path.name for path in self.directory.iterdir()},
         )
 
@@ -98,17 +60,21 @@ class FilesTest(base.BaseTestCase):
         self.useFixture(SwitchedOn(self.directory))
         self.assertTrue(other.exists())
 
-    def test_damaged_files_of_ended_processes_are_removed(self):
-        """A process that is killed can leave such files."""
+    def test_an_empty_file(self):
+        """A process that is killed can leave such a file."""
         metrics = self.useFixture(SwitchedOn(self.directory))
         telemetry.retried('conflict')
-        too_long_key = b'\x40' + b'\0' * 7 + b'\x7f' + b'\0' * 55
-        for number, content in enumerate((b'', b'\x01', too_long_key)):
-            (self.directory / f'counter_{os.getpid()}-{number}.db').write_bytes(content)
-        with mock.patch.object(processes.LOG, 'warning') as warning:
-            self.assertEqual({'conflict': 1}, metrics.increased(declarations.RETRIES))
-        self.assertEqual(3, warning.call_count)
-        self.assertEqual(2, len(list(self.directory.glob('counter_*'))))  # one is the archive
+        self.directory.joinpath('counter_1.db').touch()
+        self.assertEqual({'conflict': 1}, metrics.increased(declarations.RETRIES))
+
+    def test_numbers(self):
+        """A process has the smallest number that no living process has."""
+        self.directory.mkdir()
+        first, second, third, fourth = (processes.MetricFiles(self.directory) for _ in range(4))
+        self.assertEqual([0, 1, 2], [one.number() for one in (first, second, third)])
+        second._lock.close()  # as the end of the process does
+        self.assertEqual([1], third.remove_gauges())
+        self.assertEqual([1, 0, 2], [one.number() for one in (fourth, first, third)])
 
     def test_a_directory_that_disappears(self):
         self.useFixture(SwitchedOn(self.directory))
@@ -116,7 +82,6 @@ class FilesTest(base.BaseTestCase):
             path.unlink()
         self.directory.rmdir()
         self.assertRaises(OSError, edge.call, telemetry.serve_metrics, edge.environ())
-        processes.MetricFiles(self.directory).leave()  # raises nothing
 
     def test_the_owner_can_write(self):
         self.useFixture(SwitchedOn(self.directory))
