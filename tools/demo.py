@@ -57,7 +57,7 @@ def main() -> None:
         if options.url:
             print(register(_sender(options.url, options.token)))
         else:
-            print(register_in(_application(options.database)))
+            print(register_in(application(options.database)))
     except UnexpectedResponseError as error:
         sys.exit(f'Error: {error}')
 
@@ -70,7 +70,7 @@ def register_in(application: Any) -> str:
     """
     logging.disable(logging.WARNING)
     try:
-        return register(_application_sender(application))
+        return register(application_sender(application))
     finally:
         logging.disable(logging.NOTSET)
 
@@ -175,7 +175,7 @@ def _sentence(method: str, path: str, status: int, document: Any) -> str:
     return f'{method} {path} returned {status}: {" ".join(detail.split())}'
 
 
-def _application_sender(application: Any) -> Send:
+def application_sender(application: Any) -> Send:
     """Return a function that sends requests to a WSGI application in this process."""
     import webob
 
@@ -189,7 +189,7 @@ def _application_sender(application: Any) -> Send:
     return send
 
 
-def _application(database: Path | None) -> Any:
+def application(database: Path | None) -> Any:
     """Return the service on this database, or on the one that the environment names."""
     if database is not None:
         os.environ[_CONNECTION] = f'sqlite:///{database.resolve()}'

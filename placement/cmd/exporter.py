@@ -1,19 +1,24 @@
 """The command `placement-manage exporter`: the capacity of the cloud as metrics for Prometheus."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 import math
 import sys
 from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import unlisted
-from placement.admin.capacity_metrics import listen_address, reading
+from placement.admin import query_text, unlisted
+from placement.admin.capacity_metrics import listen_address, model, reading
 from placement.admin.failure import CannotProceedError
+from placement.admin.headroom import reading as headroom_reading
+from placement.candidates.model import Query
 from placement.cmd import output, program
 
 # Only this machine can connect to the default address.
 ADDRESS = '127.0.0.1:9180'
 CACHE_SECONDS = '30'
+HEADROOM_SECONDS = '300'
 
 
 def add_commands(commands: Any) -> None:
@@ -42,38 +47,108 @@ def add_commands(commands: Any) -> None:
         default=CACHE_SECONDS,
         help='serve metrics of up to this age without a new read; default: %(default)s',
     )
+    exporter.add_argument(
+        '--without',
+        metavar='NAME[,NAME...]',
+        type=lambda text: [name.strip() for name in text.split(',')],
+        default=[],
+        help='leave out these metrics',
+    )
+    exporter.add_argument(
+        '--headroom',
+        metavar='NAME=QUERY',
+        action='append',
+        default=[],
+        help='export how many more claims of a query of GET /allocation_candidates fit, as '
+        f'{model.HEADROOM}{{query="NAME"}}; the option can be repeated',
+    )
+    exporter.add_argument(
+        '--headroom-interval',
+        metavar='SECONDS',
+        default=HEADROOM_SECONDS,
+        help='compute the headroom in the background, at most every SECONDS; default: %(default)s',
+    )
 
 
 def _export(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     address = listen_address.parse(arguments.listen)
-    keep = _parse_seconds(arguments.cache)
+    shown = _Shown(
+        frozenset(arguments.without),
+        _queries(arguments.headroom),
+        _parse_seconds(arguments.headroom_interval, '--headroom-interval'),
+    )
+    if unknown := sorted(shown.without - model.OPTIONAL):
+        raise CannotProceedError(
+            f'--without names metrics that do not exist or are required: {", ".join(unknown)}.'
+        )
+    keep = _parse_seconds(arguments.cache, '--cache')
     # The following modules need prometheus_client, which is an optional requirement.
     if arguments.once:
-        _print_once()
+        _print_once(shown)
     else:
-        _serve(address, keep)
+        _serve(address, keep, shown)
     return 0
 
 
-def _print_once() -> None:
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What to export.
+
+    :ivar without: the names of metrics to leave out
+    :ivar queries: the queries of `--headroom` by name
+    :ivar interval: the value of `--headroom-interval` in seconds
+    """
+
+    without: frozenset[str]
+    queries: Mapping[str, Query[str]]
+    interval: float
+
+    def headroom(self) -> tuple[tuple[str, int], ...]:
+        """Return the number of claims of each query that fit."""
+        return reading.headroom(self.queries) if self.queries else ()
+
+
+def _queries(arguments: Iterable[str]) -> dict[str, Query[str]]:
+    """Return the queries of `--headroom` by name.
+
+    :raises CannotProceedError: a query is not valid, or two have the same name
+    """
+    queries: dict[str, Query[str]] = {}
+    for argument in arguments:
+        name, separator, text = argument.partition('=')
+        if not name or not separator:
+            raise CannotProceedError(f'--headroom needs NAME=QUERY, but is {argument!r}.')
+        if name in queries:
+            raise CannotProceedError(f'Two queries of --headroom have the name {name!r}.')
+        (queries[name],) = headroom_reading.parse([text], query_text.version('latest'))
+    return queries
+
+
+def _print_once(shown: _Shown) -> None:
     from placement.admin.capacity_metrics.exposition import Page
 
-    cloud = reading.read(output.progress)
+    cloud = reading.read(output.progress, shown.without, shown.headroom())
     output.notify(unlisted.notice(cloud.unlisted))
-    sys.stdout.buffer.write(Page(cloud, output.progress).render().body)
+    page = Page(cloud, output.progress, shown.without)
+    sys.stdout.buffer.write(page.render().body)
 
 
-def _serve(address: listen_address.ListenAddress, keep: float) -> None:
-    from placement.admin.capacity_metrics.exporter import Exporter
+def _serve(address: listen_address.ListenAddress, keep: float, shown: _Shown) -> None:
+    from placement.admin.capacity_metrics.exporter import Exporter, LatestHeadroom
     from placement.admin.capacity_metrics.server import Server
 
-    server = Server(address, Exporter(reading.read, keep))
+    latest = LatestHeadroom(shown.headroom, shown.interval)
+    exporter = Exporter(
+        lambda: reading.read(without=shown.without, headroom=latest.value()), keep, shown.without
+    )
+    server = Server(address, exporter)
+    latest.value()
     server.serve(lambda: output.notify(f'Serving metrics at {server.url}'))
 
 
-def _parse_seconds(text: str) -> float:
-    """Return the value of `--cache`.
+def _parse_seconds(text: str, option: str) -> float:
+    """Return the value of an option.
 
     :raises CannotProceedError: the value is not a number of seconds
     """
@@ -82,5 +157,5 @@ def _parse_seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CannotProceedError(f'--cache must be a number of seconds from 0, but is {text!r}.')
+        raise CannotProceedError(f'{option} must be a number of seconds from 0, but is {text!r}.')
     return seconds

@@ -20,7 +20,7 @@ from tools.perf import scale
 
 Point = dict[str, str]
 
-_STYLE = {
+STYLE = {
     'font.size': 9,
     'axes.spines.top': False,
     'axes.spines.right': False,
@@ -89,7 +89,7 @@ def main() -> None:
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     mpl.use('svg')
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         points, million = _read(options.data), _read(options.million)
         if scaled := [point for point in points if 'scenario' in point]:
             draw_hosts(scaled, options.output, 'hosts', _GROWS_WITH_RESPONSE, _GROWS_WITH_CLOUD)

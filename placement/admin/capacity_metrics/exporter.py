@@ -1,6 +1,7 @@
 """Share the metrics between requests, and report failures of the database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+import contextlib
 import logging
 import threading
 import time
@@ -12,6 +13,9 @@ from placement.admin.capacity_metrics.shared_call import SharedCall
 
 LOG = logging.getLogger(__name__)
 
+# The name of a query, and the number of claims that fit.
+Headroom = tuple[tuple[str, int], ...]
+
 
 class Exporter:
     """Provides the metrics. A read of the database serves all requests that wait for it.
@@ -19,6 +23,7 @@ class Exporter:
     :param read: reads the state of the cloud
     :param keep: the maximum age of the metrics in seconds; 0 means that each request that finds no
         running read starts one
+    :param without: the names of metrics to leave out
     :param clock: returns the current time in seconds
     """
 
@@ -26,9 +31,11 @@ class Exporter:
         self,
         read: Callable[[], Cloud],
         keep: float,
+        without: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
+        self._without = without
         self._pages = SharedCall(self._read_page, keep, clock)
         self._page_without_database = Page(None)
         self._lock = threading.Lock()
@@ -61,7 +68,7 @@ class Exporter:
                 cloud.unlisted,
             )
         self._unlisted = cloud.unlisted
-        return Page(cloud)
+        return Page(cloud, without=self._without)
 
     def _log_change(self, failure: str | None) -> None:
         """Log the first failure, and the first success after a failure."""
@@ -73,3 +80,39 @@ class Exporter:
             LOG.info('The database can be read again.')
         elif changed:
             LOG.warning('The database cannot be read: %s', failure)
+
+
+class LatestHeadroom:
+    """The headroom of the last computation, which runs in the background.
+
+    :param compute: returns the names of the queries and the number of claims that fit
+    :param interval: the minimum number of seconds between the starts of two computations
+    :param clock: returns the current time in seconds
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[], Headroom],
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._compute = compute
+        self._call = SharedCall(self._computed, interval, clock)
+        self._latest: Headroom = ()
+
+    def value(self) -> Headroom:
+        """Return the last result, and start a computation if it is too old.
+
+        The result is empty before the end of the first computation, and after a failure.
+        """
+        with contextlib.suppress(TimeoutError):
+            self._latest = self._call.result(0)
+        return self._latest
+
+    def _computed(self) -> Headroom:
+        try:
+            return self._compute()
+        except Exception as exc:
+            LOG.debug('The computation of the headroom failed', exc_info=True)
+            LOG.warning('The headroom cannot be computed: %s', messages.sentence(exc))
+            return ()

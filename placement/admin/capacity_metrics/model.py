@@ -1,6 +1,6 @@
 """What one read of the database returns, and the metrics that are computed from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,6 +26,29 @@ class ProviderInventory:
 
 
 @dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider.
+
+    :ivar root: the name of the root provider
+    :ivar disabled: whether the root provider has the trait COMPUTE_STATUS_DISABLED
+    """
+
+    name: str
+    uuid: str
+    root: str
+    disabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectUsage:
+    """The usage of one resource class by the consumers of a project."""
+
+    project: str
+    resource_class: str
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class Cloud:
     """The state of the cloud.
 
@@ -33,6 +56,10 @@ class Cloud:
     :ivar providers: the number of providers that the API lists
     :ivar consumers: the number of consumers that have allocations
     :ivar allocations: the number of allocations, each of one consumer, provider and resource class
+    :ivar details: the providers that the API lists, sorted by name
+    :ivar aggregates: the name of a provider and the UUID of one of its aggregates, sorted
+    :ivar projects: sorted by project and resource class
+    :ivar headroom: the name of a query and the number of claims that fit
     :ivar unlisted: the number of providers that the API does not list, because they have no root
     """
 
@@ -40,6 +67,10 @@ class Cloud:
     providers: int
     consumers: int
     allocations: int
+    details: tuple[Provider, ...] = ()
+    aggregates: tuple[tuple[str, str], ...] = ()
+    projects: tuple[ProjectUsage, ...] = ()
+    headroom: tuple[tuple[str, int], ...] = ()
     unlisted: int = 0
 
 
@@ -54,6 +85,19 @@ class Gauge(Generic[T]):
     name: str
     help: str
     value: Callable[[T], float]
+
+
+@dataclass(frozen=True, slots=True)
+class LabeledGauge:
+    """A metric with labels of its own.
+
+    :ivar samples: returns the values of the labels, and the value, of each sample
+    """
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    samples: Callable[[Cloud], Iterable[tuple[tuple[str, ...], float]]]
 
 
 # 1 if the database was read, else 0. Without the database, this is the only metric.
@@ -104,4 +148,41 @@ OF_THE_CLOUD: tuple[Gauge[Cloud], ...] = (
         'Allocations, each of one consumer, resource provider and resource class.',
         lambda cloud: cloud.allocations,
     ),
+)
+INFO, AGGREGATE = 'placement_provider_info', 'placement_provider_aggregate'
+PROJECT_USAGE, HEADROOM = 'placement_project_usage', 'placement_headroom'
+LABELED: tuple[LabeledGauge, ...] = (
+    LabeledGauge(
+        INFO,
+        'A resource provider: its UUID, the name of its root provider, and whether the root is '
+        'disabled.',
+        ('hostname', 'uuid', 'root', 'disabled'),
+        lambda cloud: (
+            ((one.name, one.uuid, one.root, str(one.disabled).lower()), 1) for one in cloud.details
+        ),
+    ),
+    LabeledGauge(
+        AGGREGATE,
+        'An aggregate of a resource provider.',
+        ('hostname', 'aggregate'),
+        lambda cloud: ((labels, 1) for labels in cloud.aggregates),
+    ),
+    LabeledGauge(
+        PROJECT_USAGE,
+        'Amount of a resource class that the consumers of a project use.',
+        ('project', 'resourcetype'),
+        lambda cloud: (((one.project, one.resource_class), one.used) for one in cloud.projects),
+    ),
+    LabeledGauge(
+        HEADROOM,
+        'Claims of a query that fit in addition to the present ones.',
+        ('query',),
+        lambda cloud: (((name,), fits) for name, fits in cloud.headroom),
+    ),
+)
+# The metrics that the option --without can leave out.
+OPTIONAL = frozenset(
+    [one.name for one in OF_THE_CLOUD]
+    + [one.name for one in OF_INVENTORIES]
+    + [one.name for one in LABELED]
 )

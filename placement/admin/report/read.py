@@ -32,6 +32,16 @@ def _pairs(table: sa.Table, column: str) -> sa.Select[Any]:
     return sa.select(table.c.id, table.c[column])
 
 
+# The id of the project, the id of the resource class, and the usage.
+USAGE_OF_PROJECTS = (
+    sa.select(
+        _CONSUMERS.c.project_id,
+        _ALLOCATIONS.c.resource_class_id,
+        sa.func.sum(_ALLOCATIONS.c.used).label('used'),
+    )
+    .join_from(_ALLOCATIONS, _CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
+    .group_by(_CONSUMERS.c.project_id, _ALLOCATIONS.c.resource_class_id)
+)
 # The name of a step of the work -> its statement.
 _STATEMENTS: dict[str, Any] = {
     'providers': tree_rows.columns(with_aggregates=True),
@@ -68,15 +78,7 @@ _STATEMENTS: dict[str, Any] = {
     'consumers of projects': (
         sa.select(_CONSUMERS.c.project_id, sa.func.count()).group_by(_CONSUMERS.c.project_id)
     ),
-    'usage of projects': (
-        sa.select(
-            _CONSUMERS.c.project_id,
-            _ALLOCATIONS.c.resource_class_id,
-            sa.func.sum(_ALLOCATIONS.c.used),
-        )
-        .join_from(_ALLOCATIONS, _CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
-        .group_by(_CONSUMERS.c.project_id, _ALLOCATIONS.c.resource_class_id)
-    ),
+    'usage of projects': USAGE_OF_PROJECTS,
     'counts': sa.select(
         *(
             sa.select(sa.func.count()).select_from(table).scalar_subquery().label(table.name)

@@ -3,6 +3,7 @@
 from concurrent import futures
 import contextlib
 import functools
+import json
 import os
 from pathlib import Path
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from typing import Any
 import uuid
 
 import fixtures
@@ -27,6 +29,7 @@ from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands, prometheus_pages
 from placement.tests.waiting import LONGEST, wait_until
 
+SMALL = 'resources=VCPU:2,MEMORY_MB:4096&root_required=!COMPUTE_STATUS_DISABLED'
 EMPTY = {
     ('placement_up',): 1.0,
     ('placement_providers',): 0.0,
@@ -108,6 +111,10 @@ class TestCase(base.TestCase):
                 )
             )
 
+    def change_inventory(self, **values: int) -> None:
+        with self.engine.begin() as conn:
+            conn.execute(sa.update(models.inventories).values(max_unit=99, **values))
+
     def insert_inventory(self) -> None:
         """Insert a provider with an inventory."""
         with self.engine.begin() as conn:
@@ -136,6 +143,27 @@ class OnceTest(TestCase):
     def test_an_empty_database(self):
         migration.upgrade('head')
         self.assertEqual(EMPTY, self.once())
+
+    def test_headroom_and_metrics_that_are_left_out(self):
+        migration.upgrade('head')
+        self.insert_inventory()
+        fits, none = (
+            ('--headroom', 'one=resources=NUMA_THREAD:1'),
+            ('--headroom', 'two=resources=VCPU:1'),
+        )
+        done = self.run_command('exporter', '--once', *fits)
+        self.assertEqual(0, worlds.parse(done.stdout)['placement_headroom', 'one'])
+        self.change_inventory(total=7, reserved=0)
+        without = 'openstack_placement_resource_generation,placement_provider_info'
+        done = self.run_command('exporter', '--once', *fits, '--without', without)
+        found = worlds.parse(done.stdout)
+        self.assertEqual(7, found['placement_headroom', 'one'])
+        names = {key[0] for key in found}
+        self.assertIn('openstack_placement_resource_usage', names)
+        self.assertEqual(set(), names & set(without.split(',')))
+        self.assertFailed(
+            self.run_command('exporter', '--once', *none), '.*No such resource class VCPU.*'
+        )
 
     def test_without_tables(self):
         self.assertFailed(
@@ -168,6 +196,14 @@ class OutsideOfTheDatabaseTest(TestCase):
             (('--listen', '9180'), "'9180' is not an address and a port to listen on, .*"),
             (('--cache', '-1'), "--cache must be a number of seconds from 0, but is '-1'."),
             (('--once', '--cache', '1m'), "--cache must be a number .*, but is '1m'."),
+            (('--headroom-interval', '-1'), '--headroom-interval must be a number .*'),
+            (('--headroom', 'resources'), "--headroom needs NAME=QUERY, but is 'resources'."),
+            (('--headroom', 'a=resources=VCPU'), '.*VCPU.*'),
+            (
+                ('--headroom', 'a=resources=VCPU:1', '--headroom', 'a=resources=VCPU:2'),
+                "Two queries of --headroom have the name 'a'.",
+            ),
+            (('--without', 'placement_up, nothing'), '--without names .*: nothing, placement_up.'),
         ):
             with self.subTest(arguments=arguments):
                 self.assertFailed(self.run_command('exporter', *arguments), pattern)
@@ -224,7 +260,7 @@ class OutsideOfTheDatabaseTest(TestCase):
         migration.upgrade('head')
         self.insert_inventory()
         text = self.run_command('exporter', '--once').stdout
-        self.assertEqual(10, text.count('# TYPE '))
+        self.assertEqual(14, text.count('# TYPE '))
         checked = subprocess.run(
             (promtool, 'check', 'metrics'), input=text, capture_output=True, text=True
         )
@@ -249,23 +285,73 @@ class OutsideOfTheDatabaseTest(TestCase):
         with socket.create_connection(('127.0.0.1', process.port)):
             self.assertEqual(0, process.stop(signal.SIGTERM)[0])
 
-    def test_prometheus_reads_the_metrics(self):
-        migration.upgrade('head')
-        self.insert_consumer()
-        process = self.serve()
+
+class DashboardTest(TestCase):
+    """The dashboard and the rules, in a Prometheus that reads the metrics of the demo cloud."""
+
+    def setUp(self):
+        super().setUp()
+        if servers.ADMIN_URL in os.environ:
+            self.skipTest('the database does not matter')
+        self.register_demo_cloud()
+        exporter = self.serve('--headroom', f'small={SMALL}')
         folder = Path(self.useFixture(fixtures.TempDir()).path)
-        command = functools.partial(commands.prometheus, targets=[process.port], folder=folder)
+        command = functools.partial(
+            commands.prometheus,
+            targets=[exporter.port],
+            folder=folder,
+            rules=[prometheus_pages.RULES / 'placement-capacity.yaml'],
+        )
         monitor = machines.Worker('', command, log=folder / 'prometheus.log')
         self.addCleanup(monitor.stop)
-        url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
-        deadline = time.monotonic() + LONGEST
-        values: list[str] = []
-        while not values and time.monotonic() < deadline:
-            time.sleep(0.2)
-            response = requests.get(url, {'query': 'placement_consumers'}, timeout=LONGEST)
-            found = response.json()['data']['result'] if response.ok else []
-            values = [one['value'][1] for one in found]
-        self.assertEqual(['1'], values)
+        self.url = f'http://127.0.0.1:{monitor.port}/api/v1'
+
+    def get(self, path: str, **parameters: str) -> dict[str, Any]:
+        document = requests.get(f'{self.url}/{path}', parameters, timeout=LONGEST).json()
+        self.assertEqual('success', document['status'], document)
+        return document['data']
+
+    def query(self, text: str) -> dict[str, float]:
+        """The values of a query by the values of the labels."""
+        return {
+            ' '.join(one['metric'].values()): float(one['value'][1])
+            for one in self.get('query', query=text)['result']
+        }
+
+    def test_the_dashboard_and_the_rules(self):
+        wait_until(lambda: self.ready() and self.query('placement_headroom'))
+        found = {
+            title: [self.query(query) for query in queries]
+            for title, queries in prometheus_pages.panels('VCPU').items()
+        }
+        self.assertEqual([], [title for title, results in found.items() if not all(results)])
+        for title, expected in (
+            ('Providers', {'': 36}),
+            ('Disabled hosts', {'': 1}),
+            ('Consumers', {'': 53}),
+            ('Database', {'': 1}),
+            ('Usage above the capacity', {'compute-07 VCPU': 16}),
+        ):
+            self.assertEqual([expected], found[title], title)
+        self.assertEqual([{'': 720}, {'': 128}], found['Free: VCPU'])
+        self.assertEqual(400 / 1216, found['Use of the capacity'][0]['VCPU'])
+        self.assertEqual(1.25, found['Fullest providers: VCPU'][0]['compute-07'])
+        self.assertEqual({'research', 'web-shop', 'tools'}, {*found['Largest projects: VCPU'][0]})
+        done = self.run_command('headroom', SMALL, '--format', 'json')
+        self.assertEqual([{'small': json.loads(done.stdout)[0]['fits']}], found['Headroom'])
+        wait_until(lambda: 'unknown' not in {rule['health'] for rule in self.rules()})
+        self.assertEqual({'ok'}, {rule['health'] for rule in self.rules()})
+        wait_until(lambda: self.pending() == {'PlacementUsageAboveCapacity'})
+
+    def ready(self) -> bool:
+        return requests.get(f'{self.url}/query?query=1', timeout=LONGEST).ok
+
+    def rules(self) -> list[dict[str, Any]]:
+        (group,) = self.get('rules')['groups']
+        return group['rules']
+
+    def pending(self) -> set[str]:
+        return {rule['name'] for rule in self.rules() if rule['state'] != 'inactive'}
 
 
 class ServeTest(TestCase):
@@ -282,6 +368,17 @@ class ServeTest(TestCase):
         self.assertEqual(1, fresh.scrape()['placement_consumers',])
         self.insert_consumer()
         self.assertEqual(2, fresh.scrape()['placement_consumers',])
+
+    def test_the_headroom_is_computed_in_the_background(self):
+        self.insert_inventory()
+        self.change_inventory(total=7, reserved=0)
+        options = ('--cache', '0', '--headroom-interval', '0')
+        process = self.serve(*options, '--headroom', 'one=resources=NUMA_THREAD:2')
+        for expected, total in ((3, 7), (4, 9)):
+            self.change_inventory(total=total)
+            wait_until(
+                lambda fits=expected: process.scrape().get(('placement_headroom', 'one')) == fits
+            )
 
     def test_a_database_without_tables(self):
         """The metrics appear as soon as the tables exist."""
@@ -314,18 +411,22 @@ class PageTest(base.TestCase):
         self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
 
     def test_configuration_and_alert_rules(self):
-        configuration, rules = prometheus_pages.blocks('exporter', 'yaml')
+        (configuration,) = prometheus_pages.blocks('exporter', 'yaml')
         self.assertEqual('', prometheus_pages.problems('config', configuration, self.folder))
+        rules = (prometheus_pages.RULES / 'placement-capacity.yaml').read_text()
         self.assertLess(3, rules.count('alert:'))
         self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
 
     def test_the_page_and_the_exporter_have_the_same_metrics(self):
         page = (prometheus_pages.FOLDER / 'exporter.rst').read_text()
-        declared = {model.UP, *(one.name for one in (*model.OF_INVENTORIES, *model.OF_THE_CLOUD))}
+        declared = {model.UP, *model.OPTIONAL}
         self.assertEqual(declared, set(re.findall(r'^``([a-z_]+)`` ', page, re.MULTILINE)))
         used = ' '.join(
-            prometheus_pages.blocks('exporter', 'promql')
-            + prometheus_pages.blocks('exporter', 'yaml')
+            [
+                *prometheus_pages.blocks('exporter', 'promql'),
+                (prometheus_pages.RULES / 'placement-capacity.yaml').read_text(),
+                prometheus_pages.DASHBOARD.read_text(),
+            ]
         )
         self.assertEqual(set(), set(re.findall(r'\b\w*placement_\w+', used)) - declared)
 

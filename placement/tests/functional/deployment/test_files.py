@@ -49,7 +49,9 @@ class DeploymentFilesTest(base.BaseTestCase):
             for name in re.findall(r'^\.\. literalinclude:: (.+)$', page.read_text(), re.M)
         }
         self.assertGreater(len(FILES), 7)
-        self.assertEqual([], [path for path in FILES if path not in included])
+        # The dashboard is not for readers. The guide has a picture of it.
+        expected = [path for path in FILES if path.suffix != '.json']
+        self.assertEqual([], [path for path in expected if path not in included])
 
     def test_the_guide_does_not_repeat_lines_of_the_files(self) -> None:
         lines = {line.strip() for path in FILES for line in path.read_text().splitlines()}

@@ -114,15 +114,19 @@ def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
     return [*unprivileged(), server, '-D', 'FOREGROUND', '-f', str(configuration)]
 
 
-def prometheus(port: int, targets: Sequence[int], folder: Path) -> Sequence[str]:
+def prometheus(
+    port: int, targets: Sequence[int], folder: Path, rules: Sequence[Path] = ()
+) -> Sequence[str]:
     """Return the command of Prometheus; skip the test if it is not installed.
 
     :param targets: the ports from which Prometheus reads `/metrics` every second
     :param folder: an empty directory for its configuration and its data
+    :param rules: files with rules, which Prometheus evaluates every second
     """
     configuration = folder / 'prometheus.yml'
     configuration.write_text(
-        'global: {scrape_interval: 1s}\n'
+        'global: {scrape_interval: 1s, evaluation_interval: 1s}\n'
+        f'rule_files: {[str(path) for path in rules]}\n'
         'scrape_configs:\n'
         '- job_name: placement\n'
         f'  static_configs: [{{targets: {[f"127.0.0.1:{target}" for target in targets]}}}]\n'

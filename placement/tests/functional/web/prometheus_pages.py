@@ -1,6 +1,7 @@
-"""The queries, alert rules and configurations of Prometheus in pages of the guide."""
+"""The queries, alert rules, configurations, and the dashboard of Prometheus."""
 
 from collections.abc import Sequence
+import json
 from pathlib import Path
 import re
 import subprocess
@@ -10,7 +11,10 @@ import yaml
 import placement
 from placement.tests.functional.web import commands
 
-FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin'
+ROOT = Path(placement.__file__).parents[1]
+FOLDER = ROOT / 'doc' / 'source' / 'admin'
+RULES = ROOT / 'etc' / 'prometheus'
+DASHBOARD = ROOT / 'etc' / 'grafana' / 'placement-capacity.json'
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -27,6 +31,15 @@ def rules_of(queries: Sequence[str]) -> str:
     """Return a file with a rule for each query, because promtool checks only files with rules."""
     rules = [{'record': f'query:{n}', 'expr': query} for n, query in enumerate(queries)]
     return yaml.safe_dump({'groups': [{'name': 'queries', 'rules': rules}]})
+
+
+def panels(resource_class: str) -> dict[str, list[str]]:
+    """Return the queries of each panel of the dashboard, by its title."""
+    text = DASHBOARD.read_text().replace('$resourcetype', resource_class)
+    return {
+        panel['title']: [target['expr'] for target in panel['targets']]
+        for panel in json.loads(text)['panels']
+    }
 
 
 def problems(kind: str, text: str, folder: Path) -> str:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import db_api
-from placement.admin.capacity_metrics import reading
+from placement.admin.capacity_metrics import model, reading
 from placement.admin.capacity_metrics.model import Cloud, ProviderInventory
 from placement.capacity import Inventory
 from placement.db.sqlalchemy import migration, models
@@ -31,7 +31,10 @@ class StatementsTest(base.TestCase):
             with statements.recorded(db_api.get_placement_engine()) as recorded:
                 cloud = reading.read()
             costs.append((cloud.providers, len(recorded)))
-        self.assertEqual([(1, 2), (3, 2), (7, 2), (15, 2)], costs)
+        self.assertEqual([(1, 5), (3, 5), (7, 5), (15, 5)], costs)
+        with statements.recorded(db_api.get_placement_engine()) as recorded:
+            reading.read(without=model.OPTIONAL)
+        self.assertEqual(2, len(recorded))
 
 
 class OrderTest(base.TestCase):
@@ -116,7 +119,7 @@ class DamagedRowsTest(base.TestCase):
             consumers=2,
             allocations=2,
         )
-        self.assertEqual(self.cloud, reading.read())
+        self.assertEqual(self.cloud, reading.read(without=model.OPTIONAL))
 
     @staticmethod
     def inventory(name: str) -> ProviderInventory:
@@ -138,6 +141,7 @@ class DamagedRowsTest(base.TestCase):
             self.assertEqual((self.inventory('intact'),), cloud.inventories)
             self.assertEqual(1, self.listed())
             self.assertEqual((1, 1), (cloud.providers, cloud.unlisted))
+            self.assertEqual(['intact'], [one.name for one in cloud.details])
 
     def test_inventory_of_a_missing_class_is_omitted_as_in_the_api(self):
         table = models.inventories
@@ -170,6 +174,8 @@ class DamagedRowsTest(base.TestCase):
 
     def test_a_name_and_a_generation_of_null(self):
         self.set_provider(name=None, generation=None)
-        (first, second) = reading.read().inventories
+        cloud = reading.read()
+        (first, second) = cloud.inventories
         self.assertEqual(('', 0), (first.provider, first.generation))
+        self.assertEqual([('', ''), ('intact',) * 2], [(o.name, o.root) for o in cloud.details])
         self.assertEqual(self.inventory('intact'), second)

@@ -5,6 +5,7 @@ import random
 from typing import Any, Protocol
 import uuid
 
+import os_traits
 from prometheus_client import parser
 
 # The keys are the name of the metric and the values of its labels.
@@ -25,6 +26,8 @@ _NAMES = (
 )
 _RATIOS = (1.0, 1.0, 1.0, 1.5, 4.0, 16.0, 0.7, 1.15, 0.123456, 1.1e-05, 123456.0)
 _MAX_UNIT = 2147483647
+_PROJECTS = ('red', 'blue')
+_ZONES = tuple(str(uuid.UUID(int=number)) for number in (1, 2))
 
 
 class Client(Protocol):
@@ -56,6 +59,17 @@ def create(client: Client, seed: int, providers: int) -> None:
     _claim(client, rng, inventories, providers)
     for uuid_ in rng.sample(uuids, providers // 2):
         _change(client, rng, uuid_)
+        _link(client, rng, uuid_)
+
+
+def _link(client: Client, rng: random.Random, provider: str) -> None:
+    """Add the trait that disables a host, and aggregates."""
+    path = f'/resource_providers/{provider}'
+    for name, values in (('traits', (os_traits.COMPUTE_STATUS_DISABLED,)), ('aggregates', _ZONES)):
+        generation = client.send_ok('GET', path)['generation']
+        chosen = rng.sample(values, rng.randint(0, len(values)))
+        body = {name: chosen, 'resource_provider_generation': generation}
+        client.send_ok('PUT', f'{path}/{name}', body)
 
 
 def _inventory(rng: random.Random) -> dict[str, Any]:
@@ -91,7 +105,7 @@ def _claim(
         consumer = uuid.UUID(int=rng.getrandbits(128), version=4)
         body = {
             'allocations': allocations,
-            'project_id': rng.choice(('red', 'blue')),
+            'project_id': rng.choice(_PROJECTS),
             'user_id': 'user',
             'consumer_generation': None,
             'consumer_type': rng.choice(('INSTANCE', 'MIGRATION')),
@@ -139,12 +153,28 @@ def expected(client: Client) -> Samples:
             ):
                 samples[metric, provider['name'], name] = value
         by_consumer = client.send_ok('GET', f'{path}/allocations')['allocations']
+        _expect_links(client, provider, path, samples)
         consumers |= by_consumer.keys()
         allocations += sum(len(one['resources']) for one in by_consumer.values())
+    for project in _PROJECTS:
+        usages = client.send_ok('GET', f'/usages?project_id={project}&consumer_type=all')['usages']
+        for name, used in usages.get('all', {}).items():
+            if name != 'consumer_count':
+                samples['placement_project_usage', project, name] = used
     samples['placement_providers',] = len(providers)
     samples['placement_consumers',] = len(consumers)
     samples['placement_allocations',] = allocations
     return samples
+
+
+def _expect_links(client: Client, provider: Any, path: str, samples: Samples) -> None:
+    root = client.send_ok('GET', f'/resource_providers/{provider["root_provider_uuid"]}')
+    traits = client.send_ok('GET', f'/resource_providers/{root["uuid"]}/traits')['traits']
+    disabled = str(os_traits.COMPUTE_STATUS_DISABLED in traits).lower()
+    key = 'placement_provider_info', disabled, provider['name'], root['name'], provider['uuid']
+    samples[key] = 1
+    for aggregate in client.send_ok('GET', f'{path}/aggregates')['aggregates']:
+        samples['placement_provider_aggregate', aggregate, provider['name']] = 1
 
 
 def candidate_capacities(client: Client) -> Samples:

@@ -1,16 +1,65 @@
 """The exporter: pages with and without the database, and its log."""
 
 import logging
+import queue
 import threading
 
 import fixtures
 from oslotest import base
 
-from placement.admin.capacity_metrics.exporter import Exporter
+from placement.admin.capacity_metrics.exporter import Exporter, LatestHeadroom
 from placement.admin.capacity_metrics.model import Cloud
+from placement.admin.failure import CannotProceedError
+from placement.tests.waiting import wait_until
 
 LONG = 60
+VALUE = (('small', 3),)
 DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'
+
+
+class LatestHeadroomTest(base.BaseTestCase):
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger('placement.admin.capacity_metrics'))
+        self.results = queue.Queue()
+        self.started = queue.Queue()
+        self.time = 0.0
+        self.latest = LatestHeadroom(self.compute, 300, lambda: self.time)
+        self.addCleanup(self.results.put, ())
+
+    def compute(self):
+        self.started.put(None)
+        result = self.results.get(timeout=LONG)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def wait_for(self, expected):
+        wait_until(lambda: self.latest.value() == expected)
+
+    def test_a_value_is_kept_until_the_next_one_is_computed(self):
+        self.assertEqual((), self.latest.value())
+        self.assertEqual((), self.latest.value())
+        self.results.put(VALUE)
+        self.wait_for(VALUE)
+        self.time = 299
+        self.assertEqual(VALUE, self.latest.value())
+        self.assertEqual(1, self.started.qsize())
+        self.time = 300
+        self.assertEqual(VALUE, self.latest.value())
+        self.results.put((('small', 4),))
+        self.wait_for((('small', 4),))
+        self.assertEqual(2, self.started.qsize())
+
+    def test_a_failure(self):
+        self.results.put(VALUE)
+        self.wait_for(VALUE)
+        self.time = 300
+        self.results.put(CannotProceedError('No such trait X.'))
+        self.wait_for(())
+        self.assertEqual('The headroom cannot be computed: No such trait X.\n', self.log.output)
+        # A failure does not lead to more computations.
+        self.assertEqual(((), 2), (self.latest.value(), self.started.qsize()))
 
 
 class ExporterTest(base.BaseTestCase):
@@ -32,7 +81,7 @@ class ExporterTest(base.BaseTestCase):
         self.reads += 1
         if self.error:
             raise self.error
-        return Cloud((), self.reads, 0, 0, self.unlisted)
+        return Cloud((), self.reads, 0, 0, unlisted=self.unlisted)
 
     def lines(self, seconds: float = LONG) -> list[bytes]:
         """Return the lines of a page, without comments."""

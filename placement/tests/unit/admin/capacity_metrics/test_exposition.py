@@ -1,6 +1,7 @@
 """The text of the metrics, in the formats of prometheus_client."""
 
 import gzip
+import re
 
 import ddt
 from hypothesis import given, settings
@@ -11,14 +12,29 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from placement.admin.capacity_metrics import exposition
 from placement.admin.capacity_metrics.exposition import Page
-from placement.admin.capacity_metrics.model import Cloud, ProviderInventory
+from placement.admin.capacity_metrics.model import (
+    OPTIONAL,
+    Cloud,
+    ProjectUsage,
+    Provider,
+    ProviderInventory,
+)
 from placement.capacity import MAX_INT, Inventory
 from placement.tests.properties import REPEATABLE
 
 INVENTORY = ProviderInventory(
     'host-1', 'VCPU', Inventory(total=16, reserved=1, allocation_ratio=1.5), used=7, generation=42
 )
-CLOUD = Cloud((INVENTORY,), providers=3, consumers=2, allocations=5)
+CLOUD = Cloud(
+    (INVENTORY,),
+    providers=3,
+    consumers=2,
+    allocations=5,
+    details=(Provider('host-1', 'u1', 'host-1', disabled=True), Provider('n', 'u2', 'r', False)),
+    aggregates=(('host-1', 'a'),),
+    projects=(ProjectUsage('shop', 'VCPU', 7),),
+    headroom=(('small', 12),),
+)
 TEXT = """\
 # HELP placement_up Whether the exporter could read the database of Placement.
 # TYPE placement_up gauge
@@ -50,6 +66,19 @@ openstack_placement_resource_generation{hostname="host-1",resourcetype="VCPU"} 4
 # HELP placement_resource_capacity Capacity of a resource class on a resource provider: (total - reserved) * allocation_ratio, truncated to an integer.
 # TYPE placement_resource_capacity gauge
 placement_resource_capacity{hostname="host-1",resourcetype="VCPU"} 22.0
+# HELP placement_provider_info A resource provider: its UUID, the name of its root provider, and whether the root is disabled.
+# TYPE placement_provider_info gauge
+placement_provider_info{disabled="true",hostname="host-1",root="host-1",uuid="u1"} 1.0
+placement_provider_info{disabled="false",hostname="n",root="r",uuid="u2"} 1.0
+# HELP placement_provider_aggregate An aggregate of a resource provider.
+# TYPE placement_provider_aggregate gauge
+placement_provider_aggregate{aggregate="a",hostname="host-1"} 1.0
+# HELP placement_project_usage Amount of a resource class that the consumers of a project use.
+# TYPE placement_project_usage gauge
+placement_project_usage{project="shop",resourcetype="VCPU"} 7.0
+# HELP placement_headroom Claims of a query that fit in addition to the present ones.
+# TYPE placement_headroom gauge
+placement_headroom{query="small"} 12.0
 """  # noqa: E501
 OPENMETRICS = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5'
 
@@ -69,6 +98,13 @@ class PageTest(base.BaseTestCase):
         self.assertEqual(TEXT, result.body.decode())
         self.assertEqual('text/plain; version=0.0.4; charset=utf-8', result.content_type)
         self.assertIsNone(result.encoding)
+
+    def test_metrics_that_are_left_out(self):
+        for name in OPTIONAL:
+            text = Page(CLOUD, without=[name]).render().body.decode()
+            kept = [line for line in TEXT.splitlines() if name not in re.split('[ {]', line)]
+            self.assertEqual(kept, text.splitlines())
+        self.assertEqual(TEXT.count('# TYPE ') - 1, len(OPTIONAL))
 
     def test_openmetrics(self):
         result = Page(CLOUD).render(OPENMETRICS)
