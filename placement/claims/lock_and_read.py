@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer_rows, statements
-from placement.claims.claim import Claim, Consumer, Demand, Ground, Owners, Replacement
+from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows, provider_rows, resource_class
@@ -77,7 +77,15 @@ def prepare_ground(
     allocations = [row for row in rows if row[0] == statements.ALLOCATION]
     stored_owners = [row for row in rows if row[0] != statements.ALLOCATION]
     owners = consumer_rows.ensure_owners(conn, requested_owners, stored_owners)
-    _create_consumers(conn, claims, consumers, owners)
+    consumer_rows.create(
+        conn,
+        {
+            claim.consumer_uuid: consumer_rows.owner_ids(claim, owners)
+            for claim in claims
+            if claim.allocations and claim.consumer_uuid not in consumers
+        },
+        [claim.consumer_uuid for claim in claims],
+    )
     removed = _allocations_of_deleted_consumers(conn, claims, consumers, allocations)
     requested = {uuid for claim in claims for uuid in claim.allocations}
     providers = provider_rows.lock(
@@ -154,23 +162,6 @@ def _read_allocations_and_owners(
         return conn.execute(statements.ALLOCATIONS_OF_CONSUMERS, parameters).all()
     parameters = {'uuids': sorted(uuids), **consumer_rows.owner_parameters(requested_owners)}
     return conn.execute(statements.ALLOCATIONS_AND_OWNERS, parameters).all()
-
-
-def _create_consumers(
-    conn: sa.Connection,
-    claims: Sequence[Claim],
-    consumers: Mapping[str, Consumer],
-    owners: Owners,
-) -> None:
-    consumer_rows.create(
-        conn,
-        {
-            claim.consumer_uuid: consumer_rows.owner_ids(claim, owners)
-            for claim in claims
-            if claim.allocations and claim.consumer_uuid not in consumers
-        },
-        [claim.consumer_uuid for claim in claims],
-    )
 
 
 def _allocations_of_deleted_consumers(

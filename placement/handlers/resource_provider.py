@@ -29,7 +29,7 @@ def create_resource_provider(call: Call) -> Reply:
     uuid = grammar.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
     _require_name(uuid, data['name'])
     provider = resource_provider.create(uuid, data['name'], data.get('parent_provider_uuid'))
-    location = _path(provider.uuid)
+    location = f'/resource_providers/{provider.uuid}'
     if call.version < microversion.PROVIDER_POST_RETURNS_BODY:
         return reply.empty_reply(call, HTTPStatus.CREATED, location)
     return reply.json_reply(call, _renderer(call)(provider), location=location)
@@ -108,10 +108,6 @@ def _traits(
 def _require_name(uuid: str, name: str) -> None:
     if not name:
         raise exception.ResourceProviderNameMissing(uuid)
-
-
-def _path(uuid: str) -> str:
-    return f'/resource_providers/{uuid}'
 
 
 def _renderer(call: Call) -> Callable[[Provider | ListedProvider], dict[str, Any]]:

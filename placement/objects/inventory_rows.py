@@ -211,7 +211,9 @@ def apply_plans(
     :param plans: the changes of each provider, keyed by provider id
     :param class_ids: the id of each resource class in the plans, keyed by class name
     """
-    _delete(conn, [(pid, class_ids[name]) for pid, plan in plans.items() for name in plan.remove])
+    removed = [(pid, class_ids[name]) for pid, plan in plans.items() for name in plan.remove]
+    if removed:
+        conn.execute(sa.delete(_INVENTORIES).where(_has_key(removed)))
     rows = [
         {'resource_provider_id': pid, 'resource_class_id': class_ids[name], **_values(inventory)}
         for pid, plan in sorted(plans.items())
@@ -272,11 +274,6 @@ def _insert_of(count: int) -> sa.Insert:
     insert = _INSERT.from_select(columns, sa.union_all(*selects), include_defaults=False)
     # By default, SQLAlchemy reads the number of rows of an INSERT only after the cursor is closed.
     return insert.execution_options(preserve_rowcount=True)
-
-
-def _delete(conn: sa.Connection, keys: list[tuple[int, int]]) -> None:
-    if keys:
-        conn.execute(sa.delete(_INVENTORIES).where(_has_key(keys)))
 
 
 def _update(conn: sa.Connection, changes: Mapping[tuple[int, int], Inventory]) -> None:
