@@ -20,7 +20,6 @@ import sqlalchemy as sa
 from placement.candidates import (
     model,
     names,
-    page_order,
     page_reader,
     page_statements,
     paging,
@@ -114,7 +113,7 @@ def read_first(
         return FirstReads(found_names, found, request.with_ids(query, found.ids))
     page = forecast.page or paging.OnlyPage(paging.FIRST_PAGE)
     kinds, parameters = names.to_look_up(query, names.expected())
-    parameters |= page_order.first_parameters(page.size)
+    parameters |= paging.first_parameters(page.size)
     if page.aggregates:
         sharing_id = forecast.found.sharing_id
         parameters |= {'sharing_id': sharing_id, 'aggregates': sorted(page.aggregates)}

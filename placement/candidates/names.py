@@ -73,15 +73,18 @@ class Names:
 
     def read(
         self, conn: sa.Connection, class_ids: Iterable[int], trait_ids: Iterable[int]
-    ) -> tuple[Mapping[int, str], Mapping[int, str]]:
+    ) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
         """Return the names of resource classes and of traits, each as a mapping from id to name.
 
         :param conn: used only if a name has not been read yet
-        :returns: mappings that also contain the names of other ids
+        :returns: mappings that also contain the names of other ids; None if a name has not been
+            read yet and the connection is closed
         """
         needed = {CLASS: frozenset(class_ids), TRAIT: frozenset(trait_ids)}
         missing = {kind: ids - self._names[kind].keys() for kind, ids in needed.items()}
         if any(missing.values()):
+            if conn.closed:
+                return None
             parameters = {kind: sorted(ids) for kind, ids in missing.items() if ids}
             rows: Iterable[Any] = conn.execute(_names_of_ids(tuple(parameters)), parameters)
             for kind, text in rows:

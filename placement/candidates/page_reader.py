@@ -63,9 +63,9 @@ class Reader:
         self._read_roots: set[int] = set()
 
     @property
-    def has_sharing(self) -> bool:
-        """Whether any provider has the trait MISC_SHARES_VIA_AGGREGATE."""
-        return self._sharing_id is not None
+    def is_closed(self) -> bool:
+        """Whether the connection is closed, so that no further statement can be executed."""
+        return self._conn.closed
 
     def paged_query(self) -> PagedQuery:
         """Return the data that is the same for all pages.
@@ -85,7 +85,7 @@ class Reader:
         return PagedQuery(
             query=self._query,
             slots=model.slots_of(self._query),
-            has_sharing=self.has_sharing,
+            has_sharing=self._sharing_id is not None,
             in_tree_aggregates=in_tree_aggregates,
         )
 
@@ -100,18 +100,22 @@ class Reader:
         providers = tree_rows.providers_of(self._conn.execute(statement, parameters))
         return list({provider.root_id for provider in providers}), self._anchors(providers)
 
-    def page_of(self, first: FirstPage) -> tuple[list[int], tuple[model.Anchor, ...]]:
-        """Return the same as `read_page` for a page that was read already."""
+    def page_of(self, first: FirstPage) -> tuple[list[int], tuple[model.Anchor, ...]] | None:
+        """Return the same as `read_page` for a page that was read already.
+
+        :returns: None if the page needs more sharing providers, and the connection is closed
+        """
         self.sharing_providers.add(first.providers, first.aggregates)
-        roots = sorted({provider.root_id for provider in first.providers})
-        if len(roots) <= first.size:
-            return roots, self._anchors(first.providers)
-        # The statement also returned trees of sharing providers, which need not satisfy the
-        # conditions of the page. All trees of the page up to the last of these roots were returned,
-        # and the next page begins after it.
-        roots = roots[: first.size]
-        last = roots[-1]
-        return roots, self._anchors([p for p in first.providers if p.root_id <= last])
+        roots, providers = sorted({p.root_id for p in first.providers}), first.providers
+        if len(roots) > first.size:
+            # The statement also returned trees of sharing providers, which need not satisfy the
+            # conditions of the page. All trees of the page up to the last of these roots were
+            # returned, and the next page begins after it.
+            roots = roots[: first.size]
+            providers = [p for p in providers if p.root_id <= roots[-1]]
+        if self.is_closed and self.sharing_providers.require(providers):
+            return None
+        return roots, self._anchors(providers)
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
         """Return the root ids of a statement of `page_statements.roots`."""

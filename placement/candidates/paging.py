@@ -1,8 +1,8 @@
 """Reads provider trees page by page; decides the size of each page and how it is filtered.
 
 An *anchor* is a provider tree together with the sharing providers available to it. Each request has
-its own `Cursor`, which yields pages of anchors. The search counts the candidates and search steps
-of a page in `Page.progress`, and the cursor uses these counts to choose the next page:
+its own `Cursor`. When the search requests the next page of anchors, it passes the counts of
+candidates and search steps of all pages so far, and the cursor uses them to choose the page:
 
 * The first pages are *lenient*: the database evaluates only cheap conditions, because the other
   conditions cost more than they save if most trees can serve the query.
@@ -14,19 +14,23 @@ of a page in `Page.progress`, and the cursor uses these counts to choose the nex
 * The size of the next page is computed from the number of candidates still needed and from the
   search steps spent on the last page.
 
-`page_reader` executes the statements. `all_pages` is for tools that need all anchors.
+The roots of a page are selected in the order of their ids, or at random: `AtRandom` implements
+[placement] randomize_allocation_candidates. `page_reader` executes the statements. `all_pages` is
+for tools that need all anchors.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
+import dataclasses
 from dataclasses import dataclass
 import functools
 import random
 
 import sqlalchemy as sa
 
-from placement.candidates import model, page_order, page_statements
+from placement.candidates import model, page_statements
 from placement.candidates.page_reader import FirstPage, Reader
-from placement.candidates.randomize import shuffled
+from placement.candidates.page_statements import MAX_ID, PagedQuery, RootsOf, Selection
+from placement.candidates.selection import shuffled
 
 # Number of trees on the first page. The first page shows whether most trees can serve the query.
 FIRST_PAGE = 16
@@ -39,14 +43,19 @@ PAGE_STEPS = 100_000
 # The maximum number of aggregates of which a forecast page has the sharing providers. It limits the
 # memory of forecasts.
 MOST_AGGREGATES = 256
+# The maximum number of ids in a statement. PERF: MariaDB converts a list of 1,000 or more ids to a
+# join, and reads 1,000 trees four times as slowly (2026-11).
+_MAX_IDS = 900
+# If a page needs more than this share of the ids that were not drawn yet, all roots are listed.
+_LIST_FROM = 1 / 4
 
 
 @dataclass(slots=True)
-class Progress:
-    """Counts of one page, which the search updates until it requests the next page."""
+class PageCounts:
+    """What the search of one page used and found so far."""
 
-    # The search steps left for this page. Negative if the search spent more.
-    steps_left: int = 0
+    # The number of search steps.
+    steps: int = 0
     # The number of candidates found.
     candidates: int = 0
     # The number of anchors whose search has begun.
@@ -70,38 +79,33 @@ class Page:
     """The anchors of a page in the order in which they are searched."""
 
     anchors: Sequence[model.Anchor]
-    progress: Progress
+    # The search steps to spend on this page before the next page is read.
+    steps: int = PAGE_STEPS
 
 
 def next_size(
-    size: int,
-    trees: int,
-    progress: Progress,
-    steps_left: int,
-    missing: int | None,
-    strict: bool = False,
+    size: int, trees: int, counts: PageCounts, missing: int | None, strict: bool = False
 ) -> int:
     """Return the number of trees to request for the next page.
 
     :param size: the number of trees that was requested for the last page
     :param trees: the number of trees on the last page
-    :param progress: the counts of the last page
-    :param steps_left: PAGE_STEPS minus the search steps that were spent on the last page
+    :param counts: the counts of the last page
     :param missing: the number of candidates still needed; None if all candidates are requested
     :param strict: whether the last page was strict, so that the next page is similar
     """
     # The number of trees that can be searched in PAGE_STEPS, if each tree takes as many steps as a
     # tree of the last page took on average.
     trees = max(trees, 1)
-    largest = min(LARGEST_PAGE, PAGE_STEPS * trees // max(PAGE_STEPS - steps_left, 1))
+    largest = min(LARGEST_PAGE, PAGE_STEPS * trees // max(counts.steps, 1))
     if missing is None:
         return max(FIRST_PAGE, min(size * GROWTH, largest))
     per_tree = 1.0
-    if progress.fitting_anchors:
-        per_tree = max(progress.candidates / progress.fitting_anchors, 1.0)
-    wanted = missing / per_tree * _margin(progress.fitting_anchors, trees) + 1
+    if counts.fitting_anchors:
+        per_tree = max(counts.candidates / counts.fitting_anchors, 1.0)
+    wanted = missing / per_tree * _margin(counts.fitting_anchors, trees) + 1
     if strict:  # some trees satisfy all conditions of strict pages, but have no candidate
-        wanted = min(wanted * trees / max(progress.fitting_anchors, 1), size * GROWTH)
+        wanted = min(wanted * trees / max(counts.fitting_anchors, 1), size * GROWTH)
     return max(FIRST_PAGE, min(int(wanted), largest))
 
 
@@ -111,16 +115,6 @@ def smallest_page(target: int | None) -> int:
     :param target: the number of candidates to find; None for all
     """
     return FIRST_PAGE if target is None else min(target + 3, FIRST_PAGE)
-
-
-def sufficient_size(target: int, progress: Progress) -> int:
-    """Return the number of trees in which a search like an earlier one finds `target` candidates.
-
-    :param progress: the counts of the earlier search, which found candidates
-    """
-    per_anchor = progress.candidates / progress.anchors
-    margin = _margin(progress.fitting_anchors, progress.anchors)
-    return max(int(target / per_anchor * margin) + 1, smallest_page(target))
 
 
 def _margin(fitting: int, trees: int) -> float:
@@ -143,6 +137,7 @@ class Cursor:
     ) -> None:
         """Create a cursor at the first page.
 
+        :param conn: a connection. If it is closed, only `first` can be read
         :param sharing_id: the id of the trait MISC_SHARES_VIA_AGGREGATE; None if no provider has
             the trait
         :param target: the number of candidates to find; None for all
@@ -150,84 +145,227 @@ class Cursor:
             `rng`, trees are read in the order of their root ids
         :param first: the first page, if it was read already; only without `rng`
         """
+        # Whether the cursor ended because it needs a statement, and the connection is closed.
+        self.needs_connection = False
         self._reader = Reader(conn, query, sharing_id)
+        # The sharing providers read so far.
+        self.sharing_providers = self._reader.sharing_providers
         self._target = target
         self._rng = rng
         self._first = first
-        # The counts of all pages so far.
-        self._pages: list[Progress] = []
         self._strict = False
+        self._pages = self._read_pages()
 
-    @property
-    def sharing_ids(self) -> set[int]:
-        """The ids of all sharing providers read so far."""
-        return self._reader.sharing_providers.ids
+    def next_page(self, counts: Sequence[PageCounts]) -> Page | None:
+        """Return the next page, or None after the last one.
 
-    @property
-    def sharing_trees(self) -> Mapping[int, Sequence[model.Provider]]:
-        """Root id -> all providers of its tree, for the trees of these sharing providers."""
-        return self._reader.sharing_providers.trees
+        :param counts: the counts of all pages so far
+        """
+        try:
+            return self._pages.send(counts) if counts else next(self._pages)
+        except StopIteration:
+            return None
 
-    def pages(self) -> Iterator[Page]:
-        """Yield the pages. Each page is read when the caller requests it."""
+    def _read_pages(self) -> Generator[Page, Sequence[PageCounts], None]:
+        """Yield the pages; receive the counts of all pages so far."""
         reader, target = self._reader, self._target
         paged = reader.paged_query()
-        order = self._order(paged)
+        lenient = functools.partial(page_statements.lenient_roots, paged)
+        order: InOrder | AtRandom
+        # If all candidates are requested, the order of the pages has no effect on the selection.
+        if self._rng is None or target is None:
+            order = InOrder(reader, paged, lenient, self._first)
+        else:
+            order = AtRandom(reader, paged, lenient, self._rng)
         size = self._first.size if self._first else smallest_page(target)
         while order.has_more():
             anchors = order.read(size)
-            page = self._page(anchors, PAGE_STEPS)
-            yield page
+            if anchors is None:
+                self.needs_connection = True
+                return
+            counts = yield Page(shuffled(anchors, self._rng))
             if not order.has_more():
                 return
-            steps_left, was_strict = page.progress.steps_left, self._strict
-            if not was_strict and page.progress.fitting_anchors * 2 < len(anchors):
+            if reader.is_closed:
+                self.needs_connection = True
+                return
+            last, was_strict = counts[-1], self._strict
+            if not was_strict and last.fitting_anchors * 2 < len(anchors):
                 roots_of, representatives = reader.read_for_strict_pages(paged, anchors)
-                order.use(roots_of, self._sum().fitting_anchors)
+                order.use(roots_of, sum(page.fitting_anchors for page in counts))
                 self._strict = True
-                extra = self._page(representatives, steps_left)
-                yield extra
-                steps_left = extra.progress.steps_left
-            missing = None if target is None else target - self._sum().candidates
-            size = next_size(size, len(anchors), page.progress, steps_left, missing, was_strict)
+                left = PAGE_STEPS - last.steps
+                counts = yield Page(shuffled(representatives, self._rng), left)
+                last = dataclasses.replace(last, steps=last.steps + counts[-1].steps)
+            missing = target
+            if target is not None:
+                missing = target - sum(page.candidates for page in counts)
+            size = next_size(size, len(anchors), last, missing, was_strict)
 
-    def only_page(self) -> OnlyPage | None:
+    def only_page(self, counts: Sequence[PageCounts]) -> OnlyPage | None:
         """Return a first page that would have had all anchors that were searched.
 
+        :param counts: the counts of all pages
         :returns: None if a search needs more than one page, or other statements
         """
-        total = self._sum()
-        steps = sum(PAGE_STEPS - page.steps_left for page in self._pages)
-        aggregates = self._reader.sharing_providers.required
+        candidates = sum(page.candidates for page in counts)
+        anchors = sum(page.anchors for page in counts)
+        fitting = sum(page.fitting_anchors for page in counts)
+        steps = sum(page.steps for page in counts)
+        aggregates = self.sharing_providers.required
         if self._strict or steps > PAGE_STEPS or len(aggregates) > MOST_AGGREGATES:
             return None
-        if total.anchors > FIRST_PAGE and total.fitting_anchors * 2 < total.anchors:
+        if anchors > FIRST_PAGE and fitting * 2 < anchors:
             return None  # strict pages are faster
-        if self._target is not None and total.candidates >= self._target:
-            size = sufficient_size(self._target, total)
+        if self._target is not None and candidates >= self._target:
+            # The number of trees in which a search like this one finds enough candidates.
+            needed = self._target / (candidates / anchors) * _margin(fitting, anchors)
+            size = max(int(needed) + 1, smallest_page(self._target))
         else:  # all trees were searched
-            size = int(total.anchors * 1.1) + FIRST_PAGE
+            size = int(anchors * 1.1) + FIRST_PAGE
         return OnlyPage(size, aggregates) if size <= LARGEST_PAGE else None
 
-    def _sum(self) -> Progress:
-        """Return the sums of the counts of all pages, without their steps."""
-        return Progress(
-            candidates=sum(page.candidates for page in self._pages),
-            anchors=sum(page.anchors for page in self._pages),
-            fitting_anchors=sum(page.fitting_anchors for page in self._pages),
+
+def first_parameters(size: int) -> dict[str, int]:
+    """Return the parameters of a statement that reads the first `size` trees."""
+    return {'after': 0, 'upto': MAX_ID, 'size': size}
+
+
+class InOrder:
+    """Reads the roots in the order of their ids. Each page except the last has `size` trees."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        paged: PagedQuery,
+        roots_of: RootsOf,
+        first: FirstPage | None = None,
+    ) -> None:
+        """Create an order that begins with the smallest root id.
+
+        :param first: the first page, if it was read already
+        """
+        self._first = first
+        self._has_more = True
+        self._reader = reader
+        self._paged = paged
+        self._after = 0
+        self.use(roots_of)
+
+    def has_more(self) -> bool:
+        """Whether roots are left."""
+        return self._has_more
+
+    def use(self, roots_of: RootsOf, _fitting: int = 0) -> None:
+        """Read further pages with these conditions."""
+        selection = Selection.NEXT
+        self._statement = page_statements.page(self._paged, roots_of(selection), selection)
+
+    def read(self, size: int) -> tuple[model.Anchor, ...] | None:
+        """Return the anchors of the next page.
+
+        :returns: None if the page needs a statement, and the connection is closed
+        """
+        if self._first is None:
+            parameters = first_parameters(size) | {'after': self._after}
+            roots, anchors = self._reader.read_page(self._statement, parameters)
+        else:
+            page = self._reader.page_of(self._first)
+            if page is None:
+                return None
+            roots, anchors = page
+            self._first = None
+        if len(roots) < size:
+            self._has_more = False
+        else:
+            self._after = max(roots)
+        return anchors
+
+
+class AtRandom:
+    """Reads the roots in random order. A page has about `size` trees.
+
+    The roots of all pages together are in random order: each order has the same probability. So
+    each tree that has a candidate has the same probability to be selected, wherever its id is and
+    whichever trees have ids next to it.
+
+    * Ids are drawn at random, without repetition, between the smallest and the largest provider id.
+      The statement of a page skips ids that do not exist, that are not roots, or whose trees do not
+      satisfy the conditions of the page. If a page needs more trees, more ids are drawn.
+    * If too many ids would have to be drawn, one statement returns the ids of all roots that
+      satisfy the conditions of the page. These ids are shuffled, and further pages read them in
+      this order.
+    """
+
+    def __init__(
+        self, reader: Reader, paged: PagedQuery, roots_of: RootsOf, rng: random.Random
+    ) -> None:
+        self._reader = reader
+        self._paged = paged
+        self._rng = rng
+        self._smallest, self._largest = reader.id_range()
+        # The ids that were drawn, and those of all roots that were read.
+        self._seen: set[int] = set()
+        # The number of roots among them that satisfy the conditions of the pages.
+        self._found = 0
+        # The roots that are left, if all roots were listed; otherwise None.
+        self._listed: list[int] | None = None
+        self.use(roots_of)
+
+    def use(self, roots_of: RootsOf, fitting: int = 0) -> None:
+        """Read further pages with these conditions."""
+        self._roots_of = roots_of
+        self._found = fitting
+        if self._listed is None:
+            self._set_statement(roots_of)
+        else:
+            self._listed = self._list()
+
+    def read(self, size: int) -> tuple[model.Anchor, ...]:
+        """Return the anchors of the next page, which may be empty."""
+        ids = self._next_ids(size)
+        self._seen.update(ids)
+        roots, anchors = (
+            self._reader.read_page(self._statement, {'roots': ids}) if ids else ([], ())
         )
+        self._found += len(roots)
+        return anchors
 
-    def _order(self, paged: page_statements.PagedQuery) -> page_order.PageOrder:
-        lenient = functools.partial(page_statements.lenient_roots, paged)
-        # If all candidates are requested, the order of the pages has no effect on the selection.
-        if self._rng is None or self._target is None:
-            return page_order.InOrder(self._reader, paged, lenient, self._first)
-        return page_order.AtRandom(self._reader, paged, lenient, self._rng)
+    def has_more(self) -> bool:
+        """Whether roots are left."""
+        return self._smallest <= self._largest and self._listed != []
 
-    def _page(self, anchors: Sequence[model.Anchor], steps: int) -> Page:
-        page = Page(shuffled(anchors, self._rng), Progress(steps_left=steps))
-        self._pages.append(page.progress)
-        return page
+    def _set_statement(self, roots_of: RootsOf) -> None:
+        selection = Selection.LISTED
+        self._statement = page_statements.page(self._paged, roots_of(selection), selection)
+
+    def _next_ids(self, size: int) -> list[int]:
+        if self._listed is None:
+            needed = size * len(self._seen) / max(self._found, 0.5) if self._seen else size
+            left = self._largest - self._smallest + 1 - len(self._seen)
+            if needed <= left * _LIST_FROM:
+                return self._draw(min(int(needed), _MAX_IDS))
+            self._listed = self._list()
+        size = min(size, _MAX_IDS)
+        ids = self._listed[-size:]
+        del self._listed[-size:]
+        return ids
+
+    def _draw(self, count: int) -> list[int]:
+        """Return this number of ids that were not drawn before."""
+        ids: set[int] = set()
+        while len(ids) < count:
+            id_ = self._rng.randint(self._smallest, self._largest)
+            if id_ not in self._seen:
+                ids.add(id_)
+        return list(ids)
+
+    def _list(self) -> list[int]:
+        """Return all roots that satisfy the conditions and were not seen, in random order."""
+        parameters = first_parameters(MAX_ID)
+        roots = self._reader.root_ids(self._roots_of(Selection.NEXT), parameters)
+        self._set_statement(page_statements.plain_roots)  # the listed roots satisfy the conditions
+        return list(shuffled([root for root in roots if root not in self._seen], self._rng))
 
 
 def all_pages(
@@ -253,7 +391,7 @@ def all_pages(
     statement = page_statements.plain_page(page_statements.Selection.NEXT, needed)
     after, more = 0, True
     while more:
-        parameters = {'after': after, 'upto': page_statements.MAX_ID, 'size': LARGEST_PAGE}
+        parameters = {'after': after, 'upto': MAX_ID, 'size': LARGEST_PAGE}
         roots, anchors = reader.read_page(statement, parameters)
         yield anchors
         after, more = max(roots, default=0), len(roots) == LARGEST_PAGE

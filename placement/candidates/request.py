@@ -8,7 +8,7 @@ Of all modules of this package, only this one and `render` compare microversions
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import re
 
@@ -66,8 +66,7 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
     same_subtrees = tuple(parse_same_subtree(value) for value in values['same_subtree'])
     groups = _groups(pairs, version)
     _check_resourceless(groups, same_subtrees, version)
-    for group in groups:
-        _check_traits(group)
+    _check_traits(groups)
     if policy is None and sum(1 for group in groups if group.suffix) > 1:
         raise exception.BadQuery(
             "'group_policy' is required if the query has more than one suffixed request group."
@@ -170,7 +169,15 @@ def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
     """Return the request groups in the order in which they first appear in the query string."""
     drafts: dict[str, _Draft] = {}
     for kind, suffix, value in group_values(pairs, version):
-        _READERS[kind](drafts.setdefault(suffix, _Draft(suffix)), value)
+        draft = drafts.setdefault(suffix, _Draft(suffix))
+        if kind == 'resources':
+            draft.resources = grammar.parse_resources(value)
+        elif kind == 'in_tree':
+            draft.in_tree = grammar.parse_in_tree(value)
+        elif kind == 'required':
+            draft.required.append(value)
+        else:
+            draft.member_of.append(value)
     return tuple(_group(draft, version) for draft in drafts.values())
 
 
@@ -183,22 +190,6 @@ def group_values(pairs: Pairs, version: Version) -> Iterator[tuple[str, str, str
     for key, value in pairs:
         if match := pattern.fullmatch(key):
             yield match.group(1), match.group(2) or '', value
-
-
-def _read_resources(draft: _Draft, value: str) -> None:
-    draft.resources = grammar.parse_resources(value)
-
-
-def _read_in_tree(draft: _Draft, value: str) -> None:
-    draft.in_tree = grammar.parse_in_tree(value)
-
-
-_READERS: dict[str, Callable[[_Draft, str], None]] = {
-    'resources': _read_resources,
-    'in_tree': _read_in_tree,
-    'required': lambda draft, value: draft.required.append(value),
-    'member_of': lambda draft, value: draft.member_of.append(value),
-}
 
 
 def _group(draft: _Draft, version: Version) -> model.Group[str]:
@@ -259,13 +250,14 @@ def _check_resourceless(
         )
 
 
-def _check_traits(group: model.Group[str]) -> None:
-    for any_set in group.required:
-        if any_set <= group.forbidden:
-            raise exception.BadQuery(
-                f"'required{group.suffix}' requires and forbids the same traits: "
-                f'{", ".join(sorted(any_set))}.'
-            )
+def _check_traits(groups: Iterable[model.Group[str]]) -> None:
+    for group in groups:
+        for any_set in group.required:
+            if any_set <= group.forbidden:
+                raise exception.BadQuery(
+                    f"'required{group.suffix}' requires and forbids the same traits: "
+                    f'{", ".join(sorted(any_set))}.'
+                )
 
 
 # Names ------------------------------------------------------------------------
@@ -318,24 +310,19 @@ def with_ids(query: model.Query[str], ids: Ids) -> model.Query[int]:
 def _group_with_ids(group: model.Group[str], ids: Ids) -> model.Group[int]:
     if unknown := [name for name, _ in group.amounts if name not in ids.classes]:
         raise exception.UnknownResourceClasses(unknown)
+    # Two sets of UUIDs can become the same set of ids: aggregates that do not exist are left out,
+    # and the database can treat different texts as the same UUID.
+    required = dict.fromkeys(_trait_ids(any_set, ids) for any_set in group.required)
+    member_of = dict.fromkeys(_aggregate_ids(any_set, ids) for any_set in group.member_of)
     return model.Group(
         suffix=group.suffix,
         amounts=tuple((ids.classes[name], amount) for name, amount in group.amounts),
-        required=_different(_trait_ids(any_set, ids) for any_set in group.required),
+        required=tuple(required),
         forbidden=_trait_ids(group.forbidden, ids),
-        member_of=_different(_aggregate_ids(any_set, ids) for any_set in group.member_of),
+        member_of=tuple(member_of),
         forbidden_aggregates=_aggregate_ids(group.forbidden_aggregates, ids),
         in_tree=None if group.in_tree is None else ids.roots.get(group.in_tree, model.NO_SUCH_ROOT),
     )
-
-
-def _different(any_sets: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
-    """Return the any-sets without duplicates.
-
-    Two sets of UUIDs can become the same set of ids: aggregates that do not exist are left out, and
-    the database can treat different texts as the same UUID.
-    """
-    return tuple(dict.fromkeys(any_sets))
 
 
 def _trait_ids(names: frozenset[str], ids: Ids) -> frozenset[int]:

@@ -20,8 +20,8 @@ import itertools
 import random
 
 from placement.candidates import model
-from placement.candidates.randomize import shuffled
-from placement.candidates.search_step_limit import Steps
+from placement.candidates.budget import PAUSE, Budget, Pause
+from placement.candidates.selection import shuffled
 
 # Slot -> its options as provider ids.
 SlotOptions = list[Sequence[int]]
@@ -94,7 +94,7 @@ class Division:
     :param forest: the providers of the anchor, including those of its `sharing_trees`
     :param viable: called with options that are reduced to subtrees. If it returns False, these
         options cannot yield a candidate and are skipped
-    :param steps: updated with the search steps of this division
+    :param budget: receives the search steps of this division
     :param rng: shuffles tops and options; None for a fixed order
     """
 
@@ -105,7 +105,7 @@ class Division:
         same_subtrees: Sequence[frozenset[int]],
         forest: Forest,
         viable: Viable,
-        steps: Steps,
+        budget: Budget,
         rng: random.Random | None = None,
     ) -> None:
         self._all_options = options
@@ -115,11 +115,11 @@ class Division:
         self._forest = forest
         # With a single same_subtree, the checks would cost more than they save.
         self._viable = viable if len(same_subtrees) > 1 else None
-        self._steps = steps
+        self._budget = budget
         self._rng = rng
 
-    def parts(self) -> Iterator[SlotOptions | None]:
-        """Yield the options of each part of the search, or None to pause.
+    def parts(self) -> Iterator[SlotOptions | Pause]:
+        """Yield the options of each part of the search, or PAUSE.
 
         The method fixes the top of one same_subtree after another, depth-first. Level n of the
         stack iterates over the tops of same_subtree n, and yields the options that remain for each
@@ -139,8 +139,8 @@ class Division:
         stack = [self._choices(positions, tops[:1])]
         while stack:
             for remaining in stack[-1]:
-                if remaining is None:
-                    yield None
+                if remaining is PAUSE:
+                    yield PAUSE
                 elif len(stack) == len(tops):
                     yield self._options_of_part(remaining)
                 else:
@@ -156,17 +156,17 @@ class Division:
         for kind, options in zip(self._kinds, self._all_options, strict=True):
             if kind not in by_kind:
                 by_kind[kind] = sorted(position[option] for option in options)
-                self._steps.used += len(options) // 4
+                self._budget.spend(len(options) // 4)
         return [by_kind[kind] for kind in self._kinds]
 
-    def _tops(self, positions: _Positions, slots: _Slots) -> Generator[None, None, Sequence[int]]:
+    def _tops(self, positions: _Positions, slots: _Slots) -> Generator[Pause, None, Sequence[int]]:
         """Return the positions of the possible tops of one same_subtree.
 
-        The other same_subtrees are not considered. Yields None to pause.
+        The other same_subtrees are not considered. Yields PAUSE if the budget is spent.
         """
         different = {id(positions[slot]): positions[slot] for slot in slots}
         options = sorted(set().union(*different.values()))
-        self._steps.used += (len(slots) + sum(map(len, different.values()))) // 8
+        self._budget.spend((len(slots) + sum(map(len, different.values()))) // 8)
         if self._viable is None:
             return shuffled(options, self._rng)
         tops = []
@@ -174,14 +174,14 @@ class Division:
             remaining = self._in_subtree(positions, slots, top)
             if remaining and any(self._bound_to_top(remaining, [slots], top)):
                 tops.append(top)
-            if self._steps.used > self._steps.pause_at:
-                yield None
+            if self._budget.left < 0:
+                yield PAUSE
         return shuffled(tops, self._rng)
 
     def _choices(
         self, positions: _Positions, tops: Sequence[tuple[_Slots, Sequence[int]]]
-    ) -> Iterator[_Positions | None]:
-        """Yield the options that remain for each top of the last same_subtree, or None to pause.
+    ) -> Iterator[_Positions | Pause]:
+        """Yield the options that remain for each top of the last same_subtree, or PAUSE.
 
         :param positions: the options that remain for the fixed tops of the other same_subtrees
         :param tops: the same_subtrees up to the current one, each with its possible tops
@@ -191,10 +191,10 @@ class Division:
             remaining = self._in_subtree(positions, same_subtrees[-1], top)
             for part in self._bound_to_top(remaining, same_subtrees, top) if remaining else ():
                 yield part
-                if self._steps.used > self._steps.pause_at:
-                    yield None
-            if self._steps.used > self._steps.pause_at:
-                yield None
+                if self._budget.left < 0:
+                    yield PAUSE
+            if self._budget.left < 0:
+                yield PAUSE
 
     def _bound_to_top(
         self, remaining: _Positions, same_subtrees: Sequence[_Slots], top: int
@@ -210,7 +210,7 @@ class Division:
                 continue
             part = list(remaining)
             part[slot] = [top]
-            self._steps.used += len(part) // 16 + 1
+            self._budget.spend(len(part) // 16 + 1)
             if self._may_bind(part, same_subtrees):
                 yield part
             if len(options) == 1:
@@ -229,7 +229,7 @@ class Division:
         :returns: the options of all slots; None if a slot has no option in the subtree
         """
         end = self._forest.end[top]
-        self._steps.used += len(slots) // 4 + 1
+        self._budget.spend(len(slots) // 4 + 1)
         for slot in slots:
             options = positions[slot]
             first = bisect_left(options, top)
@@ -243,7 +243,7 @@ class Division:
             if below is None:
                 first = bisect_left(options, top)
                 below = reduced[id(options)] = options[first : bisect_left(options, end, first)]
-                self._steps.used += len(below) // 64
+                self._budget.spend(len(below) // 64)
             remaining[slot] = below
         return remaining
 
@@ -251,7 +251,7 @@ class Division:
         self, positions: _Positions, slots: Collection[int]
     ) -> dict[int, Sequence[int]]:
         """Return the options of some slots as provider ids, for a call of `viable`."""
-        self._steps.used += len(slots) // 4
+        self._budget.spend(len(slots) // 4)
         converted: dict[int, Sequence[int]] = {}
         for slot in slots:
             options = positions[slot]
@@ -264,7 +264,7 @@ class Division:
         return {slot: converted[id(positions[slot])] for slot in slots}
 
     def _ids(self, positions: Sequence[int]) -> list[int]:
-        self._steps.used += len(positions) // 8 + 1
+        self._budget.spend(len(positions) // 8 + 1)
         ids = self._forest.ids
         return [ids[position] for position in positions]
 

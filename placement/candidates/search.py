@@ -2,7 +2,7 @@
 
 The data passes through these modules:
 
-    request -> forecasts -> tree_search -> ordering -> candidate_limits -> summaries -> render
+    request -> forecasts -> tree_search -> selection -> summaries -> render
 
 `tree_search` requests pages of provider trees from `paging`, and candidates of a tree from
 `solver`.
@@ -17,17 +17,16 @@ import random
 import sqlalchemy as sa
 
 from placement.candidates import (
-    candidate_limits,
     forecasts,
     model,
-    ordering,
     paging,
     render,
+    selection,
     solver,
     summaries,
 )
+from placement.candidates.budget import SearchLimit
 from placement.candidates.forecasts import FirstReads, Forecast
-from placement.candidates.search_step_limit import SearchLimit
 from placement.candidates.tree_search import TreeSearch
 from placement.db import engine
 
@@ -39,7 +38,7 @@ class Options:
     # max_allocation_candidates. A negative value means no maximum, and 0 means 1.
     max_candidates: int = -1
     # allocation_candidates_generation_strategy
-    strategy: str = ordering.DEPTH_FIRST
+    strategy: str = selection.DEPTH_FIRST
     # max_candidate_search_steps. A negative value means no limit.
     max_steps: int = -1
     # max_candidates_response_size, in bytes. A negative value means no limit.
@@ -71,11 +70,16 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
         )
     forecast = forecasts.of((query, options.cap, options.strategy))
     if forecast and forecast.at_once:
-        try:
-            return engine.read_one(functools.partial(_search_at_once, query, options, forecast))
-        except _NeedsTransactionError:
-            forecast = dataclasses.replace(forecast, failures=forecast.failures + 1)
-    return engine.read_snapshot(functools.partial(_search_in_transaction, query, options, forecast))
+        work = functools.partial(_search_with_forecast, query, options, forecast, True)
+        result = engine.read_one(work)
+        if result:
+            return result
+        forecast = dataclasses.replace(forecast, failures=forecast.failures + 1)
+    result = engine.read_snapshot(
+        functools.partial(_search_with_forecast, query, options, forecast, False)
+    )
+    assert result is not None
+    return result
 
 
 def search_with(
@@ -96,57 +100,38 @@ def search_with(
     :raises exception.UnknownTraits: if a trait does not exist
     """
     start = forecasts.read_first(conn, query)
-    return _search(conn, disconnect, query, options, start, limit, rng)[0]
+    found = _search(conn, disconnect, query, options, start, limit, rng)
+    assert found is not None  # the connection is open
+    return found[0]
 
 
-class _NeedsTransactionError(Exception):
-    """A search needs more than one statement."""
-
-
-def _search_at_once(
-    query: model.Query[str],
-    options: Options,
-    forecast: Forecast,
-    conn: sa.Connection,
-    disconnect: Callable[[], None],
-) -> render.SearchResult:
-    """Search with a single statement.
-
-    :raises _NeedsTransactionError: the search needs another statement
-    """
-    start = forecasts.read_first(conn, query, forecast)
-    disconnect()
-    try:
-        result, page = _search(conn, disconnect, query, options, start)
-    except sa.exc.ResourceClosedError as exc:  # the search used the connection again
-        raise _NeedsTransactionError from exc
-    _remember(query, options, start, page, failures=0)
-    return result
-
-
-def _search_in_transaction(
+def _search_with_forecast(
     query: model.Query[str],
     options: Options,
     forecast: Forecast | None,
+    at_once: bool,
     conn: sa.Connection,
     disconnect: Callable[[], None],
-) -> render.SearchResult:
+) -> render.SearchResult | None:
+    """Search with the forecast of an earlier search, and remember a forecast for the next one.
+
+    :param at_once: whether to search with the single statement that reads the first page
+    :returns: None if the search needs another statement; only with `at_once`
+    """
     start = forecasts.read_first(conn, query, forecast)
-    result, page = _search(conn, disconnect, query, options, start)
-    _remember(query, options, start, page, forecast.failures if forecast else 0)
-    return result
-
-
-def _remember(
-    query: model.Query[str],
-    options: Options,
-    start: FirstReads,
-    page: paging.OnlyPage | None,
-    failures: int,
-) -> None:
+    if at_once:
+        if start.page is None:
+            return None
+        disconnect()
+    found = _search(conn, disconnect, query, options, start)
+    if found is None:
+        return None
+    result, page = found
     if forecasts.can_forecast(start):
-        forecast = Forecast(start.found, start.query, page, failures)
-        forecasts.remember((query, options.cap, options.strategy), forecast)
+        failures = 0 if at_once or forecast is None else forecast.failures
+        new = Forecast(start.found, start.query, page, failures)
+        forecasts.remember((query, options.cap, options.strategy), new)
+    return result
 
 
 def _search(
@@ -157,10 +142,11 @@ def _search(
     start: FirstReads,
     limit: SearchLimit | None = None,
     rng: random.Random | None = None,
-) -> tuple[render.SearchResult, paging.OnlyPage | None]:
+) -> tuple[render.SearchResult, paging.OnlyPage | None] | None:
     """Return the result of a search, and a first page that would have been enough.
 
-    The page is None if one page is not enough.
+    :returns: None if the connection is closed and the search needs another statement. The page is
+        None if one page is not enough
     """
     cap = options.cap
     limit = limit or SearchLimit(options.max_steps, options.max_size)
@@ -173,40 +159,39 @@ def _search(
         # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
         solver.PreparedQuery.of(start.query, one_per_tree=not query.nested and cap is None),
         limit,
-        in_turns=strategy == ordering.BREADTH_FIRST,
+        in_turns=strategy == selection.BREADTH_FIRST,
         rng=rng,
-        candidate_size=candidate_limits.candidate_size(query),
+        candidate_size=selection.candidate_size(query),
     )
     read_names = functools.partial(
-        summaries.read_names, conn, start.names, sharing_trees=cursor.sharing_trees
+        summaries.read_names, conn, start.names, sharing_trees=cursor.sharing_providers.trees
     )
     for_old_clients = functools.partial(
-        candidate_limits.uses_one_provider_per_tree, providers=trees.found.providers
+        selection.uses_one_provider_per_tree, providers=trees.found.providers
     )
-    candidates = candidate_limits.select(
-        ordering.STRATEGIES[strategy](trees.streams(read_names, disconnect)),
+    candidates = selection.select(
+        selection.STRATEGIES[strategy](trees.streams(read_names, disconnect)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
         limit=query.limit,
         rng=rng,
     )
-    slots = trees.prepared.slots
-    result = render.SearchResult(
-        slots=slots,
-        candidates=candidates,
-        providers=trees.found.providers,
-        summaries=summaries.read(
-            conn, start.names, trees.found, cursor.sharing_trees, slots, candidates, query.nested
-        ),
-    )
+    if trees.needs_connection:
+        return None
+    slots, found = trees.prepared.slots, trees.found
+    sharing_trees = cursor.sharing_providers.trees
+    shown = summaries.read(conn, start.names, found, sharing_trees, slots, candidates, query.nested)
+    if shown is None:
+        return None
     trees.report(len(candidates))
     is_complete = not (limit.exceeded or limit.size_exceeded)
-    return result, cursor.only_page() if is_complete else None
+    page = cursor.only_page(trees.pages) if is_complete else None
+    return render.SearchResult(slots, candidates, found.providers, shown), page
 
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:
     if target is None:
-        return ordering.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
+        return selection.DEPTH_FIRST  # for all candidates, depth-first needs the least memory
     if rng and cap is None:
-        return ordering.BREADTH_FIRST  # depth-first could take all from a few trees
+        return selection.BREADTH_FIRST  # depth-first could take all from a few trees
     return strategy

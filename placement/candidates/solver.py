@@ -4,43 +4,39 @@ An *anchor* is a provider tree together with the sharing providers available to 
 part of the query that exactly one provider serves. A *binding* assigns one provider to each slot.
 
 `solve` yields all bindings of an anchor that satisfy the query. It is lazy: it computes a binding
-only when the caller requests the next one. It has no side effects except that it counts its work.
+only when the caller requests the next one. It has no side effects except that it spends its budget.
 The stages are:
 
 1. `provider_checks` returns the eligible providers of each slot.
 2. If the slots are independent of each other, each combination of eligible providers is a
    candidate, and the next stages are skipped.
-3. `contention`, `group_policy` and `collective_traits` prepare the conditions that involve several
-   slots.
+3. `joint_conditions` prepares the conditions that involve several slots.
 4. `same_subtree` divides the search into parts.
 5. `backtracking` searches each part.
 
-The solver adds its work to `search_step_limit.Steps`. When `steps.used` exceeds `steps.pause_at`,
-the solver yields None and continues at the next `next()` call. The generator ends only when the
-search is complete.
+When the slice of the budget is spent, the solver yields `PAUSE`, and continues at the next `next()`
+call. The generator ends only when the search is complete.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import random
 
-from placement.candidates import (
-    backtracking,
-    collective_traits,
-    model,
-    provider_checks,
-    same_subtree,
-)
+from placement.candidates import backtracking, model, provider_checks, same_subtree
 from placement.candidates.backtracking import CANDIDATE_COST, Bindings
-from placement.candidates.collective_traits import CollectiveTrait
-from placement.candidates.contention import Contention, contention_of
-from placement.candidates.randomize import shuffled
+from placement.candidates.budget import PAUSE, Budget, Pause
+from placement.candidates.joint_conditions import (
+    CollectiveTrait,
+    JointConditions,
+    collective_traits,
+    joint_conditions,
+)
 from placement.candidates.same_subtree import SlotOptions
-from placement.candidates.search_step_limit import Steps
+from placement.candidates.selection import shuffled
 
 # This many elementary checks of one provider against one slot count as one search step; see
-# `_check_count`.
+# `PreparedQuery.check_counts`.
 _CHECKS_PER_STEP = 4
 
 # Slot -> its eligible providers. Slots of the same kind have the same list object.
@@ -56,6 +52,8 @@ class PreparedQuery:
     # Slot -> an integer that identifies its kind. Slots of one kind have the same amounts and
     # conditions, and so the same eligible providers.
     kinds: tuple[int, ...]
+    # group_policy=isolate: the slots that must be bound to different providers.
+    isolated: frozenset[int]
     # Whether a candidate may use at most one provider of each tree.
     one_per_tree: bool
     # For each same_subtree parameter, the set of its slots.
@@ -89,10 +87,14 @@ class PreparedQuery:
         numbers: dict[tuple[object, ...], int] = {}
         kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
         examples = dict(zip(kinds, slots, strict=True))
+        set_checks = sum(_set_checks(slot.group) for slot in slots[:1])
         return cls(
             query=query,
             slots=slots,
             kinds=kinds,
+            isolated=frozenset(
+                number for number, slot in enumerate(slots) if query.isolate and slot.suffixed
+            ),
             one_per_tree=one_per_tree,
             subtrees=tuple(
                 frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
@@ -100,8 +102,11 @@ class PreparedQuery:
             ),
             trial_costs=tuple(1 + len(slot.amounts) // 4 for slot in slots),
             condition_count=sum(1 + len(slot.amounts) for slot in slots),
-            check_counts={kind: _check_count(slot) for kind, slot in examples.items()},
-            single_provider_cost=_single_provider_cost(slots),
+            check_counts={
+                kind: 2 + len(slot.amounts) + _set_checks(slot.group)
+                for kind, slot in examples.items()
+            },
+            single_provider_cost=1 + (len(slots) // 2 + set_checks) // _CHECKS_PER_STEP,
             collective=bool(query.collective_traits),
             independent=not (
                 one_per_tree or query.collective_traits or any(slot.suffixed for slot in slots)
@@ -114,42 +119,32 @@ class PreparedQuery:
 def solve(
     prepared: PreparedQuery,
     anchor: model.Anchor,
-    steps: Steps,
+    budget: Budget,
     rng: random.Random | None = None,
 ) -> Bindings:
-    """Yield the bindings of an anchor, and None whenever `steps.used` exceeds `steps.pause_at`.
+    """Yield the bindings of an anchor, and `PAUSE` whenever a slice of the budget is spent.
 
-    :param steps: updated with the search steps of this anchor
+    :param budget: receives the search steps of this anchor
     :param rng: shuffles the order in which providers are tried; None for a fixed order
     """
     if is_single_provider(prepared, anchor):
-        steps.used += prepared.single_provider_cost
+        budget.spend(prepared.single_provider_cost)
         if can_serve_alone(prepared, anchor):
             yield binding_of_root(prepared, anchor)
         return
     if not provider_checks.is_anchor(anchor.root, prepared.query):
         return
     if prepared.suffixed:
-        eligible = yield from _eligible(prepared, anchor, steps)
+        eligible = yield from _eligible(prepared, anchor, budget)
     else:
-        steps.used += provider_count(anchor) * len(prepared.slots) // 2
+        budget.spend(provider_count(anchor) * len(prepared.slots) // 2)
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
-    traits: list[CollectiveTrait] = []
-    if prepared.collective:
-        traits = collective_traits.conditions(prepared.query, prepared.slots, eligible)
-        steps.used += len(traits) * provider_count(anchor) // 8
-        if not all(trait.slots for trait in traits):
-            return
-    if prepared.suffixed or traits or prepared.one_per_tree:
-        steps.used += provider_count(anchor) * prepared.condition_count // 4
-        if steps.used > steps.pause_at:
-            yield None
-        options = _options(eligible, rng)
-        yield from _search(prepared, anchor, eligible, options, traits, steps, rng)
-    else:  # each slot requests a different class, so the slots are independent
-        yield from _combinations(_separate_options(eligible, rng), steps)
+    if prepared.independent:
+        yield from _combinations(_options(eligible, rng), budget)
+    else:
+        yield from _search(prepared, anchor, eligible, budget, rng)
 
 
 def without_search(
@@ -184,10 +179,23 @@ def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
     """Whether the root provider alone satisfies the query.
 
     Call this only for anchors for which `is_single_provider` is true.
+
+    PERF: this has the same result as calling `provider_checks.eligible_providers` for each slot,
+    but takes a fraction of the time. In most deployments, most trees have only one provider.
     """
     root = anchor.root
-    return provider_checks.is_anchor(root, prepared.query) and provider_checks.can_serve_alone(
-        root, prepared.slots
+    if not provider_checks.is_anchor(root, prepared.query):
+        return False
+    for slot in prepared.slots:
+        ((class_id, amount),) = slot.amounts
+        if not provider_checks.can_allocate(root, class_id, amount):
+            return False
+    group = prepared.slots[0].group
+    return (
+        (group.in_tree is None or group.in_tree == root.id)
+        and provider_checks.satisfies_required(root.traits, group)
+        and not provider_checks.is_forbidden(root, group)
+        and provider_checks.satisfies_member_of(root, group)
     )
 
 
@@ -197,11 +205,11 @@ def binding_of_root(prepared: PreparedQuery, anchor: model.Anchor) -> model.Bind
 
 
 def _eligible(
-    prepared: PreparedQuery, anchor: model.Anchor, steps: Steps
-) -> Generator[None, None, Eligible]:
+    prepared: PreparedQuery, anchor: model.Anchor, budget: Budget
+) -> Generator[Pause, None, Eligible]:
     """Return the eligible providers of each slot of a query with suffixed groups.
 
-    Yields None to pause.
+    Yields `PAUSE` if the budget is spent.
 
     :returns: slot -> its eligible providers. If any slot has no eligible provider, an empty list is
         returned instead
@@ -210,21 +218,21 @@ def _eligible(
     by_kind: dict[int, Sequence[model.Provider]] = {}
     same: dict[tuple[int, ...], Sequence[model.Provider]] = {}
     if prepared.unsuffixed:
-        steps.used += count * len(prepared.unsuffixed) // 2
+        budget.spend(count * len(prepared.unsuffixed) // 2)
         by_class = provider_checks.eligible_for_classes(tuple(prepared.unsuffixed.values()), anchor)
         if not by_class:
             return []
         by_kind.update(zip(prepared.unsuffixed, by_class, strict=True))
     for kind, slot in prepared.suffixed.items():
-        steps.used += count * prepared.check_counts[kind] // _CHECKS_PER_STEP + 1
+        budget.spend(count * prepared.check_counts[kind] // _CHECKS_PER_STEP + 1)
         providers = provider_checks.eligible_providers(slot, anchor)
         if not providers:
             return []
         # Thousands of kinds can have the same eligible providers, and share one list then.
         ids = tuple(provider.id for provider in providers) if len(prepared.suffixed) > 16 else ()
         by_kind[kind] = same.setdefault(ids, providers) if ids else providers
-        if steps.used > steps.pause_at:
-            yield None
+        if budget.left < 0:
+            yield PAUSE
     return [by_kind[kind] for kind in prepared.kinds]
 
 
@@ -233,18 +241,8 @@ def provider_count(anchor: model.Anchor) -> int:
     return len(anchor.tree) + len(anchor.sharing_providers)
 
 
-def _check_count(slot: model.Slot) -> int:
-    """Return the approximate number of elementary checks of one provider against the slot."""
-    return 2 + len(slot.amounts) + _set_checks(slot.group)
-
-
-def _single_provider_cost(slots: Sequence[model.Slot]) -> int:
-    checks = len(slots) // 2 + sum(_set_checks(slot.group) for slot in slots[:1])
-    return 1 + checks // _CHECKS_PER_STEP
-
-
 def _set_checks(group: model.Group[int]) -> int:
-    """Return the part of `_check_count` for the any-sets of the group."""
+    """Return the part of `PreparedQuery.check_counts` for the any-sets of a group."""
     any_sets = group.required + group.member_of
     return len(any_sets) // 4 + sum(map(len, any_sets)) // 32
 
@@ -253,9 +251,11 @@ def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
     """Return the ids of the eligible providers of each slot.
 
     Without `rng`, slots of the same kind have the same list object, which saves time and memory.
+
+    :param rng: shuffles the ids of each slot; None to keep the order
     """
     if rng:
-        return _separate_options(eligible, rng)
+        return [[provider.id for provider in shuffled(found, rng)] for found in eligible]
     ids: dict[int, list[int]] = {}
     for found in eligible:
         if id(found) not in ids:
@@ -263,26 +263,16 @@ def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
     return [ids[id(found)] for found in eligible]
 
 
-def _separate_options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
-    """Return the ids of the eligible providers of each slot, as a separate list for each slot.
-
-    :param rng: shuffles each list; None to keep the order
-    """
-    if rng:
-        eligible = [shuffled(providers, rng) for providers in eligible]
-    return [[provider.id for provider in providers] for providers in eligible]
-
-
-def _combinations(options: SlotOptions, steps: Steps) -> Bindings:
+def _combinations(options: SlotOptions, budget: Budget) -> Bindings:
     """Yield all combinations of options.
 
     Call this only for independent slots, for which each combination is a candidate.
     """
     cost = CANDIDATE_COST * len(options)
     for binding in itertools.product(*options):
-        if steps.used > steps.pause_at:
-            yield None
-        steps.used += cost
+        if budget.left < 0:
+            yield PAUSE
+        budget.spend(cost)
         yield binding
 
 
@@ -290,60 +280,60 @@ def _search(
     prepared: PreparedQuery,
     anchor: model.Anchor,
     eligible: Eligible,
-    options: SlotOptions,
-    traits: Sequence[CollectiveTrait],
-    steps: Steps,
+    budget: Budget,
     rng: random.Random | None,
 ) -> Bindings:
-    """Return the bindings of slots that depend on each other."""
-    contention = contention_of(
-        prepared.query, prepared.slots, prepared.kinds, eligible, prepared.one_per_tree
+    """Yield the bindings of slots that depend on each other."""
+    traits: list[CollectiveTrait] = []
+    if prepared.collective:
+        traits = collective_traits(prepared.query, prepared.slots, eligible)
+        budget.spend(len(traits) * provider_count(anchor) // 8)
+        if not all(trait.slots for trait in traits):
+            return
+    budget.spend(provider_count(anchor) * prepared.condition_count // 4)
+    if budget.left < 0:
+        yield PAUSE
+    options = _options(eligible, rng)
+    conditions = joint_conditions(
+        prepared.slots,
+        prepared.kinds,
+        prepared.isolated,
+        eligible,
+        traits,
+        prepared.one_per_tree,
     )
-    if not prepared.subtrees:
-        return _bindings(prepared, contention, options, traits, steps)
-    if len(prepared.subtrees) > 1 and not contention.may_bind(
-        dict(enumerate(options)), contention.free, steps
-    ):
-        return iter(())
-    return _search_subtrees(prepared, anchor, contention, options, traits, steps, rng)
+    for part in _parts(prepared, anchor, conditions, options, budget, rng):
+        if part is PAUSE:
+            yield PAUSE
+        elif conditions.is_empty:
+            yield from _combinations(part, budget)
+        else:
+            yield from backtracking.bindings(conditions, part, prepared.trial_costs, budget)
 
 
-def _search_subtrees(
+def _parts(
     prepared: PreparedQuery,
     anchor: model.Anchor,
-    contention: Contention,
+    conditions: JointConditions,
     options: SlotOptions,
-    traits: Sequence[CollectiveTrait],
-    steps: Steps,
+    budget: Budget,
     rng: random.Random | None,
-) -> Bindings:
-    """Divide the search by subtrees (see `same_subtree`), and yield the bindings of each part."""
+) -> Iterable[SlotOptions | Pause]:
+    """Return the options of each part of the search: one part for each subtree of same_subtree."""
+    if not prepared.subtrees:
+        return (options,)
+    if len(prepared.subtrees) > 1 and not conditions.may_bind(
+        dict(enumerate(options)), conditions.free, budget
+    ):
+        return ()
     providers = (*anchor.providers, *anchor.sharing_trees)
-    steps.used += len(providers)
-    division = same_subtree.Division(
+    budget.spend(len(providers))
+    return same_subtree.Division(
         options,
         prepared.kinds,
         prepared.subtrees,
         same_subtree.forest_of(providers),
-        lambda remaining: contention.may_bind(remaining, contention.free, steps),
-        steps,
+        lambda remaining: conditions.may_bind(remaining, conditions.free, budget),
+        budget,
         rng,
-    )
-    for part in division.parts():
-        if part is None:
-            yield None
-        else:
-            yield from _bindings(prepared, contention, part, traits, steps)
-
-
-def _bindings(
-    prepared: PreparedQuery,
-    contention: Contention,
-    options: SlotOptions,
-    traits: Sequence[CollectiveTrait],
-    steps: Steps,
-) -> Bindings:
-    """Return the bindings that use only these options."""
-    if contention.is_empty and not traits:
-        return _combinations(options, steps)
-    return backtracking.bindings(contention, options, traits, prepared.trial_costs, steps)
+    ).parts()

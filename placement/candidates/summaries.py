@@ -54,18 +54,19 @@ class Summaries:
 
 def read_names(
     conn: sa.Connection, names: Names, anchors: Iterable[model.Anchor], sharing_trees: Trees
-) -> None:
+) -> bool:
     """Read the names for the summaries of all candidates of these anchors.
 
     The search calls this function before it closes the connection, if it continues without it.
 
     :param names: receives the names
     :param sharing_trees: the trees of all sharing providers that were read
+    :returns: False if a name has not been read yet and the connection is closed
     """
     anchors = list(anchors)
     shared = {provider.root_id for anchor in anchors for provider in anchor.sharing_providers}
     trees = [*(anchor.tree for anchor in anchors), *(sharing_trees[root_id] for root_id in shared)]
-    _names(conn, names, [provider for tree in trees for provider in tree])
+    return _names(conn, names, [provider for tree in trees for provider in tree]) is not None
 
 
 def read(
@@ -76,7 +77,7 @@ def read(
     slots: Sequence[model.Slot],
     candidates: Iterable[model.Candidate],
     whole_trees: bool,
-) -> Summaries:
+) -> Summaries | None:
     """Return the data of the summaries for the candidates of the response.
 
     :param conn: the connection; used only if a name has not been read yet
@@ -86,6 +87,7 @@ def read(
     :param slots: the slots of the query; a slot is a part that exactly one provider serves
     :param candidates: the candidates of the response
     :param whole_trees: whether all providers of a tree have a summary (microversion 1.29)
+    :returns: None if a name has not been read yet and the connection is closed
     """
     providers = [found.providers[id_] for id_ in _ids_with_resources(slots, candidates)]
     if whole_trees:
@@ -95,7 +97,8 @@ def read(
             for root_id in {provider.root_id for provider in providers}
         )
         providers = [provider for tree in trees for provider in tree]
-    return Summaries(providers, *_names(conn, names, providers))
+    found_names = _names(conn, names, providers)
+    return found_names and Summaries(providers, *found_names)
 
 
 def _ids_with_resources(
@@ -110,7 +113,7 @@ def _ids_with_resources(
 
 def _names(
     conn: sa.Connection, names: Names, providers: Sequence[model.Provider]
-) -> tuple[Mapping[int, str], Mapping[int, str]]:
+) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
     """Return the names of all resource classes and of all traits of the providers.
 
     :returns: resource class id -> name, and trait id -> name

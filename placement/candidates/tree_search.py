@@ -7,13 +7,14 @@ to search does not delay the candidates of other anchors. The database connectio
 the searches of postponed anchors continue.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 import logging
 import random
 
 from placement import telemetry
-from placement.candidates import candidate_limits, model, paging, solver, summaries
-from placement.candidates.search_step_limit import SearchLimit, Steps
+from placement.candidates import model, paging, solver, summaries
+from placement.candidates.budget import PAUSE, Budget, Pause, SearchLimit
+from placement.candidates.selection import is_new
 
 LOG = logging.getLogger(__name__)
 
@@ -32,24 +33,6 @@ _PAIRS_PER_SLOT = 8
 # A candidate larger than this number of bytes costs one more search step for each 8 bytes, because
 # `max_candidates_response_size` does not apply to the first candidate of each tree.
 _LARGE_CANDIDATE = 1024
-
-
-class _Turns:
-    """The state of the turns of one anchor."""
-
-    __slots__ = ('counted', 'length', 'productive', 'steps')
-
-    def __init__(self, length: int, limit: SearchLimit) -> None:
-        self.length = length
-        self.steps = Steps(min(length, limit.left))
-        # The number of steps that have been subtracted from the search limit.
-        self.counted = 0
-        # Whether the anchor has yielded a candidate in the current turn.
-        self.productive = False
-
-    def begin_next(self, limit: SearchLimit) -> None:
-        self.productive = False
-        self.steps.pause_at = self.steps.used + min(self.length, limit.left)
 
 
 class TreeSearch:
@@ -75,41 +58,47 @@ class TreeSearch:
         self.prepared = prepared
         self._cursor = cursor
         # The cursor adds ids to this set whenever it reads sharing providers.
-        self._sharing_ids = cursor.sharing_ids
+        self._sharing_ids = cursor.sharing_providers.ids
         self._limit = limit
         self._in_turns = in_turns
         self._rng = rng
         self._candidate_size = candidate_size
         # The search steps charged for the size of each candidate.
         self._size_cost = max(candidate_size - _LARGE_CANDIDATE, 0) // 8
-        # The counts of the current page. The cursor uses them to choose the next page.
-        self._progress = paging.Progress()
+        # The counts of all pages so far.
+        self.pages: list[paging.PageCounts] = []
+        # Whether the search ended because it needs statements, and its connection is closed.
+        self.needs_connection = False
+        # The counts of the current page, and the steps to spend on it before the next page is read.
+        # After the last page, nothing is left to spend.
+        self._counts, self._page_steps = paging.PageCounts(), 0
         # All bindings so far that use only sharing providers.
         self._seen: set[model.Binding] = set()
         self._postponed: dict[int, model.Anchor] = {}
         self._postponed_options = 0
-        # The turns of the anchor that the search processes.
-        self._turns: _Turns | None = None
+        # The budget of the anchor that the search processes.
+        self._budget = Budget()
         # Whether the search of a tree ended early because too many trees were postponed.
         self._trees_left_out = False
 
     def streams(
         self,
-        read_names: Callable[[Iterable[model.Anchor]], None],
+        read_names: Callable[[Iterable[model.Anchor]], bool],
         disconnect: Callable[[], None],
-    ) -> Iterator[Iterator[model.Candidate | None]]:
+    ) -> Generator[Iterator[model.Candidate | Pause], None, bool]:
         """Yield one stream of candidates for each anchor.
 
-        A stream yields None in place of a candidate when the anchor is postponed.
+        A stream yields `PAUSE` in place of a candidate when the anchor is postponed.
 
         :param read_names: called after the last page, if the search continues, to read the names
-            for the provider summaries
+            for the provider summaries. It returns False if that needs a connection
         :param disconnect: called after `read_names`. The search executes no more statements then
+        :returns: whether the streams may continue; False if the search needs a connection
         """
         for anchor in self._anchors():
             if self._limit.exceeded:
-                return
-            self._progress.anchors += 1
+                return True
+            self._counts.anchors += 1
             # PERF: in most deployments, most trees have only one provider, perhaps with one sharing
             # provider. With `_stream` and the solver, their search would take twice as long.
             found = solver.without_search(self.prepared, anchor)
@@ -120,89 +109,87 @@ class TreeSearch:
             if binding is None:
                 self._spend(steps)
             elif self._spend(steps + self._size_cost) and self._is_new(binding):
-                self._progress.candidates += 1
-                self._progress.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
+                self._counts.candidates += 1
+                self._counts.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
                 yield iter((model.Candidate(anchor.root.id, binding),))
-        if self._postponed or self._in_turns:
-            read_names([*self.found.anchors.values(), *self._postponed.values()])
+        if not self.needs_connection and (self._postponed or self._in_turns):
+            anchors = [*self.found.anchors.values(), *self._postponed.values()]
+            self.needs_connection = not read_names(anchors)
             disconnect()
+        return not self.needs_connection
 
     def _anchors(self) -> Iterator[model.Anchor]:
-        for page in self._cursor.pages():
-            self._progress = page.progress
+        while page := self._cursor.next_page(self.pages):
+            self._counts, self._page_steps = paging.PageCounts(), page.steps
+            self.pages.append(self._counts)
             yield from page.anchors
-        self._progress = paging.Progress(steps_left=0)
+        self.needs_connection = self._cursor.needs_connection
+        self._counts, self._page_steps = paging.PageCounts(), 0
 
-    def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | None]:
-        """Yield the candidates of an anchor, and None each time the anchor is postponed."""
-        if self._progress.steps_left < 0 and self._postpone(anchor):
-            yield None
+    def _stream(self, anchor: model.Anchor) -> Iterator[model.Candidate | Pause]:
+        """Yield the candidates of an anchor, and `PAUSE` each time the anchor is postponed."""
+        if self._counts.steps > self._page_steps and self._postpone(anchor):
+            yield PAUSE
         root_id = anchor.root.id
-        pairs = len(self.prepared.slots) * solver.provider_count(anchor)
-        turns = _Turns(FIRST_TURN + pairs, self._limit)
-        self._turns = turns
-        # PERF: in depth-first order, steps are counted only at the end of each turn, which saves
-        # 1 ms for 1,000 small trees (2026-11). In breadth-first order, they are counted for each
+        length = FIRST_TURN + len(self.prepared.slots) * solver.provider_count(anchor)
+        budget = self._budget = Budget(min(length, self._limit.left))
+        # Whether the anchor has yielded a candidate in the current turn.
+        productive = False
+        # PERF: in depth-first order, steps are settled only at the end of each turn, which saves 1
+        # ms for 1,000 small trees (2026-11). In breadth-first order, they are settled for each
         # candidate, because the caller may stop before the end of a turn.
-        bindings = solver.solve(self.prepared, anchor, turns.steps, self._rng)
+        bindings = solver.solve(self.prepared, anchor, budget, self._rng)
         for binding in filter(self._is_new, bindings) if self._sharing_ids else bindings:
-            if binding is None:
-                if not self._count(turns):
+            if binding is PAUSE:
+                if not self._spend(budget.settle()):
                     return
-                if not turns.productive or self._progress.steps_left <= 0:
+                if not productive or self._counts.steps >= self._page_steps:
                     if self._postpone(anchor):
-                        yield None
-                        turns.length *= TURN_GROWTH
+                        yield PAUSE
+                        length *= TURN_GROWTH
                     elif self._limit.finite:
                         self._trees_left_out = True
                         return
-                turns.begin_next(self._limit)
-                self._turns = turns
+                productive = False
+                budget.grant(min(length, self._limit.left))
+                self._budget = budget
                 continue
-            if not self._accepts(anchor, turns):
+            if not self._accepts(anchor, productive):
                 break
-            turns.steps.used += self._size_cost
-            self._progress.candidates += 1
-            if self._in_turns and not self._count(turns):
+            productive = True
+            budget.spend(self._size_cost)
+            self._counts.candidates += 1
+            if self._in_turns and not self._spend(budget.settle()):
                 return
             yield model.Candidate(root_id, binding)
-        self._count(turns)
+        self._spend(budget.settle())
 
-    def _accepts(self, anchor: model.Anchor, turns: _Turns) -> bool:
+    def _accepts(self, anchor: model.Anchor, productive: bool) -> bool:
         """Whether the response may have one more candidate of the anchor.
 
         The first candidate of each anchor is always accepted.
+
+        :param productive: whether the anchor has yielded a candidate in the current turn
         """
-        if not turns.productive:
-            turns.productive = True
-            if self.found.add(anchor):
-                self._progress.fitting_anchors += 1
-                return True
+        if not productive and self.found.add(anchor):
+            self._counts.fitting_anchors += 1
+            return True
         self._limit.size_left -= self._candidate_size
         return self._limit.size_left >= 0
 
-    def _count(self, turns: _Turns) -> bool:
-        """Subtract the steps since the last call from the steps left for the page and the request.
-
-        :returns: False if the search limit is exceeded
-        """
-        steps = turns.steps.used - turns.counted
-        turns.counted = turns.steps.used
-        return self._spend(steps)
-
     def _spend(self, steps: int) -> bool:
-        """Subtract steps from those left for the page and for the request.
+        """Count steps of the current page and of the request.
 
         :returns: False if the search limit is exceeded
         """
-        self._progress.steps_left -= steps
+        self._counts.steps += steps
         return self._limit.spend(steps)
 
-    def _is_new(self, binding: model.Binding | None) -> bool:
+    def _is_new(self, binding: model.Binding | Pause) -> bool:
         """Whether no other anchor has yielded this binding; also true for a pause of the search."""
-        if binding is None or not self._sharing_ids:
+        if binding is PAUSE or not self._sharing_ids:
             return True
-        return candidate_limits.is_new(binding, self._sharing_ids, self._seen)
+        return is_new(binding, self._sharing_ids, self._seen)
 
     def _postpone(self, anchor: model.Anchor) -> bool:
         """Postpone an anchor.
@@ -229,7 +216,8 @@ class TreeSearch:
         """
         limit = self._limit
         was_cut = limit.exceeded or limit.size_exceeded or self._trees_left_out
-        telemetry.searched(count, self._steps(), was_cut)
+        # The caller may have stopped in the middle of a turn, whose steps are not settled yet.
+        telemetry.searched(count, limit.used + self._budget.settle(), was_cut)
         if limit.size_exceeded:
             LOG.warning(
                 'The response to a request for allocation candidates reached the limit [placement] '
@@ -248,11 +236,3 @@ class TreeSearch:
                 'trees take long to search. Placement returns %d candidates; more may exist.',
                 count,
             )
-
-    def _steps(self) -> int:
-        """Return the number of search steps.
-
-        The caller may have stopped in the middle of a turn, whose steps are not yet subtracted.
-        """
-        turns = self._turns
-        return self._limit.used + (turns.steps.used - turns.counted if turns else 0)

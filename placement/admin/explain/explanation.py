@@ -31,7 +31,7 @@ from placement.admin.explain.patterns import AnchorPattern, Largest
 from placement.admin.progress import Progress
 from placement.candidates import model, page_reader, paging, request
 from placement.candidates import names as names_of_queries
-from placement.candidates.search_step_limit import SearchLimit
+from placement.candidates.budget import SearchLimit
 from placement.microversion import Version
 
 # The nearest trees are read in batches of this size.

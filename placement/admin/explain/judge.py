@@ -11,7 +11,7 @@ from placement.admin.explain.patterns import AnchorPattern
 from placement.admin.progress import Advance
 from placement.candidates import request, solver
 from placement.candidates.backtracking import Bindings
-from placement.candidates.search_step_limit import SearchLimit, Steps
+from placement.candidates.budget import PAUSE, Budget, SearchLimit
 
 # Trees are counted up to this number.
 MAX_TREES = 1_000
@@ -126,12 +126,12 @@ def _with_candidates(
 class _Search:
     """The search for the first candidate of a pattern."""
 
-    __slots__ = ('_bindings', '_steps', 'pattern')
+    __slots__ = ('_bindings', '_budget', 'pattern')
 
     def __init__(self, pattern: AnchorPattern, prepared: solver.PreparedQuery) -> None:
         self.pattern = pattern
-        self._steps = Steps()
-        self._bindings: Bindings = solver.solve(prepared, pattern.anchor, self._steps)
+        self._budget = Budget()
+        self._bindings: Bindings = solver.solve(prepared, pattern.anchor, self._budget)
 
     def turn(self, length: int, limit: SearchLimit) -> bool | None:
         """Continue the search.
@@ -139,10 +139,9 @@ class _Search:
         :param length: the maximum number of search steps
         :returns: whether the pattern has a candidate; None if the search is not finished
         """
-        before = self._steps.used
-        self._steps.pause_at = before + min(length, limit.left)
+        self._budget.grant(min(length, limit.left))
         for binding in self._bindings:
-            limit.spend(self._steps.used - before)
-            return None if binding is None else True
-        limit.spend(self._steps.used - before)
+            limit.spend(self._budget.settle())
+            return None if binding is PAUSE else True
+        limit.spend(self._budget.settle())
         return False

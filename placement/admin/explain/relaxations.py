@@ -11,7 +11,7 @@ from placement.admin.explain.conditions import Condition
 from placement.admin.explain.judge import Judge
 from placement.admin.explain.model import Trees
 from placement.admin.progress import Progress
-from placement.candidates.search_step_limit import SearchLimit
+from placement.candidates.budget import SearchLimit
 
 # Pairs are judged for queries with at most this number of conditions.
 MAX_CONDITIONS_FOR_PAIRS = 40

@@ -22,7 +22,7 @@ from placement import capacity
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
 from placement.admin.headroom.upper_bound import UpperBound
 from placement.candidates import model, solver
-from placement.candidates.search_step_limit import Steps
+from placement.candidates.budget import PAUSE, Budget
 
 # A new search begins if the old one takes this many times the steps of its first candidate without
 # a candidate that fits.
@@ -110,16 +110,16 @@ def _claims(
     """
     is_exhausted = False
     while not is_exhausted:
-        current, steps = free.current(anchor), Steps()
+        current, budget = free.current(anchor), Budget()
         providers = {provider.id: provider for provider in current.providers}
         is_exhausted, cost, restart_at = True, 0, 0
-        for binding in solver.solve(prepared, current, steps):
-            if binding is None:  # the solver pauses only if `Steps` has a limit
+        for binding in solver.solve(prepared, current, budget):
+            if binding is PAUSE:  # the solver pauses only if the budget is limited
                 continue
-            cost = cost or steps.used
+            cost = cost or budget.used
             if count := free.take(providers, amounts_of(prepared.slots, binding)):
                 yield binding, count
-                restart_at = steps.used + PATIENCE * cost
-            elif steps.used > restart_at:
+                restart_at = budget.used + PATIENCE * cost
+            elif budget.used > restart_at:
                 is_exhausted = False
                 break

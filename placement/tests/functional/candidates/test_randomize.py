@@ -7,7 +7,7 @@ import random
 
 from oslotest import base
 
-from placement.candidates import page_order, search
+from placement.candidates import paging, search
 from placement.tests.functional.candidates import rows
 from placement.tests.statements import recorded
 from placement.tests.unit.candidates import worlds
@@ -120,7 +120,7 @@ class StatementsTest(base.BaseTestCase):
         self.assertEqual((0, 2), self._statements([], 'resources=V:1', limit=10))
 
     def test_ids_are_drawn_in_bounded_lists(self):
-        self.patch(page_order, '_MAX_IDS', 3)
+        self.patch(paging, '_MAX_IDS', 3)
         hosts = [f'H{n}[V:1]' for n in range(200)]
         found, statements = self._statements(hosts, 'resources=V:1', limit=10)
         self.assertEqual(10, found)

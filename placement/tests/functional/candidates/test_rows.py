@@ -12,15 +12,14 @@ import sqlalchemy as sa
 
 from placement import validation
 from placement.candidates import (
-    candidate_limits,
     model,
-    ordering,
     paging,
     render,
     search,
+    selection,
     tree_search,
 )
-from placement.candidates.search_step_limit import SearchLimit, Steps
+from placement.candidates.budget import Budget, SearchLimit
 from placement.db.sqlalchemy import models
 from placement.schemas.allocation_candidate import CANDIDATES
 from placement.telemetry import declarations
@@ -252,7 +251,7 @@ class SearchLimitTest(base.BaseTestCase):
         drawing: list[str],
         query: str,
         limit: SearchLimit,
-        strategy: str = ordering.DEPTH_FIRST,
+        strategy: str = selection.DEPTH_FIRST,
     ) -> render.SearchResult:
         world = worlds.World.of('\n'.join(drawing))
         with rows.database() as conn:
@@ -322,14 +321,14 @@ class SearchLimitTest(base.BaseTestCase):
         """Also those of trees that never use up a turn."""
         trees = ([f'R{n}', *(f'  R{n}C{k}[VGPU:1]' for k in range(12))] for n in range(30))
         groups = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 13))
-        used: list[Steps] = []
+        used: list[Budget] = []
 
-        class Recorded(Steps):
-            def __init__(self, *args: float):
+        class Recorded(Budget):
+            def __init__(self, *args: int):
                 super().__init__(*args)
                 used.append(self)
 
-        self.patch(tree_search, 'Steps', Recorded)
+        self.patch(tree_search, 'Budget', Recorded)
         limit = SearchLimit(10**6)
         metrics = self.useFixture(SwitchedOn())
         result = self._search(
@@ -352,15 +351,15 @@ class SearchLimitTest(base.BaseTestCase):
             (_TWO_UNITS_EACH, 10**5, 1),
         ):
             for strategy in ('depth-first', 'breadth-first'):
-                used: list[Steps] = []
+                used: list[Budget] = []
 
-                class Recorded(Steps):
-                    def __init__(self, *args: float):
+                class Recorded(Budget):
+                    def __init__(self, *args: int):
                         super().__init__(*args)
                         used.append(self)  # noqa: B023 (called before the next iteration)
 
                 metrics = SwitchedOn()
-                with mock.patch.object(tree_search, 'Steps', Recorded), metrics:
+                with mock.patch.object(tree_search, 'Budget', Recorded), metrics:
                     result = self._search(
                         [*_three_units_each(12, 'A'), *_three_units_each(13, 'B')],
                         query,
@@ -419,7 +418,7 @@ class ResponseSizeTest(base.BaseTestCase):
     two_groups = 'resources1=VGPU:1&resources2=VGPU:1&group_policy=none'
 
     def _search(
-        self, size: int, query: str = two_groups, strategy: str = ordering.DEPTH_FIRST
+        self, size: int, query: str = two_groups, strategy: str = selection.DEPTH_FIRST
     ) -> tuple[list[model.Candidate], str, float]:
         """Return the candidates, the logged warnings, and the number of searches cut."""
         world = worlds.World.of('\n'.join(self.drawing))
@@ -437,11 +436,11 @@ class ResponseSizeTest(base.BaseTestCase):
     @property
     def _size(self) -> int:
         world = worlds.World.of('\n'.join(self.drawing))
-        return candidate_limits.candidate_size(world.unbind(world.parse(self.two_groups)))
+        return selection.candidate_size(world.unbind(world.parse(self.two_groups)))
 
     def test_the_first_candidate_of_each_tree_does_not_count(self):
         size = self._size
-        for strategy in ordering.STRATEGIES:
+        for strategy in selection.STRATEGIES:
             for most, expected in (
                 (0, 2),
                 (size - 1, 2),

@@ -32,7 +32,9 @@ class NamesTest(base.BaseTestCase):
         found = names.Names()
         for kind, ids in names.expected().items():
             found.add(kind, {id_: f'{kind} {id_}' for id_ in ids})
-        classes, traits = found.read(mock.Mock(execute=self.execute), class_ids, trait_ids)
+        classes, traits = found.read(
+            mock.Mock(execute=self.execute, closed=False), class_ids, trait_ids
+        )
         self.assertEqual(
             [f'{CLASS} {id_}' for id_ in class_ids], [classes[id_] for id_ in class_ids]
         )
@@ -53,6 +55,11 @@ class NamesTest(base.BaseTestCase):
         self.search({1}, {3})
         self.assertEqual(1, self.search({1}, {3, 4}))
         self.assertEqual(0, self.search({1}, {3, 4}))
+
+    def test_an_unexpected_name_cannot_be_read_with_a_closed_connection(self):
+        conn = mock.Mock(execute=self.execute, closed=True)
+        self.assertIsNone(names.Names().read(conn, {1}, {3}))
+        self.assertEqual(0, self.statements)
 
     def test_different_responses_are_expected_together(self):
         self.search({1}, {3})

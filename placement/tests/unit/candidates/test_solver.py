@@ -14,16 +14,14 @@ from oslotest import base
 from placement import capacity
 from placement.candidates import (
     backtracking,
-    collective_traits,
-    contention,
-    flow,
-    group_policy,
+    joint_conditions,
+    max_flow,
     model,
     provider_checks,
     same_subtree,
     solver,
 )
-from placement.candidates.search_step_limit import SearchLimit, Steps
+from placement.candidates.budget import PAUSE, Budget, SearchLimit
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
@@ -41,7 +39,7 @@ def _all(world: worlds.World, query: model.Query[int]) -> list[tuple[int, ...]]:
     return [
         (anchor.root.id, *binding)
         for anchor in world.anchors
-        for binding in solver.solve(prepared, anchor, Steps())
+        for binding in solver.solve(prepared, anchor, Budget())
     ]
 
 
@@ -152,12 +150,12 @@ class StepsTest(base.BaseTestCase):
         prepared = solver.PreparedQuery.of(query)
         found = used = 0
         for anchor in world.anchors:
-            steps = Steps()
-            for _ in solver.solve(prepared, anchor, steps):
+            budget = Budget()
+            for _ in solver.solve(prepared, anchor, budget):
                 found += 1
                 if found == take:
                     break
-            used += steps.used
+            used += budget.used
         return found, used
 
     def test_all_permutations(self):
@@ -253,14 +251,14 @@ class StepsTest(base.BaseTestCase):
             calls += event in ('call', 'c_call')
 
         for anchor in world.anchors:
-            steps = Steps(pause_at=most)
+            budget = Budget(most)
             previous = sys.getprofile()
             sys.setprofile(count)
             try:
-                all(itertools.takewhile(bool, solver.solve(prepared, anchor, steps)))
+                all(binding is not PAUSE for binding in solver.solve(prepared, anchor, budget))
             finally:
                 sys.setprofile(previous)
-            used += steps.used
+            used += budget.used
         return calls, used
 
     def test_deep_trees(self):
@@ -278,16 +276,26 @@ class StepsTest(base.BaseTestCase):
     def test_a_pause_loses_nothing(self):
         """After each pause, the solver continues where it paused, even after every step."""
         world, query = _wide(4, 4)
-        steps = Steps(pause_at=0)
+        budget = Budget(0)
         found, pauses = [], 0
-        for binding in solver.solve(solver.PreparedQuery.of(query), world.anchors[0], steps):
-            if binding is None:
+        for binding in solver.solve(solver.PreparedQuery.of(query), world.anchors[0], budget):
+            if binding is PAUSE:
                 pauses += 1
-                steps.pause_at = steps.used
+                budget.grant(0)
                 continue
             found.append(binding)
         self.assertEqual(sorted(naive.solve(query, world.anchors[0])), sorted(found))
         self.assertGreater(pauses, 24)
+
+    def test_a_budget_counts_the_steps_of_all_slices(self):
+        budget = Budget(10)
+        budget.spend(12)
+        self.assertEqual(12, budget.settle())
+        budget.grant(5)
+        budget.spend(1)
+        self.assertEqual((4, 13), (budget.left, budget.used))
+        self.assertEqual(1, budget.settle())
+        self.assertEqual(0, budget.settle())
 
     def test_search_limit(self):
         limit = SearchLimit(10)
@@ -307,8 +315,8 @@ class FlowTest(base.BaseTestCase):
 
     CAPACITIES: ClassVar = {1: 1, 2: 1, 3: 2}
 
-    def _feasible(self, demands: list[flow.Demand]) -> bool:
-        return flow.feasible(demands, self.CAPACITIES.__getitem__, Steps())
+    def _feasible(self, demands: list[max_flow.Demand]) -> bool:
+        return max_flow.feasible(demands, self.CAPACITIES.__getitem__, Budget())
 
     def test_feasible_demands(self):
         for demands in (
@@ -384,13 +392,13 @@ class MutantsTest(_Mutants):
         self._assert_caught(provider_checks, 'satisfies_required', lambda traits, group: True)
 
     def test_collective_traits_are_ignored(self):
-        self._assert_caught(collective_traits, 'conditions', lambda query, slots, eligible: [])
+        self._assert_caught(solver, 'collective_traits', lambda query, slots, eligible: [])
 
     def test_collective_traits_are_required_of_each_provider(self):
         def wrong(trait, binding):
             return all(binding[slot] in trait.providers for slot in trait.slots)
 
-        self._assert_caught(collective_traits.CollectiveTrait, 'is_satisfied', wrong)
+        self._assert_caught(joint_conditions.CollectiveTrait, 'is_satisfied', wrong)
 
     def test_sharing_providers_need_no_member_of(self):
         right = provider_checks.may_serve_other_trees
@@ -437,31 +445,36 @@ class MutantsTest(_Mutants):
         self._assert_caught(backtracking._Search, '_has_sibling', lambda *args: False)
 
 
-class ContentionMutantsTest(_Mutants):
+class JointConditionsMutantsTest(_Mutants):
     """Deliberate mistakes in the sums of what several groups request from one provider."""
 
     examples = strategies.contended_searches()
 
     def test_usage_is_ignored(self):
         self._assert_caught(
-            contention,
-            'free_capacity',
-            lambda p, c: min(int(p.inventories[c].capacity), p.inventories[c].max_unit),
+            joint_conditions,
+            'free_capacity_of',
+            lambda inventory: min(int(inventory.capacity), inventory.max_unit),
         )
 
     def test_max_unit_of_the_sum_is_ignored(self):
         self._assert_caught(
-            contention,
-            'free_capacity',
-            lambda p, c: int(p.inventories[c].capacity) - p.inventories[c].used,
+            joint_conditions,
+            'free_capacity_of',
+            lambda inventory: int(inventory.capacity) - inventory.used,
         )
 
     def test_isolation_is_ignored(self):
-        self._assert_caught(group_policy, 'isolated_slots', lambda query, slots: frozenset())
+        right = solver.PreparedQuery.of
+
+        def wrong(query, one_per_tree=False):
+            return dataclasses.replace(right(query, one_per_tree), isolated=frozenset())
+
+        self._assert_caught(solver.PreparedQuery, 'of', wrong)
 
     def test_flow_moves_no_demand(self):
         with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
-            self._assert_caught(flow._Flow, '_augment', lambda *args: 0)
+            self._assert_caught(max_flow._Flow, '_augment', lambda *args: 0)
 
     def test_capacity_is_not_released(self):
         self._assert_caught(backtracking._Search, '_release', lambda *args: None)

@@ -18,7 +18,6 @@ import dataclasses
 from dataclasses import dataclass, field
 import functools
 import itertools
-import math
 import re
 from typing import Any
 from urllib import parse
@@ -28,8 +27,8 @@ import os_resource_classes
 import os_traits
 
 from placement import capacity
-from placement.candidates import candidate_limits, model, request, solver
-from placement.candidates.search_step_limit import Steps
+from placement.candidates import model, request, selection, solver
+from placement.candidates.budget import PAUSE, UNLIMITED, Budget
 from placement.microversion import MAX_VERSION, Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
@@ -244,7 +243,7 @@ class World:
         )
 
     def solve(
-        self, query: model.Query[int], steps: float = math.inf, solve: Any = solver.solve
+        self, query: model.Query[int], steps: int = UNLIMITED, solve: Any = solver.solve
     ) -> list[model.Candidate]:
         """Return all candidates that the solver finds in this world.
 
@@ -256,8 +255,10 @@ class World:
         return [
             model.Candidate(anchor.root.id, binding)
             for anchor in self.anchors
-            for binding in itertools.takewhile(bool, solve(prepared, anchor, Steps(steps)))
-            if candidate_limits.is_new(binding, sharing, seen)
+            for binding in itertools.takewhile(
+                lambda found: found is not PAUSE, solve(prepared, anchor, Budget(steps))
+            )
+            if selection.is_new(binding, sharing, seen)
         ]
 
     def with_names(

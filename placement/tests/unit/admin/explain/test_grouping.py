@@ -10,7 +10,7 @@ from oslotest import base
 from placement.admin.explain import conditions, judge, patterns, provider_kinds
 from placement.admin.explain.checks import Checks
 from placement.candidates import model, request
-from placement.candidates.search_step_limit import SearchLimit
+from placement.candidates.budget import SearchLimit
 from placement.tests.unit.candidates import worlds
 
 Pairs = list[tuple[str, str]]

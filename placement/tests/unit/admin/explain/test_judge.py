@@ -6,7 +6,7 @@ from placement.admin import progress
 from placement.admin.explain import conditions, judge, patterns, relaxations
 from placement.admin.explain.checks import Checks
 from placement.candidates import request
-from placement.candidates.search_step_limit import SearchLimit
+from placement.candidates.budget import SearchLimit
 from placement.tests.unit.candidates import worlds
 
 # Eight devices, for nine groups that need one device each.

@@ -7,7 +7,7 @@ from placement.admin.headroom import simulation
 from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Simulation
 from placement.candidates import model, solver
-from placement.candidates.contention import InventoryKey
+from placement.candidates.joint_conditions import InventoryKey
 from placement.tests.unit.candidates import naive, worlds
 
 

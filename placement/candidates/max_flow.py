@@ -1,7 +1,7 @@
 """Checks whether demands can be distributed over bins with limited capacity (maximum flow).
 
-A demand is an integer amount and the bins that it may be taken from. `contention` uses the slots
-of a query (see `model`) as demands, and their eligible providers as bins.
+A demand is an integer amount and the bins that it may be taken from. `joint_conditions` uses the
+slots of a query (see `model`) as demands, and their eligible providers as bins.
 
 The check lets a demand take parts of its amount from several bins, but a slot takes its whole
 amount from one provider. So the demands of every candidate can be distributed, but a distribution
@@ -11,7 +11,7 @@ isolated groups or single devices.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from placement.candidates.search_step_limit import Steps
+from placement.candidates.budget import Budget
 
 # (amount, bins): parts of the amount may be taken from each of these bins.
 Demand = tuple[int, Collection[int]]
@@ -22,18 +22,18 @@ _VISITS_PER_STEP = 4
 _MAX_VISITS = 16
 
 
-def feasible(demands: Sequence[Demand], capacity: Callable[[int], int], steps: Steps) -> bool:
+def feasible(demands: Sequence[Demand], capacity: Callable[[int], int], budget: Budget) -> bool:
     """Whether all demands can be satisfied together.
 
     :param capacity: returns the capacity of a bin
-    :param steps: updated with the search steps of this check
+    :param budget: receives the search steps of this check
     :returns: False if the demands cannot be satisfied together. True if they can, or if the
         computation was stopped because it takes too long
     """
     flow = _Flow(demands, capacity)
     max_visits = _MAX_VISITS * sum(len(bins) for _, bins in demands)
     satisfied = all(flow.satisfy(number, max_visits) for number in range(len(demands)))
-    steps.used += len(demands) + flow.visits // _VISITS_PER_STEP + 1
+    budget.spend(len(demands) + flow.visits // _VISITS_PER_STEP + 1)
     return satisfied
 
 

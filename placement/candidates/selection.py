@@ -1,19 +1,95 @@
-"""Removes duplicates, applies max_allocation_candidates and limit, and filters for old clients.
+"""Selects the candidates of the response: their order, duplicates, and maximum number.
 
-The functions have no side effects other than those documented, and they are lazy: they request a
-candidate from the search only when the response needs one more.
+The options are [placement] allocation_candidates_generation_strategy, max_allocation_candidates and
+randomize_allocation_candidates.
+
+An *anchor* is a provider tree with the sharing providers available to it. The search has one stream
+of candidates for each anchor. A stream yields `PAUSE` in place of a candidate when its search has
+used up its turn. All functions are lazy: they request a candidate only when the response needs one
+more.
+
+With randomize_allocation_candidates, the search creates a random number generator (`rng`), which is
+used as follows:
+
+* If the number of candidates is limited, `paging` reads the trees in random order.
+* `paging` shuffles the trees of each page.
+* `solver` shuffles the providers that it tries for each request group.
+* `same_subtree` shuffles the subtrees that it tries.
+* `select` shuffles the candidates of the response.
+
+Without the option, `rng` is None. The candidates then have the same order in each response to the
+same request, unless the stored data changes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 import itertools
 import random
+from typing import TypeVar
 
 from placement.candidates import model
-from placement.candidates.randomize import shuffled
+from placement.candidates.budget import PAUSE, Pause
+
+T = TypeVar('T')
+# One stream of candidates for each anchor. The value that the generator returns is whether the
+# streams that pause may continue.
+Streams = Generator[Iterator[T | Pause], None, bool]
+
+DEPTH_FIRST = 'depth-first'
+BREADTH_FIRST = 'breadth-first'
 
 # The sizes in bytes of a quoted UUID, and of the rest of an allocation of one provider.
 _SIZE_OF_UUID = 38
 _SIZE_OF_ALLOCATION = _SIZE_OF_UUID + len(':{"resources":{}},')
+
+
+def shuffled(items: Sequence[T], rng: random.Random | None) -> Sequence[T]:
+    """Return the items in random order, or unchanged if `rng` is None."""
+    return rng.sample(items, len(items)) if rng else items
+
+
+def depth_first(streams: Streams[T]) -> Iterator[T]:
+    """Yield all candidates of one anchor before those of the next.
+
+    If a stream pauses, its remaining candidates follow after those of all other anchors.
+    """
+    waiting: deque[Iterator[T | Pause]] = deque()
+    for stream in _then_waiting(streams, waiting):
+        for item in stream:
+            if item is PAUSE:
+                waiting.append(stream)
+                break
+            yield item
+
+
+def breadth_first(streams: Streams[T]) -> Iterator[T]:
+    """Yield one candidate of each anchor in turn, until all streams are exhausted."""
+    waiting: deque[Iterator[T | Pause]] = deque()
+    for stream in _then_waiting(streams, waiting):
+        for item in stream:
+            if item is not PAUSE:
+                yield item
+            waiting.append(stream)
+            break
+
+
+def _then_waiting(
+    streams: Streams[T], waiting: deque[Iterator[T | Pause]]
+) -> Iterator[Iterator[T | Pause]]:
+    """Yield all streams, and then the waiting streams until no stream is waiting.
+
+    :param waiting: updated by the caller during the iteration
+    """
+    if not (yield from streams):
+        return
+    while waiting:
+        yield waiting.popleft()
+
+
+STRATEGIES: dict[str, Callable[[Streams[T]], Iterator[T]]] = {
+    DEPTH_FIRST: depth_first,
+    BREADTH_FIRST: breadth_first,
+}
 
 
 def is_new(binding: model.Binding, sharing_ids: set[int], seen: set[model.Binding]) -> bool:

@@ -1,18 +1,23 @@
-"""Prepares the checks of capacity and of providers that several slots use.
+"""Prepares the conditions that several slots must satisfy together.
 
 * If several slots take from one inventory, the sum of their amounts must not exceed its free
   capacity. This applies with each group_policy.
-* With group_policy=isolate, different suffixed groups must use different providers; see
-  `group_policy`.
+* With group_policy=isolate, different suffixed groups must use different providers.
 * Before microversion 1.29, a candidate must use at most one provider of each tree.
+* The providers that serve the unsuffixed group must have all of its required traits together, but
+  no single provider needs to have all of them.
 
-If an incomplete binding violates one of these conditions, binding more slots cannot repair it. So
-`backtracking` checks the conditions for each option that it tries. This module computes the data
-for these checks. It also checks necessary conditions for all unbound slots together: without them,
-the search for ten isolated groups on nine free devices would try millions of bindings before it
-ends without a candidate.
+If an incomplete binding violates one of the first three conditions, binding more slots cannot
+repair it. So `backtracking` checks them for each option that it tries. The last condition is
+different: while slots are unbound, a missing trait does not violate it, because a provider for a
+later slot may have the trait. So `backtracking` checks it when the last slot is bound that could
+satisfy it.
 
-`model` defines the terms slot, option and binding.
+This module computes the data for these checks. It also checks necessary conditions for all unbound
+slots together: without them, the search for ten isolated groups on nine free devices would try
+millions of bindings before it ends without a candidate.
+
+`model` defines the terms slot, option, binding and any-set.
 """
 
 from collections import Counter, defaultdict
@@ -21,19 +26,93 @@ from dataclasses import dataclass
 import functools
 
 from placement import capacity
-from placement.candidates import flow, group_policy, model
-from placement.candidates.group_policy import RemainingOptions
-from placement.candidates.search_step_limit import Steps
+from placement.candidates import max_flow, model
+from placement.candidates.budget import Budget
 
 # (provider id, resource class id)
 InventoryKey = tuple[int, int]
 # Resource class id -> provider id -> free capacity.
 FreeCapacity = Mapping[int, Mapping[int, int]]
+# Slot -> its remaining options. Slots with the same options have the same list object.
+RemainingOptions = Mapping[int, Sequence[int]]
+# Slot -> the id of the provider that it is bound to. The value is valid only for bound slots.
+PartialBinding = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Contention:
-    """The inventories and providers of an anchor that more than one slot could use.
+class CollectiveTrait:
+    """The condition that at least one of `slots` is bound to one of `providers`.
+
+    There is one such condition for each any-set of required traits of the unsuffixed group.
+    """
+
+    # The slots that could be bound to one of `providers`.
+    slots: frozenset[int]
+    # The ids of the eligible providers that have a trait of the any-set.
+    providers: frozenset[int]
+
+    def is_satisfied(self, binding: PartialBinding) -> bool:
+        """Whether the binding satisfies the condition. All slots of the condition must be bound."""
+        for slot in self.slots:
+            if binding[slot] in self.providers:
+                return True
+        return False
+
+    def may_be_satisfied(
+        self, binding: PartialBinding, options: RemainingOptions, budget: Budget
+    ) -> bool:
+        """Return False if the condition cannot be satisfied, however other slots are bound.
+
+        :param options: remaining slot -> its options
+        :param budget: receives the search steps of this check
+        """
+        budget.spend(1 + len(self.slots) // 8)
+        checked: set[int] = set()
+        for slot in self.slots:
+            if slot not in options:
+                if binding[slot] in self.providers:
+                    return True
+                continue
+            providers = options[slot]
+            if id(providers) in checked:
+                continue
+            checked.add(id(providers))
+            budget.spend(len(providers) // 16)
+            if not self.providers.isdisjoint(providers):
+                return True
+        return False
+
+
+def collective_traits(
+    query: model.Query[int],
+    slots: Sequence[model.Slot],
+    eligible: Sequence[Sequence[model.Provider]],
+) -> list[CollectiveTrait]:
+    """Return one condition for each any-set of traits that the unsuffixed group requires.
+
+    If a condition has no slots, the anchor has no candidate.
+
+    :param eligible: slot -> its eligible providers
+    """
+    ids = {
+        number: frozenset(provider.id for provider in eligible[number])
+        for number, slot in enumerate(slots)
+        if not slot.suffixed and query.collective_traits
+    }
+    providers = {provider.id: provider for number in ids for provider in eligible[number]}
+    result = []
+    for any_set in query.collective_traits:
+        having = frozenset(
+            id_ for id_, provider in providers.items() if not any_set.isdisjoint(provider.traits)
+        )
+        contributing = (number for number, of_slot in ids.items() if not having.isdisjoint(of_slot))
+        result.append(CollectiveTrait(frozenset(contributing), having))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class JointConditions:
+    """The conditions that the slots of a query must satisfy together in one anchor.
 
     An inventory is *contended* if at least two slots could take from it.
     """
@@ -49,13 +128,15 @@ class Contention:
     size: int
     # Provider id -> root id, if at most one provider of each tree may be used; otherwise empty.
     roots: Mapping[int, int]
+    # The required traits of the unsuffixed group.
+    traits: Sequence[CollectiveTrait]
 
     @property
     def is_empty(self) -> bool:
         """Whether each slot can be bound to each of its options, independently of other slots."""
-        return not (self.free or self.isolated or self.roots)
+        return not (self.free or self.isolated or self.roots or self.traits)
 
-    def may_bind(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
+    def may_bind(self, options: RemainingOptions, free: FreeCapacity, budget: Budget) -> bool:
         """Return False if necessary conditions prove that these slots cannot be bound together.
 
         A slot that has at least as many options as there are slots is not checked: the other slots
@@ -63,15 +144,26 @@ class Contention:
 
         :param options: the slots to check, with their options
         :param free: the free capacity minus the reservations of the bound slots
-        :param steps: updated with the search steps of this check
+        :param budget: receives the search steps of this check
         """
-        steps.used += len(options) // 2 + self.size // 8 + 1
+        budget.spend(len(options) // 2 + self.size // 8 + 1)
         few = {slot: ids for slot, ids in options.items() if len(ids) < len(options)}
-        return group_policy.may_isolate(self.isolated, few, steps) and self._may_supply(
-            few, free, steps
-        )
+        return self._may_isolate(few, budget) and self._may_supply(few, free, budget)
 
-    def _may_supply(self, options: RemainingOptions, free: FreeCapacity, steps: Steps) -> bool:
+    def _may_isolate(self, options: RemainingOptions, budget: Budget) -> bool:
+        """Return False if there are too few different providers for the isolated slots."""
+        counts: Counter[int] = Counter()
+        different = {}
+        for slot, providers in options.items():
+            if slot in self.isolated:
+                counts[id(providers)] += 1
+                different[id(providers)] = providers
+        if any(count > len(different[key]) for key, count in counts.items()):
+            return False
+        demands = [(count, different[key]) for key, count in counts.items()]
+        return len(demands) < 2 or max_flow.feasible(demands, lambda _: 1, budget)
+
+    def _may_supply(self, options: RemainingOptions, free: FreeCapacity, budget: Budget) -> bool:
         """Return False if, for any class, the free capacity is too small for all of the slots."""
         requested: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         different = {id(providers): providers for providers in options.values()}
@@ -81,7 +173,7 @@ class Contention:
         for class_id, sums in requested.items():
             demands = [(amount, different[key]) for key, amount in sums.items()]
             capacity_of_provider = functools.partial(_capacity, free[class_id])
-            if not flow.feasible(demands, capacity_of_provider, steps):
+            if not max_flow.feasible(demands, capacity_of_provider, budget):
                 return False
         return True
 
@@ -90,20 +182,22 @@ def _capacity(free: Mapping[int, int], provider_id: int) -> int:
     return free.get(provider_id, capacity.MAX_INT + 1)  # not contended
 
 
-def contention_of(
-    query: model.Query[int],
+def joint_conditions(
     slots: Sequence[model.Slot],
     kinds: Sequence[int],
+    isolated: frozenset[int],
     eligible: Sequence[Sequence[model.Provider]],
+    traits: Sequence[CollectiveTrait],
     one_per_tree: bool,
-) -> Contention:
-    """Return the contended inventories of an anchor and the conditions between its slots.
+) -> JointConditions:
+    """Return the conditions that the slots must satisfy together in an anchor.
 
     :param kinds: slot -> a number that is equal for slots with the same amounts and conditions
+    :param isolated: the slots that must be bound to different providers
     :param eligible: slot -> its eligible providers
+    :param traits: the conditions of `collective_traits`
     :param one_per_tree: whether a candidate may use at most one provider of each tree
     """
-    isolated = group_policy.isolated_slots(query, slots)
     contended = _contended(slots, kinds, isolated, eligible)
     different = (
         {id(found): found for found in eligible}.values() if contended or one_per_tree else ()
@@ -113,15 +207,16 @@ def contention_of(
         tuple((class_id, amount) for class_id, amount in slot.amounts if class_id in contended)
         for slot in slots
     )
-    return Contention(
+    return JointConditions(
         amounts=amounts,
         free={
-            class_id: {id_: free_capacity(providers[id_], class_id) for id_ in ids}
+            class_id: {id_: free_capacity_of(providers[id_].inventories[class_id]) for id_ in ids}
             for class_id, ids in contended.items()
         },
         isolated=isolated,
         size=sum(map(len, amounts)),
         roots={id_: p.root_id for id_, p in providers.items()} if one_per_tree else {},
+        traits=traits,
     )
 
 
@@ -178,14 +273,6 @@ class _Takers:
     def contended(self) -> set[int]:
         """Return the providers from which at least two slots could take the class."""
         return self._several | (self._once & self._isolated)
-
-
-def free_capacity(provider: model.Provider, class_id: int) -> int:
-    """Return the largest amount of a class that a consumer can allocate from a provider.
-
-    :returns: the free capacity, but not more than max_unit
-    """
-    return free_capacity_of(provider.inventories[class_id])
 
 
 def free_capacity_of(inventory: model.ProviderInventory) -> int:
