@@ -18,7 +18,7 @@ When the slice of the budget is spent, the solver yields `PAUSE`, and continues 
 call. The generator ends only when the search is complete.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import random
@@ -141,10 +141,17 @@ def solve(
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
+    options = _options(eligible, rng)
     if prepared.independent:
-        yield from _combinations(_options(eligible, rng), budget)
+        yield from _combinations(options, budget)
+        return
+    conditions = yield from _conditions(prepared, anchor, eligible, budget)
+    if conditions is None:
+        return
+    if prepared.subtrees:
+        yield from _search_subtrees(prepared, anchor, conditions, options, budget, rng)
     else:
-        yield from _search(prepared, anchor, eligible, budget, rng)
+        yield from _bindings(prepared, conditions, options, budget)
 
 
 def without_search(
@@ -276,25 +283,25 @@ def _combinations(options: SlotOptions, budget: Budget) -> Bindings:
         yield binding
 
 
-def _search(
-    prepared: PreparedQuery,
-    anchor: model.Anchor,
-    eligible: Eligible,
-    budget: Budget,
-    rng: random.Random | None,
-) -> Bindings:
-    """Yield the bindings of slots that depend on each other."""
+def _conditions(
+    prepared: PreparedQuery, anchor: model.Anchor, eligible: Eligible, budget: Budget
+) -> Generator[Pause, None, JointConditions | None]:
+    """Return the conditions of slots that depend on each other.
+
+    Yields `PAUSE` if the budget is spent.
+
+    :returns: None if the anchor has no candidate, because a required trait is missing
+    """
     traits: list[CollectiveTrait] = []
     if prepared.collective:
         traits = collective_traits(prepared.query, prepared.slots, eligible)
         budget.spend(len(traits) * provider_count(anchor) // 8)
         if not all(trait.slots for trait in traits):
-            return
+            return None
     budget.spend(provider_count(anchor) * prepared.condition_count // 4)
     if budget.left < 0:
         yield PAUSE
-    options = _options(eligible, rng)
-    conditions = joint_conditions(
+    return joint_conditions(
         prepared.slots,
         prepared.kinds,
         prepared.isolated,
@@ -302,33 +309,24 @@ def _search(
         traits,
         prepared.one_per_tree,
     )
-    for part in _parts(prepared, anchor, conditions, options, budget, rng):
-        if part is PAUSE:
-            yield PAUSE
-        elif conditions.is_empty:
-            yield from _combinations(part, budget)
-        else:
-            yield from backtracking.bindings(conditions, part, prepared.trial_costs, budget)
 
 
-def _parts(
+def _search_subtrees(
     prepared: PreparedQuery,
     anchor: model.Anchor,
     conditions: JointConditions,
     options: SlotOptions,
     budget: Budget,
     rng: random.Random | None,
-) -> Iterable[SlotOptions | Pause]:
-    """Return the options of each part of the search: one part for each subtree of same_subtree."""
-    if not prepared.subtrees:
-        return (options,)
+) -> Bindings:
+    """Divide the search by subtrees (see `same_subtree`), and yield the bindings of each part."""
     if len(prepared.subtrees) > 1 and not conditions.may_bind(
         dict(enumerate(options)), conditions.free, budget
     ):
-        return ()
+        return
     providers = (*anchor.providers, *anchor.sharing_trees)
     budget.spend(len(providers))
-    return same_subtree.Division(
+    division = same_subtree.Division(
         options,
         prepared.kinds,
         prepared.subtrees,
@@ -336,4 +334,18 @@ def _parts(
         lambda remaining: conditions.may_bind(remaining, conditions.free, budget),
         budget,
         rng,
-    ).parts()
+    )
+    for part in division.parts():
+        if part is PAUSE:
+            yield PAUSE
+        else:
+            yield from _bindings(prepared, conditions, part, budget)
+
+
+def _bindings(
+    prepared: PreparedQuery, conditions: JointConditions, options: SlotOptions, budget: Budget
+) -> Bindings:
+    """Return the bindings that use only these options."""
+    if conditions.is_empty:
+        return _combinations(options, budget)
+    return backtracking.bindings(conditions, options, prepared.trial_costs, budget)
