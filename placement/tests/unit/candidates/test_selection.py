@@ -86,6 +86,15 @@ class SelectTest(base.BaseTestCase):
         # A binding is a duplicate only if all its providers are sharing providers.
         self.assertEqual([(1, 7), (8, 7)], second)
 
+    def test_one_provider_of_each_tree(self):
+        world = worlds.World.of('A\n  A1[V:8]\n  A2[V:8]\nB\n  B1[V:8]')
+        providers = {provider.id: provider for provider in world.providers}
+        a1, a2, b1 = (p.id for p in world.providers if p.inventories)
+        for binding, expected in (((a1, a1), True), ((a1, b1), True), ((a1, a2, b1), False)):
+            candidate = model.Candidate(providers[a1].root_id, binding)
+            found = selection.uses_one_provider_per_tree(candidate, providers)
+            self.assertEqual(expected, found, binding)
+
 
 class CandidateSizeTest(base.BaseTestCase):
     def test_the_size_is_that_of_a_candidate_with_a_provider_for_each_slot(self):
