@@ -53,10 +53,10 @@ def switch_on() -> None:
 
 def serve_metrics(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Serve the metrics of all processes: the WSGI application of `/metrics`."""
-    from placement.telemetry import exposition
+    from placement.telemetry import instruments
 
     assert _instruments is not None
-    return exposition.serve(_instruments.registry, environ, start_response)
+    return instruments.serve(_instruments.registry, environ, start_response)
 
 
 def request_started(multiprocess: bool) -> None:

@@ -4,7 +4,7 @@ import ddt
 from oslotest import base
 import prometheus_client
 
-from placement.telemetry import exposition
+from placement.telemetry import instruments
 
 
 @ddt.ddt
@@ -17,7 +17,7 @@ class AcceptTest(base.BaseTestCase):
             'QUERY_STRING': '',
             'HTTP_ACCEPT': accept,
         }
-        body = exposition.serve(
+        body = instruments.serve(
             prometheus_client.CollectorRegistry(),
             environ,
             lambda status, headers: started.append((status, dict(headers))),
