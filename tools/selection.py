@@ -87,12 +87,17 @@ NOT_ON_SERVERS = {
 # What does not run on PostgreSQL either. MariaDB runs the API tests completely.
 _BEFORE_THE_DATABASE = 'The response is determined before or after the statements.'
 _READ_THERE = 'The tests in functional/admin execute the statements on PostgreSQL.'
+_READ_HERE = 'test_the_page_contains_what_the_api_returns executes the same statements.'
 NOT_ON_POSTGRESQL = {
     'admin.capacity_metrics.test_random_worlds': 'test_reading executes the same statements.',
     'cmd.test_audit': _READ_THERE,
     'cmd.test_exporter.OnceTest': _READ_THERE,
     'cmd.test_exporter.ServeTest': _READ_THERE,
-    'cmd.test_report': _READ_THERE,
+    'cmd.test_report.ContentTest.test_a': _READ_HERE,
+    'cmd.test_report.ContentTest.test_damaged': _READ_HERE,
+    'cmd.test_report.ContentTest.test_names': _READ_HERE,
+    'cmd.test_report.ContentTest.test_the_number': _READ_HERE,
+    'cmd.test_report.ContentTest.test_the_password': _READ_HERE,
     'cmd.test_status': 'cmd.test_preflight executes the same checks.',
     'cmd.test_transfer.CommandTest': _READ_THERE,
     'test_api.authentication': _BEFORE_THE_DATABASE,
