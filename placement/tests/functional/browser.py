@@ -1,13 +1,14 @@
 """Chromium, which opens a page like a reader of the page, and the base class of such tests."""
 
+import atexit
 import base64
 from collections.abc import Sequence
+import functools
 import json
 import logging
 import os
 from pathlib import Path
 import tempfile
-import time
 from typing import Any
 import unittest
 
@@ -21,7 +22,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from placement.tests import servers
 from placement.tests.functional.web import commands
-from placement.tests.waiting import LONGEST
+from placement.tests.waiting import LONGEST, wait_until
 
 # The width and the height of the window in CSS pixels.
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -37,6 +38,20 @@ _OPTIONS = (
 )
 
 
+class _Service(Service):
+    """ChromeDriver, for which Selenium would wait at most half a minute."""
+
+    def start(self) -> None:
+        """Start ChromeDriver and wait until it accepts connections."""
+        self._start_process(self._path)
+
+        def responds() -> bool:
+            self.assert_process_still_running()
+            return self.is_connectable()
+
+        wait_until(responds, 'ChromeDriver does not respond')
+
+
 class Browser:
     """A browser without a window; skips the test if Chromium is not installed."""
 
@@ -48,7 +63,7 @@ class Browser:
         for option in _OPTIONS:
             options.add_argument(option)
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
-        service = Service(commands.program('chromedriver'))
+        service = _Service(commands.program('chromedriver'))
         self.driver = webdriver.Chrome(options=options, service=service)
         self.driver.set_script_timeout(LONGEST)
         self.axe = Axe()
@@ -102,11 +117,14 @@ class Browser:
 
     def wait(self, condition: str, *arguments: Any) -> Any:
         """Return the result of a script as soon as it is true."""
-        deadline = time.monotonic() + LONGEST
-        while not (result := self.script(condition, *arguments)):
-            if time.monotonic() > deadline:
-                raise AssertionError(f'{condition} is not true after {LONGEST} seconds')
-            time.sleep(0.02)
+        result = None
+
+        def is_true() -> bool:
+            nonlocal result
+            result = self.script(condition, *arguments)
+            return bool(result)
+
+        wait_until(is_true, f'{condition} is not true')
         return result
 
     def find(self, selector: str) -> WebElement:
@@ -177,8 +195,16 @@ class Browser:
         return base64.b64decode(self.cdp('Page.printToPDF')['data'])
 
 
+@functools.cache
+def shared() -> Browser:
+    """Return the browser of all tests of this process; skip the test if there is none."""
+    browser = Browser()
+    atexit.register(browser.close)
+    return browser
+
+
 class PageTestCase(base.BaseTestCase):
-    """Opens pages in a browser that all tests of a class use.
+    """Opens pages in a browser.
 
     :cvar folder: a temporary directory for the pages
     """
@@ -191,8 +217,7 @@ class PageTestCase(base.BaseTestCase):
         super().setUpClass()
         if servers.ADMIN_URL in os.environ:
             raise unittest.SkipTest('the page does not depend on the database server')
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
+        cls.browser = shared()
         folder = tempfile.TemporaryDirectory(prefix='placement-page-')
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)

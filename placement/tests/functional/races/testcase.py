@@ -24,6 +24,7 @@ from placement.tests.declared import DeclaredResponses
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import audit
+from placement.tests.waiting import LONGEST
 
 CLIENTS = 10
 
@@ -123,7 +124,7 @@ class RaceTestCase(base.BaseTestCase):
             if not getattr(first, 'done', False):
                 first.done = True
                 with contextlib.suppress(threading.BrokenBarrierError):
-                    start.wait(10)
+                    start.wait(LONGEST)
             return call()
 
         with futures.ThreadPoolExecutor(start.parties) as pool:

@@ -1,18 +1,12 @@
 """The page of `placement-manage report` with hostile names, and with the data of 10,000 hosts."""
 
-import os
-from pathlib import Path
 import sys
-import tempfile
 import uuid
-
-from oslotest import base
 
 from placement.admin import audit, progress
 from placement.admin.report import make
 from placement.admin.report.model import Consumer
-from placement.tests import servers
-from placement.tests.functional.browser import Browser
+from placement.tests.functional.browser import PageTestCase
 from placement.tests.unit.admin.report import clouds
 from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
 
@@ -35,16 +29,10 @@ def consumers_of(number: int) -> list[Consumer]:
     return [Consumer(one, 'INSTANCE', f'project-{number % 50}', {VCPU: 4}) for one in uuids]
 
 
-class PageTest(base.BaseTestCase):
+class PageTest(PageTestCase):
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the page does not depend on the database server')
-        self.browser = Browser()
-        self.addCleanup(self.browser.close)
-        folder = tempfile.TemporaryDirectory(prefix='placement-report-')
-        self.addCleanup(folder.cleanup)
-        self.page = Path(folder.name, 'report.html')
+        self.page = self.folder / 'report.html'
 
     def write(self, *providers, findings=(), **options) -> None:
         contents = make.Contents(clouds.ORIGIN, clouds.cloud(*providers, **options), findings)

@@ -82,6 +82,8 @@ def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]
         'buffer-size': '65535',
         'post-buffering': '65536',
         'add-header': 'Connection: close',
+        # A process that is still starting does not delay the stop by a minute.
+        'worker-reload-mercy': '5',
     }
     flags = (
         *('master', 'enable-threads', 'thunder-lock', 'lazy-apps'),

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from typing import Any
 import uuid
 
@@ -19,7 +18,7 @@ from placement.telemetry import declarations, server
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
-from placement.tests.waiting import LONGEST
+from placement.tests.waiting import LONGEST, wait_until
 
 PROVIDER = str(uuid.UUID(int=1))
 TRAITS = f'/resource_providers/{PROVIDER}/traits'
@@ -125,18 +124,27 @@ class TwoProcessesTest(base.TestCase):
 
     def wait_for_workers(self) -> None:
         """Wait until both workers have started."""
-        deadline = time.monotonic() + LONGEST
         log = self.folder / 'server.log'
         ready = re.compile(r'^WSGI app 0 .* pid: (\d+) ', re.MULTILINE)
-        while len(workers := self.workers()) < 2 or not {str(pid) for pid in workers} <= set(
-            ready.findall(log.read_text())
-        ):
-            self.assertLess(time.monotonic(), deadline, 'a worker did not start')
-            time.sleep(0.1)
+
+        def have_started() -> bool:
+            workers = {str(pid) for pid in self.workers()}
+            return len(workers) == 2 and workers <= set(ready.findall(log.read_text()))
+
+        wait_until(have_started, 'a worker did not start')
 
     def test_the_metrics_equal_what_the_client_counted(self) -> None:
+        promtool = commands.program('promtool')
         self.start()
         self.assertEqual({204: 50, 409: 10}, self.send_many())
+        self.check_metrics()
+        checked = subprocess.run(
+            (promtool, 'check', 'metrics'), input=self.scrape(), capture_output=True, text=True
+        )
+        self.assertEqual((0, '', ''), (checked.returncode, checked.stdout, checked.stderr))
+        self.check_prometheus()
+
+    def check_metrics(self) -> None:
         self.assertEqual(self.expected, self.requests())
         self.assertEqual(10, self.value(declarations.REFUSALS, reason='capacity'))
         self.assertEqual(10, self.value(f'{declarations.CANDIDATES_RETURNED}_count'))
@@ -153,8 +161,7 @@ class TwoProcessesTest(base.TestCase):
         for number in (signal.SIGINT, signal.SIGKILL):
             ending = self.workers()[0]
             os.kill(ending, number)
-            while ending in self.workers():
-                time.sleep(0.1)
+            wait_until(lambda pid=ending: pid not in self.workers())
             self.send('/', 'GET', '')
             self.assertEqual(self.expected, self.requests())
             self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
@@ -170,18 +177,8 @@ class TwoProcessesTest(base.TestCase):
         self.assertEqual(self.expected, self.requests())
         self.assertIn(len(self.counter_files()), (2, 3))  # a worker without requests has none
 
-    def test_promtool_finds_no_problem(self) -> None:
-        promtool = commands.program('promtool')
-        self.start()
-        self.send_many()
-        checked = subprocess.run(
-            (promtool, 'check', 'metrics'), input=self.scrape(), capture_output=True, text=True
-        )
-        self.assertEqual((0, '', ''), (checked.returncode, checked.stdout, checked.stderr))
-
-    def test_prometheus_reads_the_metrics(self) -> None:
-        self.start()
-        self.send_many()
+    def check_prometheus(self) -> None:
+        """Check that Prometheus reads the metrics."""
         command = functools.partial(
             commands.prometheus, targets=[self.worker.port], folder=self.folder
         )
@@ -189,13 +186,14 @@ class TwoProcessesTest(base.TestCase):
         self.addCleanup(monitor.stop)
         url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
         query = f'sum by (route, method, status) ({COUNT})'
-        deadline = time.monotonic() + LONGEST
-        while True:
+        series: list[dict[str, Any]] = []
+
+        def has_read() -> bool:
             response = requests.get(url, {'query': query}, timeout=LONGEST)
-            series = response.json()['data']['result'] if response.ok else []
-            if series or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
+            series[:] = response.json()['data']['result'] if response.ok else []
+            return bool(series)
+
+        wait_until(has_read, 'Prometheus has not read the metrics')
         self.assertEqual(
             self.expected,
             {

@@ -17,13 +17,17 @@ from placement.admin import progress
 from placement.admin.explain import explanation, model
 from placement.candidates import paging
 from placement.microversion import Version
+from placement.tests import servers
 from placement.tests.functional import base
 from placement.tests.functional.admin.explain import cases, naive
 from placement.tests.functional.candidates import rows
 
 # The number of queries on each world, and the maximum number of requests for each query.
 QUERIES, REQUESTS = 4, 10
-SEEDS = os.environ.get('PLACEMENT_TEST_EXPLAIN_API', '0-15')
+# On a server, the same statements only have to be valid there.
+SEEDS = os.environ.get(
+    'PLACEMENT_TEST_EXPLAIN_API', '0-5' if servers.ADMIN_URL in os.environ else '0-15'
+)
 
 
 class ApiTest(base.TestCase):
