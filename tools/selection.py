@@ -30,12 +30,14 @@ PARTS = {
     ),
 }
 OTHERS = 'others'
-# The parts of which the coverage is measured, which nearly doubles their time. The others execute
-# the same code with more data, or in processes that are not measured.
+# The parts of which the coverage is measured, which takes half as much time again. Each of them
+# covers at least 60 branches that neither the unit tests nor the others cover: 288 the searches, 87
+# the database tests on MariaDB, 72 the programs on PostgreSQL. The database tests on SQLite would
+# add 9. The other parts execute the same code with more data, or in processes without measurement.
 _MEASURED = {
-    'sqlite': ('programs', 'database', 'searches', OTHERS),
-    'mariadb': ('programs', 'database', 'races'),
-    'postgresql': ('programs', 'database'),
+    'sqlite': ('programs', 'searches', OTHERS),
+    'mariadb': ('programs', 'database'),
+    'postgresql': ('programs',),
 }
 
 # tools/test.py runs these tests with a cluster.
@@ -72,6 +74,9 @@ NOT_ON_SERVERS = {
     'test_invalid_requests.InvalidRequestsTest.test_content_length': _NO_STATEMENT,
     'test_invalid_requests.InvalidRequestsTest.test_invalid_headers': _NO_STATEMENT,
     'test_invalid_requests.InvalidRequestsTest.test_invalid_methods': _NO_STATEMENT,
+    'test_invalid_requests.InvalidRequestsTest.test_missing_and_repeated': (
+        'test_invalid_values sends the same values at the same places.'
+    ),
     'test_invalid_requests.InvalidRequestsTest.test_several_invalid_headers': _NO_STATEMENT,
     'test_direct': _SAME_AS_API,
     'test_example_pages': _SAME_AS_API,

@@ -214,8 +214,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         '--concurrency',
         type=int,
-        # Some tests wait for servers, so one part more than processors keeps all of them busy.
-        default=(os.cpu_count() or 1) + 1,
+        # A part waits for servers during a half of its time, the tests of web servers and browsers
+        # during two thirds. Two parts more than processors keep all processors busy.
+        default=(os.cpu_count() or 1) + 2,
         help='number of parts that run beside each other (default: %(default)s)',
     )
     parser.add_argument('--inside', action='store_true', help=argparse.SUPPRESS)
