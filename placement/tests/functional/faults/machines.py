@@ -24,8 +24,8 @@ from placement.tests import servers
 from placement.tests.functional import forked, programs
 from placement.tests.waiting import LONGEST, wait_until
 
-# Commands that start so are forked from a process that has imported the service.
-_FORKED = (sys.executable, '-m')
+# In place of the path of Python, this word starts a program with `programs`.
+FORK = 'fork'
 _TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
 # A killed server of the test run may lose committed transactions. These options make a server
@@ -161,7 +161,7 @@ def _state(thread: Path) -> str:
 
 
 def _waitress(port: int) -> list[str]:
-    return [*_FORKED, 'placement.tests.functional.faults.worker', str(port)]
+    return [FORK, '-m', 'placement.tests.functional.faults.worker', str(port)]
 
 
 class Worker:
@@ -210,7 +210,7 @@ class Worker:
         raise AssertionError('a worker did not start')
 
     def _started(self, log: IO[bytes]) -> subprocess.Popen[bytes] | forked.Process:
-        if tuple(self._command[:2]) == _FORKED:
+        if self._command[0] == FORK:
             return programs.shared().start(
                 self._command[1:], self._environment, None, log, log, new_session=True
             )

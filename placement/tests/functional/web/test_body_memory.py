@@ -90,7 +90,7 @@ class BodyMemoryTest(base.BaseTestCase):
         self.worker = machines.Worker(
             f'sqlite:///{folder.name}/placement.db',
             # An interpreter of its own, which reads MALLOC_ARENA_MAX when it starts.
-            lambda port: (sys.executable, '-u', '-m', worker.__name__, str(port)),
+            lambda port: (sys.executable, '-m', worker.__name__, str(port)),
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
                 # With several arenas, the sizes depend on the thread that serves a request.
