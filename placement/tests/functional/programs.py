@@ -129,7 +129,7 @@ class Programs:
             return Result(status, files[1].read(), files[2].read())
 
     def close(self) -> None:
-        """End the process, which waits for the programs that still run."""
+        """End the process; programs that still run continue."""
         self._process.communicate()
         self._folder.cleanup()
 

@@ -57,13 +57,16 @@ class TestCase(base.TestCase):
         done = programs.shared().run(program, arguments, environment, missing, stdin)
         return subprocess.CompletedProcess(arguments, done.status, done.stdout, done.stderr)
 
-    def start(self, *arguments: str, **files: forked.File) -> forked.Process:
-        """Start the command, so that the test can interrupt it.
+    def start(
+        self, *arguments: str, interrupted: bool = True, **files: forked.File
+    ) -> forked.Process:
+        """Start the command.
 
+        :param interrupted: whether the test interrupts the command
         :param files: its `stdin` and `stdout`
         """
         command = ('-m', self.module, *arguments)
-        environment = self.environment(_NOT_MEASURED)
+        environment = self.environment(_NOT_MEASURED if interrupted else {})
         return programs.shared().start(command, environment, stderr=forked.PIPE, **files)
 
     def environment(self, *more: Mapping[str, str]) -> dict[str, str]:

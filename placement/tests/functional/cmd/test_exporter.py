@@ -231,7 +231,7 @@ class OutsideOfTheDatabaseTest(TestCase):
 
     def finish(self, arguments: str, stdout: forked.File) -> tuple[int, str]:
         """Run a command with a file as its output; return its exit status and its errors."""
-        process = self.start(*arguments.split(), stdout=stdout)
+        process = self.start(*arguments.split(), interrupted=False, stdout=stdout)
         with process.stderr as stderr:
             error = stderr.read().decode()
         return process.wait(), error

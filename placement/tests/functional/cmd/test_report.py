@@ -295,7 +295,7 @@ class OutputTest(TestCase):
 
     def test_standard_output_cannot_be_written(self):
         with pathlib.Path('/dev/full').open('wb') as full:
-            process = self.start('report', '-', stdout=full)
+            process = self.start('report', '-', interrupted=False, stdout=full)
         with process.stderr as stderr:
             done = subprocess.CompletedProcess((), process.wait(), '', stderr.read().decode())
         self.assertSentence('No space left on device', done)
@@ -303,7 +303,7 @@ class OutputTest(TestCase):
     def test_a_closed_pipe(self):
         reader, closed = os.pipe()
         os.close(reader)
-        process = self.start('report', '-', stdout=closed)
+        process = self.start('report', '-', interrupted=False, stdout=closed)
         os.close(closed)
         with process.stderr as stderr:
             self.assertEqual((141, b''), (process.wait(), stderr.read()))
