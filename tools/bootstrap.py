@@ -7,7 +7,6 @@ installs all packages into ``.venv`` in the top directory of the source tree.
 from concurrent import futures
 import hashlib
 from pathlib import Path
-import re
 import subprocess
 import sys
 
@@ -15,63 +14,60 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 MINIMUM_PYTHON = (3, 11)
 
-# The files that declare dependencies. If one of these files changes, pip runs again.
-DECLARATIONS = (
-    'setup.cfg',
-    'requirements.txt',
-    'test-requirements.txt',
-    'lint-requirements.txt',
-    'doc/requirements.txt',
-)
+# pip accepts only the files whose hashes `tox -e constraints` wrote. Setuptools builds packages
+# without an isolated environment, because pip would fill that with packages of any hash.
+PIP = ('-m', 'pip', 'install', '-qq', '--disable-pip-version-check')
+HASHED = ('--require-hashes', '-r')
+BUILT = ('--no-deps', '--no-build-isolation')
 
 
-def prepare(purpose: str, *arguments: str) -> Path:
+def prepare(name: str) -> Path:
     """Create or update the environment and return the path of its interpreter.
 
-    :param purpose: a name for the set of installed packages, for example ``serve``
-    :param arguments: the arguments for ``pip install``, for example ``-e .[serve]``
+    :param name: the name of the file in ``constraints`` that lists the packages, ``test`` or
+        ``service``
     """
     if sys.version_info < MINIMUM_PYTHON:
         minimum = '.'.join(str(part) for part in MINIMUM_PYTHON)
         sys.exit(f'Placement needs Python {minimum} or newer, this is {sys.version}')
     python = VENV / 'bin' / 'python'
-    stamp = VENV / f'installed-{purpose}'
-    fingerprint = _fingerprint(arguments)
+    stamp = VENV / f'installed-{name}'
+    constraints = _constraints(name)
+    fingerprint = _fingerprint(constraints, ROOT / 'setup.cfg')
     if python.exists() and stamp.exists() and stamp.read_text() == fingerprint:
         return python
     if not python.exists():
         _print(f'Creating a virtual environment in {VENV}')
         _run(sys.executable, '-m', 'venv', str(VENV))
     _print('Installing Placement and its dependencies; the first run takes about a minute')
-    _run(str(python), '-m', 'pip', 'install', '-qq', '--disable-pip-version-check', *arguments)
+    _run(str(python), *PIP, '--only-binary', ':all:', *HASHED, str(constraints))
+    _run(str(python), *PIP, *BUILT, '-e', '.')
     stamp.write_text(fingerprint)
     return python
 
 
-def add_optional(*declarations: str) -> None:
-    """Install each requirement in some files separately; continue if an installation fails.
+def add_optional(*names: str) -> None:
+    """Install packages that pip compiles; continue if an installation fails.
 
     The installations run beside each other, because compilers use only one processor.
 
-    :param declarations: the names of the requirements files, for example
-        ``server-test-requirements.txt``
+    :param names: the names of files in ``constraints``, for example ``uwsgi``
     """
-    lines = [line for name in declarations for line in (ROOT / name).read_text().splitlines()]
-    requirements = [line.partition('#')[0].strip() for line in lines]
     with futures.ThreadPoolExecutor() as threads:
-        for done in [threads.submit(_add_optional, one) for one in requirements if one]:
+        for done in [threads.submit(_add_optional, name) for name in names]:
             done.result()
 
 
-def _add_optional(requirement: str) -> None:
-    stamp = VENV / f'installed-{re.split("[^A-Za-z0-9_-]", requirement)[0]}'
-    fingerprint = f'{sys.version} {requirement}'
+def _add_optional(name: str) -> None:
+    stamp = VENV / f'installed-{name}'
+    constraints = _constraints(name)
+    fingerprint = _fingerprint(constraints)
     if stamp.exists() and stamp.read_text() == fingerprint:
         return
-    _print(f'Installing {requirement}')
-    command = (str(VENV / 'bin' / 'python'), '-m', 'pip', 'install', '-qq', '--retries', '1')
+    _print(f'Installing {name}')
+    python = str(VENV / 'bin' / 'python')
     completed = subprocess.run(
-        (*command, '--disable-pip-version-check', requirement),
+        (python, *PIP, '--retries', '1', *BUILT, *HASHED, str(constraints)),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -80,17 +76,21 @@ def _add_optional(requirement: str) -> None:
     )
     if completed.returncode:
         _print(
-            f'Failed to install {requirement}, so tests that need it are skipped: '
+            f'Failed to install {name}, so tests that need it are skipped: '
             f'{completed.stdout[-500:]}'
         )
         return
     stamp.write_text(fingerprint)
 
 
-def _fingerprint(arguments: tuple[str, ...]) -> str:
-    digest = hashlib.sha256(repr((sys.version, arguments)).encode())
-    for name in DECLARATIONS:
-        digest.update((ROOT / name).read_bytes())
+def _constraints(name: str) -> Path:
+    return ROOT / 'constraints' / f'{name}.txt'
+
+
+def _fingerprint(*declarations: Path) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for path in declarations:
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

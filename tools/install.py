@@ -3,10 +3,10 @@
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. Then it runs the commands of the installation guide in a new
 virtual environment, which it fills from the archive, and writes the OpenAPI documents with the
-installed package. It serves Placement with uWSGI and the configuration of the guide, once with
-nothing but the extras of the guide, and once with nothing but those of the container image. Then it
-installs all extras and imports what they provide. All files are in a temporary directory. The tree
-must be a clone, because the script builds the last commit.
+installed package. It serves Placement with uWSGI and the configuration of the guide, with nothing
+but the packages of the guide and of the container image. Then it installs all extras and imports
+what they provide. All files are in a temporary directory. The tree must be a clone, because the
+script builds the last commit.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,6 @@ MODULES = {
     'uwsgi': None,
 }
 
-# The extras of the wheel in the file of the container image.
-_IMAGE_EXTRAS = re.compile(r'\.whl\)(\[[\w,]+\])"')
 # The variables in the configuration of the guide. No request needs Keystone, because none has a
 # token.
 _VARIABLES = {
@@ -69,7 +67,6 @@ def main() -> int:
             venv = install(folder, archive)
             check_documents(folder, venv)
             check_service(folder / 'guide', venv)
-            check_service(folder / 'image', install_image(folder, archive))
             check_extras(venv, archive, set(settings['extras']))
         except (MismatchError, subprocess.CalledProcessError) as error:
             print(f'install.py: {error}', file=sys.stderr)
@@ -161,20 +158,6 @@ def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:
     run(tree, str(venv / 'bin/pip'), 'install', '--quiet', f'.[{",".join(sorted(extras))}]')
     modules = ', '.join(module for extra in sorted(extras) if (module := MODULES[extra]))
     run(venv, str(venv / 'bin/python'), '-c', f'import {modules}')
-
-
-def install_image(folder: Path, tree: Path) -> Path:
-    """Install a tree with the extras of the container image; return the new environment.
-
-    :raises MismatchError: the file of the image does not name the extras
-    """
-    match = _IMAGE_EXTRAS.search((tree / 'etc' / 'container' / 'Containerfile').read_text())
-    if match is None:
-        raise MismatchError('the Containerfile does not install a wheel with extras')
-    venv = folder / 'image-venv'
-    run(tree, sys.executable, '-m', 'venv', str(venv))
-    run(tree, str(venv / 'bin/pip'), 'install', '--quiet', f'.{match[1]}')
-    return venv
 
 
 def check_service(folder: Path, venv: Path) -> None:

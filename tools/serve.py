@@ -49,7 +49,7 @@ def main() -> None:
     if options.inside:
         _serve(options)
         return
-    python = bootstrap.prepare('serve', '-e', '.[serve,tools]')
+    python = bootstrap.prepare('service')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 

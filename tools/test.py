@@ -193,11 +193,9 @@ def main() -> None:
     options = _parse()
     if options.inside:
         sys.exit(_run(options))
-    files = ('requirements', 'test-requirements', 'lint-requirements', 'doc/requirements')
-    requirements = (word for name in files for word in ('-r', f'{name}.txt'))
-    python = bootstrap.prepare('test', '-e', '.[serve]', *requirements)
+    python = bootstrap.prepare('test')
     if not options.quick:
-        bootstrap.add_optional('server-test-requirements.txt', 'driver-test-requirements.txt')
+        bootstrap.add_optional('uwsgi', 'mod-wsgi', 'mysqlclient')
     os.execv(python, [str(python), __file__, '--inside', *sys.argv[1:]])
 
 

@@ -24,9 +24,11 @@ METRICS_PAGE = DOCUMENTS / 'admin' / 'metrics.rst'
 NOTES = ROOT / 'releasenotes' / 'notes'
 ERROR_CODES = {value for name, value in vars(errors).items() if name.isupper()}
 # Directories whose files the contributor documentation names.
-SOURCES = ('placement', 'tools', 'etc', 'doc', 'api-ref', 'releasenotes', '.ci')
+SOURCES = ('constraints', 'placement', 'tools', 'etc', 'doc', 'api-ref', 'releasenotes', '.ci')
 
-_FILE = re.compile(r'[\w./-]+\.(py|rst|yaml)|[\w.-]+(/[\w.-]+)*/|(placement|tools|doc)/[\w./-]+')
+_FILE = re.compile(
+    r'[\w./-]+\.(py|rst|yaml|txt|cfg)|[\w.-]+(/[\w.-]+)*/|(placement|tools|doc)/[\w./-]+'
+)
 _OPTION = re.compile(r'\[(\w+)\] (\w+)( = .+)?')
 _ATTRIBUTE = re.compile(r'[A-Za-z_]+(\.[A-Za-z_]+)+')
 
@@ -44,6 +46,7 @@ def pages(directory: pathlib.Path) -> list[pathlib.Path]:
 def files() -> set[str]:
     """The files and directories of the source tree, each with a leading slash."""
     paths = [path for top in SOURCES for path in (ROOT / top).rglob('*')]
+    paths += ROOT.glob('*.*')
     return {f'/{path.relative_to(ROOT).as_posix()}' for path in paths} | {'/placement', '/etc'}
 
 

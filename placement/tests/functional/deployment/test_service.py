@@ -1,4 +1,4 @@
-"""The systemd units and the container image run without privileges."""
+"""The systemd units run without privileges."""
 
 import argparse
 import os
@@ -25,7 +25,6 @@ RESTRICTIONS = {
     UNIT: {'MemoryDenyWriteExecute=true', 'ProcSubset=pid'},
     EXPORTER: {'MemoryDenyWriteExecute=true', 'ProcSubset=pid', 'PrivateUsers=true'},
 }
-PRODUCTION_GUIDE = files.ETC.parent / 'doc' / 'source' / 'install' / 'production.rst'
 WRITE_AND_EXECUTE = 'import mmap; mmap.mmap(-1, 1, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)'
 
 
@@ -128,27 +127,3 @@ class RestrictionsTest(base.TestCase):
         )
         response = requests.get(f'http://127.0.0.1:{exporter.port}/metrics', timeout=LONGEST)
         self.assertIn('\nplacement_up 1.0\n', response.text)
-
-
-class ContainerTest(base.TestCase):
-    def test_the_image_has_the_extras_of_the_production_guide(self) -> None:
-        """It can also use PostgreSQL, and execute all tools for operators."""
-        (guide,) = re.findall(r"placement\[([\w,]+)\]'", PRODUCTION_GUIDE.read_text())
-        self.assertIn('metrics', guide)
-        text = (files.ETC / 'container' / 'Containerfile').read_text()
-        (installed,) = re.findall(r'\.whl\)\[([\w,]+)\]"', text)
-        self.assertLessEqual({*guide.split(','), 'postgresql', 'tools'}, {*installed.split(',')})
-
-    def test_the_image_serves_http_without_a_unix_socket(self) -> None:
-        instructions = (files.ETC / 'container' / 'Containerfile').read_text().replace('\\\n', ' ')
-        (expressions,) = re.findall(r'sed (-e .+) /opt\S+/placement\.ini >', instructions)
-        ini = files.ETC / 'uwsgi' / 'placement.ini'
-        changed = subprocess.check_output(('sed', *shlex.split(expressions), ini), text=True)
-        sockets = [line for line in changed.splitlines() if re.match(r'[a-z-]*socket =', line)]
-        self.assertEqual(['http-socket = :8778'], sockets)
-
-        image = instructions[instructions.rindex('FROM') :]
-        self.assertRegex(image, r'USER placement\n(.+\n)*CMD \["uwsgi", "--ini", "/etc/')
-        (probe,) = re.findall(r'HEALTHCHECK .*CMD \["python", "-c", +"(.+)"\]', image)
-        compile(probe, 'HEALTHCHECK', 'exec')
-        self.assertNotRegex(image, '(?i)password|secret|connection')

@@ -1,0 +1,201 @@
+"""The constraints and the container image."""
+
+import configparser
+from pathlib import Path
+import re
+import shlex
+import subprocess
+
+from oslotest import base
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import placement
+from tools import guide
+
+ROOT = Path(placement.__file__).parents[1]
+# For each file with constraints: the files with its requirements, and the extras of setup.cfg.
+CONSTRAINTS = {
+    'test': (
+        ('requirements', 'test-requirements', 'lint-requirements', 'doc/requirements'),
+        ('serve',),
+    ),
+    'service': (
+        ('requirements',),
+        ('serve', 'metrics', 'tools', 'mysql', 'postgresql', 'memcached'),
+    ),
+    'release': (('release-requirements',), ()),
+    'mysqlclient': (('driver-test-requirements',), ('mysqlclient',)),
+    'uwsgi': ((), ('uwsgi',)),
+    'mod-wsgi': ((), ()),
+}
+SERVERS = ('uwsgi', 'mod-wsgi')
+# The extra of the tests of a profiler.
+UNUSED_EXTRAS = {'profiler'}
+# A requirement, and its hashes, each in a line of its own.
+PIN = re.compile(
+    r'^([a-z0-9-]+)==([\w.]+)(?: ; .+?)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n', re.MULTILINE
+)
+COMMENT = re.compile(r'^ *#.*\n', re.MULTILINE)
+
+
+def constraints(name: str) -> str:
+    """Return the content of a file with constraints, without comments."""
+    return COMMENT.sub('', (ROOT / 'constraints' / f'{name}.txt').read_text())
+
+
+def versions(name: str) -> dict[str, str]:
+    """Return the version of each package in a file with constraints."""
+    return {match[1]: match[2] for match in PIN.finditer(constraints(name))}
+
+
+def requirements(name: str) -> list[Requirement]:
+    """Return the requirements with lower bounds that a file with constraints fulfils."""
+    files, extras = CONSTRAINTS[name]
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / 'setup.cfg', encoding='utf-8')
+    texts = [(ROOT / f'{file}.txt').read_text() for file in files]
+    return parsed(*texts, *(settings['extras'][extra] for extra in extras))
+
+
+def parsed(*texts: str) -> list[Requirement]:
+    """Return the requirements in texts with one requirement in each line."""
+    lines = [line.partition('#')[0].strip() for text in texts for line in text.splitlines()]
+    return [Requirement(line) for line in lines if line]
+
+
+class ConstraintsTest(base.BaseTestCase):
+    def test_all_files_are_known(self) -> None:
+        names = {path.stem for path in (ROOT / 'constraints').iterdir()}
+        self.assertEqual(set(CONSTRAINTS), names)
+
+    def test_each_package_has_a_version_and_hashes(self) -> None:
+        """Nothing else is in a file, for example the address of an index."""
+        for name in CONSTRAINTS:
+            text = constraints(name)
+            self.assertEqual('', PIN.sub('', text).strip(), name)
+            packages = re.findall(r'^\S', text, re.MULTILINE)
+            self.assertEqual(len(packages), len(versions(name)), name)
+            self.assertNotIn('//', (ROOT / 'constraints' / f'{name}.txt').read_text())
+
+    def test_the_versions_fulfil_the_requirements(self) -> None:
+        for name in CONSTRAINTS:
+            self.assert_fulfilled(requirements(name), versions(name))
+
+    def test_the_versions_of_servers_fulfil_the_requirements(self) -> None:
+        servers = parsed((ROOT / 'server-test-requirements.txt').read_text())
+        self.assert_fulfilled(
+            servers, {k: v for name in SERVERS for k, v in versions(name).items()}
+        )
+
+    def assert_fulfilled(self, required: list[Requirement], pinned: dict[str, str]) -> None:
+        for requirement in required:
+            version = pinned[canonicalize_name(requirement.name)]
+            self.assertTrue(requirement.specifier.contains(version), str(requirement))
+
+    def test_all_files_have_the_same_versions(self) -> None:
+        tested = versions('test')
+        for name in CONSTRAINTS:
+            pinned = versions(name)
+            expected = {package: tested.get(package, pinned[package]) for package in pinned}
+            self.assertEqual(expected, pinned, name)
+
+    def test_every_dependency_of_the_service_was_tested(self) -> None:
+        """The tests run with the same versions; uWSGI and drivers have files of their own."""
+        untested = versions('service').keys() - versions('test').keys()
+        self.assertEqual(set(), untested)
+
+    def test_every_extra_can_be_installed(self) -> None:
+        settings = configparser.ConfigParser()
+        settings.read(ROOT / 'setup.cfg', encoding='utf-8')
+        extras = {extra for _, extras in CONSTRAINTS.values() for extra in extras}
+        self.assertEqual(set(settings['extras']), extras | UNUSED_EXTRAS)
+
+
+class InstallationTest(base.BaseTestCase):
+    """pip must refuse files without a known hash wherever it installs dependencies."""
+
+    def test_the_production_guide(self) -> None:
+        self.assert_hashed(guide.section('Placement'))
+
+    def test_the_container_image(self) -> None:
+        self.assert_hashed(container())
+
+    def assert_hashed(self, commands: str) -> None:
+        calls = re.findall(r'pip install (.+?)(?: &&|\n)', commands.replace('\\\n', ' '))
+        dependencies, server, project = [call.split() for call in calls]
+        for call, name in ((dependencies, 'service.txt'), (server, 'uwsgi.txt')):
+            self.assertIn('--require-hashes', call)
+            self.assertEqual(name, call[-1].rpartition('/')[2])
+        # Nothing is executed but the build of uWSGI, with the setuptools of the constraints.
+        self.assertIn('--only-binary :all:', ' '.join(dependencies))
+        self.assertIn('--no-build-isolation', server)
+        self.assertIn('--no-deps', project)
+        self.assertTrue(project[-1].endswith('.whl') or '--no-build-isolation' in project)
+
+
+def container() -> str:
+    """Return the instructions of the container image, each in one line, without comments."""
+    text = (ROOT / 'etc' / 'container' / 'Containerfile').read_text().replace('\\\n', ' ')
+    return COMMENT.sub('', text)
+
+
+class ContainerTest(base.BaseTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        text = container()
+        self.stage = text[: text.rindex('FROM')]
+        self.image = text[text.rindex('FROM') :]
+
+    def instructions(self, name: str) -> list[str]:
+        """Return the arguments of all instructions of the last stage that have a name."""
+        return re.findall(rf'^{name} +(.+)$', self.image, re.MULTILINE)
+
+    def test_the_base_has_no_default(self) -> None:
+        """The person who builds the image gives the digest of the base; both stages have it."""
+        self.assertTrue(self.stage.startswith('ARG BASE\n'))
+        bases = re.findall(r'^FROM (\S+)', self.stage + self.image, re.MULTILINE)
+        self.assertEqual(['${BASE}', '${BASE}'], bases)
+
+    def test_the_image_has_no_compiler(self) -> None:
+        packages = r'apt-get install -y --no-install-recommends +([\w. -]+?) &&'
+        self.assertEqual(
+            [['libpython3.11', 'python3']],
+            [found.split() for found in re.findall(packages, self.image)],
+        )
+        self.assertIn(' gcc ', self.stage)
+        self.assertEqual(
+            ['--from=build /opt/placement /opt/placement'], self.instructions('(?:COPY|ADD)')
+        )
+
+    def test_the_user_is_a_number_other_than_root(self) -> None:
+        self.assertEqual(['10778:10778'], self.instructions('USER'))
+        self.assertIn('useradd --uid 10778 ', self.image)
+        self.assertIn('groupadd --gid 10778 ', self.image)
+        self.assertRegex(self.image, r'\nUSER (.+\n)*CMD ')
+        self.assertNotRegex(self.image[self.image.index('\nUSER ') :], r'\n(RUN|COPY|ADD) ')
+
+    def test_uwsgi_stops_on_the_signal(self) -> None:
+        self.assertEqual(['SIGTERM'], self.instructions('STOPSIGNAL'))
+        self.assertEqual(
+            ['["uwsgi", "--ini", "/etc/placement/uwsgi.ini"]'], self.instructions('CMD')
+        )
+        ini = (ROOT / 'etc' / 'uwsgi' / 'placement.ini').read_text()
+        self.assertIn('\nhook-master-start = unix_signal:15 gracefully_kill_them_all\n', ini)
+
+    def test_the_health_check_is_valid(self) -> None:
+        (check,) = self.instructions('HEALTHCHECK')
+        (probe,) = re.findall(r'CMD \["python", "-c", +"(.+)"\]', check)
+        compile(probe, 'HEALTHCHECK', 'exec')
+        self.assertIn(':8778/placement/healthcheck', probe)
+        self.assertEqual(['8778'], self.instructions('EXPOSE'))
+
+    def test_the_image_serves_http_without_a_unix_socket(self) -> None:
+        (expressions,) = re.findall(r'sed (-e .+) /opt\S+/placement\.ini >', self.image)
+        ini = ROOT / 'etc' / 'uwsgi' / 'placement.ini'
+        changed = subprocess.check_output(('sed', *shlex.split(expressions), ini), text=True)
+        sockets = [line for line in changed.splitlines() if re.match(r'[a-z-]*socket =', line)]
+        self.assertEqual(['http-socket = :8778'], sockets)
+
+    def test_the_image_contains_no_secret(self) -> None:
+        self.assertNotRegex(self.stage + self.image, '(?i)password|secret|connection')
