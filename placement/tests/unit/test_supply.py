@@ -1,17 +1,22 @@
-"""The constraints and the container image."""
+"""The constraints, the release, and the container image."""
 
 import configparser
+import gzip
+import io
 from pathlib import Path
 import re
 import shlex
 import subprocess
+import tarfile
+import tempfile
+from unittest import mock
 
 from oslotest import base
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import placement
-from tools import guide
+from tools import guide, release
 
 ROOT = Path(placement.__file__).parents[1]
 # For each file with constraints: the files with its requirements, and the extras of setup.cfg.
@@ -37,6 +42,7 @@ PIN = re.compile(
     r'^([a-z0-9-]+)==([\w.]+)(?: ; .+?)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n', re.MULTILINE
 )
 COMMENT = re.compile(r'^ *#.*\n', re.MULTILINE)
+SECONDS = 1_700_000_000
 
 
 def constraints(name: str) -> str:
@@ -110,6 +116,63 @@ class ConstraintsTest(base.BaseTestCase):
         settings.read(ROOT / 'setup.cfg', encoding='utf-8')
         extras = {extra for _, extras in CONSTRAINTS.values() for extra in extras}
         self.assertEqual(set(settings['extras']), extras | UNUSED_EXTRAS)
+
+
+class ReleaseTest(base.BaseTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def archive(self, name: str, **values: float | str) -> Path:
+        """Write a source distribution whose file has the given metadata."""
+        path = self.folder / name
+        with tarfile.open(path, 'w:gz') as new:
+            member = tarfile.TarInfo('placement/setup.py')
+            member.size = 4
+            for attribute, value in values.items():
+                setattr(member, attribute, value)
+            new.addfile(member, io.BytesIO(b'text'))
+        release.rewrite(path, SECONDS)
+        return path
+
+    def test_source_distributions_do_not_depend_on_time_and_user(self) -> None:
+        first = self.archive('first', mtime=1.5, mode=0o600, uid=1000, uname='builder')
+        second = self.archive('second', mtime=SECONDS + 1, mode=0o664, gid=5, gname='staff')
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        with tarfile.open(first) as written:
+            (member,) = written.getmembers()
+            self.assertEqual((SECONDS, 0o644, 'root'), (member.mtime, member.mode, member.uname))
+            self.assertEqual(b'text', written.extractfile(member).read())
+        with gzip.open(first) as packed:
+            packed.read(1)
+            self.assertEqual(SECONDS, packed.mtime)
+
+    def test_scripts_stay_executable(self) -> None:
+        with tarfile.open(self.archive('first', mode=0o700)) as written:
+            self.assertEqual(0o755, written.getmembers()[0].mode)
+
+    def test_different_builds_are_refused(self) -> None:
+        def build(folder: Path, seconds: int) -> Path:
+            folder.mkdir()
+            (folder / 'placement.whl').write_text(folder.name)
+            return folder
+
+        with mock.patch.object(release, 'build', build):
+            self.assertRaisesRegex(
+                release.DifferenceError, 'two builds differ', release.build_twice, self.folder, 1
+            )
+
+    def test_sha256sum_accepts_the_checksums(self) -> None:
+        (self.folder / 'one.whl').write_text('one')
+        (self.folder / 'two.tar.gz').write_text('two')
+        text = release.checksums(self.folder)
+        command = ('sha256sum', '--check', '--strict', '-')
+        checked = subprocess.run(
+            command, cwd=self.folder, input=text, capture_output=True, text=True
+        )
+        self.assertEqual('one.whl: OK\ntwo.tar.gz: OK\n', checked.stdout)
 
 
 class InstallationTest(base.BaseTestCase):
