@@ -181,6 +181,10 @@ class InstallationTest(base.BaseTestCase):
     def test_the_production_guide(self) -> None:
         self.assert_hashed(guide.section('Placement'))
 
+    def test_the_migration_guide(self) -> None:
+        page = ROOT / 'doc' / 'source' / 'admin' / 'migration.rst'
+        self.assert_hashed(page.read_text())
+
     def test_the_container_image(self) -> None:
         self.assert_hashed(container())
 
