@@ -72,8 +72,8 @@ def of(key: Key) -> Forecast | None:
 def remember(key: Key, forecast: Forecast) -> None:
     """Replace the forecast for a query, unless the query is too large."""
     query = key[0]
-    names = sum(map(len, (query.classes, query.traits, query.aggregates, query.in_trees)))
-    if names + len(query.groups) > _MOST_NAMES:
+    count = sum(map(len, (query.classes, query.traits, query.aggregates, query.in_trees)))
+    if count + len(query.groups) > _MOST_NAMES:
         return
     if len(_forecasts) >= _MOST and key not in _forecasts:
         _forecasts.clear()

@@ -1,7 +1,8 @@
 """Executes the statements of pages, and builds anchors from the returned rows.
 
 An *anchor* is a provider tree together with the sharing providers available to it. `paging` decides
-the size of each page and how it is filtered.
+the size of each page, and from which page on the pages are strict. This module decides in which
+order the statement of strict pages checks the slots.
 
 This is the only module whose objects store a database connection. Other modules of the package
 receive the connection as an argument.

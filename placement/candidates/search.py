@@ -4,8 +4,13 @@ The data passes through these modules:
 
     request -> forecasts -> tree_search -> selection -> summaries -> render
 
-`tree_search` requests pages of provider trees from `paging`, and candidates of a tree from
-`solver`.
+`forecasts` reads the ids of the query, usually together with a first page. `selection` takes the
+candidates one by one from `tree_search`, which requests pages of provider trees from `paging`, and
+candidates of a tree from `solver`. `page_reader` executes the statements of `page_statements`.
+
+A search whose forecast promises a sufficient first page closes the connection after the first
+statement. If a function then needs another statement, it returns None, and the search begins again
+in a snapshot.
 """
 
 from collections.abc import Callable

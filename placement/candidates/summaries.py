@@ -25,7 +25,6 @@ class FoundProviders:
     """
 
     # Root id -> anchor.
-
     anchors: dict[int, model.Anchor] = field(default_factory=dict)
     # Provider id -> provider, for all providers of these anchors.
     providers: dict[int, model.Provider] = field(default_factory=dict)
