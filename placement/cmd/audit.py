@@ -1,13 +1,11 @@
 """The command `placement-manage audit`."""
 
-import sys
 from typing import Any
 
 from oslo_config import cfg
 
 from placement.admin import names
 from placement.admin.audit import model, render, repair
-from placement.admin.failure import CannotProceedError
 from placement.cmd import output, program
 
 _TEXT = 'Find data that no request of this release can write, and correct it.'
@@ -68,16 +66,10 @@ def _audit(config: cfg.ConfigOpts) -> int:
 
 
 def _confirm() -> None:
-    """Ask the operator on the terminal whether all writers are stopped.
-
-    :raises CannotProceedError: the answer is not yes, or standard input is not a terminal
-    """
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise CannotProceedError(
-            '--purge needs a confirmation, and standard input is not a terminal: stop everything '
-            'that writes to the database, and add --yes.'
-        )
-    output.notify(f'--purge deletes rows. {_WRITERS}.')
-    print('Type yes if they are stopped: ', end='', file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() != 'yes':
-        raise CannotProceedError('The answer was not yes, so nothing was changed.')
+    """Ask the operator on the terminal whether all writers are stopped."""
+    output.confirm(
+        '--purge',
+        'stop everything that writes to the database',
+        f'--purge deletes rows. {_WRITERS}.',
+        'Type yes if they are stopped: ',
+    )

@@ -3,9 +3,19 @@
 import sys
 from typing import Any
 
-from placement.cmd import audit, db, explain, exporter, headroom, program, report, transfer
+from placement.cmd import (
+    audit,
+    db,
+    explain,
+    exporter,
+    headroom,
+    program,
+    rename_uuid,
+    report,
+    transfer,
+)
 
-_GROUPS = (db, explain, headroom, audit, transfer, report, exporter)
+_GROUPS = (db, explain, headroom, audit, rename_uuid, transfer, report, exporter)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Advance, silent
 
 TABLE, JSON = 'table', 'json'
@@ -48,6 +49,25 @@ def notify(sentence: str | None) -> None:
     """Print a sentence to standard error, so that standard output contains only the result."""
     if sentence:
         print(sentence, file=sys.stderr)
+
+
+def confirm(what: str, before: str, warning: str, question: str) -> None:
+    """Ask the operator on the terminal.
+
+    :param what: what needs the confirmation
+    :param before: what a script has to do before
+    :param warning: the sentence before the question
+    :raises CannotProceedError: the answer is not yes, or standard input is not a terminal
+    """
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise CannotProceedError(
+            f'{what} needs a confirmation, and standard input is not a terminal: {before}, and '
+            'add --yes.'
+        )
+    notify(warning)
+    print(question, end='', file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() != 'yes':
+        raise CannotProceedError('The answer was not yes, so nothing was changed.')
 
 
 @contextlib.contextmanager

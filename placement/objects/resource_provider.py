@@ -121,7 +121,7 @@ def delete(uuid: str) -> None:
             raise exception.CannotDeleteParentProvider(uuid)
         if _exists(conn, allocations, allocations.c.resource_provider_id == provider.id):
             raise exception.ResourceProviderInUse(uuid)
-        _delete_rows(conn, provider.id)
+        delete_rows(conn, provider.id)
 
     engine.write(work)
 
@@ -155,7 +155,8 @@ def _insert(conn: sa.Connection, uuid: str, name: str, parent: Provider | None) 
     )
 
 
-def _delete_rows(conn: sa.Connection, provider_id: int) -> None:
+def delete_rows(conn: sa.Connection, provider_id: int) -> None:
+    """Delete a locked provider, its inventories, and its links to traits and aggregates."""
     for table in (
         models.inventories,
         models.resource_provider_traits,

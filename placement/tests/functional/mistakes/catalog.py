@@ -18,6 +18,10 @@ COMMAND_LINES = (
     (MANAGE, 'explain resources=VCPU:1'),
     (MANAGE, 'headroom resources=VCPU:1'),
     (MANAGE, 'audit'),
+    (
+        MANAGE,
+        'rename-uuid 00000000-0000-0000-0000-000000000001 00000000-0000-0000-0000-000000000002',
+    ),
     (MANAGE, 'export {folder}/export'),
     (MANAGE, 'import {folder}/placement.conf'),
     (MANAGE, 'report {folder}/report'),

@@ -74,7 +74,7 @@ class ReportTest(base.TestCase):
     def test_the_list_of_commands_is_complete(self):
         for program in (MANAGE, STATUS):
             help_ = self.make(catalog.MISTAKES['no connection'], program, command=['--help'])
-            printed = re.findall(r'^  (\w+(?: \w+)?)  +[A-Z].*\.$', help_.stdout, re.MULTILINE)
+            printed = re.findall(r'^  ([\w-]+(?: \w+)?)  +[A-Z].*\.$', help_.stdout, re.MULTILINE)
             listed = [line for name, line in catalog.COMMAND_LINES if name == program]
             self.assertEqual(len(printed), len(listed), printed)
             for name, line in zip(printed, listed, strict=True):

@@ -1,0 +1,57 @@
+"""The command `placement-manage rename-uuid`, with the examples of its page."""
+
+import pathlib
+import re
+
+import sqlalchemy as sa
+
+import placement
+from placement.db.sqlalchemy import migration, models
+from placement.tests.functional.cmd import base
+
+PAGE = pathlib.Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'rename-uuid.rst'
+_PROVIDERS = models.resource_providers
+
+
+class RenameTest(base.TestCase):
+    module = 'placement.cmd.manage'
+
+    def setUp(self) -> None:
+        super().setUp()
+        migration.upgrade('head')
+        # The arguments of each command in the page, and what it prints.
+        blocks = re.findall(r'\$ placement-manage (.+)\n((?: +\S.*\n)+)', PAGE.read_text())
+        self.examples = [
+            (command.split(), ''.join(f'{line.strip()}\n' for line in printed.splitlines()))
+            for command, printed in blocks
+        ]
+        self.old, self.new = self.examples[0][0][-2:]
+        with self.engine.begin() as conn:
+            conn.execute(sa.insert(_PROVIDERS).values(uuid=self.old, name='compute-17'))
+            conn.execute(sa.update(_PROVIDERS).values(root_provider_id=_PROVIDERS.c.id))
+
+    def uuids(self) -> list[str]:
+        with self.engine.connect() as conn:
+            return list(conn.scalars(sa.select(_PROVIDERS.c.uuid)))
+
+    def test_the_page(self):
+        (plan, planned), (change, changed) = self.examples
+        done = self.run_command(*plan)
+        self.assertEqual((0, planned), (done.returncode, done.stdout + done.stderr))
+        self.assertEqual([self.old], self.uuids())
+        done = self.run_command(*change)
+        self.assertEqual((0, changed), (done.returncode, done.stdout + done.stderr))
+        self.assertEqual([self.new], self.uuids())
+
+    def test_refusals(self):
+        for arguments, reason in (
+            ((self.old, self.new), 'stop nova-compute of the host, and add --yes.'),
+            (('--yes', self.new, self.old), 'No resource provider has the UUID'),
+            (('--yes', 'compute-17', self.new), 'compute-17 is not a UUID.'),
+        ):
+            done = self.run_command('rename-uuid', *arguments)
+            self.assertEqual(2, done.returncode)
+            self.assertTrue(done.stderr.startswith('Error: '), done.stderr)
+            self.assertIn(reason, done.stderr)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+            self.assertEqual([self.old], self.uuids())
