@@ -81,7 +81,7 @@ def check_amounts(
         key = demand.provider_id, demand.resource_class
         current = inventories.get(key)
         if current is None:
-            raise _refusal(demand, 'no_inventory', 'does not exist.')
+            raise _refusal(demand, None, 'no_inventory', 'does not exist.', demand.amount)
         _check_unit(demand, current.inventory)
         requested[key] = requested.get(key, 0) + demand.amount
         others = current.used - released.get(key, 0)
@@ -92,8 +92,11 @@ def check_amounts(
         if used > current.used:
             raise _refusal(
                 demand,
+                current.inventory,
                 'capacity',
                 f'would exceed its capacity: {used} requested or in use, capacity {int(limit)}.',
+                requested[key],
+                others,
             )
 
 
@@ -103,11 +106,32 @@ def _check_unit(demand: Demand, inventory: Inventory) -> None:
     )
     if violated is not None:
         limit = f'{_UNIT_REASONS[violated]} {getattr(inventory, violated)}'
-        raise _refusal(demand, violated, f'does not allow an amount of {demand.amount}: {limit}.')
+        reason = f'does not allow an amount of {demand.amount}: {limit}.'
+        raise _refusal(demand, inventory, violated, reason, demand.amount)
 
 
-def _refusal(demand: Demand, rule: str, reason: str) -> exception.InvalidAllocation:
-    return exception.InvalidAllocation(demand.resource_class, demand.provider_uuid, rule, reason)
+def _refusal(
+    demand: Demand,
+    inventory: Inventory | None,
+    rule: str,
+    reason: str,
+    requested: int,
+    used: int = 0,
+) -> exception.InvalidAllocation:
+    limits = {}
+    if inventory is not None:
+        limits = {name: getattr(inventory, name) for name in _UNIT_REASONS}
+        limits['capacity'] = int(inventory.capacity)
+    return exception.InvalidAllocation(
+        demand.resource_class,
+        demand.provider_uuid,
+        rule,
+        reason,
+        consumer_uuid=demand.consumer_uuid,
+        requested=requested,
+        used=used,
+        limits=limits,
+    )
 
 
 # Reshapes -------------------------------------------------------------------------

@@ -7,10 +7,11 @@ replaces the allocations, increments the generations, and deletes the consumers 
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+import logging
 
 import sqlalchemy as sa
 
-from placement import exception, telemetry
+from placement import exception, telemetry, trail
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer_rows, judge, statements
 from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
@@ -23,6 +24,9 @@ from placement.claims.lock_and_read import (
 )
 from placement.db import engine
 from placement.objects import generation, inventory_rows, provider_rows, resource_class
+
+# Operators search for the lines of this logger, so its name does not depend on the module.
+LOG = logging.getLogger('placement.claims')
 
 # The reason of each exception class, as the metrics name it.
 REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
@@ -65,7 +69,7 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         judge.check_amounts(ground.demands, inventories, ground.released)
         _settle_claims(conn, ground, inventories, {})
 
-    _execute(work, min_attempts)
+    _execute(work, min_attempts, claims)
     consumer_rows.remember_owners(engine.get_placement_engine(), claims)
 
 
@@ -103,7 +107,7 @@ def reshape_inventories(
         judge.check_removed_inventories(change.plans, ground, current)
         _settle_reshape(conn, ground, change)
 
-    _execute(work, min_attempts)
+    _execute(work, min_attempts, claims)
 
 
 def delete_allocations(consumer_uuid: str) -> None:
@@ -130,8 +134,8 @@ def delete_allocations(consumer_uuid: str) -> None:
     engine.write(work)
 
 
-def _execute(work: engine.Work[None], min_attempts: int) -> None:
-    """Execute a transaction, and count the failure if the claims are refused.
+def _execute(work: engine.Work[None], min_attempts: int, claims: Iterable[Claim]) -> None:
+    """Execute a transaction; if the claims are refused, count and log the refusal.
 
     An unavailable database is not a refusal.
     """
@@ -141,6 +145,7 @@ def _execute(work: engine.Work[None], min_attempts: int) -> None:
         raise
     except exception.PlacementException as exc:
         telemetry.refused(refusal_reason(exc))
+        LOG.warning('claim of %s refused: %s', _refused_consumers(exc, claims), trail.refusal(exc))
         raise
 
 
@@ -149,6 +154,16 @@ def refusal_reason(exc: exception.PlacementException) -> str:
     if isinstance(exc, exception.InvalidAllocation):
         return exc.rule
     return REFUSAL_REASONS.get(type(exc), 'other')
+
+
+def _refused_consumers(exc: exception.PlacementException, claims: Iterable[Claim]) -> str:
+    """Return the UUID of the consumer that an error concerns, or else of all consumers."""
+    if isinstance(exc, exception.InvalidAllocation):
+        return exc.consumer_uuid
+    if isinstance(exc, exception.ConsumerGenerationConflict):
+        return exc.uuid
+    # A reshape can have no claims.
+    return ', '.join(claim.consumer_uuid for claim in claims) or '-'
 
 
 # New consumers --------------------------------------------------------------------
@@ -296,7 +311,11 @@ def _increment_providers(
         for provider in ground.providers.values()
         if provider.id in total
     }
-    generation.increment_providers(conn, seen, total)
+    try:
+        generation.increment_providers(conn, seen, total)
+    except exception.ConcurrentChange as exc:
+        uuids = {provider.uuid for provider in ground.providers.values() if provider.id in total}
+        raise exception.ConcurrentChange(exc.what, uuids) from exc
 
 
 def _update_consumers(conn: sa.Connection, ground: Ground) -> None:

@@ -1,6 +1,6 @@
 """The request conflicts with the stored state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from placement import errors
 from placement.exception.kinds import Conflict
@@ -47,10 +47,13 @@ class ConcurrentChange(ConcurrentUpdate):
     """A concurrent transaction changed a row after this transaction read it.
 
     Placement retries the transaction. The client receives this error only if the retries fail too.
+
+    :param provider_uuids: the resource providers of which at least one was changed, if known
     """
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, provider_uuids: Iterable[str] = ()) -> None:
         self.what = what
+        self.provider_uuids = sorted(provider_uuids)
         super().__init__(f'{what} was changed by a concurrent request. Please try again.')
 
 
@@ -177,13 +180,34 @@ class InvalidAllocation(Conflict):
         `capacity`
     :param reason: completes the message "Inventory for … on resource provider …", for example
         "does not exist."
+    :param consumer_uuid: the consumer of the refused allocation
+    :param requested: the requested amount; for the rule `capacity`, the sum of the amounts that the
+        consumers in the request have requested so far
+    :param used: the usage of all other consumers
+    :param limits: `capacity`, `min_unit`, `max_unit` and `step_size` of the inventory; empty if
+        there is no inventory
     """
 
-    def __init__(self, resource_class: str, provider_uuid: str, rule: str, reason: str) -> None:
+    def __init__(
+        self,
+        resource_class: str,
+        provider_uuid: str,
+        rule: str,
+        reason: str,
+        *,
+        consumer_uuid: str,
+        requested: int,
+        used: int = 0,
+        limits: Mapping[str, int],
+    ) -> None:
         self.resource_class = resource_class
         self.provider_uuid = provider_uuid
         self.rule = rule
         self.reason = reason
+        self.consumer_uuid = consumer_uuid
+        self.requested = requested
+        self.used = used
+        self.limits = limits
         super().__init__(
             f"Unable to allocate inventory: Inventory for '{resource_class}' on "
             f"resource provider '{provider_uuid}' {reason}"

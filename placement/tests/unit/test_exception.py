@@ -28,7 +28,12 @@ class FragmentsTest(base.BaseTestCase):
             'Conflicting resource provider name: a already exists',
         ),
         Case(
-            exception.InvalidAllocation('VCPU', 'u', 'no_inventory', 'does not exist.'),
+            exception.InvalidAllocation(
+                *('VCPU', 'u', 'no_inventory', 'does not exist.'),
+                consumer_uuid='c',
+                requested=1,
+                limits={},
+            ),
             "Unable to allocate inventory: Inventory for 'VCPU'",
         ),
         Case(

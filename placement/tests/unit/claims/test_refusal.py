@@ -44,7 +44,7 @@ class WriteClaimsTest(base.BaseTestCase):
     def test_a_claim(self):
         metrics = self.useFixture(SwitchedOn())
         with mock.patch.object(write.engine, 'write') as engine_write:
-            write._execute(print, 3)
+            write._execute(print, 3, [])
         engine_write.assert_called_once_with(print, 3)
         self.assertEqual({}, metrics.increased(declarations.REFUSALS))
 
@@ -56,7 +56,7 @@ class WriteClaimsTest(base.BaseTestCase):
             exception.ConcurrentChange('x'),
         ):
             with mock.patch.object(write.engine, 'write', side_effect=error):
-                raised = self.assertRaises(type(error), write._execute, lambda conn: None, 1)
+                raised = self.assertRaises(type(error), write._execute, print, 1, [])
             self.assertIs(error, raised)
         self.assertEqual(
             {'unknown_provider': 2, 'concurrent_change': 1},
@@ -67,5 +67,5 @@ class WriteClaimsTest(base.BaseTestCase):
         metrics = self.useFixture(SwitchedOn())
         for error in (exception.DatabaseUnavailable(), exception.OutcomeUnknown(), KeyError('x')):
             with mock.patch.object(write.engine, 'write', side_effect=error):
-                self.assertRaises(type(error), write._execute, lambda conn: None, 1)
+                self.assertRaises(type(error), write._execute, print, 1, [])
         self.assertEqual({}, metrics.increased(declarations.REFUSALS))
