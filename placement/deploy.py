@@ -16,6 +16,7 @@ from placement import (
     requestlog,
     telemetry,
     token_store,
+    trail,
 )
 from placement.db.sqlalchemy import migration
 from placement.http import Application
@@ -39,6 +40,7 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Applicat
     del project_name
     if config.metrics.enabled:
         _record_metrics()
+    trail.switch(config.api.log_changes)
     policy.init(config)
     update_database(config)
     return _build(config)

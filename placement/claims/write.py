@@ -5,9 +5,10 @@ Each public function executes one transaction. The transaction locks and reads r
 replaces the allocations, increments the generations, and deletes the consumers without allocations.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import logging
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -27,6 +28,9 @@ from placement.objects import generation, inventory_rows, provider_rows, resourc
 
 # Operators search for the lines of this logger, so its name does not depend on the module.
 LOG = logging.getLogger('placement.claims')
+
+T = TypeVar('T')
+Inventories = Mapping[InventoryKey, InventoryUsage]
 
 # The reason of each exception class, as the metrics name it.
 REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
@@ -56,9 +60,9 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         len(claims) == 1 and claims[0].requires_new_consumer and len(claims[0].allocations) == 1
     )
 
-    def work(conn: sa.Connection) -> None:
+    def work(conn: sa.Connection) -> Ground | None:
         if insert_directly and _insert_directly(conn, claims[0]):
-            return
+            return None
         # If a direct insert was not possible, the consumer probably exists and must be locked.
         rows = None if insert_directly else read_if_new(conn, claims)
         consumers = {} if rows is not None else lock_consumers(conn, claims)
@@ -68,8 +72,10 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         inventories = read_inventories(conn, ground)
         judge.check_amounts(ground.demands, inventories, ground.released)
         _settle_claims(conn, ground, inventories, {})
+        return ground
 
-    _execute(work, min_attempts, claims)
+    ground = _execute(work, min_attempts, claims)
+    trail.log(_changes_of_claims, claims, ground)
     consumer_rows.remember_owners(engine.get_placement_engine(), claims)
 
 
@@ -91,7 +97,7 @@ def reshape_inventories(
     :raises exception.InventoryInUse: allocations remain against an inventory that is removed
     """
 
-    def work(conn: sa.Connection) -> None:
+    def work(conn: sa.Connection) -> tuple[Ground, Inventories]:
         consumers = lock_consumers(conn, claims)
         if judge.has_stale_consumer(claims, consumers):
             # Report an error of a reshaped provider in preference to a stale consumer generation.
@@ -106,8 +112,10 @@ def reshape_inventories(
         judge.check_amounts(ground.demands, change.current_and_new, ground.released)
         judge.check_removed_inventories(change.plans, ground, current)
         _settle_reshape(conn, ground, change)
+        return ground, current
 
-    _execute(work, min_attempts, claims)
+    ground, current = _execute(work, min_attempts, claims)
+    trail.log(_changes_of_reshape, replacements, ground, current)
 
 
 def delete_allocations(consumer_uuid: str) -> None:
@@ -132,21 +140,30 @@ def delete_allocations(consumer_uuid: str) -> None:
         consumer_rows.delete(conn, [stored.id for stored in consumers.values()])
 
     engine.write(work)
+    trail.log(trail.allocations_removed, consumer_uuid, {})
 
 
-def _execute(work: engine.Work[None], min_attempts: int, claims: Iterable[Claim]) -> None:
+def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -> T:
     """Execute a transaction; if the claims are refused, count and log the refusal.
 
     An unavailable database is not a refusal.
     """
     try:
-        engine.write(work, max(1, min_attempts))
+        return engine.write(work, max(1, min_attempts))
     except exception.ServiceUnavailable:
         raise
     except exception.PlacementException as exc:
-        telemetry.refused(refusal_reason(exc))
-        LOG.warning('claim of %s refused: %s', _refused_consumers(exc, claims), trail.refusal(exc))
-        raise
+        refused = exc
+    telemetry.refused(refusal_reason(refused))
+    # While an exception is handled, oslo.log would append its message to the line.
+    consumers = trail.refused_consumers(refused, (claim.consumer_uuid for claim in claims))
+    LOG.warning('claim of %s refused: %s', consumers, trail.refusal(refused))
+    try:
+        raise refused
+    finally:
+        del (
+            refused
+        )  # Otherwise, only the garbage collector could delete the frame and the traceback.
 
 
 def refusal_reason(exc: exception.PlacementException) -> str:
@@ -156,14 +173,45 @@ def refusal_reason(exc: exception.PlacementException) -> str:
     return REFUSAL_REASONS.get(type(exc), 'other')
 
 
-def _refused_consumers(exc: exception.PlacementException, claims: Iterable[Claim]) -> str:
-    """Return the UUID of the consumer that an error concerns, or else of all consumers."""
-    if isinstance(exc, exception.InvalidAllocation):
-        return exc.consumer_uuid
-    if isinstance(exc, exception.ConsumerGenerationConflict):
-        return exc.uuid
-    # A reshape can have no claims.
-    return ', '.join(claim.consumer_uuid for claim in claims) or '-'
+# Changes in the log ---------------------------------------------------------------
+
+
+def _changes_of_claims(claims: Iterable[Claim], ground: Ground | None) -> Iterator[str]:
+    """Describe the changed allocations of each consumer.
+
+    :param ground: None if the claims are of new consumers, whose allocations no statement read
+    """
+    amounts: dict[str, dict[str, dict[str, int]]] = {}
+    for row in ground.allocations if ground else ():
+        of_provider = amounts.setdefault(row.consumer_id, {}).setdefault(row.provider_uuid, {})
+        of_provider[row.resource_class] = row.used
+    for claim in claims:
+        stored = ground.consumers.get(claim.consumer_uuid) if ground else None
+        uuid = stored.uuid if stored else claim.consumer_uuid
+        before, after = amounts.get(uuid, {}), claim.allocations
+        if ground and after:
+            after = {ground.providers[requested].uuid: after[requested] for requested in after}
+        if not after:
+            yield from trail.allocations_removed(uuid, before) if before else ()
+        elif before != after or (
+            stored and ground and _with_owners(stored, claim, ground) != stored
+        ):
+            owners = claim.consumer_type, claim.project_id, claim.user_id
+            yield from trail.allocations(uuid, *owners, before, after)
+
+
+def _changes_of_reshape(
+    replacements: Mapping[str, Replacement], ground: Ground, current: Inventories
+) -> Iterator[str]:
+    """Describe the changed inventories, and the changed allocations of each consumer.
+
+    :param current: the inventories before the reshape
+    """
+    for requested, replacement in replacements.items():
+        provider = ground.providers[requested]
+        before = {name: usage for (id_, name), usage in current.items() if id_ == provider.id}
+        yield from trail.inventories(provider.uuid, None, before, replacement.inventories)
+    yield from _changes_of_claims(ground.claims, ground)
 
 
 # New consumers --------------------------------------------------------------------

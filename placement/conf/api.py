@@ -69,6 +69,16 @@ The duration is the `time` of the request log: the time from the
 arrival of the request until the response starts.
 """,
     ),
+    cfg.BoolOpt(
+        'log_changes',
+        default=True,
+        help="""
+Whether a line is logged for each object that a request changed:
+inventories, traits, aggregates, resource providers, and allocations.
+
+The logger `placement.changes` writes the lines at INFO.
+""",
+    ),
 ]
 
 

@@ -3,12 +3,12 @@
 Placement creates an aggregate when it first adds a provider to it, and never deletes it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from placement import exception
+from placement import exception, trail
 from placement.db import engine, names
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows
@@ -23,8 +23,8 @@ _OF_PROVIDER = (
     .order_by(_AGGREGATES.c.id)
 )
 # The first part selects the requested aggregates that exist; the last three columns are NULL. The
-# second part selects the current aggregates of the provider, without UUIDs. If the provider exists,
-# the second part has at least one row; the id of the aggregate is NULL if the provider has none.
+# second part selects the current aggregates of the provider. If the provider exists, this part has
+# at least one row; the id of the aggregate is NULL if the provider has none.
 _REQUESTED_AND_LINKED = sa.union_all(
     sa.select(
         _AGGREGATES.c.id,
@@ -35,13 +35,14 @@ _REQUESTED_AND_LINKED = sa.union_all(
     ).where(_AGGREGATES.c.uuid.in_(sa.bindparam('uuids', expanding=True))),
     sa.select(
         _LINKS.c.aggregate_id,
-        sa.null(),
+        _AGGREGATES.c.uuid,
         _PROVIDERS.c.id,
         _PROVIDERS.c.uuid,
         models.generation(_PROVIDERS),
     )
     .select_from(_PROVIDERS)
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)
+    .outerjoin(_AGGREGATES, _AGGREGATES.c.id == _LINKS.c.aggregate_id)
     .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)),
 )
 _LINK = sa.insert(_LINKS)
@@ -60,12 +61,24 @@ _UNLINK = sa.delete(_LINKS).where(
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider with the ids of its aggregates, all read at one time."""
+    """A provider with the ids and UUIDs of its aggregates, all read at one time."""
 
     id: int
     uuid: str
     generation: int
-    aggregate_ids: frozenset[int]
+    aggregates: Mapping[int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The UUIDs of the aggregates to which a request added a provider, or from which it removed it.
+
+    :ivar provider: the provider before the change
+    """
+
+    provider: _Provider
+    added: Sequence[str]
+    removed: Sequence[str]
 
 
 def list_by_provider(uuid: str) -> tuple[int, list[str]]:
@@ -91,7 +104,7 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
     """
     requested = sorted(set(aggregates))
 
-    def work(conn: sa.Connection) -> int:
+    def work(conn: sa.Connection) -> _Change:
         if given_generation is None:
             provider_rows.lock_one(conn, uuid)
             provider, existing = _read_requested_and_linked(conn, uuid, requested)
@@ -105,10 +118,12 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
                 generation.check_provider(provider.uuid, given_generation, provider.generation)
                 # A concurrent transaction created or changed the provider after the UPDATE.
                 raise exception.ConcurrentChange(f'Resource provider {uuid}')
-        _set_links(conn, provider, requested, existing)
-        return provider.generation
+        return _set_links(conn, provider, requested, existing)
 
-    return engine.write(work)
+    change = engine.write(work)
+    provider = change.provider
+    trail.log(trail.links, 'aggregates', provider.uuid, None, change.added, change.removed)
+    return provider.generation
 
 
 def _read_requested_and_linked(
@@ -126,32 +141,34 @@ def _read_requested_and_linked(
     if not linked:
         raise exception.ResourceProviderNotFound(uuid)
     _, _, id_, stored_uuid, current = linked[0]
-    aggregate_ids = frozenset(row.id for row in linked if row.id is not None)
-    existing = {row.uuid: row.id for row in rows if row.uuid is not None}
-    return _Provider(id_, stored_uuid, current, aggregate_ids), existing
+    aggregates = {row.id: row.uuid for row in linked if row.id is not None}
+    existing = {row.uuid: row.id for row in rows if row.provider_id is None}
+    return _Provider(id_, stored_uuid, current, aggregates), existing
 
 
 def _set_links(
     conn: sa.Connection, provider: _Provider, requested: Sequence[str], existing: dict[str, int]
-) -> None:
+) -> _Change:
     """Replace the links of a provider with links to the requested aggregates.
 
     :param existing: the ids of the requested aggregates that exist, keyed by stored UUID
     """
     ids = frozenset(existing.values())
-    removed = sorted(provider.aggregate_ids - ids)
+    removed = sorted(provider.aggregates.keys() - ids)
     if removed:
         conn.execute(_UNLINK, {'provider_id': provider.id, 'removed': removed})
     # If the numbers are equal, every requested aggregate exists, whatever the stored spelling is.
     missing = [u for u in requested if u not in existing] if len(ids) != len(requested) else []
+    added = {id_: uuid for uuid, id_ in existing.items() if id_ not in provider.aggregates}
     if missing:
         _create_and_link(conn, provider, requested, missing)
-        return
-    added = sorted(ids - provider.aggregate_ids)
-    if added:
+    elif added:
         conn.execute(
-            _LINK, [{'resource_provider_id': provider.id, 'aggregate_id': id_} for id_ in added]
+            _LINK,
+            [{'resource_provider_id': provider.id, 'aggregate_id': id_} for id_ in sorted(added)],
         )
+    names_of_removed = (provider.aggregates[id_] for id_ in removed)
+    return _Change(provider, [*added.values(), *missing], [n for n in names_of_removed if n])
 
 
 def _create_and_link(
@@ -163,5 +180,5 @@ def _create_and_link(
         compare two of them as equal, or compare one as equal to the UUID of an existing aggregate
     """
     names.insert_missing(conn, _AGGREGATES, [{'uuid': uuid} for uuid in missing])
-    linked = sorted(provider.aggregate_ids)
+    linked = sorted(provider.aggregates)
     conn.execute(_LINK_BY_UUID, {'provider_id': provider.id, 'uuids': requested, 'linked': linked})

@@ -18,8 +18,8 @@ import logging
 import os_resource_classes
 import sqlalchemy as sa
 
-from placement import capacity, errors, exception
-from placement.capacity import Inventory
+from placement import capacity, errors, exception, trail
+from placement.capacity import Inventory, InventoryUsage
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows, resource_class
@@ -106,7 +106,7 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
     :raises exception.InventoryExists: the provider already has inventory of the class
     """
 
-    def work(conn: sa.Connection) -> int:
+    def work(conn: sa.Connection) -> ProviderInventories:
         provider_rows.lock_one(conn, uuid)
         stored = read_of_provider(conn, uuid, [class_name])
         _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
@@ -115,9 +115,12 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
             raise exception.InventoryExists(class_name, uuid)
         resource_class.touch(conn, class_ids)
         apply_plans(conn, {stored.id: plan_changes({}, {class_name: inventory})}, class_ids)
-        return _increment_generation(conn, stored.id, stored.generation)
+        generation.increment_providers(conn, {stored.id: stored.generation})
+        return stored
 
-    return engine.write(work)
+    stored = engine.write(work)
+    trail.log(trail.inventories, stored.uuid, stored.name, {}, {class_name: inventory})
+    return stored.generation + 1
 
 
 def replace(
@@ -140,20 +143,26 @@ def replace(
     """
     first = given_generation == 0 and _may_be_first(inventories, may_reserve_all)
 
-    def work(conn: sa.Connection) -> int:
+    def work(conn: sa.Connection) -> ProviderInventories | None:
         # If the attempt to insert the first inventories fails, nothing of it remains, and the
         # statements below find out why.
         if first and generation.increment_given(conn, uuid, given_generation):
             if insert_first(conn, uuid, inventories):
-                return 1
+                return None
             conn.rollback()
         stored = read_of_provider(conn, uuid, inventories)
         generation.check_provider(stored.uuid, given_generation, stored.generation)
         _check_reservations(stored.uuid, inventories, may_reserve_all)
         class_ids = resource_class.require(inventories, stored.class_ids)
-        return _replace_all(conn, stored, inventories, class_ids)
+        _replace_all(conn, stored, inventories, class_ids)
+        return stored
 
-    return engine.write(work)
+    stored = engine.write(work)
+    if stored is None:
+        trail.log(trail.inventories, uuid, None, {}, inventories)
+        return 1
+    trail.log(trail.inventories, stored.uuid, stored.name, stored.inventories, inventories)
+    return stored.generation + 1
 
 
 def update(
@@ -175,7 +184,7 @@ def update(
     :raises exception.InventoryMissingForUpdate: the provider has no inventory of the class
     """
 
-    def work(conn: sa.Connection) -> int:
+    def work(conn: sa.Connection) -> ProviderInventories:
         stored = read_of_provider(conn, uuid, [class_name])
         generation.check_provider(stored.uuid, given_generation, stored.generation)
         _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
@@ -185,12 +194,15 @@ def update(
         if current is None:
             raise exception.InventoryMissingForUpdate(class_name, uuid)
         plan = plan_changes({class_name: current}, {class_name: inventory})
-        new_generation = _increment_generation(conn, stored.id, stored.generation)
+        generation.increment_providers(conn, {stored.id: stored.generation})
         _warn_over_capacity(uuid, plan)
         apply_plans(conn, {stored.id: plan}, stored.class_ids)
-        return new_generation
+        return stored
 
-    return engine.write(work)
+    stored = engine.write(work)
+    before = {class_name: stored.inventories[class_name]}
+    trail.log(trail.inventories, stored.uuid, stored.name, before, {class_name: inventory})
+    return stored.generation + 1
 
 
 def delete_all(uuid: str) -> None:
@@ -200,11 +212,14 @@ def delete_all(uuid: str) -> None:
     :raises exception.InventoryInUse: allocations exist against one of the inventories
     """
 
-    def work(conn: sa.Connection) -> None:
+    def work(conn: sa.Connection) -> ProviderInventories:
         provider_rows.lock_one(conn, uuid)
-        _replace_all(conn, read_of_provider(conn, uuid, []), {}, {})
+        stored = read_of_provider(conn, uuid, [])
+        _replace_all(conn, stored, {}, {})
+        return stored
 
-    engine.write(work)
+    stored = engine.write(work)
+    trail.log(trail.inventories, stored.uuid, stored.name, stored.inventories, {})
 
 
 def delete(uuid: str, class_name: str) -> None:
@@ -216,7 +231,7 @@ def delete(uuid: str, class_name: str) -> None:
     :raises exception.InventoryInUse: allocations exist against the inventory
     """
 
-    def work(conn: sa.Connection) -> None:
+    def work(conn: sa.Connection) -> tuple[str, InventoryUsage]:
         provider = provider_rows.lock_one(conn, uuid)
         current = read_with_usage(conn, [provider.id], [class_name])
         stored = current.get((provider.id, class_name))
@@ -226,9 +241,11 @@ def delete(uuid: str, class_name: str) -> None:
             raise exception.InventoryInUse([class_name], uuid, code=errors.CONCURRENT_UPDATE)
         plan = plan_changes({class_name: stored}, {})
         apply_plans(conn, {provider.id: plan}, {class_name: stored.resource_class_id})
-        _increment_generation(conn, provider.id, provider.generation)
+        generation.increment_providers(conn, {provider.id: provider.generation})
+        return provider.uuid, stored
 
-    engine.write(work)
+    stored_uuid, removed = engine.write(work)
+    trail.log(trail.inventories, stored_uuid, None, {class_name: removed}, {})
 
 
 def _replace_all(
@@ -236,17 +253,15 @@ def _replace_all(
     stored: ProviderInventories,
     inventories: Mapping[str, Inventory],
     class_ids: Mapping[str, int],
-) -> int:
-    """Replace all inventories of a provider, and return its new generation."""
+) -> None:
     plan = plan_changes(stored.inventories, inventories)
     if plan.in_use:
         raise exception.InventoryInUse(plan.in_use, stored.uuid)
-    new_generation = _increment_generation(conn, stored.id, stored.generation)
+    generation.increment_providers(conn, {stored.id: stored.generation})
     _warn_over_capacity(stored.uuid, plan)
     resource_class.touch(conn, {name: class_ids[name] for name in plan.add})
     current_ids = {name: usage.resource_class_id for name, usage in stored.inventories.items()}
     apply_plans(conn, {stored.id: plan}, {**current_ids, **class_ids})
-    return new_generation
 
 
 def _may_be_first(inventories: Mapping[str, Inventory], may_reserve_all: bool) -> bool:
@@ -275,8 +290,3 @@ def _warn_over_capacity(uuid: str, plan: Plan) -> None:
         LOG.warning(
             'The usage of %s on resource provider %s exceeds its new capacity', class_name, uuid
         )
-
-
-def _increment_generation(conn: sa.Connection, provider_id: int, current: int) -> int:
-    generation.increment_providers(conn, {provider_id: current})
-    return current + 1

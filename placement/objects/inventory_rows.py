@@ -62,7 +62,13 @@ _WITH_USAGE_AND_CLASS_IDS = sa.union_all(_WITH_USAGE, _CLASS_IDS)
 # If the provider exists, at least one row has its id. The class name is NULL if the provider has no
 # inventory, or if the class of an inventory does not exist.
 _OF_PROVIDER = sa.union_all(
-    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED, _PROVIDERS.c.uuid, models.generation(_PROVIDERS))
+    sa.select(
+        _PROVIDERS.c.id,
+        *_NAME_TO_USED,
+        _PROVIDERS.c.uuid,
+        _PROVIDERS.c.name.label('provider_name'),
+        models.generation(_PROVIDERS),
+    )
     .select_from(_PROVIDERS)
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
@@ -70,7 +76,7 @@ _OF_PROVIDER = sa.union_all(
         _PROVIDERS.c.uuid == sa.bindparam('uuid'),
         _PROVIDERS.c.root_provider_id.is_not(None),
     ),
-    _CLASS_IDS.add_columns(sa.null(), sa.null()),
+    _CLASS_IDS.add_columns(sa.null(), sa.null(), sa.null()),
 )
 
 
@@ -85,6 +91,7 @@ class ProviderInventories:
 
     id: int
     uuid: str
+    name: str
     generation: int
     inventories: Mapping[str, InventoryUsage]
     class_ids: Mapping[str, int]
@@ -165,10 +172,11 @@ def read_of_provider(
     own = [row for row in rows if row[0] is not None]
     if not own:
         raise exception.ResourceProviderNotFound(uuid)
-    id_, stored_uuid, generation = own[0][0], own[0][-2], own[0][-1]
+    stored_uuid, name, generation = own[0][-3:]
     return ProviderInventories(
-        id_,
+        own[0][0],
         stored_uuid,
+        name,
         generation,
         inventories={row[1]: _usage(row) for row in own if row[1] is not None},
         class_ids={row[1]: row[2] for row in rows if row[0] is None},

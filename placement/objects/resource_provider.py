@@ -15,7 +15,7 @@ from oslo_db import exception as db_exc
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
-from placement import exception
+from placement import exception, trail
 from placement.db import engine, failures
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows
@@ -69,7 +69,9 @@ def create(uuid: str, name: str, parent_uuid: str | None = None) -> Provider:
                 _require_unused(conn, uuid, name)
             raise
 
-    return engine.write(work)
+    created = engine.write(work)
+    trail.log(trail.provider, None, created)
+    return created
 
 
 def update(
@@ -89,7 +91,7 @@ def update(
     :raises exception.ReparentingNotAllowed:
     """
 
-    def work(conn: sa.Connection) -> Provider:
+    def work(conn: sa.Connection) -> tuple[Provider, Provider]:
         before = provider_rows.read(conn, uuid)
         if parent_uuid is not KEEP_PARENT and _requests_move(
             conn, before, parent_uuid, may_reparent=may_reparent
@@ -101,9 +103,11 @@ def update(
                 raise exception.ConcurrentChange(f'Resource provider {uuid}')
         _require_unused(conn, None, name, except_id=before.id)
         conn.execute(sa.update(_PROVIDERS).where(_PROVIDERS.c.id == before.id).values(name=name))
-        return provider_rows.read(conn, uuid)
+        return before, provider_rows.read(conn, uuid)
 
-    return engine.write(work)
+    before, after = engine.write(work)
+    trail.log(trail.provider, before, after)
+    return after
 
 
 def delete(uuid: str) -> None:
@@ -115,15 +119,17 @@ def delete(uuid: str) -> None:
     """
     allocations = models.allocations
 
-    def work(conn: sa.Connection) -> None:
-        (provider,) = lock_with_root(conn, provider_rows.read(conn, uuid))
+    def work(conn: sa.Connection) -> Provider:
+        before = provider_rows.read(conn, uuid)
+        (provider,) = lock_with_root(conn, before)
         if _exists(conn, _PROVIDERS, _PROVIDERS.c.parent_provider_id == provider.id):
             raise exception.CannotDeleteParentProvider(uuid)
         if _exists(conn, allocations, allocations.c.resource_provider_id == provider.id):
             raise exception.ResourceProviderInUse(uuid)
         delete_rows(conn, provider.id)
+        return before
 
-    engine.write(work)
+    trail.log(trail.provider, engine.write(work), None)
 
 
 def _insert(conn: sa.Connection, uuid: str, name: str, parent: Provider | None) -> Provider:

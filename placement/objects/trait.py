@@ -1,6 +1,6 @@
 """Traits, and the traits of each resource provider."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import os_traits
 import sqlalchemy as sa
 
-from placement import exception
+from placement import exception, trail
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows
@@ -23,25 +23,29 @@ _OF_PROVIDER = (
     .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
     .order_by(_TRAITS.c.name)
 )
-# The first part selects the requested traits that exist; the last three columns are NULL. The
-# second part selects the current traits of the provider, without names. If the provider exists, the
-# second part has at least one row; the id of the trait is NULL if the provider has no traits.
+# The first part selects the requested traits that exist; the last four columns are NULL. The second
+# part selects the current traits of the provider. If the provider exists, the second part has at
+# least one row; the id of the trait is NULL if the provider has no traits.
 _REQUESTED_AND_LINKED = sa.union_all(
     sa.select(
         *_COLUMNS,
         sa.null().label('provider_id'),
         sa.null().label('provider_uuid'),
+        sa.null().label('provider_name'),
         sa.null().label('generation'),
     ).where(_TRAITS.c.name.in_(sa.bindparam('names', expanding=True))),
     sa.select(
         _LINKS.c.trait_id,
-        *(sa.null() for _ in _COLUMNS[1:]),
+        _TRAITS.c.name,
+        *(sa.null() for _ in _COLUMNS[2:]),
         _PROVIDERS.c.id,
         _PROVIDERS.c.uuid,
+        _PROVIDERS.c.name,
         models.generation(_PROVIDERS),
     )
     .select_from(_PROVIDERS)
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)
+    .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
     .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)),
 )
 # PERF: building these statements for each request took longer than their execution (tools/perf,
@@ -64,12 +68,13 @@ class Trait:
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider with the ids of its traits, all read at one time."""
+    """A provider with the ids and names of its traits, all read at one time."""
 
     id: int
     uuid: str
+    name: str
     generation: int
-    trait_ids: frozenset[int]
+    traits: Mapping[int, str | None]
 
 
 def _trait(row: Any) -> Trait:
@@ -180,16 +185,18 @@ def replace_on_provider(
     :raises exception.UnknownTraits: lists all traits that do not exist
     """
 
-    def work(conn: sa.Connection) -> tuple[int, list[Trait]]:
+    def work(conn: sa.Connection) -> tuple[list[Any], _Provider, int]:
         requested, provider = _read_requested_and_linked(conn, uuid, names)
         generation.check_provider(provider.uuid, given_generation, provider.generation)
         unknown = set(names) - {row.name for row in requested}
         if unknown:
             raise exception.UnknownTraits(unknown)
         new_generation = _set_links(conn, provider, {row.id for row in requested})
-        return new_generation, [_trait(row) for row in requested]
+        return requested, provider, new_generation
 
-    return engine.write(work)
+    requested, provider, new_generation = engine.write(work)
+    trail.log(_changes, provider, requested)
+    return new_generation, [_trait(row) for row in requested]
 
 
 def clear_on_provider(uuid: str) -> None:
@@ -198,12 +205,13 @@ def clear_on_provider(uuid: str) -> None:
     :raises exception.ResourceProviderNotFound:
     """
 
-    def work(conn: sa.Connection) -> None:
+    def work(conn: sa.Connection) -> _Provider:
         provider_rows.lock_one(conn, uuid)
         _, provider = _read_requested_and_linked(conn, uuid, [])
         _set_links(conn, provider, set())
+        return provider
 
-    engine.write(work)
+    trail.log(_changes, engine.write(work), [])
 
 
 def _row(conn: sa.Connection, name: str) -> Any:
@@ -224,10 +232,10 @@ def _read_requested_and_linked(
     linked = [row for row in rows if row.provider_id is not None]
     if not linked:
         raise exception.ResourceProviderNotFound(uuid)
-    requested = sorted((row for row in rows if row.name is not None), key=lambda row: row.name)
-    _, _, _, _, id_, stored_uuid, current = linked[0]
-    trait_ids = frozenset(row.id for row in linked if row.id is not None)
-    return requested, _Provider(id_, stored_uuid, current, trait_ids)
+    requested = sorted((row for row in rows if row.provider_id is None), key=lambda row: row.name)
+    traits = {row.id: row.name for row in linked if row.id is not None}
+    id_, stored_uuid, name, current = linked[0][len(_COLUMNS) :]
+    return requested, _Provider(id_, stored_uuid, name, current, traits)
 
 
 def _set_links(conn: sa.Connection, provider: _Provider, requested: set[int]) -> int:
@@ -235,8 +243,8 @@ def _set_links(conn: sa.Connection, provider: _Provider, requested: set[int]) ->
 
     :param requested: the ids of the new traits
     """
-    removed = sorted(provider.trait_ids - requested)
-    added = sorted(requested - provider.trait_ids)
+    removed = sorted(provider.traits.keys() - requested)
+    added = sorted(requested - provider.traits.keys())
     if not removed and not added:
         return provider.generation
     # The increment locks the provider, and fails if its traits have changed since they were read.
@@ -249,3 +257,14 @@ def _set_links(conn: sa.Connection, provider: _Provider, requested: set[int]) ->
             [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in added],
         )
     return provider.generation + 1
+
+
+def _changes(provider: _Provider, requested: Collection[Any]) -> Iterator[str]:
+    """Describe the new traits of a provider for the log.
+
+    :param requested: the rows of the new traits
+    """
+    ids = {row.id for row in requested}
+    added = [row.name for row in requested if row.id not in provider.traits]
+    removed = [name for id_, name in provider.traits.items() if id_ not in ids and name is not None]
+    return trail.links('traits', provider.uuid, provider.name, added, removed)

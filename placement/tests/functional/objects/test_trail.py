@@ -5,6 +5,7 @@ from typing import Any
 from unittest import mock
 
 import fixtures
+import sqlalchemy as sa
 
 from placement.db import retry
 from placement.objects import generation
@@ -13,6 +14,8 @@ from placement.tests.functional.log import examples
 
 HOST = '9b0d3f8e-6c1a-4d52-8f47-2e5b7a90c1d6'
 OTHER_HOST = '51aa07c4-2f9b-4e36-b8d0-64c7e1f3a958'
+AGGREGATE = '7d2c51e0-48af-4b6d-9c3e-15f80a72d4b6'
+OTHER_AGGREGATE = 'e1f0b36a-72d9-4c85-a04e-8b6d3c91f527'
 SERVER = '6f0a2c71-93de-4b58-a1e4-7d8c05f3b296'
 OTHER_SERVER = 'c81d4f60-5b27-49ea-9d13-f02a86e7b5c4'
 
@@ -25,12 +28,14 @@ class TestCase(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger(self.LOGGER, logging.INFO))
+        self.seen = 0
 
     def logged(self) -> list[str]:
         """Return the lines since the last call."""
         lines = self.log.output.splitlines()
-        self.log.reset_output()
-        return lines
+        new = lines[self.seen :]
+        self.seen = len(lines)
+        return new
 
     def make_host(self, uuid: str, name: str, **inventories: dict[str, int]) -> None:
         self.send_ok('POST', '/resource_providers', {'name': name, 'uuid': uuid})
@@ -86,7 +91,7 @@ class RefusedClaimsTest(TestCase):
             lines += self.put(claim(3, VCPU=2))
         # A refused request has one line, and not one for each attempt.
         self.assertGreater(increment.call_count, 1)
-        self.assertEqual(examples.example('refused-claims').splitlines(), lines)
+        self.assertEqual(examples.example('refusal-lines').splitlines(), lines)
 
     def test_the_line_names_the_refused_consumer_of_several(self) -> None:
         body = {SERVER: claim(VCPU=2), OTHER_SERVER: claim(VCPU=18)}
@@ -137,4 +142,190 @@ class RefusedClaimsTest(TestCase):
         self.logged()
         self.send_ok('PUT', f'/allocations/{SERVER}', claim(VCPU=2))
         self.send_ok('DELETE', f'/allocations/{SERVER}')
+        self.assertEqual([], self.logged())
+
+
+class ChangesTest(TestCase):
+    LOGGER = 'placement.changes'
+
+    def test_the_examples_of_the_page(self) -> None:
+        lines: list[str] = []
+        for step in (self._change_provider, self._change_inventory, self._change_links):
+            step(lines)
+        self._change_allocations(lines)
+        self.send_ok('PUT', f'{self._path()}/inventories', self._inventories(9))
+        self.logged()
+        self.send_ok('DELETE', self._path())
+        lines.insert(3, *self.logged())
+        self.assertEqual(examples.example('change-lines').splitlines(), lines)
+
+    def _path(self, uuid: str = HOST) -> str:
+        return f'/resource_providers/{uuid}'
+
+    def _inventories(self, given: int, **inventories: dict[str, Any]) -> dict[str, Any]:
+        return {'resource_provider_generation': given, 'inventories': inventories}
+
+    def _change_provider(self, lines: list[str]) -> None:
+        self.send_ok('POST', '/resource_providers', {'name': 'compute-1', 'uuid': HOST})
+        lines += self.logged()
+        self.send_ok('PUT', self._path(), {'name': 'host-1'})
+        self.make_host(OTHER_HOST, 'compute-2', VCPU={'total': 8}, VGPU={'total': 1})
+        self.logged()
+        self.send_ok('PUT', self._path(), {'name': 'compute-1'})
+        lines += self.logged()
+        self.send_ok('PUT', self._path(), {'name': 'compute-1', 'parent_provider_uuid': OTHER_HOST})
+        lines += self.logged()
+
+    def _change_inventory(self, lines: list[str]) -> None:
+        vcpu, memory = {'total': 64, 'allocation_ratio': 4.0}, {'total': 262144}
+        path = f'{self._path()}/inventories'
+        self.send_ok('PUT', path, self._inventories(0, VCPU=vcpu, MEMORY_MB=memory))
+        lines += self.logged()
+        vcpu = {'total': 72, 'allocation_ratio': 8.0}
+        self.send_ok('PUT', path, self._inventories(1, VCPU=vcpu, PCPU={'total': 8}))
+        lines += self.logged()
+        self.send_ok('PUT', path, self._inventories(2, VCPU=vcpu, MEMORY_MB=memory))
+        self.logged()
+
+    def _change_links(self, lines: list[str]) -> None:
+        self.send_ok('PUT', '/traits/CUSTOM_GOLD')
+        for given, name in ((3, 'CUSTOM_GOLD'), (4, 'COMPUTE_STATUS_DISABLED')):
+            body = {'resource_provider_generation': given, 'traits': [name]}
+            self.logged()
+            self.send_ok('PUT', f'{self._path()}/traits', body)
+        lines += self.logged()
+        for given, uuid in ((5, OTHER_AGGREGATE), (6, AGGREGATE)):
+            aggregates = {'resource_provider_generation': given, 'aggregates': [uuid]}
+            self.logged()
+            self.send_ok('PUT', f'{self._path()}/aggregates', aggregates)
+        lines += self.logged()
+
+    def _change_allocations(self, lines: list[str]) -> None:
+        body = claim(VCPU=4, MEMORY_MB=8192)
+        body['allocations'][OTHER_HOST] = {'resources': {'VGPU': 1}}
+        path = f'/allocations/{SERVER}'
+        self.send_ok('PUT', path, body)
+        lines += self.logged()
+        self.send_ok('PUT', path, claim(1, VCPU=4))
+        self.logged()
+        self.send_ok('PUT', path, claim(2, OTHER_HOST, VCPU=8))
+        lines += self.logged()
+        self.send_ok('PUT', path, claim(3))
+        lines += self.logged()
+
+    def test_the_first_claim_of_a_consumer(self) -> None:
+        self.make_host(HOST, 'compute-1', VCPU={'total': 8})
+        self.logged()
+        path = f'/allocations/{SERVER}'
+        start = f'allocations of {SERVER}'
+        self.send_ok('PUT', path, claim(VCPU=4))
+        self.assertEqual([f'{start} (INSTANCE, project p, user u): {HOST} VCPU 4'], self.logged())
+        self.send_ok('PUT', path, claim(1, VCPU=4))
+        self.assertEqual([], self.logged())
+        self.send_ok('PUT', path, {**claim(2, VCPU=4), 'user_id': 'v w'})
+        self.assertEqual(
+            [f'{start} (INSTANCE, project p, user v%20w): {HOST} VCPU 4'], self.logged()
+        )
+        self.send_ok('DELETE', path)
+        self.assertEqual([f'{start} removed'], self.logged())
+        self.assertEqual(404, self.send('DELETE', path).status_code)
+        self.send_ok('POST', '/allocations', {SERVER: claim(), OTHER_SERVER: claim(VCPU=1)})
+        self.assertEqual(
+            [f'allocations of {OTHER_SERVER} (INSTANCE, project p, user u): {HOST} VCPU 1'],
+            self.logged(),
+        )
+
+    def test_a_reshape(self) -> None:
+        self.make_host(HOST, 'compute-1', VCPU={'total': 8}, VGPU={'total': 1})
+        self.make_host(OTHER_HOST, 'compute-2')
+        self.send_ok('PUT', f'/allocations/{SERVER}', claim(VGPU=1))
+        self.logged()
+        inventories = {
+            HOST: self._inventories(2, VCPU={'total': 4}),
+            OTHER_HOST: self._inventories(1, VGPU={'total': 1}),
+        }
+        body = {
+            'inventories': inventories,
+            'allocations': {SERVER: claim(1, OTHER_HOST, VGPU=1)},
+        }
+        self.send_ok('POST', '/reshaper', body)
+        self.assertEqual(
+            [
+                f'inventory of {HOST}: VCPU total 8 -> 4; VGPU removed (total 1)',
+                f'inventory of {OTHER_HOST}: VGPU added (total 1)',
+                f'allocations of {SERVER} (INSTANCE, project p, user u): '
+                f'{HOST} VGPU 1 -> {OTHER_HOST} VGPU 1',
+            ],
+            self.logged(),
+        )
+
+    def test_single_inventories(self) -> None:
+        self.make_host(HOST, 'a b')
+        path = f'{self._path()}/inventories'
+        vcpu = {'resource_provider_generation': 1, 'total': 8}
+        self.logged()
+        self.send_ok('POST', path, {**vcpu, 'resource_class': 'VCPU'})
+        self.send_ok('PUT', f'{path}/VCPU', {'resource_provider_generation': 2, 'total': 9})
+        self.send_ok('DELETE', f'{path}/VCPU')
+        self.send_ok('PUT', path, self._inventories(4, VGPU={'total': 1}))
+        self.send_ok('DELETE', path)
+        label = f'inventory of a%20b ({HOST}): '
+        self.assertEqual(
+            [
+                f'{label}VCPU added (total 8)',
+                f'{label}VCPU total 8 -> 9',
+                f'inventory of {HOST}: VCPU removed (total 9)',
+                f'{label}VGPU added (total 1)',
+                f'{label}VGPU removed (total 1)',
+            ],
+            self.logged(),
+        )
+
+    def test_the_removal_of_all_links(self) -> None:
+        self.make_host(HOST, 'compute-1')
+        body = {'resource_provider_generation': 1, 'traits': ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2']}
+        self.send_ok('PUT', f'{self._path()}/traits', body)
+        self.send_ok('PUT', f'{self._path()}/aggregates', [AGGREGATE], version='1.18')
+        self.logged()
+        self.send_ok('PUT', f'{self._path()}/aggregates', [AGGREGATE], version='1.18')
+        self.assertEqual([], self.logged())
+        for _ in range(2):
+            self.send_ok('DELETE', f'{self._path()}/traits')
+            self.send_ok('PUT', f'{self._path()}/aggregates', [], version='1.18')
+        self.assertEqual(
+            [
+                f'traits of compute-1 ({HOST}): -HW_CPU_X86_AVX -HW_CPU_X86_AVX2',
+                f'aggregates of {HOST}: -{AGGREGATE}',
+            ],
+            self.logged(),
+        )
+
+    def test_a_repeated_transaction_has_one_line(self) -> None:
+        self.make_host(HOST, 'compute-1')
+        self.logged()
+        original = generation._increment_one
+        with mock.patch.object(generation, '_increment_one') as increment:
+            increment.side_effect = lambda *args: 0 if increment.call_count < 3 else original(*args)
+            body = {'resource_provider_generation': 1, 'traits': ['HW_CPU_X86_AVX']}
+            self.send_ok('PUT', f'{self._path()}/traits', body)
+        self.assertEqual(3, increment.call_count)
+        self.assertEqual([f'traits of compute-1 ({HOST}): +HW_CPU_X86_AVX'], self.logged())
+
+    def test_a_failed_commit_has_no_line(self) -> None:
+        failure = mock.Mock(side_effect=sa.exc.OperationalError('COMMIT', None, Exception()))
+        with mock.patch.object(sa.Connection, 'commit', failure):
+            response = self.send('POST', '/resource_providers', {'name': 'compute-1'})
+        self.assertGreaterEqual(response.status_code, 500)
+        failure.assert_called_once_with()
+        self.assertEqual([], self.logged())
+
+    def test_a_rejected_request_has_no_line(self) -> None:
+        self.make_host(HOST, 'compute-1', VCPU={'total': 8})
+        self.logged()
+        for method, path, body in (
+            ('POST', '/resource_providers', {'name': 'compute-1'}),
+            ('PUT', f'{self._path()}/inventories', self._inventories(7)),
+            ('PUT', f'/allocations/{SERVER}', claim(VCPU=9)),
+        ):
+            self.assertEqual(409, self.send(method, path, body).status_code)
         self.assertEqual([], self.logged())

@@ -34,7 +34,12 @@ class ConfTest(base.BaseTestCase):
         config = self.parse()
 
         self.assertEqual(
-            {'auth_strategy': 'keystone', 'token_memory': 10000, 'slow_request_seconds': 5},
+            {
+                'auth_strategy': 'keystone',
+                'token_memory': 10000,
+                'slow_request_seconds': 5,
+                'log_changes': True,
+            },
             dict(config.api),
         )
         self.assertEqual(
