@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from types import ModuleType
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log
@@ -18,7 +19,12 @@ from oslotest import base
 
 from placement.tests import servers
 from placement.tests.functional import programs
-from placement.tests.functional.log import examples, forged_identity, one_request
+from placement.tests.functional.log import (
+    changing_requests,
+    examples,
+    forged_identity,
+    one_request,
+)
 from placement.tests.waiting import LONGEST
 
 _BINDINGS = Path(__file__).parent / 'bindings'
@@ -30,12 +36,23 @@ sync_on_startup = true
 [api]
 auth_strategy = noauth2
 """
+# Logger of the trail -> level of its lines.
+_LEVELS = {'placement.changes': 'INFO', 'placement.claims': 'WARNING'}
 # The values that differ between two runs.
 _MASKS = (
     (r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ ', 'TIME PID '),
     (r' req-[0-9a-f-]{36} ', ' ID '),
     (r'time: \d+\.\d{6}$', 'time: SECONDS'),
 )
+
+
+CHANGE = examples.example('change-lines').splitlines()[0]
+(REFUSAL,) = (line for line in examples.example('refusal-lines').splitlines() if 'VGPU' in line)
+
+
+def is_of_trail(line: str) -> bool:
+    """Return whether a line is about a change or a refused claim."""
+    return ' placement.changes ' in line or ' placement.claims ' in line
 
 
 def masked(line: str) -> str:
@@ -56,7 +73,12 @@ class Outcome:
     @property
     def request_id(self) -> str:
         """The request ID in the header of the response."""
-        return self.output.splitlines()[-1]
+        return self.request_ids[-1]
+
+    @property
+    def request_ids(self) -> list[str]:
+        """The request IDs of all responses."""
+        return [line for line in self.output.splitlines() if line.startswith('req-')]
 
 
 class TestCase(base.BaseTestCase):
@@ -128,6 +150,24 @@ class TestCase(base.BaseTestCase):
         """Check that a text ends with the lines of the page."""
         self.assertEqual(self.lines, [masked(line) for line in text.splitlines()[-2:]])
 
+    def change(self, configuration: str, *prefix: str, **more: Any) -> Outcome:
+        """Send a request that changes an object, and a claim that is refused."""
+        outcome = self.serve(configuration, *prefix, program=changing_requests, **more)
+        self.assertEqual(0, outcome.status, outcome.error)
+        return outcome
+
+    def assert_trail(self, text: str, outcome: Outcome) -> None:
+        """Check that a text has the lines of the change and of the refused claim."""
+        lines = [line for line in text.splitlines() if is_of_trail(line)]
+        start, _, _ = self.lines[0].partition('] ')
+        change = start.replace('.handlers.allocation_candidate', '.changes')
+        refusal = change.replace('.changes', '.claims').replace(' INFO ', ' WARNING ')
+        self.assertEqual(
+            [f'{change}] {CHANGE}', f'{refusal}] {REFUSAL}'], [masked(line) for line in lines]
+        )
+        for line, request_id in zip(lines, outcome.request_ids, strict=True):
+            self.assertIn(f'[{one_request.GLOBAL_ID} {request_id} nova service ', line)
+
 
 class DestinationsTest(TestCase):
     def test_standard_error(self) -> None:
@@ -185,6 +225,50 @@ class DestinationsTest(TestCase):
             {**shown['context'], **changes}, {key: context[key] for key in shown['context']}
         )
         self.assertNotIn(one_request.TOKEN, line)
+
+
+class TrailTest(TestCase):
+    """Lines of changes and of refused claims have the context of their request."""
+
+    def test_file(self) -> None:
+        outcome = self.change(examples.example('log-to-file'))
+        self.assert_trail((self.directory / 'placement.log').read_text(), outcome)
+
+    def test_without_changes(self) -> None:
+        outcome = self.change('[DEFAULT]\n', OS_API__LOG_CHANGES='false')
+        (line,) = filter(is_of_trail, outcome.output.splitlines())
+        self.assertTrue(line.endswith(REFUSAL), line)
+
+    def test_json(self) -> None:
+        outcome = self.change(examples.example('log-json'))
+        lines = (self.directory / 'placement.log').read_text().splitlines()
+        records = [record for record in map(json.loads, lines) if record['name'] in _LEVELS]
+        self.assertEqual([CHANGE, REFUSAL], [record['message'] for record in records])
+        for record, request_id in zip(records, outcome.request_ids, strict=True):
+            self.assertEqual(_LEVELS[record['name']], record['levelname'])
+            context = record['context']
+            actual = {key: context[key] for key in ('request_id', 'global_request_id', 'user')}
+            self.assertEqual(
+                {
+                    'request_id': request_id,
+                    'global_request_id': one_request.GLOBAL_ID,
+                    'user': 'nova',
+                },
+                actual,
+            )
+
+    def test_journal(self) -> None:
+        journal = self.folder / 'journal'
+        outcome = self.change(
+            examples.example('log-to-journal'), path=_BINDINGS, TEST_JOURNAL=str(journal)
+        )
+        entries = [json.loads(line) for line in journal.read_text().splitlines()]
+        entries = [entry for entry in entries if entry.get('LOGGER_NAME') in _LEVELS]
+        self.assert_trail('\n'.join(entry['MESSAGE'] for entry in entries), outcome)
+        for entry, request_id in zip(entries, outcome.request_ids, strict=True):
+            self.assertEqual(request_id, entry['REQUEST_ID'])
+            self.assertEqual('service', entry['PROJECT_ID'])
+            self.assertEqual(_LEVELS[entry['LOGGER_NAME']], entry['LOGGER_LEVEL'])
 
 
 class LevelsTest(TestCase):
@@ -324,3 +408,19 @@ class SyslogTest(TestCase):
         self.assert_lines('\n'.join(header.sub('', message) for message in messages))
         # Without another destination, the lines are also in standard output.
         self.assert_lines('\n'.join(outcome.output.splitlines()[:-1]))
+
+    def test_trail(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+            syslog.bind(str(self.dev / 'log'))
+            syslog.settimeout(LONGEST)
+            outcome = self.change(examples.example('log-to-syslog'), *self.prefix)
+            messages: list[str] = []
+            while len(messages) < 2:
+                message = syslog.recv(65536).decode()
+                if is_of_trail(message):
+                    messages.append(message)
+        # The levels INFO and WARNING
+        for level, message in zip((134, 132), messages, strict=True):
+            self.assertTrue(message.startswith(f'<{level}>'), message)
+        texts = [message.partition(' placement: ')[2] for message in messages]
+        self.assert_trail('\n'.join(texts), outcome)
