@@ -161,9 +161,8 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
     try:
         raise refused
     finally:
-        del (
-            refused
-        )  # Otherwise, only the garbage collector could delete the frame and the traceback.
+        # Otherwise, only the garbage collector could delete the frame and the traceback.
+        del refused
 
 
 def refusal_reason(exc: exception.PlacementException) -> str:
