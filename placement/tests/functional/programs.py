@@ -194,10 +194,13 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
         status = _execute(request['arguments'])
         # The measurement of the test coverage writes its data at exit.
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        status = 120
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            # The reader has closed the output, or the disk is full. A program that detects this
+            # itself has another status than 0.
+            status = status or 120
     except BaseException:
         traceback.print_exc()
     finally:
