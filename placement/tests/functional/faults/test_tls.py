@@ -227,7 +227,12 @@ class TlsTest(base.BaseTestCase):
         trusted = self.certificates.trusted
         moved = trusted.rename(trusted.with_suffix('.moved'))
         self.addCleanup(moved.rename, trusted)
-        self.assertUnverified(self.url)
+        option = r'\(\w+ in \[placement_database\]\)'
+        self.assertRegex(
+            self.manage(self.url, 'db', 'version').stderr,
+            rf'\AError: The file {trusted} {option} cannot be read: No such file or directory\. '
+            r'Correct its path or its permissions\.\n\Z',
+        )
         before = len(self.log.read_text())
         self.assertEqual(503, self.respond('GET', '/traits'))
         log = self.log.read_text()[before:]
