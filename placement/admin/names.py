@@ -1,9 +1,9 @@
-"""Names of UUIDs, from lists that the OpenStack client printed with `-f json`.
+"""Lists that the OpenStack client printed with `-f json`, and the names of UUIDs in them.
 
 Placement stores the UUIDs of aggregates, projects, and servers, but not their names.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import json
 from pathlib import Path
@@ -18,6 +18,7 @@ T = TypeVar('T')
 # The columns of the lists that can contain the UUID and the name.
 _UUIDS = ('UUID', 'uuid', 'ID', 'Id', 'id')
 _NAMES = ('Name', 'name', 'Hypervisor Hostname')
+_REMEDY = 'Use `openstack ... list -f json`, for hypervisors with --os-compute-api-version 2.53.'
 # A UUID; those of projects and users have no hyphens.
 _UUID = re.compile(
     r'(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})(?![\w-])',
@@ -36,7 +37,7 @@ class Names:
 
     def of(self, uuid: str) -> str | None:
         """Return the name of a UUID; None if it is not known."""
-        return self.names.get(_digits(uuid))
+        return self.names.get(digits_of(uuid))
 
     def in_text(self, text: str) -> str:
         """Return a text with the name before each UUID. Unknown UUIDs stay as they are."""
@@ -80,41 +81,44 @@ def read(paths: Iterable[str]) -> Names:
 
     :raises CannotProceedError: a file cannot be read, or is not such a list
     """
-    return Names({digits: name for path in paths for digits, name in _rows(path)})
+    return Names({digits: name for path in paths for digits, name in _names(path)})
 
 
-def _rows(path: str) -> Iterable[tuple[str, str]]:
+def rows(path: str, remedy: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the rows of a file, each with the digits of its UUID (see `digits_of`).
+
+    :param path: a JSON list, as `openstack ... list -f json` prints it
+    :param remedy: the sentence with the command that writes such a file
+    :raises CannotProceedError: the file cannot be read, or is not such a list
+    """
     try:
-        rows = json.loads(Path(path).read_text(encoding='utf-8-sig'))
+        listed = json.loads(Path(path).read_text(encoding='utf-8-sig'))
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CannotProceedError(f'The file of names {path} cannot be read: {reason}.') from error
+        raise CannotProceedError(f'The file {path} cannot be read: {reason}.') from error
     except (ValueError, RecursionError) as error:
-        raise CannotProceedError(f'The file of names {path} is not valid JSON.') from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise CannotProceedError(
-            f'The file of names {path} is not a list as `openstack ... list -f json` prints it.'
-        )
-    return [_row(path, number, row) for number, row in enumerate(rows, 1)]
+        raise CannotProceedError(f'The file {path} is not valid JSON. {remedy}') from error
+    if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
+        raise CannotProceedError(f'The file {path} is not a list of rows. {remedy}')
+    for number, row in enumerate(listed, 1):
+        uuid = next((row[key] for key in _UUIDS if _is_uuid(row.get(key))), None)
+        if uuid is None:
+            raise CannotProceedError(f'Row {number} of the file {path} has no UUID. {remedy}')
+        yield digits_of(uuid), row
 
 
-def _row(path: str, number: int, row: Mapping[str, Any]) -> tuple[str, str]:
-    uuids = (row[key] for key in _UUIDS if _is_uuid(row.get(key)))
-    uuid = next(uuids, None)
-    if uuid is None:
-        raise CannotProceedError(
-            f'Row {number} of the file of names {path} has no UUID. Print the list with '
-            '--os-compute-api-version 2.53.'
-        )
-    name = next((row[key] for key in _NAMES if isinstance(row.get(key), str)), None)
-    if name is None:
-        raise CannotProceedError(f'Row {number} of the file of names {path} has no name.')
-    return _digits(uuid), tables.printable(name)
+def digits_of(uuid: str) -> str:
+    """Return the hexadecimal digits of a UUID, which are equal for all its spellings."""
+    return uuid.replace('-', '').lower()
+
+
+def _names(path: str) -> Iterator[tuple[str, str]]:
+    for number, (digits, row) in enumerate(rows(path, _REMEDY), 1):
+        name = next((row[key] for key in _NAMES if isinstance(row.get(key), str)), None)
+        if name is None:
+            raise CannotProceedError(f'Row {number} of the file {path} has no name.')
+        yield digits, tables.printable(name)
 
 
 def _is_uuid(value: Any) -> bool:
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
-
-
-def _digits(uuid: str) -> str:
-    return uuid.replace('-', '').lower()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
-import uuid
 
 import sqlalchemy as sa
 
@@ -68,11 +67,12 @@ def read(
     *,
     incomplete_project: str,
     report: progress.Progress = progress.silent,
-    of_nova: frozenset[uuid.UUID] | None = None,
+    of_nova: frozenset[str] | None = None,
 ) -> dict[str, model.Found]:
     """Like `findings`, but return the results of the checks keyed by code.
 
-    :param of_nova: the UUIDs of all servers; None leaves out the check that needs them
+    :param of_nova: the digits of the UUIDs of all servers (see `names.digits_of`); None leaves out
+        the check that needs them
     """
     codes = [
         code for code in model.select_codes(only) if code != model.NO_SERVER or of_nova is not None
