@@ -104,7 +104,7 @@ class _Shown:
     queries: Mapping[str, Query[str]]
     interval: float
 
-    def headroom(self) -> tuple[tuple[str, int], ...]:
+    def headroom(self) -> model.Headroom:
         """Return the number of claims of each query that fit."""
         return reading.headroom(self.queries) if self.queries else ()
 

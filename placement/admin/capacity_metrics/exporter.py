@@ -8,13 +8,10 @@ import time
 
 from placement import messages
 from placement.admin.capacity_metrics.exposition import Page
-from placement.admin.capacity_metrics.model import Cloud
+from placement.admin.capacity_metrics.model import Cloud, Headroom
 from placement.admin.capacity_metrics.shared_call import SharedCall
 
 LOG = logging.getLogger(__name__)
-
-# The name of a query, and the number of claims that fit.
-Headroom = tuple[tuple[str, int], ...]
 
 
 class Exporter:

@@ -9,6 +9,10 @@ from placement.capacity import Inventory
 T = TypeVar('T')
 
 
+# The name of each query, and the number of its claims that fit.
+Headroom = tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderInventory:
     """An inventory of a provider.
@@ -59,7 +63,7 @@ class Cloud:
     :ivar details: the providers that the API lists, sorted by name
     :ivar aggregates: the name of a provider and the UUID of one of its aggregates, sorted
     :ivar projects: sorted by project and resource class
-    :ivar headroom: the name of a query and the number of claims that fit
+    :ivar headroom: empty if it was not computed
     :ivar unlisted: the number of providers that the API does not list, because they have no root
     """
 
@@ -70,7 +74,7 @@ class Cloud:
     details: tuple[Provider, ...] = ()
     aggregates: tuple[tuple[str, str], ...] = ()
     projects: tuple[ProjectUsage, ...] = ()
-    headroom: tuple[tuple[str, int], ...] = ()
+    headroom: Headroom = ()
     unlisted: int = 0
 
 

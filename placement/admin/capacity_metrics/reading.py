@@ -10,6 +10,7 @@ from placement.admin import unlisted
 from placement.admin.capacity_metrics import model
 from placement.admin.capacity_metrics.model import (
     Cloud,
+    Headroom,
     ProjectUsage,
     Provider,
     ProviderInventory,
@@ -91,7 +92,7 @@ _BATCH = 10_000
 def read(
     progress: Progress = silent,
     without: Collection[str] = (),
-    headroom: tuple[tuple[str, int], ...] = (),
+    headroom: Headroom = (),
 ) -> Cloud:
     """Return the state of the cloud.
 
@@ -128,7 +129,7 @@ def read(
         )
 
 
-def headroom(queries: Mapping[str, Query[str]]) -> tuple[tuple[str, int], ...]:
+def headroom(queries: Mapping[str, Query[str]]) -> Headroom:
     """Return the number of claims of each query that fit, by the name of the query.
 
     :raises CannotProceedError: a class or trait of a query does not exist
