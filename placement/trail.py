@@ -228,7 +228,5 @@ def _violation(exc: exception.InvalidAllocation) -> str:
         return 'no inventory'
     if exc.rule == 'capacity':
         return f'{exc.requested} requested, {exc.used} of {exc.limits["capacity"]} used'
-    units = ', '.join(
-        f'{name} {exc.limits[name]}' for name in ('min_unit', 'max_unit', 'step_size')
-    )
+    units = ', '.join(f'{name} {exc.limits[name]}' for name in _UNITS)
     return f'{units}: {exc.requested} requested'
