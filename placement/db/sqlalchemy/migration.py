@@ -32,7 +32,7 @@ _PAUSE_SECONDS = 0.5
 
 # No table has this name. The server checks the privileges before the existence of the table, so
 # that a permitted statement fails too and changes nothing.
-_NO_TABLE = 'placement_preflight'
+_NO_TABLE = 'placement_privilege_check'
 _MYSQL_MIGRATIONS = {
     'CREATE': f'CREATE TABLE {_NO_TABLE} LIKE {_NO_TABLE}_source',
     'ALTER': f"ALTER TABLE {_NO_TABLE} COMMENT = ''",
