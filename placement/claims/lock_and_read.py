@@ -3,6 +3,9 @@
 The lock order is: consumers; owners (projects, users and consumer types, inserted in sorted order);
 providers. The data on which acceptance depends is read after the locks are taken. Concurrent claims
 wait for these locks, so no claim is checked against usage that another transaction is changing.
+
+`write._insert_directly` inserts unknown owners before the consumer. If it finds the consumer, the
+transaction goes on here and has the owners already. If this ends in a deadlock, it is repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
