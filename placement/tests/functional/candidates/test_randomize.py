@@ -9,6 +9,7 @@ from oslotest import base
 
 from placement.candidates import paging, search
 from placement.tests.functional.candidates import rows
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.statements import recorded
 from placement.tests.unit.candidates import worlds
 
@@ -22,7 +23,7 @@ def _chi_square(counts: Counter[str], names: list[str]) -> float:
     return sum((counts[name] - expected) ** 2 / expected for name in names)
 
 
-class UniformTest(base.BaseTestCase):
+class UniformTest(UnmeasuredTestCase):
     """The seeds are fixed, so each run draws the same trees."""
 
     def _select(self, drawing: list[str], query: str, limit: int, times: int) -> Counter[str]:

@@ -24,6 +24,7 @@ from placement.db.sqlalchemy import models
 from placement.schemas.allocation_candidate import CANDIDATES
 from placement.telemetry import declarations
 from placement.tests.functional.candidates import rows, test_statements
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.candidates import cases, strategies, worlds
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
@@ -36,7 +37,7 @@ THOROUGH = hypothesis.settings(
 )
 
 
-class WorkedExamplesTest(base.BaseTestCase):
+class WorkedExamplesTest(UnmeasuredTestCase):
     """Each test is one row of an example.
 
     Once as one page, and once tree by tree: the first tree without a candidate makes all further
@@ -71,7 +72,7 @@ for _number, _case in enumerate(cases.CASES):
         setattr(WorkedExamplesTest, _name, _test(_case, _size))
 
 
-class AnyWorldTest(base.BaseTestCase):
+class AnyWorldTest(UnmeasuredTestCase):
     """For any sizes of pages, a search of rows returns the same candidates as the pure solver."""
 
     def setUp(self) -> None:
@@ -152,7 +153,7 @@ class AnyWorldTest(base.BaseTestCase):
                 self.assertEqual(min(limit, whole.total()), found.total())
 
 
-class AllPagesTest(base.BaseTestCase):
+class AllPagesTest(UnmeasuredTestCase):
     """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
 
     def setUp(self) -> None:

@@ -22,6 +22,7 @@ from placement.candidates import (
     solver,
 )
 from placement.candidates.budget import PAUSE, Budget, SearchLimit
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
@@ -51,7 +52,7 @@ def _by_definition(world: worlds.World, query: model.Query[int]) -> list[tuple[i
     ]
 
 
-class DefinitionTest(base.BaseTestCase):
+class DefinitionTest(UnmeasuredTestCase):
     """The solver returns the same candidates as the definition."""
 
     @THOROUGH
@@ -338,7 +339,7 @@ class FlowTest(base.BaseTestCase):
             self.assertFalse(self._feasible(demands), demands)
 
 
-class _Mutants(base.BaseTestCase):
+class _Mutants(UnmeasuredTestCase):
     """Inserts mistakes into the solver. The comparison with the definition must detect them."""
 
     def _assert_caught(self, target: object, name: str, mistake: object) -> None:
@@ -480,7 +481,7 @@ class JointConditionsMutantsTest(_Mutants):
         self._assert_caught(backtracking._Search, '_release', lambda *args: None)
 
 
-class CapacityTest(base.BaseTestCase):
+class CapacityTest(UnmeasuredTestCase):
     """`can_allocate` has a faster implementation of the rules in `capacity`."""
 
     @THOROUGH

@@ -12,13 +12,12 @@ from urllib.parse import urlencode
 import fixtures
 import hypothesis
 from hypothesis import strategies as st
-from oslotest import base
 
 from placement import handler, microversion
 from placement.http import ENVIRON_CONTEXT
 from placement.microversion import VERSIONS
 from placement.operations import OPERATIONS
-from placement.tests.properties import REPEATABLE
+from placement.tests.properties import REPEATABLE, UnmeasuredTestCase
 from placement.tests.unit import edge
 
 ALL_VERSIONS = [microversion.of_text(text) for text in VERSIONS]
@@ -125,7 +124,7 @@ def contradicts(value):
     return any(f'!{name}' in names for name in names)
 
 
-class QueryParametersTest(base.BaseTestCase):
+class QueryParametersTest(UnmeasuredTestCase):
     def setUp(self):
         super().setUp()
         self.application = handler.PlacementHandler()

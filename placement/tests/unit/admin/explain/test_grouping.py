@@ -5,12 +5,11 @@ import itertools
 import random
 from unittest import mock
 
-from oslotest import base
-
 from placement.admin.explain import conditions, judge, patterns, provider_kinds
 from placement.admin.explain.checks import Checks
 from placement.candidates import model, request
 from placement.candidates.budget import SearchLimit
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.candidates import worlds
 
 Pairs = list[tuple[str, str]]
@@ -37,7 +36,7 @@ class Ungrouped(patterns.Patterns):
         return provider._replace(inventories={**provider.inventories, **reduced.inventories})
 
 
-class GroupingTest(base.BaseTestCase):
+class GroupingTest(UnmeasuredTestCase):
     def test_random_worlds(self) -> None:
         fewer = 0
         for seed in range(SEEDS):

@@ -14,7 +14,7 @@ from placement.admin.headroom import simulation
 from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Simulation
 from placement.candidates import model, solver
-from placement.tests.properties import REPEATABLE
+from placement.tests.properties import REPEATABLE, UnmeasuredTestCase
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import Cloud, simulate
 from placement.tests.unit.candidates import strategies, worlds
@@ -22,7 +22,7 @@ from placement.tests.unit.candidates import strategies, worlds
 SEEDS = range(400)
 
 
-class PromiseTest(base.BaseTestCase):
+class PromiseTest(UnmeasuredTestCase):
     """Each claim is a candidate, and afterwards there is none."""
 
     def check(self, query: model.Query[int], world: worlds.World) -> Simulation:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from oslotest import base
-
 from placement.candidates import model
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import Cloud, most_claims, simulate
 from placement.tests.unit.candidates import worlds
@@ -13,7 +12,7 @@ from placement.tests.unit.candidates import worlds
 _FEW = 5
 
 
-class UpperBoundTest(base.BaseTestCase):
+class UpperBoundTest(UnmeasuredTestCase):
     def test_no_order_of_claims_exceeds_the_bound(self):
         compared = 0
         for seed in range(1200):
