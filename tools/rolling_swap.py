@@ -2,8 +2,9 @@
 
 The tool follows doc/source/admin/migration.rst with two uWSGI servers behind HAProxy. Both use the
 files in etc/, one MariaDB database, and one placement.conf, which sets every option of this
-release. The reference release creates the database and serves first. While clients read, claim,
-and release through HAProxy, the tool
+release. The uWSGI of the reference release sends `Connection: close` only if the runbook adds the
+option. The reference release creates the database and serves first. While clients read, claim, and
+release through HAProxy, the tool
 
 * checks the configuration and the database with the commands of this release;
 * replaces the reference release by this release on one server after the other;
@@ -46,6 +47,9 @@ PREFIX = '/placement'
 WAIT = 60  # seconds after which the tool fails
 # The sections with options of the service. Other sections belong to libraries.
 SECTIONS = ('api', 'metrics', 'placement', 'placement_database', 'workarounds')
+# The option of uWSGI that HAProxy requires. The runbook adds it to the old configuration.
+_HEADER = 'add-header = Connection: close\n'
+_ADDED_OPTION = re.compile(r'^    ([a-z-]+ = .+\n)', re.MULTILINE)
 _HAPROXY_COMMAND = re.compile(r"echo '(set server placement/api1 state \w+)'")
 
 
@@ -115,6 +119,7 @@ class Machine:
             'placement:www-data': ':'.join(stack.user()),
             '127.0.0.1:8778': f'127.0.0.1:{self.port}',
             'processes = 4': 'processes = 2',
+            _HEADER: connection_header(release),
         }
         ini = run / 'placement.ini'
         ini.write_text(files.read('uwsgi/placement.ini', values))
@@ -250,6 +255,13 @@ def described(place: Place) -> tuple[schema.Description, str]:
     with engine.connect() as conn:
         revision = conn.exec_driver_sql('SELECT version_num FROM alembic_version').scalar_one()
     return schema.describe(engine), str(revision)
+
+
+def connection_header(release: equivalence.Release) -> str:
+    """Return the option of uWSGI that HAProxy requires; for the old release, from the runbook."""
+    if release is equivalence.THIS:
+        return _HEADER
+    return ''.join(_ADDED_OPTION.findall(RUNBOOK.read_text()))
 
 
 @contextlib.contextmanager
