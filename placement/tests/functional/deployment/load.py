@@ -119,6 +119,8 @@ class Load:
             self._count(client, 'GET', f'/resource_providers/{PROVIDER}/usages')
             self._count(client, 'PUT', f'/allocations/{consumer}', claim)
             self._count(client, 'DELETE', f'/allocations/{consumer}')
+            # The servers that start meanwhile need the processor, too.
+            self._stop.wait(0.02)
 
     def _count(self, client: Client, method: str, path: str, body: Any = None) -> None:
         try:

@@ -1,6 +1,6 @@
 """Starts uWSGI and the web servers of a test with the files in etc/."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import grp
 import os
 from pathlib import Path
@@ -90,7 +90,6 @@ class Stack:
         self.folder = folder
         self.prefix = prefix
         self.certificate = certificate(folder)
-        self._url = f'sqlite:///{folder}/placement.db'
 
     def uwsgi(
         self,
@@ -99,12 +98,16 @@ class Stack:
         processes: int = 1,
         harakiri: int = 120,
         wrapper: Sequence[str] = (),
+        file: str = 'uwsgi/placement.ini',
+        settings: Mapping[str, str] | None = None,
     ) -> machines.Worker:
         """Start uWSGI, with fewer processes than in the file, because each start takes seconds.
 
         :param name: the directory of its sockets
         :param harakiri: the maximum time of a request in seconds
         :param wrapper: a command that executes uWSGI, with its first arguments
+        :param file: the configuration, below etc/ or with its absolute path
+        :param settings: additional environment variables
         """
         program = commands.program('uwsgi')
         run = self.folder / name
@@ -115,17 +118,15 @@ class Stack:
                 '/opt/placement': sys.prefix,
                 '/run/placement': str(run),
                 'placement:www-data': ':'.join(user()),
-                '127.0.0.1:8778': f'127.0.0.1:{port}',
+                ':8778': f':{port}',
                 'processes = 4': f'processes = {processes}',
                 'harakiri = 120': f'harakiri = {harakiri}',
             }
-            (run / 'placement.ini').write_text(
-                files.read('uwsgi/placement.ini', values, self.prefix)
-            )
+            (run / 'placement.ini').write_text(files.read(file, values, self.prefix))
             # As another user, uWSGI does not find the virtual environment in a private directory.
             return [*wrapper, program, '--ini', str(run / 'placement.ini')]
 
-        worker = self._start(name, command)
+        worker = self._start(name, command, settings)
         self._port = worker.port
         return worker
 
@@ -185,8 +186,13 @@ class Stack:
 
         return self._start('nginx', command)
 
-    def haproxy(self, *servers: machines.Worker) -> machines.Worker:
-        """Start HAProxy, which forwards requests to the HTTP ports of uWSGI."""
+    def haproxy(
+        self, *servers: machines.Worker, hosts: Sequence[str] = ('127.0.0.1',) * 3
+    ) -> machines.Worker:
+        """Start HAProxy, which forwards requests to the HTTP ports of uWSGI.
+
+        :param hosts: the address of each server
+        """
         program = commands.program('haproxy')
         folder = self._folder('haproxy')
         (folder / 'run').mkdir()
@@ -198,7 +204,9 @@ class Stack:
                 '/run/haproxy': str(folder),
                 'log /dev/log local0': 'log stdout format raw local0',
                 '    user haproxy\n    group haproxy\n': '',
-                **dict(_backends(servers)),
+                # The tests wait for the results of health checks.
+                'inter 2s': 'inter 200ms',
+                **dict(_backends(servers, hosts)),
             }
             configuration = folder / 'haproxy.cfg'
             configuration.write_text(files.read('haproxy/placement.cfg', values, self.prefix))
@@ -206,9 +214,14 @@ class Stack:
 
         return self._start('haproxy', command)
 
-    def _start(self, name: str, command: Callable[[int], Sequence[str]]) -> machines.Worker:
+    def _start(
+        self,
+        name: str,
+        command: Callable[[int], Sequence[str]],
+        settings: Mapping[str, str] | None = None,
+    ) -> machines.Worker:
         return machines.Worker(
-            self._url,
+            f'sqlite:///{self.folder}/placement.db',
             command,
             settings={
                 'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
@@ -216,6 +229,7 @@ class Stack:
                 # HAProxy replaces these headers, and the other servers replace or remove them.
                 'OS_OSLO_MIDDLEWARE__ENABLE_PROXY_HEADERS_PARSING': 'true',
                 'PYTHONPATH': commands.SEARCH_PATH,
+                **(settings or {}),
             },
             log=self.folder / f'{name}.log',
         )
@@ -240,13 +254,15 @@ class Stack:
         }
 
 
-def _backends(servers: Sequence[machines.Worker]) -> list[tuple[str, str]]:
+def _backends(servers: Sequence[machines.Worker], hosts: Sequence[str]) -> list[tuple[str, str]]:
     """Return the replacements for the lines of the three servers in the file of HAProxy."""
     replaced = []
     for number in (1, 2, 3):
         for options in ('', f' track placement/api{number} maxconn 1'):
             line = f'    server api{number} 192.0.2.1{number}:8778{options}\n'
-            address = f'127.0.0.1:{servers[number - 1].port}' if number <= len(servers) else ''
-            new = f'    server api{number} {address}{options}\n' if address else ''
+            new = ''
+            if number <= len(servers):
+                address = f'{hosts[number - 1]}:{servers[number - 1].port}'
+                new = f'    server api{number} {address}{options}\n'
             replaced.append((line, new))
     return replaced

@@ -1,4 +1,4 @@
-"""Clients lose no request while the servers reload or restart."""
+"""Clients lose no request while the servers reload."""
 
 from collections.abc import Iterator
 import contextlib
@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 import signal
 
-import requests
 from testtools import content
 
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
-from placement.tests.waiting import LONGEST, wait_until
+from placement.tests.waiting import wait_until
 
 # The number of clients of each web server.
 CLIENTS = 2
@@ -48,31 +47,6 @@ class ReloadTest(base.TestCase):
             wait_until(lambda: 'chain reloading complete' in log.read_text())
             self.assertFalse(before & children(uwsgi.pid))
 
-    def test_restart_of_one_uwsgi_server_after_the_other_behind_haproxy(self) -> None:
-        stack = self.stack()
-        uwsgi = [self.started(stack.uwsgi('uwsgi')), self.started(stack.uwsgi('uwsgi2'))]
-        haproxy = self.haproxy()
-        server = self.started(stack.haproxy(*uwsgi))
-        haproxy.wait_until_up(2)
-        with self.load(server) as running:
-            for number, worker in enumerate(uwsgi, start=1):
-                haproxy.command(f'set server placement/api{number} state drain')
-                wait_until(lambda index=number - 1: haproxy.sessions()[index] == 0)
-                worker.stop()
-                running.wait_for_more()
-                worker.start()
-                # The worker listens before it has imported the application.
-                self.assertEqual(200, status(worker))
-                haproxy.command(f'set server placement/api{number} state ready')
-                haproxy.wait_until_up(2)
-
-        # HAProxy repeats a request on another server if it cannot connect to the first server.
-        uwsgi[0].kill()
-        wait_until(lambda: status(uwsgi[0]) is None)
-        client = self.client(server)
-        statuses = [client.send('PUT', f'/traits/CUSTOM_{number}')[0] for number in range(10)]
-        self.assertEqual([201] * 10, statuses)
-
     def test_reload_of_mod_wsgi(self) -> None:
         apache = self.started(self.stack().apache('wsgi'))
         with self.load(apache) as running:
@@ -86,16 +60,6 @@ class ReloadTest(base.TestCase):
         os.kill(apache.pid, signal.SIGUSR1)
         wait_until(lambda: not before & children(apache.pid))
         self.assertEqual(201, self.client(apache).send('PUT', '/traits/CUSTOM_ONE')[0])
-
-
-def status(uwsgi: machines.Worker) -> int | None:
-    """Return the status of a request to the HTTP port of uWSGI, None if nothing listens there."""
-    try:
-        return requests.get(
-            f'http://127.0.0.1:{uwsgi.port}/placement/', timeout=LONGEST
-        ).status_code
-    except requests.ConnectionError:
-        return None
 
 
 def children(pid: int) -> set[int]:
