@@ -1,10 +1,21 @@
-"""The page `doc/source/install/platforms.rst`, with the directories of Red Hat on this machine."""
+"""The pages of other platforms and deployment tools.
 
+`doc/source/install/platforms.rst` is tested with the directories of Red Hat on this machine, and
+`doc/source/admin/distributions.rst` against the files in etc/.
+"""
+
+import argparse
 from collections.abc import Mapping
 import re
 import subprocess
 import sys
 
+from oslo_config import cfg
+from oslo_log import log
+
+from placement.cmd import manage, status
+from placement.conf import base as conf
+from placement.conf import sources
 from placement.tests.functional.db import runbook
 from placement.tests.functional.deployment import base, files
 from placement.tests.functional.faults import machines
@@ -179,3 +190,38 @@ class RedHatTest(base.TestCase):
             self.assertNotIn('www-data', path.read_text())
         verified = subprocess.run((analyze, 'verify', unit), capture_output=True, text=True)
         self.assertEqual((0, ''), (verified.returncode, verified.stderr))
+
+
+class DistributionsTest(base.TestCase):
+    def test_the_values_of_this_release(self) -> None:
+        """The table contains the values of the files in etc/ and of the package."""
+        section = text('admin/distributions.rst').partition('\nThis release\n')[2]
+        rows = re.findall(r'^([A-Z].*?)  +.*?``(.+?)``', section.partition('\nWhat to')[0], re.M)
+        uwsgi = files.read('uwsgi/placement.ini', {})
+        unit = files.read('systemd/placement.service', {})
+        balancer = files.read('haproxy/placement.cfg', {})
+        prefix, application = re.findall(r'^mount = (.+)=(.+)$', uwsgi, re.M)[0]
+        folder = f'/etc/{sources.PROJECT}'
+        expected = {
+            'User': re.findall(r'^User=(.+)$', unit, re.M)[0],
+            'Port': re.findall(r'^http-socket = 127\.0\.0\.1:(\d+)$', uwsgi, re.M)[0],
+            'Path prefix': prefix,
+            'Configuration': f'{folder}/placement.conf',
+            'Policy': f'{folder}/{conf.POLICY_FILE}',
+            'Other directory': sources.CONFIG_DIR,
+            'Log': 'log_file',
+            'Health check': re.findall(rf' uri {prefix}(\S+)$', balancer, re.M)[0],
+            'Application': application,
+            'Script for mod_wsgi': 'share/placement/apache2/placement.wsgi',
+            'Schema': 'placement-manage db sync',
+            'Check': 'placement-status preflight',
+        }
+        self.assertEqual(expected, dict(rows))
+        self.assertTrue((files.ETC / 'apache2' / 'placement.wsgi').exists())
+        for module, command in ((manage, ['db', 'sync']), (status, ['preflight'])):
+            parser = argparse.ArgumentParser()
+            module._add_commands(parser.add_subparsers())
+            parser.parse_args(command)
+        options = cfg.ConfigOpts()
+        log.register_options(options)
+        self.assertIn('log_file', options)
