@@ -14,21 +14,28 @@ from placement.tests.functional.cmd import console_pages
 def main() -> None:
     """Update the pages that the command line names; by default, all pages."""
     parser = argparse.ArgumentParser(description='Write the output of commands into guide pages.')
-    parser.add_argument(
-        'pages', nargs='*', metavar='PAGE', help=f'some of: {", ".join(console_pages.PAGES)}'
-    )
-    for name in parser.parse_args().pages or console_pages.PAGES:
+    names = (*console_pages.PAGES, console_pages.RUNBOOKS)
+    parser.add_argument('pages', nargs='*', metavar='PAGE', help=f'some of: {", ".join(names)}')
+    for name in parser.parse_args().pages or names:
         page = console_pages.FOLDER / f'{name}.rst'
         if page.exists():
-            _update(page)
+            _update(page, name == console_pages.RUNBOOKS)
 
 
-def _update(page: Path) -> None:
+def _update(page: Path, has_runbooks: bool) -> None:
     before = page.read_text()
-    with tempfile.TemporaryDirectory(prefix='placement-pages-') as folder:
-        after = console_pages.updated(before, console_pages.Session(Path(folder)))
+    if has_runbooks:
+        (_, start), *sections = console_pages.runbooks(before)
+        after = start + ''.join(_executed(text, title) for title, text in sections)
+    else:
+        after = _executed(before)
     page.write_text(after)
     print(f'{page}: {"unchanged" if before == after else "updated"}')
+
+
+def _executed(text: str, runbook: str | None = None) -> str:
+    with tempfile.TemporaryDirectory(prefix='placement-pages-') as folder:
+        return console_pages.updated(text, console_pages.Session(Path(folder), runbook))
 
 
 if __name__ == '__main__':

@@ -1,8 +1,10 @@
-"""Run the functional tests of osc-placement against this source tree.
+"""Run the functional tests of osc-placement against this source tree, and then the runbooks.
 
 The functional tests of osc-placement import Placement's test fixtures, so the tests use the
 placement package that is installed in the environment of this script. The script downloads the
 source distribution of osc-placement, because a wheel need not contain tests.
+
+In this environment, the test of the page of the runbooks executes the real client.
 """
 
 import argparse
@@ -13,11 +15,14 @@ import sys
 import tarfile
 
 RELEASE = '4.9.1'
-WORK = Path(__file__).resolve().parent.parent / '.osc'
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / '.osc'
+_RUNBOOKS = 'test_the_runbooks_repair_their_states'
+_PAGES = 'placement.tests.functional.cmd.test_operator_pages'
 
 
 def main() -> int:
-    """Run the tests and return the exit status of stestr."""
+    """Run the tests and return 0 if they pass."""
     parser = argparse.ArgumentParser(description='Run the functional tests of osc-placement.')
     parser.add_argument(
         '--release', default=RELEASE, help='release of osc-placement (default: %(default)s)'
@@ -35,7 +40,11 @@ def main() -> int:
     command = (*stestr, 'run', '--concurrency', options.concurrency, *options.tests)
     # A test runs the command `openstack` from the environment of this script.
     path = f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}'
-    return subprocess.run(command, cwd=suite, env={**os.environ, 'PATH': path}).returncode
+    failed = subprocess.run(command, cwd=suite, env={**os.environ, 'PATH': path}).returncode
+    if options.tests:
+        return failed
+    runbooks = (sys.executable, '-m', 'unittest', '-k', _RUNBOOKS, _PAGES)
+    return subprocess.run(runbooks, cwd=ROOT).returncode or failed
 
 
 def _fetch(release: str) -> Path:

@@ -6,6 +6,10 @@ command are what the command writes to standard output and standard error. A lin
 any number of lines. Blanks at the end of a line and empty lines at the end of an output do not
 matter. All blocks of a page run in the same shell, in the order of the page, in an
 empty directory. The database is the demo cloud of tools/demo.py.
+
+The page of the runbooks is different: each of its sections has a shell and a database of its own,
+which `runbook_cloud` prepares. Its blocks `.. code-block:: shell` contain commands of Nova and of
+its client, without their output. Stand-ins execute them, and must succeed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,14 +27,19 @@ import textwrap
 
 import placement
 from placement.tests.functional import forked, programs
+from placement.tests.functional.cmd import runbook_cloud
 
 ROOT = Path(placement.__file__).parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'admin'
 # The pages of the tools that operators use. A page may be missing.
 PAGES = ('explain', 'headroom', 'audit', 'export-import', 'report', 'exporter')
+RUNBOOKS = 'runbooks'
 ANY_LINES = '...'
+# The languages of the blocks whose commands are executed.
+CONSOLE, SHELL = 'console', 'shell'
 
-_DIRECTIVE = re.compile(r'([ *-]*)\.\. code-block:: console *$')
+_DIRECTIVE = re.compile(r'([ *\d.-]*)\.\. code-block:: (\w+) *$')
+_SECTION = re.compile(r'(?<!=\n)^(\S.*)\n={3,}\n', re.MULTILINE)
 _COMMAND, _CONTINUATION = '$ ', '> '
 # Separates the outputs of commands; followed by the number of the command.
 _MARK = '-- placement-console-page '
@@ -53,19 +62,27 @@ class Example:
     @property
     def shell(self) -> str:
         """The command as a shell reads it."""
-        return '\n'.join(line[len(_COMMAND) :] for line in self.command)
+        first, *others = self.command
+        return '\n'.join([first.removeprefix(_COMMAND), *(_continued(line) for line in others)])
 
 
-def examples(text: str) -> Iterator[Example]:
-    """Yield the commands of all blocks of a page."""
-    for first, lines in _blocks(text.splitlines()):
-        block = '\n'.join(lines)
+def _continued(line: str) -> str:
+    return line.removeprefix(_CONTINUATION)
+
+
+def examples(text: str, languages: Sequence[str] = (CONSOLE,)) -> Iterator[Example]:
+    """Yield the commands of all blocks of a page in these languages."""
+    for first, language, lines in _blocks(text.splitlines()):
+        if language not in languages:
+            continue
         indent = re.match(' *', lines[0])[0]
-        yield from _examples(first, indent, textwrap.dedent(block).splitlines())
+        block = textwrap.dedent('\n'.join(lines)).splitlines()
+        read = _examples if language == CONSOLE else _examples_without_output
+        yield from read(first, indent, block)
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of the first line of each block, from 1, and the lines of the block."""
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the number of the first line of each block, from 1, its language, and its lines."""
     position = 0
     while position < len(lines):
         directive = _DIRECTIVE.match(lines[position])
@@ -84,7 +101,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         while block and not block[-1].strip():
             del block[-1]
         if block:
-            yield start + 1, block
+            yield start + 1, directive[2], block
 
 
 def _is_inside(line: str, outside: int) -> bool:
@@ -102,6 +119,15 @@ def _examples(first: int, indent: str, lines: Sequence[str]) -> Iterator[Example
         yield Example(first + start, indent, tuple(lines[start:output]), _shown(lines[output:end]))
 
 
+def _examples_without_output(first: int, indent: str, lines: Sequence[str]) -> Iterator[Example]:
+    start = 0
+    for end, line in enumerate(lines, 1):
+        if not line.endswith('\\'):
+            command = (f'{_COMMAND}{lines[start]}', *lines[start + 1 : end])
+            yield Example(first + start, indent, command, (ANY_LINES,))
+            start = end
+
+
 def _shown(lines: Sequence[str]) -> tuple[str, ...]:
     """Return the lines without blanks at their ends and without empty lines at the end."""
     return tuple('\n'.join(line.rstrip() for line in lines).rstrip('\n').splitlines())
@@ -117,26 +143,58 @@ def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
 
 
 class Session:
-    """A directory with the demo cloud, and a shell in which `placement-manage` uses it.
+    """A directory with a database, and a shell in which `placement-manage` uses it.
 
     :param folder: an empty directory
+    :param runbook: the title of the runbook whose state the database has; None for the demo cloud
+    :ivar languages: the languages of the blocks whose commands the shell can execute
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, runbook: str | None = None) -> None:
         self._cwd = folder / 'work'
-        folder_of_programs = folder / 'bin'
-        for created in (self._cwd, folder_of_programs):
+        self._programs = folder / 'bin'
+        self._failed = folder / 'failed'
+        for created in (self._cwd, self._programs):
             created.mkdir()
         for name in ('manage', 'status'):
-            program = folder_of_programs / f'placement-{name}'
-            words = (sys.executable, '-IS', forked.__file__, programs.shared().socket)
-            command = f'{" ".join(map(str, words))} -m placement.cmd.{name}'
-            program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-            program.chmod(0o755)
-        database = folder / 'placement.db'
-        path = os.pathsep.join((str(folder_of_programs), os.environ['PATH']))
-        self._variables = _variables(database) | {'PATH': path}
-        database.write_bytes(_demo_cloud())
+            self._add_program(f'placement-{name}', f'placement.cmd.{name}')
+        self._database = folder / 'placement.db'
+        path = os.pathsep.join((str(self._programs), os.environ['PATH']))
+        self._variables = _variables(self._database) | {'PATH': path}
+        self.languages: Sequence[str] = (CONSOLE,)
+        if runbook is None:
+            self._database.write_bytes(_demo_cloud())
+        else:
+            self.languages = (CONSOLE, SHELL)
+            self._prepare(folder, runbook)
+
+    def _prepare(self, folder: Path, runbook: str) -> None:
+        module = runbook_cloud.__name__
+        self._variables[runbook_cloud.NOVA] = str(folder / 'nova.json')
+        log = f'{runbook_cloud.LOG}={folder / "placement.log"}'
+        for name in runbook_cloud.PROGRAMS:
+            self._add_program(name, f'{module} {name}', log)
+        variables = dict([log.split('=')], OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP='true')
+        done = programs.shared().run(
+            ('-m', module), ('prepare', runbook), {**self._variables, **variables}
+        )
+        if done.status:
+            raise AssertionError(f'The cloud of the runbook {runbook} fails: {done.stderr}')
+
+    def _add_program(self, name: str, module: str, *variables: str) -> None:
+        """Add a program that forks a process; the names of failed stand-ins are collected."""
+        words = (*variables, sys.executable, '-IS', forked.__file__, programs.shared().socket)
+        command = f'{" ".join(map(str, words))} -m {module} "$@"'
+        if variables:
+            command += f' || {{ echo "{name} $*" >> {self._failed}; exit 1; }}'
+        program = self._programs / name
+        program.write_text(f'#!/bin/sh\n{command}\n')
+        program.chmod(0o755)
+
+    def stored_and_expected(self) -> tuple[runbook_cloud.Contents, runbook_cloud.Contents]:
+        """Return what the database of a runbook contains, and what follows from Nova."""
+        nova = runbook_cloud.read_nova(Path(self._variables[runbook_cloud.NOVA]))
+        return runbook_cloud.stored(self._database), nova.expected()
 
     def outputs(self, commands: Sequence[str]) -> list[tuple[str, ...]]:
         """Execute commands in one shell and return the lines that each of them writes."""
@@ -154,6 +212,9 @@ class Session:
             if not mark:
                 raise AssertionError(f'The shell ended in the command {command!r}: {output}')
             results.append(_shown(output.splitlines()))
+        if self._failed.exists():
+            texts = ('\n'.join(result) for result in results)
+            raise AssertionError('\n'.join([self._failed.read_text(), *texts]))
         return results
 
     def _execute(self, *command: str) -> str:
@@ -201,7 +262,7 @@ def _execute(cwd: Path, variables: dict[str, str], *command: str) -> str:
 
 def updated(text: str, session: Session) -> str:
     """Return a page with the actual output in place of each output that differs."""
-    found = list(examples(text))
+    found = list(examples(text, session.languages))
     lines = text.splitlines()
     outputs = session.outputs([example.shell for example in found])
     # From the end, so that the numbers of the lines before remain valid.
@@ -211,3 +272,17 @@ def updated(text: str, session: Session) -> str:
             end = start + len(example.output)
             lines[start:end] = [(example.indent + line).rstrip() for line in output]
     return '\n'.join(lines) + '\n'
+
+
+def runbooks(text: str) -> list[tuple[str, str]]:
+    """Return the title and the text of each section of the page of the runbooks.
+
+    :returns: the title is empty for the text before the first section, which is not executed
+    """
+    parts = _SECTION.split(text)
+    headings = [found[0] for found in _SECTION.finditer(text)]
+    sections = [
+        (title, heading + body)
+        for title, heading, body in zip(parts[1::2], headings, parts[2::2], strict=True)
+    ]
+    return [('', parts[0]), *sections]

@@ -1,7 +1,8 @@
 """The guide pages of the tools for operators show the real output of their commands.
 
-Each page is executed on the demo cloud, as `console_pages` describes. After an intended change,
-`python -m tools.operator_pages` writes the new output into the pages.
+Each page is executed on the demo cloud, and each runbook on a cloud in its state, as
+`console_pages` describes. After an intended change, `python -m tools.operator_pages` writes the new
+output into the pages.
 """
 
 import difflib
@@ -14,7 +15,7 @@ import ddt
 from oslotest import base
 
 from placement.tests import servers
-from placement.tests.functional.cmd import console_pages
+from placement.tests.functional.cmd import console_pages, runbook_cloud
 
 TEXT = """
 A page
@@ -57,6 +58,16 @@ class PagesTest(base.BaseTestCase):
         differences = compare(page.read_text(), session(self))
         self.assertEqual('', differences, f'The output in {page} is different:\n{differences}')
 
+    @ddt.data(*runbook_cloud.STATES)
+    def test_the_runbooks_repair_their_states(self, title):
+        shell = session(self, title)
+        page = console_pages.FOLDER / f'{console_pages.RUNBOOKS}.rst'
+        sections = dict(console_pages.runbooks(page.read_text()))
+        self.assertEqual(['', *runbook_cloud.STATES], list(sections))
+        differences = compare(sections[title], shell)
+        self.assertEqual('', differences, f'The output in {page} is different:\n{differences}')
+        self.assertEqual(*shell.stored_and_expected())
+
 
 class ConsoleTest(base.BaseTestCase):
     """The functions that read and execute a page."""
@@ -71,6 +82,25 @@ class ConsoleTest(base.BaseTestCase):
         found = list(console_pages.examples(TEXT))
         self.assertEqual(expected, [(one.line, one.command, one.output) for one in found])
         self.assertEqual('echo one \\\ntwo', found[1].shell)
+
+    def test_the_commands_without_output(self):
+        text = '.. code-block:: shell\n\n   one \\\n     two\n   three\n'
+        found = list(console_pages.examples(text, (console_pages.SHELL,)))
+        self.assertEqual(
+            [(3, 'one \\\n  two', ('...',)), (5, 'three', ('...',))],
+            [(one.line, one.shell, one.output) for one in found],
+        )
+
+    def test_the_sections_of_the_runbooks(self):
+        text = '====\nPage\n====\n\nText\n\nOne\n===\n\nPart\n----\n\nTwo\n===\n'
+        sections = console_pages.runbooks(text)
+        self.assertEqual(['', 'One', 'Two'], [title for title, _ in sections])
+        self.assertEqual(text, ''.join(section for _, section in sections))
+
+    def test_a_failure_of_a_stand_in(self):
+        shell = session(self, next(iter(runbook_cloud.STATES)))
+        error = self.assertRaises(AssertionError, shell.outputs, ['openstack server purge'])
+        self.assertIn('unknown command', str(error))
 
     def test_a_block_without_a_command_is_an_error(self):
         text = '.. code-block:: console\n\n   output\n'
@@ -107,17 +137,17 @@ class ConsoleTest(base.BaseTestCase):
         self.assertRaisesRegex(AssertionError, 'exit 3', shell.outputs, commands)
 
 
-def session(test: unittest.TestCase) -> console_pages.Session:
+def session(test: unittest.TestCase, runbook: str | None = None) -> console_pages.Session:
     if servers.ADMIN_URL in os.environ:
         test.skipTest('the demo cloud of the pages is an SQLite file')
     folder = tempfile.TemporaryDirectory(prefix='placement-pages-')
     test.addCleanup(folder.cleanup)
-    return console_pages.Session(Path(folder.name))
+    return console_pages.Session(Path(folder.name), runbook)
 
 
 def compare(text: str, shell: console_pages.Session) -> str:
     """Return the differences between the outputs in a page and the actual outputs."""
-    examples = list(console_pages.examples(text))
+    examples = list(console_pages.examples(text, shell.languages))
     outputs = shell.outputs([example.shell for example in examples])
     differences = []
     for example, actual in zip(examples, outputs, strict=True):
