@@ -94,11 +94,7 @@ def _grouped(
     counts = _counts(conditions, group).subquery()
     rows = conn.execute(
         sa.union_all(
-            sa.select(
-                _type_name(sums, name),
-                sa.func.coalesce(_CLASSES.c.name, CONSUMER_COUNT),
-                sums.c.amount,
-            )
+            sa.select(_type_name(sums, name), _key(sums), sums.c.amount)
             .select_from(sums)
             .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
             sa.select(_type_name(counts, name), sa.literal(CONSUMER_COUNT), counts.c.amount),
@@ -106,6 +102,9 @@ def _grouped(
     )
     usages: dict[str, dict[str, int]] = {}
     for type_name, class_name, amount in rows:
+        if class_name is None:
+            # A damaged database can contain allocations of a class that does not exist.
+            continue
         amounts = usages.setdefault(type_name, {})
         amounts[class_name] = amounts.get(class_name, 0) + int(amount)
     return {name: amounts for name, amounts in usages.items() if amounts[CONSUMER_COUNT]}
@@ -157,6 +156,12 @@ def _counts(
 
 def _keys(group: sa.Column[Any] | None) -> list[sa.ColumnElement[Any]]:
     return [] if group is None else [group]
+
+
+def _key(sums: sa.Subquery) -> sa.ColumnElement[str]:
+    """Return the name of the class; NULL if the class does not exist."""
+    is_count = sums.c.resource_class_id.is_(None)
+    return sa.case((is_count, sa.literal(CONSUMER_COUNT)), else_=_CLASSES.c.name)
 
 
 def _type_name(groups: sa.Subquery, fixed: str | None) -> sa.ColumnElement[str]:

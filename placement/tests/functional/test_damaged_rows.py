@@ -42,6 +42,12 @@ class DamagedRowsTest(base.TestCase):
         allocations = self.read('allocations')['allocations']
         self.assertEqual({'MEMORY_MB': 64}, allocations[INSTANCE]['resources'])
 
+    def test_the_usage_of_a_project_omits_a_missing_class(self):
+        self.damage(models.allocations, 'resource_class_id', 0, MISSING_ID)
+        path = '/usages?project_id=project'
+        expected = {'MEMORY_MB': 64, 'consumer_count': 1}
+        self.assertEqual({'INSTANCE': expected}, self.send_ok('GET', path)['usages'])
+
     def test_allocations_of_a_missing_consumer_are_omitted(self):
         self.damage(models.allocations, 'consumer_id', INSTANCE, str(uuid.UUID(int=2)))
         self.assertEqual({}, self.read('allocations')['allocations'])
