@@ -95,6 +95,7 @@ _READ_THERE = 'The tests in functional/admin execute the statements on PostgreSQ
 _READ_HERE = 'test_the_page_contains_what_the_api_returns executes the same statements.'
 NOT_ON_POSTGRESQL = {
     'admin.capacity_metrics.test_random_worlds': 'test_reading executes the same statements.',
+    'admin.test_damaged_worlds': 'test_reading and test_report execute the same statements.',
     'cmd.test_audit': _READ_THERE,
     'cmd.test_exporter.OnceTest': _READ_THERE,
     'cmd.test_exporter.ServeTest': _READ_THERE,

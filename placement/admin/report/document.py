@@ -231,7 +231,7 @@ def _largest(found: Sequence[Consumer], class_id: int | None) -> list[Consumer]:
 
 
 def _consumers_of(tree: Tree, cloud: Cloud) -> Sequence[Consumer]:
-    return cloud.consumers.get(tree.root.root_id or tree.root.id, ())
+    return cloud.consumers.get(tree.root.id, ())
 
 
 def _keys(tree: Tree) -> tuple[int, ...]:

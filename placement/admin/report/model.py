@@ -6,7 +6,7 @@ class* of a tree is the one with the highest fullness. A tree is *disabled* if i
 trait COMPUTE_STATUS_DISABLED: Nova does not schedule to such a host.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
 
@@ -93,6 +93,14 @@ class Cloud:
         return self.classes.get(class_id, f'unknown class {class_id}')
 
 
+def root_id(provider: Provider, existing: Container[int]) -> int:
+    """Return the id of the root of a provider; its own id if the root is missing.
+
+    :param existing: the ids of all providers
+    """
+    return provider.root_id if provider.root_id in existing else provider.id
+
+
 @dataclass(slots=True)
 class Total:
     """The sums of inventories of one resource class, in units of the class.
@@ -151,6 +159,7 @@ Totals = dict[int, Total]
 class Tree:
     """A root provider with its descendants.
 
+    :ivar root: in a damaged database, the root of providers can be in another tree
     :ivar providers: the root, and then its descendants; each provider follows its parent
     :ivar parents: for each provider, the position of its parent in `providers`; -1 for the root
     :ivar totals: resource class id -> the sums over the tree
@@ -159,17 +168,13 @@ class Tree:
     :ivar sharing: the sharing providers of other trees that are available to the tree
     """
 
+    root: Provider
     providers: Sequence[Provider]
     parents: Sequence[int]
     totals: Totals
     fullest: int | None
     disabled: bool = False
     sharing: tuple[Provider, ...] = ()
-
-    @property
-    def root(self) -> Provider:
-        """The root provider."""
-        return self.providers[0]
 
     @property
     def fullness(self) -> float:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from placement import version
 from placement.admin.names import Names
 from placement.admin.progress import Progress
-from placement.admin.report.model import Cloud, Consumer, Origin, ProjectUsage
+from placement.admin.report.model import Cloud, Consumer, Origin, ProjectUsage, root_id
 from placement.candidates import tree_rows
 from placement.conf import database_url
 from placement.db import json_sql
@@ -75,8 +75,11 @@ _STATEMENTS: dict[str, Any] = {
             _CONSUMERS.c.consumer_type_id,
         )
     ),
+    # Old releases left consumers without allocations in the database. The API does not count them.
     'consumers of projects': (
-        sa.select(_CONSUMERS.c.project_id, sa.func.count()).group_by(_CONSUMERS.c.project_id)
+        sa.select(_CONSUMERS.c.project_id, sa.func.count())
+        .where(sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid))
+        .group_by(_CONSUMERS.c.project_id)
     ),
     'usage of projects': USAGE_OF_PROJECTS,
     'counts': sa.select(
@@ -103,9 +106,10 @@ def cloud(conn: sa.Connection, progress: Progress, known: Names) -> Cloud:
     # An allocation can refer to a consumer whose project is missing.
     projects = {id_: known.in_text(uuid) for id_, uuid in rows['projects']}
     providers = tree_rows.providers_of(rows['providers'])
+    names = {id_: name or '' for id_, name, _ in rows['names']}
     return Cloud(
         providers=providers,
-        names={id_: name or '' for id_, name, _ in rows['names']},
+        names=names,
         generations={id_: generation for id_, _, generation in rows['names']},
         classes=dict(map(tuple, rows['classes'])),
         traits=traits,
@@ -114,7 +118,7 @@ def cloud(conn: sa.Connection, progress: Progress, known: Names) -> Cloud:
         disabled_trait=trait_ids.get(os_traits.COMPUTE_STATUS_DISABLED),
         consumers=_consumers(
             rows['consumers of providers'],
-            {one.id: one.root_id or one.id for one in providers},
+            {one.id: root_id(one, names) for one in providers},
             projects,
             dict(map(tuple, rows['consumer types'])),
             known,
@@ -147,18 +151,18 @@ def _consumers(
     amounts_of = functools.cache(lambda text: dict(orjson.loads(text)))
     trees: dict[int, dict[str, Consumer]] = defaultdict(dict)
     for provider_id, uuid, project_id, type_id, text in rows:
-        root_id = roots.get(provider_id)
-        if root_id is None:
+        root = roots.get(provider_id)
+        if root is None:
             continue
         amounts = amounts_of(text)
-        of_tree = trees[root_id]
+        of_tree = trees[root]
         if (other := of_tree.get(uuid)) is not None:
             amounts = dict(Counter(other.amounts) + Counter(amounts))
         type_ = types.get(type_id, _UNKNOWN_TYPE)
         of_tree[uuid] = Consumer(
             known.in_text(uuid), type_, _project(projects, project_id), amounts
         )
-    return {root_id: list(of_tree.values()) for root_id, of_tree in trees.items()}
+    return {root: list(of_tree.values()) for root, of_tree in trees.items()}
 
 
 def _project(names: Mapping[int, str], project_id: int | None) -> str:

@@ -4,33 +4,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 
-from placement.admin.report.model import Cloud, Provider, Total, Totals, Tree
+from placement.admin.report.model import Cloud, Provider, Total, Totals, Tree, root_id
 from placement.candidates import sharing
 
 
 def of_cloud(cloud: Cloud) -> list[Tree]:
     """Return all trees, the fullest first; trees with the same fullness are sorted by name."""
     members: dict[int, list[Provider]] = defaultdict(list)
-    existing = {provider.id for provider in cloud.providers}
+    by_id = {provider.id: provider for provider in cloud.providers}
     for provider in cloud.providers:
-        # If the root is missing, the provider is displayed as a root.
-        root_id = provider.root_id if provider.root_id in existing else provider.id
-        members[root_id].append(provider)
-    trees = [_tree(root_id, of_root, cloud) for root_id, of_root in members.items()]
+        members[root_id(provider, by_id)].append(provider)
+    trees = [_tree(by_id[id_], of_root, cloud) for id_, of_root in members.items()]
     trees = _with_sharing_providers(trees, cloud)
     return sorted(trees, key=lambda tree: (-tree.fullness, cloud.names[tree.root.id]))
 
 
-def _tree(root_id: int, members: Sequence[Provider], cloud: Cloud) -> Tree:
-    ordered = list(_parents_first(root_id, members, cloud.names)) if len(members) > 1 else members
+def _tree(root: Provider, members: Sequence[Provider], cloud: Cloud) -> Tree:
+    ordered = list(_parents_first(root, members, cloud.names)) if len(members) > 1 else members
     positions = {provider.id: position for position, provider in enumerate(ordered)}
-    disabled = cloud.disabled_trait in ordered[0].traits
+    disabled = cloud.disabled_trait in root.traits
     totals = _totals(ordered, disabled)
     return Tree(
+        root=root,
         providers=ordered,
         parents=[
             # A provider whose parent is missing is displayed below the root.
-            positions.get(provider.parent_id or root_id, 0) if position else -1
+            positions.get(provider.parent_id or root.id, 0) if position else -1
             for position, provider in enumerate(ordered)
         ],
         totals=totals,
@@ -40,7 +39,7 @@ def _tree(root_id: int, members: Sequence[Provider], cloud: Cloud) -> Tree:
 
 
 def _parents_first(
-    root_id: int, members: Sequence[Provider], names: Mapping[int, str]
+    root: Provider, members: Sequence[Provider], names: Mapping[int, str]
 ) -> Iterator[Provider]:
     """Yield the root and then its descendants: each provider directly follows its parent's subtree.
 
@@ -52,7 +51,7 @@ def _parents_first(
     for provider in sorted(members, key=lambda one: names[one.id], reverse=True):
         children[provider.parent_id].append(provider)
     left = dict(by_id)
-    waiting = [by_id[root_id]] if root_id in by_id else []
+    waiting = [root] if root.id in by_id else []
     while left:
         if not waiting:
             waiting.append(next(iter(left.values())))
