@@ -1,9 +1,11 @@
 """Messages of errors for operators: one line that names the remedy and contains no secret.
 
-The service uses them when it does not start, and the commands use them when they fail.
+The service uses them when it does not start, and the commands use them when they fail. `LogRecord`
+keeps the lines of the log in the same form.
 """
 
 from collections.abc import Callable
+import logging
 import re
 from typing import Any
 
@@ -37,6 +39,27 @@ _VALUE_OF_A_LIBRARY = re.compile(
     r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)", re.DOTALL
 )
 _CHECK_CONNECTION = 'correct [placement_database] connection'
+
+
+class LogRecord(logging.LogRecord):
+    """A record of the log without the summary that oslo.log appends to lines of Placement.
+
+    oslo.log appends the first line of the active exception to each line at WARNING or above. The
+    lines of Placement contain the reason already. The summary remains in lines of libraries, and in
+    lines with a traceback.
+    """
+
+    @property
+    def error_summary(self) -> str:
+        """What oslo.log appends to the line."""
+        summary: str = self.__dict__.get('error_summary', '')
+        return summary
+
+    @error_summary.setter
+    def error_summary(self, text: str) -> None:
+        # A hyphen stands for no summary, if the format of the operator contains the summary.
+        appended = text == '-' or self.exc_info or self.name.partition('.')[0] != 'placement'
+        self.__dict__['error_summary'] = text if appended else ''
 
 
 def sentence(error: BaseException) -> str:

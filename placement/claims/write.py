@@ -153,16 +153,10 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
     except exception.ServiceUnavailable:
         raise
     except exception.PlacementException as exc:
-        refused = exc
-    telemetry.refused(refusal_reason(refused))
-    # While an exception is handled, oslo.log would append its message to the line.
-    consumers = trail.refused_consumers(refused, (claim.consumer_uuid for claim in claims))
-    LOG.warning('claim of %s refused: %s', consumers, trail.refusal(refused))
-    try:
-        raise refused
-    finally:
-        # Otherwise, only the garbage collector could delete the frame and the traceback.
-        del refused
+        telemetry.refused(refusal_reason(exc))
+        consumers = trail.refused_consumers(exc, (claim.consumer_uuid for claim in claims))
+        LOG.warning('claim of %s refused: %s', consumers, trail.refusal(exc))
+        raise
 
 
 def refusal_reason(exc: exception.PlacementException) -> str:

@@ -214,6 +214,7 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
         levels = [*logging.get_default_log_levels(), *_REPETITIVE_LOGGERS]
         config.set_default('default_log_levels', levels)
     logging.setup(config, 'placement')
+    std_logging.setLogRecordFactory(messages.LogRecord)
     std_logging.captureWarnings(True)
 
 

@@ -15,7 +15,7 @@ from oslo_config import cfg
 from oslo_log import handlers as log_handlers
 from oslo_log import log as logging
 
-from placement import conf, deploy
+from placement import conf, deploy, messages
 from placement.conf import authtoken, sources
 from placement.db import engine
 from placement.http import Application
@@ -114,6 +114,7 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     if config.log_dir:
         config.set_default('log_file', f'{_LOG_NAME}.log')
     logging.setup(config, 'placement')
+    std_logging.setLogRecordFactory(messages.LogRecord)
     if config.use_syslog and not config.log_config_append:
         syslog.openlog(_LOG_NAME, 0, _syslog_facility(config))
     for handler in std_logging.getLogger().handlers:

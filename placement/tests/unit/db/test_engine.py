@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent import futures
+import io
 import logging
 import sqlite3
 from typing import Any
@@ -11,12 +12,13 @@ import fixtures
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exc
+from oslo_log import formatters, log
 from oslotest import base
 import pymysql
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from placement import conf, db_api, exception
+from placement import conf, db_api, exception, messages
 from placement.db import engine as db_engine
 from placement.db import retry
 from placement.telemetry import declarations
@@ -201,6 +203,30 @@ class WriteTest(base.BaseTestCase):
         ] * retry.SAME_KEY_ATTEMPTS
         self.assertEqual('done', db_engine.write(self.failing(*errors, None)))
         self.assertEqual(len(errors) + 1, self.attempts)
+
+    def test_the_lines_of_the_log_contain_the_reason_once(self):
+        """oslo.log would append the active exception to the line."""
+        stream = io.StringIO()
+        handler = logging.StreamHandler(stream)
+        config = cfg.ConfigOpts()
+        log.register_options(config)
+        config([], default_config_files=[], default_config_dirs=[])
+        handler.setFormatter(formatters.ContextFormatter(config=config))
+        self.addCleanup(logging.setLogRecordFactory, logging.getLogRecordFactory())
+        logging.setLogRecordFactory(messages.LogRecord)
+        retry.LOG.addHandler(handler)
+        self.addCleanup(retry.LOG.removeHandler, handler)
+        for error, raised in (
+            (lock_timeout, exception.DatabaseUnavailable),
+            (lambda: db_exc.DBDuplicateEntry(['uuid']), exception.RepeatedKeyViolation),
+        ):
+            self.assertRaises(raised, db_engine.write, self.failing(error, lasting=1))
+        lines = [line for line in stream.getvalue().splitlines() if 'WARNING' in line]
+        self.assertEqual([1, 1], [line.count('Giving up') for line in lines])
+        self.assertEqual(
+            [(1, 0), (0, 1)],
+            [(line.count('Lock wait timeout'), line.count('DBDuplicateEntry')) for line in lines],
+        )
 
     def test_concurrent_changes_until_the_deadline(self):
         work = self.failing(lambda: exception.ConcurrentChange('a row'), lasting=1)

@@ -12,7 +12,7 @@ from oslo_log import formatters
 from oslotest import base
 import webob
 
-from placement import conf, wsgi
+from placement import conf, messages, wsgi
 
 
 def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -121,11 +121,13 @@ class LoggingTest(base.BaseTestCase):
         root = logging.getLogger()
         self.useFixture(fixtures.MonkeyPatch('logging.root.handlers', []))
         self.addCleanup(logging.captureWarnings, False)
+        self.addCleanup(logging.setLogRecordFactory, logging.getLogRecordFactory())
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         config.set_default('connection', 'sqlite://', 'placement_database')
         config([], default_config_files=[], default_config_dirs=[])
         wsgi._set_up_logging(config)
+        self.assertIs(messages.LogRecord, logging.getLogRecordFactory())
 
         self.assertNotEqual([], root.handlers)
         for handler in root.handlers:
