@@ -4,12 +4,13 @@
 tool inserts one mutant after the other into a copy of the package and runs these tests. A mutant
 that no test detects survives. A mutant is stale if its file no longer contains its text exactly
 once; write it anew after a change of the code. If a mutant survives or is stale, the exit status
-is 1. With ``--file``, the tool tries only the mutants of the files whose names contain the text.
+is 1. With ``--file``, the tool tries only the mutants of the files whose names contain the text, or
+one of the texts if the option is repeated.
 """
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 import shutil
@@ -62,6 +63,17 @@ def is_stale(mutant: Mutant, package: Path = ROOT / 'placement') -> bool:
     return not path.is_file() or path.read_text().count(mutant.old) != 1
 
 
+def select(parts: Sequence[str], engine: str | None) -> Iterator[Mutant]:
+    """Yield the mutants of the files whose names contain one of the parts.
+
+    :param engine: the database server of their tests, or `sqlite`; None for all
+    """
+    for mutant in mutants():
+        is_named = any(part in mutant.file for part in parts)
+        if is_named and engine in (None, mutant.engine or 'sqlite'):
+            yield mutant
+
+
 class Copy:
     """A copy of the source tree, which the tests import."""
 
@@ -104,14 +116,12 @@ class Copy:
 def main() -> int:
     """Try the mutants; return the exit status."""
     parser = argparse.ArgumentParser(description='Show that the tests detect deliberate defects.')
-    parser.add_argument('--file', default='', help='a part of the names of the files')
+    parser.add_argument(
+        '--file', action='append', help='a part of the names of the files; can be repeated'
+    )
     parser.add_argument('--engine', help='only mutants with this server; sqlite for none')
     options = parser.parse_args()
-    selected = [
-        mutant
-        for mutant in mutants()
-        if options.file in mutant.file and options.engine in (None, mutant.engine or 'sqlite')
-    ]
+    selected = list(select(options.file or [''], options.engine))
     results: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix='placement-mutants-') as folder:
         copy = Copy(Path(folder))

@@ -18,6 +18,13 @@ class ListTest(base.BaseTestCase):
     def test_each_mutant_can_be_inserted(self):
         self.assertEqual([], [str(one) for one in mutants.mutants() if mutants.is_stale(one)])
 
+    def test_selection(self):
+        files = {'claims/judge.py', 'claims/write.py'}
+        selected = list(mutants.select(sorted(files), 'sqlite'))
+        self.assertEqual(files, {one.file for one in selected})
+        self.assertEqual({None}, {one.engine for one in selected})
+        self.assertEqual([*mutants.mutants()], [*mutants.select([''], None)])
+
     def test_the_tests_exist(self):
         folder = pathlib.Path(placement.__file__).parent / 'tests'
         for name in {name for mutant in mutants.mutants() for name in mutant.tests}:
