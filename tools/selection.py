@@ -51,6 +51,7 @@ _NO_SERVER = 'The mistakes need no server; test_mistakes_with_a_server needs one
 _SAME_AS_API = 'The requests are those of the API tests, or lead to the same statements.'
 NOT_ON_SERVERS = {
     'cmd.test_demo': _SAME_AS_API,
+    'cmd.test_drain': _PRINTS_ONLY,
     'cmd.test_explain': _PRINTS_ONLY,
     'cmd.test_headroom': _PRINTS_ONLY,
     'cmd.test_manage.UsageTest': _NO_STATEMENT,

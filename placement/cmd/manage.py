@@ -6,6 +6,7 @@ from typing import Any
 from placement.cmd import (
     audit,
     db,
+    drain,
     explain,
     exporter,
     headroom,
@@ -15,7 +16,7 @@ from placement.cmd import (
     transfer,
 )
 
-_GROUPS = (db, explain, headroom, audit, rename_uuid, transfer, report, exporter)
+_GROUPS = (db, explain, headroom, drain, audit, rename_uuid, transfer, report, exporter)
 
 
 def main() -> int:

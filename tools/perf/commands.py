@@ -131,6 +131,8 @@ def _commands(kind: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     if kind == 'numa':
         yield 'explain, no single reason', ('explain', TOGETHER)
     yield 'headroom', ('headroom', HEADROOM[kind])
+    yield 'drain', ('drain', 'host-000000')
+    yield 'drain --each', ('drain', '--each')
     yield 'audit', ('audit',)
     yield 'report', ('report', 'report.html')
     yield 'exporter --once', ('exporter', '--once')

@@ -1,6 +1,6 @@
 """The free capacity that simulated claims leave."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from placement import capacity
 from placement.candidates import model
@@ -58,22 +58,47 @@ class FreeCapacity:
             return inventory
         return inventory._replace(used=capacity.free(free, inventory.capacity))
 
-    def take(self, providers: Mapping[int, model.Provider], amounts: Amounts) -> int:
+    def fits(self, amounts: Amounts) -> bool:
+        """Whether the claims so far leave enough of the inventories that they changed."""
+        free = self._free
+        return all(amount <= free.get(key, amount) for key, amount in amounts.items())
+
+    def take(
+        self,
+        providers: Mapping[int, model.Provider],
+        amounts: Amounts,
+        at_most: int = capacity.MAX_INT,
+    ) -> int:
         """Take the amounts of a claim as often as they fit.
 
-        :param providers: provider id -> provider, with the usage that `current` returned last
-        :returns: how often the amounts fit
+        :param providers: provider id -> provider, with the usage before the first claim or the one
+            that `current` returned last
+        :param at_most: take them at most this often
+        :returns: how often the amounts were taken
         """
         free = self._free
-        for provider_id, class_id in amounts:
-            if (provider_id, class_id) not in free:
-                inventory = providers[provider_id].inventories[class_id]
-                left = capacity.free(inventory.used, inventory.capacity)
-                free[provider_id, class_id] = left
-        count = min(free[key] // amount for key, amount in amounts.items())
+        self._read(providers, amounts)
+        count = min(at_most, *(free[key] // amount for key, amount in amounts.items()))
         if count <= 0:
             return 0
         for (provider_id, class_id), amount in amounts.items():
             free[provider_id, class_id] -= count * amount
             self._changed.add(provider_id)
         return count
+
+    def release(self, providers: Mapping[int, model.Provider], amounts: Amounts) -> None:
+        """Reduce the usage of inventories.
+
+        :param providers: provider id -> provider, with the usage before the first claim
+        """
+        self._read(providers, amounts)
+        for (provider_id, class_id), amount in amounts.items():
+            self._free[provider_id, class_id] += amount
+            self._changed.add(provider_id)
+
+    def _read(self, providers: Mapping[int, model.Provider], keys: Iterable[InventoryKey]) -> None:
+        for provider_id, class_id in keys:
+            if (provider_id, class_id) not in self._free:
+                inventory = providers[provider_id].inventories[class_id]
+                left = capacity.free(inventory.used, inventory.capacity)
+                self._free[provider_id, class_id] = left

@@ -39,21 +39,27 @@ def parse(texts: Sequence[str], version: Version) -> list[model.Query[str]]:
     """
     queries = []
     for number, text in enumerate(texts, 1):
-        with _refusing(number, len(texts)):
+        with refusing(_prefix(number, len(texts))):
             queries.append(query_text.parse(text, version))
     return queries
 
 
+def _prefix(number: int, count: int) -> str:
+    return f'Query {number} is not valid: ' if count > 1 else ''
+
+
 @contextlib.contextmanager
-def _refusing(number: int, count: int) -> Iterator[None]:
-    """Raise CannotProceedError for a query that the API refuses; of several, name the number."""
+def refusing(prefix: str) -> Iterator[None]:
+    """Raise CannotProceedError for a query that the API refuses.
+
+    :param prefix: what the message begins with
+    """
     try:
         yield
-    except (exception.BadInput, CannotProceedError) as error:
-        refusal = query_text.refusal(error) if isinstance(error, exception.BadInput) else error
-        if count == 1:
-            raise refusal from error
-        raise CannotProceedError(f'Query {number} is not valid: {refusal}') from error
+    except exception.BadInput as error:
+        raise CannotProceedError(f'{prefix}{query_text.refusal(error)}') from error
+    except CannotProceedError as error:
+        raise CannotProceedError(f'{prefix}{error}') from error
 
 
 def read(
@@ -72,25 +78,36 @@ def read(
     """
     with_ids, sharing_id = [], None
     for number, query in enumerate(queries, 1):
-        with _refusing(number, len(queries)):
+        with refusing(_prefix(number, len(queries))):
             found = names.look_up(conn, query)
             with_ids.append(request.with_ids(query, found.ids))
         sharing_id = found.sharing_id
     # The pages of a query with same_subtree have all that the other queries need.
     query_of_pages = next((query for query in with_ids if query.same_subtrees), with_ids[0])
     in_any_case = with_aggregates or any(query.aggregates for query in with_ids)
-    anchors: list[model.Anchor] = []
-    with progress('Reading provider trees') as advance:
-        for page in paging.all_pages(conn, query_of_pages, sharing_id, in_any_case):
-            anchors += page
-            advance(len(page))
     return Cloud(
         queries=with_ids,
-        anchors=anchors,
+        anchors=anchors(conn, query_of_pages, sharing_id, in_any_case, progress),
         sharing_id=sharing_id,
         aggregates=_aggregates(conn) if with_aggregates else {},
-        names=_names(conn) if with_names else {},
+        names=root_names(conn) if with_names else {},
     )
+
+
+def anchors(
+    conn: sa.Connection,
+    query: model.Query[int],
+    sharing_id: int | None,
+    with_aggregates: bool,
+    progress: Progress,
+) -> list[model.Anchor]:
+    """Return all anchors of the cloud (see `paging.all_pages`)."""
+    found: list[model.Anchor] = []
+    with progress('Reading provider trees') as advance:
+        for page in paging.all_pages(conn, query, sharing_id, with_aggregates):
+            found += page
+            advance(len(page))
+    return found
 
 
 def _aggregates(conn: sa.Connection) -> dict[int, str]:
@@ -99,7 +116,8 @@ def _aggregates(conn: sa.Connection) -> dict[int, str]:
     }
 
 
-def _names(conn: sa.Connection) -> dict[str, str]:
+def root_names(conn: sa.Connection) -> dict[str, str]:
+    """Return UUID -> name of all root providers."""
     roots = _PROVIDERS.c.parent_provider_id.is_(None)
     rows = conn.execute(sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name).where(roots))
     return {uuid: name or '' for uuid, name in rows}

@@ -17,6 +17,7 @@ COMMAND_LINES = (
     (MANAGE, 'db online_data_migrations'),
     (MANAGE, 'explain resources=VCPU:1'),
     (MANAGE, 'headroom resources=VCPU:1'),
+    (MANAGE, 'drain --each'),
     (MANAGE, 'audit'),
     (
         MANAGE,

@@ -8,8 +8,8 @@ A drawing has one provider per line; children are indented below their parent::
 
 Inventories are in square brackets (a number alone is the total; `used` is the usage), traits in
 braces, and aggregates after @. Short names stand for long ones: V, M, D and VF for classes,
-SHARE for the sharing trait, any other trait T for CUSTOM_T. Queries and expected candidates use
-these names too: see `World.query` and `expected`.
+SHARE for the sharing trait, DISABLED for COMPUTE_STATUS_DISABLED, any other trait T for CUSTOM_T.
+Queries and expected candidates use these names too: see `World.query` and `expected`.
 """
 
 from collections import Counter
@@ -49,6 +49,10 @@ EXISTING_TRAITS = (
     'HW',
     'NUMA',
 )
+_TRAITS = {
+    'SHARE': os_traits.MISC_SHARES_VIA_AGGREGATE,
+    'DISABLED': os_traits.COMPUTE_STATUS_DISABLED,
+}
 NAMESPACE = uuid.UUID('6f1d2f5e-4f38-4cf9-9d68-7f6b7c7a6a11')
 _DEFAULTS = {
     'reserved': 0,
@@ -69,7 +73,7 @@ Candidates = Counter[tuple[frozenset[Any], frozenset[Any] | None]]
 
 
 def trait(short: str) -> str:
-    return os_traits.MISC_SHARES_VIA_AGGREGATE if short == 'SHARE' else f'CUSTOM_{short}'
+    return _TRAITS.get(short, f'CUSTOM_{short}')
 
 
 def inventory(total: int, used: int = 0) -> dict[str, Any]:

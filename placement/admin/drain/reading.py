@@ -1,0 +1,244 @@
+"""Reads the provider trees, the consumers, and what the bodies of the moves need.
+
+All functions take a connection on which all statements read the same snapshot of a database.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import os_traits
+import sqlalchemy as sa
+
+from placement import microversion
+from placement.admin import query_text, tables
+from placement.admin.drain import requests
+from placement.admin.drain.requests import Allocation, Cloud, Conditions, Consumer, Owner
+from placement.admin.failure import CannotProceedError
+from placement.admin.headroom import reading
+from placement.admin.progress import Progress
+from placement.candidates import model, names, request
+from placement.db.sqlalchemy import models
+
+_PROVIDERS = models.resource_providers
+_ALLOCATIONS = models.allocations
+_CONSUMERS = models.consumers
+_TYPES = models.consumer_types
+_CLASSES = models.resource_classes
+_TRAITS = models.traits
+_CLASS_NAMES = sa.select(_CLASSES.c.id, _CLASSES.c.name)
+_PROJECTS = models.projects
+_USERS = models.users
+# The number of trees whose consumers are read at once.
+_PAGE = 128
+# The number of consumers whose owners are read at once.
+_OWNERS = 500
+# The parameters of --where.
+_WHERE = ('member_of', 'required', 'root_required')
+_NO_QUERY: model.Query[int] = model.Query(())
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The conditions of the command line.
+
+    :ivar where: the query string of --where
+    :ivar same_aggregates: whether --same-aggregates is given
+    :ivar same_traits: the patterns of --same-traits
+    """
+
+    where: str | None = None
+    same_aggregates: bool = False
+    same_traits: tuple[str, ...] = ()
+
+
+def where(text: str | None) -> model.Query[str]:
+    """Return --where as a query. It has one request group, whose amounts have no meaning.
+
+    :raises CannotProceedError: the API refuses the query string, or it has other parameters
+    """
+    with reading.refusing('--where is not valid: '):
+        pairs = query_text.pairs(text) if text else []
+    if other := sorted({key for key, _ in pairs} - {*_WHERE}):
+        raise CannotProceedError(
+            f'--where accepts {", ".join(_WHERE)}, but not {tables.printable(", ".join(other))}.'
+        )
+    with reading.refusing('--where is not valid: '):
+        return request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
+
+
+def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cloud, Conditions]:
+    """Read all provider trees, and what the conditions of the command line need.
+
+    :raises CannotProceedError: --where is not valid, or names a trait that does not exist
+    """
+    query = where(options.where)
+    found = names.look_up(conn, query)
+    with reading.refusing('--where is not valid: '):
+        with_ids = request.with_ids(query, found.ids)
+    traits = {name: id_ for id_, name in conn.execute(sa.select(_TRAITS.c.id, _TRAITS.c.name))}
+    disabled = traits.get(os_traits.COMPUTE_STATUS_DISABLED)
+    anchors = reading.anchors(conn, _NO_QUERY, found.sharing_id, True, progress)
+    result = Cloud(
+        anchors={anchor.root.id: anchor for anchor in anchors},
+        providers={provider.id: provider for anchor in anchors for provider in anchor.tree},
+        sharing_id=found.sharing_id,
+        names=reading.root_names(conn),
+        classes={row.id: row.name for row in conn.execute(_CLASS_NAMES)},
+    )
+    # A root with this trait is no place for a consumer, so no consumer needs the trait.
+    same_traits = requests.matching(options.same_traits, traits) - {disabled}
+    conditions = Conditions(
+        root_required=with_ids.root_required,
+        root_forbidden=with_ids.root_forbidden | ({disabled} if disabled else set()),
+        where=with_ids.groups[0],
+        same_aggregates=options.same_aggregates,
+        same_traits=same_traits,
+    )
+    return result, conditions
+
+
+def roots_of(conn: sa.Connection, given: Sequence[str]) -> list[int]:
+    """Return the roots of providers, without repetitions.
+
+    :param given: names or UUIDs of providers
+    :raises CannotProceedError: a provider does not exist or has no root
+    """
+    keys = sorted({*given, *map(str.lower, given)})
+    rows = conn.execute(
+        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _PROVIDERS.c.root_provider_id).where(
+            sa.or_(_PROVIDERS.c.uuid.in_(keys), _PROVIDERS.c.name.in_(keys))
+        )
+    ).all()
+    by_name = {row.name: row.root_provider_id for row in rows}
+    by_uuid = {row.uuid: row.root_provider_id for row in rows}
+    roots = []
+    for text in given:
+        key = next((found for found in (by_uuid, by_name) if text in found), None)
+        if key is None and text.lower() not in by_uuid:
+            shown = tables.printable(text)
+            raise CannotProceedError(f'No resource provider has the name or the UUID {shown}.')
+        root = by_uuid[text.lower()] if key is None else key[text]
+        if root is None:
+            raise CannotProceedError(
+                f'The resource provider {tables.printable(text)} has no root. Run '
+                '`placement-manage audit --only root-missing`.'
+            )
+        roots.append(root)
+    return list(dict.fromkeys(roots))
+
+
+def pages_of_trees(
+    conn: sa.Connection, of: Cloud, roots: Sequence[int]
+) -> Iterator[dict[int, list[Consumer]]]:
+    """Yield root id -> the consumers with allocations from its tree, for all these roots, in pages.
+
+    :raises CannotProceedError: a consumer does not exist
+    """
+    for start in range(0, len(roots), _PAGE):
+        page = roots[start : start + _PAGE]
+        consumers: dict[int, list[Consumer]] = {root: [] for root in page}
+        for consumer in consumers_of_trees(conn, page):
+            for root in {of.root_of(one.provider_id) for one in consumer.allocations}:
+                if root in consumers:
+                    consumers[root].append(consumer)
+        yield consumers
+
+
+def consumers_of_trees(conn: sa.Connection, roots: Collection[int]) -> list[Consumer]:
+    """Return the consumers with allocations from these trees, with all their allocations.
+
+    :raises CannotProceedError: a consumer does not exist
+    """
+    users = (
+        sa.select(_ALLOCATIONS.c.consumer_id)
+        .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
+        .where(_PROVIDERS.c.root_provider_id.in_(roots))
+    )
+    return _consumers(conn, users)
+
+
+def consumers(conn: sa.Connection, uuids: Sequence[str]) -> list[Consumer]:
+    """Return these consumers.
+
+    :raises CannotProceedError: a consumer has no allocations, or does not exist
+    """
+    keys = list(dict.fromkeys(uuid.lower() for uuid in uuids))
+    found = {consumer.uuid.lower(): consumer for consumer in _consumers(conn, keys)}
+    for key in keys:
+        if key not in found:
+            shown = tables.printable(key)
+            raise CannotProceedError(f'The consumer {shown} does not exist or has no allocations.')
+    return [found[key] for key in keys]
+
+
+def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
+    """Return consumers with all their allocations.
+
+    :param uuids: the UUIDs, or a SELECT that returns them
+    """
+    query = (
+        sa.select(
+            _ALLOCATIONS.c.consumer_id,
+            _ALLOCATIONS.c.resource_provider_id,
+            _ALLOCATIONS.c.resource_class_id,
+            _ALLOCATIONS.c.used,
+            _CONSUMERS.c.uuid,
+            _TYPES.c.name,
+        )
+        .select_from(_ALLOCATIONS)
+        .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
+        .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
+        .where(_ALLOCATIONS.c.consumer_id.in_(uuids))
+    )
+    amounts: dict[str, dict[tuple[int, int], int]] = defaultdict(dict)
+    types: dict[str, str | None] = {}
+    for given, provider_id, class_id, used, uuid, type_ in conn.execute(query):
+        if uuid is None:
+            raise CannotProceedError(
+                f'The consumer {tables.printable(given)} of an allocation does not exist. Run '
+                '`placement-manage audit --only orphan-allocation`.'
+            )
+        types[uuid] = type_
+        of_consumer = amounts[uuid]
+        key = provider_id, class_id
+        of_consumer[key] = of_consumer.get(key, 0) + used
+    return [
+        Consumer(
+            uuid,
+            types[uuid],
+            tuple(Allocation(*key, used) for key, used in sorted(of_consumer.items())),
+        )
+        for uuid, of_consumer in amounts.items()
+    ]
+
+
+def owners(conn: sa.Connection, uuids: Iterable[str]) -> Mapping[str, Owner]:
+    """Return the owner of each consumer.
+
+    :raises CannotProceedError: the project or the user of a consumer does not exist
+    """
+    given = list(uuids)
+    found: dict[str, Owner] = {}
+    for start in range(0, len(given), _OWNERS):
+        query = (
+            sa.select(
+                _CONSUMERS.c.uuid,
+                _PROJECTS.c.external_id,
+                _USERS.c.external_id,
+                models.generation(_CONSUMERS),
+            )
+            .select_from(_CONSUMERS)
+            .outerjoin(_PROJECTS, _PROJECTS.c.id == _CONSUMERS.c.project_id)
+            .outerjoin(_USERS, _USERS.c.id == _CONSUMERS.c.user_id)
+            .where(_CONSUMERS.c.uuid.in_(given[start : start + _OWNERS]))
+        )
+        for uuid, project, user, generation in conn.execute(query):
+            if project is None or user is None:
+                raise CannotProceedError(
+                    f'The project or the user of the consumer {uuid} does not exist. Run '
+                    '`placement-manage audit --only owner-missing`.'
+                )
+            found[uuid] = Owner(project, user, generation)
+    return found

@@ -1,0 +1,141 @@
+"""Builds the JSON document and the text of the result."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from typing import Any
+
+from placement.admin import tables
+from placement.admin.drain.report import FITS, NOT_FOUND, NOWHERE, SUM, Drain
+
+# The number of trees, and of consumers without a place, in a table.
+LONGEST = 10
+_NUMBERS = ('Consumers', 'Placed')
+_REASONS = {
+    NOWHERE: 'a consumer has no place in any other tree',
+    SUM: 'the free capacity of the other trees is too small',
+}
+
+
+def document(results: Sequence[Drain]) -> list[dict[str, Any]]:
+    """Return the JSON document, with one element for each drain."""
+    return [
+        {
+            'trees': [dataclasses.asdict(tree) for tree in result.trees],
+            'verdict': result.verdict,
+            'reason': result.reason,
+            'consumers': result.consumers,
+            'placed': result.placed,
+            'missing': dict(result.missing),
+            'unplaced': [dataclasses.asdict(one) for one in result.unplaced],
+        }
+        for result in results
+    ]
+
+
+def text(results: Sequence[Drain], sentence: str) -> str:
+    """Return the text for a terminal.
+
+    :param results: in the order of `report.in_order`
+    :param sentence: the last line
+    """
+    return '\n'.join([*_lines(results), sentence])
+
+
+def _lines(results: Sequence[Drain]) -> Iterator[str]:
+    if not results:
+        return
+    rows = [
+        (one.name, _verdict(one), one.consumers, one.placed, _amounts(one.missing))
+        for one in results[:LONGEST]
+    ]
+    yield tables.table(['Trees', 'Verdict', *_NUMBERS, 'Missing'], rows, numbers=_NUMBERS)
+    yield from _rest(results)
+    if len(results) == 1 and results[0].unplaced:
+        yield ''
+        yield 'The consumers without a place:'
+        yield from _unplaced(results[0])
+
+
+def _verdict(result: Drain) -> str:
+    return f'{result.verdict}: {result.reason}' if result.reason else result.verdict
+
+
+def _rest(results: Sequence[Drain]) -> Iterator[str]:
+    if more := results[LONGEST:]:
+        fitting = sum(one.verdict == FITS for one in more)
+        are = 'is' if len(more) == 1 else 'are'
+        yield f'{_count(len(more), "more result")} {are} not listed; {fitting} of them: {FITS}.'
+
+
+def _unplaced(result: Drain) -> Iterator[str]:
+    rows = [
+        (
+            one.consumer,
+            one.type or 'unknown',
+            _amounts(one.resources),
+            'nowhere' if one.nowhere else '',
+        )
+        for one in result.unplaced[:LONGEST]
+    ]
+    yield tables.table(['Consumer', 'Type', 'Resources', 'Place'], rows)
+    more = result.consumers - result.placed - len(rows)
+    if more:
+        yield f'{_count(more, "more consumer")} {"is" if more == 1 else "are"} not listed.'
+
+
+def sentence_of_each(results: Sequence[Drain], of_all: bool) -> str:
+    """Return the sentence about drains one after another.
+
+    :param results: in the order of `report.in_order`
+    :param of_all: whether all trees with allocations were drained
+    """
+    if not results:
+        return 'No resource provider has allocations.'
+    fitting = sum(one.verdict == FITS for one in results)
+    if fitting == len(results):
+        n_plus_1 = 'N+1 holds: each' if of_all else 'Each'
+        return f'{n_plus_1} of {_count(fitting, "host")} can be drained.'
+    worst = results[0]
+    return (
+        f'{fitting} of {_count(len(results), "host")} can be drained; {_shown(worst)} '
+        f'{_lacks_room(worst)}.'
+    )
+
+
+def sentence_of_trees(result: Drain) -> str:
+    """Return the sentence about trees that are drained together."""
+    name = _shown(result)
+    if result.verdict == FITS:
+        return f'{name} can be drained.'
+    if result.verdict == NOT_FOUND:
+        return f'No plan was found that drains {name}; it {_lacks_room(result)}.'
+    return f'{name} cannot be drained: {_REASONS[result.reason or ""]}.'
+
+
+def sentence_of_consumers(result: Drain) -> str:
+    """Return the sentence about consumers that leave the trees where they are."""
+    if result.verdict == FITS:
+        if result.consumers == 1:
+            return 'The consumer can move.'
+        return f'Each of {_count(result.consumers, "consumer")} can move.'
+    reason = f': {_REASONS[result.reason]}' if result.reason else ''
+    count = _count(result.consumers, 'consumer')
+    return f'{result.placed} of {count} can move{reason}.'
+
+
+def _shown(result: Drain) -> str:
+    name = result.name if len(result.trees) <= 3 else f'{len(result.trees)} trees'
+    return tables.printable(name)
+
+
+def _lacks_room(result: Drain) -> str:
+    missing = result.consumers - result.placed
+    return f'lacks room for {_count(missing, "consumer")} ({_amounts(result.missing)})'
+
+
+def _count(number: int, noun: str) -> str:
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in amounts.items())

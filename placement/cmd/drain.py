@@ -1,0 +1,190 @@
+"""The command `placement-manage drain`."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from oslo_config import cfg
+import sqlalchemy as sa
+
+from placement.admin import atomic_file, names, unlisted
+from placement.admin.drain import moves, reading, render, report
+from placement.admin.drain.plan import Move
+from placement.admin.drain.report import FITS, Drain, Planner
+from placement.admin.drain.requests import Cloud
+from placement.admin.failure import CannotProceedError
+from placement.cmd import output, program
+from placement.db import engine
+
+# The exit statuses.
+ALL_FIT, SOME_DO_NOT = 0, 1
+
+_TEXT = (
+    'Find out whether the consumers of provider trees fit elsewhere. The command does not write to '
+    'the database. The result is a plan of capacity, not an instruction to Nova: Placement does '
+    'not store which traits a consumer requested.'
+)
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command to the result of `ArgumentParser.add_subparsers`."""
+    parser = program.add_database_command(commands, 'drain', _drain, _TEXT)
+    parser.epilog = (
+        'Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 the '
+        'command line is not valid, the database cannot be read, or the file cannot be written.'
+    )
+    parser.add_argument(
+        'providers',
+        metavar='PROVIDER',
+        nargs='*',
+        help='the name or the UUID of any provider of a tree; several trees are drained together',
+    )
+    parser.add_argument(
+        '--each',
+        action='store_true',
+        help='drain one tree after another, each from the present state; without PROVIDER, each '
+        'tree with allocations',
+    )
+    parser.add_argument(
+        '--consumer',
+        metavar='UUID',
+        nargs='+',
+        default=[],
+        help='move these consumers instead, each away from the trees where it is',
+    )
+    _add_conditions(parser)
+    parser.add_argument(
+        '--moves',
+        metavar='FILE',
+        help='write the moves to this file, each as a line with the body of PUT '
+        '/allocations/{consumer}',
+    )
+    output.add_names_option(parser)
+    output.add_format_option(parser)
+
+
+def _add_conditions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--where',
+        metavar='QUERY',
+        help='conditions for the new trees: a query string with root_required and member_of, which '
+        'apply to the root, and required, which applies to the new providers of a request group',
+    )
+    parser.add_argument(
+        '--same-aggregates',
+        action='store_true',
+        help='the new root has to be in all aggregates of the old one',
+    )
+    parser.add_argument(
+        '--same-traits',
+        metavar='GLOB[,GLOB...]',
+        type=lambda text: [glob.strip() for glob in text.split(',')],
+        default=[],
+        help='the new providers need the traits of the old one that match a pattern',
+    )
+
+
+def _drain(config: cfg.ConfigOpts) -> int:
+    arguments = config.category
+    known = names.read(arguments.names)
+    _check(arguments)
+    drains: list[Drain] = []
+    missing, interrupted = 0, False
+    try:
+        with engine.snapshot() as conn:
+            missing = conn.scalar(unlisted.COUNT) or 0
+            # An interruption keeps the results so far.
+            for result in _planned(conn, arguments):
+                drains.append(result)  # noqa: PERF402
+    except KeyboardInterrupt:
+        if not drains:
+            raise
+        interrupted = True
+    drains = report.in_order(drains)
+    if arguments.format == output.JSON:
+        output.print_document(render.document(drains))
+    else:
+        sentence = _sentence(arguments, drains, interrupted)
+        output.print_text(render.text(known.in_values(drains), sentence))
+    output.notify(unlisted.notice(missing))
+    if interrupted:
+        output.notify(f'The command was interrupted after {len(drains)} trees with allocations.')
+        return program.CANNOT
+    return ALL_FIT if all(one.verdict == FITS for one in drains) else SOME_DO_NOT
+
+
+def _sentence(arguments: argparse.Namespace, drains: Sequence[Drain], interrupted: bool) -> str:
+    if arguments.each:
+        return render.sentence_of_each(drains, not (arguments.providers or interrupted))
+    if arguments.consumer:
+        return render.sentence_of_consumers(drains[0])
+    return render.sentence_of_trees(drains[0])
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Check the command line before the long work.
+
+    :raises CannotProceedError: it is not valid
+    """
+    if arguments.consumer and (arguments.providers or arguments.each):
+        raise CannotProceedError('--consumer excludes PROVIDER and --each.')
+    if not (arguments.consumer or arguments.providers or arguments.each):
+        raise CannotProceedError('The command needs PROVIDER, --each, or --consumer.')
+    reading.where(arguments.where)
+    if arguments.moves is None:
+        return
+    if arguments.moves == '-':
+        raise CannotProceedError(
+            '--moves requires the name of a file, because standard output contains the result.'
+        )
+    atomic_file.check(arguments.moves)
+
+
+def _planned(conn: sa.Connection, arguments: argparse.Namespace) -> Iterator[Drain]:
+    """Yield the result of each drain; write the moves."""
+    options = reading.Options(
+        where=arguments.where,
+        same_aggregates=arguments.same_aggregates,
+        same_traits=tuple(arguments.same_traits),
+    )
+    roots = reading.roots_of(conn, arguments.providers)
+    consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
+    cloud, conditions = reading.cloud(conn, options, output.progress)
+    planner = Planner(cloud, conditions)
+    if arguments.each:
+        yield from _each(conn, cloud, planner, roots, arguments.moves)
+        return
+    if roots:
+        consumers = reading.consumers_of_trees(conn, roots)
+    result, found = planner.drain(consumers, frozenset(roots) or None)
+    _write(conn, cloud, found, arguments.moves)
+    yield result
+
+
+def _each(
+    conn: sa.Connection,
+    cloud: Cloud,
+    planner: Planner,
+    given: Sequence[int],
+    moves_file: str | None,
+) -> Iterator[Drain]:
+    roots = given or list(cloud.anchors)
+    if moves_file is not None and len(roots) > 1:
+        raise CannotProceedError('--moves with --each requires a single tree.')
+    with output.progress('Planning drains', len(roots)) as advance:
+        for page in reading.pages_of_trees(conn, cloud, roots):
+            for root, consumers in page.items():
+                if consumers or given:
+                    result, found = planner.drain(consumers, frozenset({root}))
+                    _write(conn, cloud, found, moves_file)
+                    yield result
+                advance(1)
+
+
+def _write(conn: sa.Connection, cloud: Cloud, found: Sequence[Move], path: str | None) -> None:
+    if path is None:
+        return
+    uuids = [move.request.consumer.uuid for move in found]
+    lines = list(moves.lines(cloud, found, reading.owners(conn, uuids)))
+    with atomic_file.replacing(path) as target:
+        target.writelines(lines)
