@@ -33,9 +33,17 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
     :raises exception.InvalidQuery: the API cannot decode the query string
     """
+    return items(query_string(text))
+
+
+def items(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of the query parameters in a query string, in order.
+
+    :raises exception.InvalidQuery: the API cannot decode the query string
+    """
     try:
         # On the command line, Python represents bytes that are not UTF-8 as surrogates.
-        raw = query_string(text).encode('utf-8', 'surrogateescape')
+        raw = query.encode('utf-8', 'surrogateescape')
     except UnicodeEncodeError as error:
         raise exception.InvalidQuery('it is not valid UTF-8') from error
     return grammar.parse_query_string(raw.decode('latin-1'))

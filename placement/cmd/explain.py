@@ -7,8 +7,9 @@ from typing import Any
 from oslo_config import cfg
 
 from placement.admin import names, query_text, unlisted
+from placement.admin.assume import apply
 from placement.admin.explain import explanation, render
-from placement.cmd import output, program
+from placement.cmd import assume, output, program
 from placement.db import engine
 
 # The exit statuses.
@@ -40,6 +41,7 @@ def add_commands(commands: Any) -> None:
         default=5,
         help='list at most N trees in which few conditions fail; default: %(default)s',
     )
+    assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
 
@@ -54,6 +56,7 @@ def _count(text: str) -> int:
 def _explain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     known = names.read(arguments.names)
+    changes = assume.parse(arguments.assume)
     version = query_text.version(arguments.microversion)
     text = sys.stdin.read() if arguments.query == '-' else arguments.query
     question = explanation.Question(
@@ -62,12 +65,16 @@ def _explain(config: cfg.ConfigOpts) -> int:
         max_steps=config.placement.max_candidate_search_steps,
         nearest=arguments.nearest,
     )
-    with engine.snapshot() as conn:
-        result = explanation.explain(conn, question, output.progress)
-        missing = conn.scalar(unlisted.COUNT) or 0
+    with (
+        engine.snapshot() as source,
+        apply.assumed(source, changes, output.progress) as assumed,
+    ):
+        result = explanation.explain(assumed.conn, question, output.progress)
+        missing = assumed.conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
-        output.print_document(render.document(result))
+        output.print_document(render.document(result) | assume.document(assumed))
     else:
-        output.print_text(render.text(known.in_values(result)))
+        heading = known.in_text(assume.heading(assumed))
+        output.print_text(heading + render.text(known.in_values(result)))
     output.notify(unlisted.notice(missing))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

@@ -9,11 +9,12 @@ from typing import Any
 from oslo_config import cfg
 
 from placement.admin import atomic_file, names, query_text, tables, unlisted
+from placement.admin.assume import apply
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import claims, reading, render, report
 from placement.admin.headroom.claims import Line, Owner
 from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
-from placement.cmd import output, program
+from placement.cmd import assume, output, program
 from placement.db import engine
 from placement.schemas import common
 
@@ -72,6 +73,7 @@ def add_commands(commands: Any) -> None:
         '--project', metavar='ID', help=f'the project of the claims; default: {_OWNER}'
     )
     parser.add_argument('--user', metavar='ID', help=f'the user of the claims; default: {_OWNER}')
+    assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
 
@@ -86,19 +88,23 @@ def _count(text: str) -> int:
 def _headroom(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     known = names.read(arguments.names)
+    changes = assume.parse(arguments.assume)
     texts = _texts(arguments.queries)
     version = query_text.version(arguments.microversion)
     queries = reading.parse(texts, version)
     claims_file = _claims_file(arguments, len(queries))
-    with engine.snapshot() as conn:
+    with (
+        engine.snapshot() as source,
+        apply.assumed(source, changes, output.progress) as assumed,
+    ):
         cloud = reading.read(
-            conn,
+            assumed.conn,
             queries,
             output.progress,
             with_aggregates=arguments.by == AGGREGATE,
             with_names=arguments.format == output.TABLE and arguments.by != AGGREGATE,
         )
-        missing = conn.scalar(unlisted.COUNT) or 0
+        missing = assumed.conn.scalar(unlisted.COUNT) or 0
     results = []
     for text, query in zip(texts, cloud.queries, strict=True):
         simulation = report.simulation_of(query, cloud.anchors, cloud.sharing_id, output.progress)
@@ -113,8 +119,13 @@ def _headroom(config: cfg.ConfigOpts) -> int:
                 simulation.steps, queries[0], query, cloud.anchors, claims_file.owner
             )
             _write(claims_file, simulation.fits, lines)
-    aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
-    _print(arguments, results, {**cloud.names, **aggregates})
+    if arguments.format == output.JSON:
+        members = assume.document(assumed)
+        output.print_document([one | members for one in render.document(results)])
+    else:
+        aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
+        heading = known.in_text(assume.heading(assumed))
+        _print(arguments, heading, results, {**cloud.names, **aggregates})
     output.notify(unlisted.notice(missing))
     return ALL_FIT if all(result.fits for result in results) else SOME_FITS_NOWHERE
 
@@ -214,13 +225,14 @@ def _write(file: _ClaimsFile, fits: int, lines: Iterable[Line]) -> None:
 
 
 def _print(
-    arguments: argparse.Namespace, results: Sequence[Headroom], names: Mapping[str, str]
+    arguments: argparse.Namespace,
+    heading: str,
+    results: Sequence[Headroom],
+    names: Mapping[str, str],
 ) -> None:
-    if arguments.format == output.JSON:
-        output.print_document(render.document(results))
-        return
     # The tables of many queries would be long, so they are printed on request.
     with_details = len(results) == 1 or arguments.by is not None
-    output.print_text(render.text(results, arguments.by or TREE, names, with_details))
+    text = render.text(results, arguments.by or TREE, names, with_details)
+    output.print_text(heading + text)
     if not all(result.fits for result in results):
         output.notify('`placement-manage explain` explains why a query has no candidates.')

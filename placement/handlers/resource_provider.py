@@ -1,6 +1,6 @@
 """Handlers of /resource_providers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 import uuid as uuid_lib
@@ -17,7 +17,8 @@ from placement.schemas import resource_provider as schemas
 
 def list_resource_providers(call: Call) -> Reply:
     """GET /resource_providers: list the providers that match all filters of the query."""
-    providers, last_modified = provider_search.list_matching(_filters(call))
+    filters = parse_filters(call.items, call.query, call.version)
+    providers, last_modified = provider_search.list_matching(filters)
     render = _renderer(call)
     document = {'resource_providers': [render(provider) for provider in providers]}
     return reply.json_reply(call, document, last_modified=last_modified)
@@ -63,18 +64,21 @@ def delete_resource_provider(call: Call) -> Reply:
     return reply.empty_reply(call)
 
 
-def _filters(call: Call) -> provider_search.Filters:
+def parse_filters(
+    items: Sequence[tuple[str, str]], last: Mapping[str, str], version: Version
+) -> provider_search.Filters:
     """Return the filters in the query string.
 
+    :param items: the names and values of the query parameters, in order
+    :param last: the last value of each query parameter, validated
     :raises exception.BadInput: a value is invalid
     """
-    version, last = call.version, call.query
     member_of, forbidden_aggregates = grammar.parse_member_of(
-        [value for key, value in call.items if key == 'member_of'],
+        [value for key, value in items if key == 'member_of'],
         allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
         allow_many=version >= microversion.REPEATED_MEMBER_OF,
     )
-    required, forbidden = _traits(call.items, version)
+    required, forbidden = _traits(items, version)
     amounts = grammar.parse_resources(last['resources']) if 'resources' in last else {}
     return provider_search.Filters(
         name=last.get('name') or None,

@@ -136,16 +136,24 @@ def list_matching(filters: Filters) -> tuple[list[ListedProvider], datetime.date
     :raises exception.UnknownResourceClasses:
     """
     rows = engine.read(lambda conn: _matching_rows(conn, filters))
-    # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
-    rows = [row for row in rows if row[5] is not None]
     return [ListedProvider(*row[1:6]) for row in rows], _newest(rows)
+
+
+def ids_of_matching(conn: sa.Connection, filters: Filters) -> list[int]:
+    """Return the ids of the providers that match the filters, in ascending order.
+
+    :raises: the same exceptions as `list_matching`
+    """
+    return [row[0] for row in _matching_rows(conn, filters)]
 
 
 def _matching_rows(conn: sa.Connection, filters: Filters) -> list[list[Any]]:
     try:
-        return _rows(conn, _identity(filters), _conditions(conn, filters))
+        rows = _rows(conn, _identity(filters), _conditions(conn, filters))
     except _NoMatchError:
         return []
+    # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
+    return [row for row in rows if row[5] is not None]
 
 
 def _rows(

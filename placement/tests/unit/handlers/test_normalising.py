@@ -91,8 +91,7 @@ class InventoryTest(base.BaseTestCase):
 class FiltersTest(base.BaseTestCase):
     def filters(self, query, minor=39):
         items = request.query_items(edge.environ(QUERY_STRING=query))
-        call = Call({}, Version(1, minor), {}, items, dict(items))
-        return resource_provider._filters(call)
+        return resource_provider.parse_filters(items, dict(items), Version(1, minor))
 
     def test_none(self):
         self.assertEqual(resource_provider.provider_search.Filters(), self.filters(''))

@@ -1,0 +1,346 @@
+"""Makes the assumed changes in a private copy of the database.
+
+The rules are those of the API: its functions judge the filters and the values. A change is made for
+all matching providers together, because a request would take a millisecond for each of them. The
+generations of providers stay the same, because no command reads them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+import contextlib
+import dataclasses
+import struct
+from typing import Any
+import uuid as uuid_lib
+
+import sqlalchemy as sa
+
+from placement import capacity, exception, grammar, microversion
+from placement.admin import tables
+from placement.admin.assume import model
+from placement.admin.assume.private_copy import columns, insert, private_copy
+from placement.admin.failure import CannotProceedError
+from placement.admin.progress import Progress
+from placement.capacity import Inventory
+from placement.db.provider_conditions import id_list
+from placement.db.sqlalchemy import models
+from placement.objects import provider_search, resource_class, resource_provider
+from placement.objects.inventory_rows import COLUMNS
+from placement.schemas import resource_provider as schemas
+
+_PROVIDERS = models.resource_providers
+_INVENTORIES = models.inventories
+_ALLOCATIONS = models.allocations
+_CONSUMERS = models.consumers
+_TRAITS = models.traits
+_AGGREGATES = models.placement_aggregates
+# The tables with rows of providers that a copy of a provider has too.
+_COPIED = (_INVENTORIES, models.resource_provider_traits, models.resource_provider_aggregates)
+_LONGEST_NAME: int = schemas.POST.pick(microversion.MAX_VERSION)['properties']['name']['maxLength']
+# SQLite limits the number of parameters.
+_TEXTS_PER_STATEMENT = 1_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _World:
+    """The database of the service, which is only read, and its changed copy."""
+
+    source: sa.Connection
+    conn: sa.Connection
+
+
+class _RefusedError(Exception):
+    """A change is not possible. The message is the reason, as a sentence."""
+
+
+@contextlib.contextmanager
+def assumed(
+    source: sa.Connection,
+    changes: Sequence[model.Change],
+    progress: Progress,
+    consumers_of: Collection[int] | None = frozenset(),
+) -> Iterator[model.Assumed]:
+    """Yield the state of the cloud after changes, without changing the database.
+
+    :param source: a connection on which all statements read the same snapshot of the database.
+        Without changes, this connection is the result
+    :param consumers_of: the ids of the root providers whose consumers are copied as they are, with
+        their allocations on all providers; None copies all consumers. For the other consumers, the
+        result has only the usage
+    :raises CannotProceedError: a change is not possible
+    """
+    if not changes:
+        yield model.Assumed(source, (), {})
+        return
+    with private_copy(source, consumers_of, progress) as conn:
+        world = _World(source, conn)
+        before = _exceeded(conn)
+        for change in changes:
+            _make(world, change)
+        after = _exceeded(conn)
+        yield model.Assumed(
+            conn, tuple(change.text for change in changes), _over(conn, after - before)
+        )
+
+
+def _make(world: _World, change: model.Change) -> None:
+    try:
+        _CHANGES[type(change)](world, change)
+    except (exception.BadInput, _RefusedError) as error:
+        raise refusal(change.text, str(error)) from error
+
+
+def refusal(text: str, reason: str) -> CannotProceedError:
+    """Return the error of a command for a change that is not possible.
+
+    :param text: the change as the operator wrote it
+    :param reason: the reason as a sentence
+    """
+    sentence = f"The assumption '{text}' is not valid: {reason.rstrip('.')}."
+    return CannotProceedError(tables.printable(sentence))
+
+
+# Trees ----------------------------------------------------------------------------
+
+
+def _remove_tree(world: _World, change: model.Without) -> None:
+    """Delete a tree and its allocations, as if clients had removed these from each consumer."""
+    conn, (tree, _) = world.conn, _tree(world.conn, change.provider)
+    of_tree = _ALLOCATIONS.c.resource_provider_id.in_(id_list(tree))
+    consumer_ids = _CONSUMERS.c.uuid.in_(sa.select(_ALLOCATIONS.c.consumer_id).where(of_tree))
+    changed = id_list(conn.scalars(sa.select(_CONSUMERS.c.id).where(consumer_ids)))
+    conn.execute(sa.delete(_ALLOCATIONS).where(of_tree))
+    remaining = sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
+    conn.execute(sa.delete(_CONSUMERS).where(_CONSUMERS.c.id.in_(changed), ~remaining))
+    incremented = sa.update(_CONSUMERS).values(generation=models.generation(_CONSUMERS) + 1)
+    conn.execute(incremented.where(_CONSUMERS.c.id.in_(changed)))
+    for id_ in tree:
+        resource_provider.delete_rows(conn, id_)
+
+
+def _copy_tree(world: _World, change: model.Copies) -> None:
+    conn, (tree, root_id) = world.conn, _tree(world.conn, change.provider)
+    originals = conn.execute(
+        sa.select(_PROVIDERS).where(_PROVIDERS.c.id.in_(id_list(tree))).order_by(_PROVIDERS.c.id)
+    ).all()
+    next_id = (conn.scalar(sa.select(sa.func.max(_PROVIDERS.c.id))) or 0) + 1
+    # For each copy: the id of a provider of the original -> the id of its copy.
+    ids = [
+        {row.id: next_id + number * len(originals) + index for index, row in enumerate(originals)}
+        for number in range(change.count)
+    ]
+    providers: list[dict[str, Any]] = [
+        {
+            'id': of_copy[row.id],
+            'uuid': _uuid_of_copy(row.uuid, number),
+            'name': f'{row.name}-copy-{number}',
+            'generation': 0,
+            'root_provider_id': of_copy[root_id],
+            'parent_provider_id': of_copy.get(row.parent_provider_id),
+        }
+        for number, of_copy in enumerate(ids, 1)
+        for row in originals
+    ]
+    _require_unused(world, _PROVIDERS.c.name, [row['name'] for row in providers])
+    _require_unused(world, _PROVIDERS.c.uuid, [row['uuid'] for row in providers])
+    insert(conn, _PROVIDERS, providers)
+    for table in _COPIED:
+        _copy_rows(conn, table, ids)
+
+
+def _uuid_of_copy(uuid: str, number: int) -> str:
+    try:
+        return str(uuid_lib.uuid5(uuid_lib.UUID(uuid), f'copy-{number}'))
+    except ValueError:
+        raise _RefusedError(f"The stored UUID '{uuid}' is not valid.") from None
+
+
+def _copy_rows(conn: sa.Connection, table: sa.Table, ids: Sequence[dict[int, int]]) -> None:
+    """Insert the rows of the original providers for their copies.
+
+    :param ids: for each copy of the tree: the id of a provider -> the id of its copy
+    """
+    copied = [column for column in columns(table) if column.name != 'id']
+    of_tree = table.c.resource_provider_id.in_(id_list(ids[0]))
+    rows = [dict(row) for row in conn.execute(sa.select(*copied).where(of_tree)).mappings()]
+    insert(
+        conn,
+        table,
+        (
+            {**row, 'resource_provider_id': of_copy[row['resource_provider_id']]}
+            for of_copy in ids
+            for row in rows
+        ),
+    )
+
+
+def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
+    """Return the ids of the providers in the tree of a provider, and the id of the root.
+
+    :param provider: the name or the UUID of any provider of the tree
+    """
+    uuid = provider
+    with contextlib.suppress(ValueError):
+        uuid = grammar.normalize_uuid(provider)
+    found = (
+        provider_search.ids_of_matching(conn, provider_search.Filters(uuid=uuid))
+        or provider_search.ids_of_matching(conn, provider_search.Filters(uuid=provider))
+        or provider_search.ids_of_matching(conn, provider_search.Filters(name=provider))
+    )
+    if not found:
+        raise _RefusedError(f"No resource provider has the name or the UUID '{provider}'.")
+    root_id = sa.select(_PROVIDERS.c.root_provider_id).where(_PROVIDERS.c.id == found[0])
+    rows = conn.execute(
+        sa.select(_PROVIDERS.c.id, _PROVIDERS.c.root_provider_id).where(
+            _PROVIDERS.c.root_provider_id == root_id.scalar_subquery()
+        )
+    ).all()
+    return [row[0] for row in rows], rows[0][1]
+
+
+def _require_unused(world: _World, column: sa.Column[Any], texts: Sequence[str]) -> None:
+    """Check the names or the UUIDs of new providers; the source decides which texts are equal."""
+    for text in texts:
+        if column.name == 'name' and len(text) > _LONGEST_NAME:
+            raise _RefusedError(f"The name '{text}' is longer than {_LONGEST_NAME} characters.")
+    for first in range(0, len(texts), _TEXTS_PER_STATEMENT):
+        batch = column.in_(texts[first : first + _TEXTS_PER_STATEMENT])
+        statement = sa.select(_PROVIDERS.c.id).where(batch)
+        ids = {*world.conn.scalars(statement), *world.source.scalars(statement)}
+        # An earlier change can have removed a provider of the source.
+        taken = sa.select(column).where(_PROVIDERS.c.id.in_(id_list(ids))).limit(1)
+        for text in world.conn.scalars(taken):
+            raise _RefusedError(f"The {column.name} '{text}' is taken.")
+
+
+# Providers ------------------------------------------------------------------------
+
+
+def _matching(conn: sa.Connection, filters: provider_search.Filters | None) -> list[int]:
+    """Return the ids of the providers that a change concerns."""
+    if filters is None:
+        return provider_search.ids_of_matching(conn, provider_search.Filters())
+    if found := provider_search.ids_of_matching(conn, filters):
+        return found
+    raise _RefusedError('No resource provider matches the filter.')
+
+
+def _set_field(world: _World, change: model.SetField) -> None:
+    conn, name = world.conn, change.resource_class
+    class_id = resource_class.ids(conn, [name])[name]
+    value = change.value
+    if change.field == 'allocation_ratio':
+        value = _stored_ratio(world.source, value)
+    concerned = sa.and_(
+        _INVENTORIES.c.resource_class_id == class_id,
+        _INVENTORIES.c.resource_provider_id.in_(id_list(_matching(conn, change.filters))),
+    )
+    rows = conn.execute(
+        sa.select(*COLUMNS, _PROVIDERS.c.uuid)
+        .join_from(_INVENTORIES, _PROVIDERS, _PROVIDERS.c.id == _INVENTORIES.c.resource_provider_id)
+        .where(concerned)
+        .order_by(_PROVIDERS.c.id)
+    )
+    new: dict[str, Any] = {change.field: value}
+    for *fields, uuid in rows:
+        changed = dataclasses.replace(Inventory(*fields), **new)
+        if not capacity.allows_reservation(changed, may_reserve_all=True):
+            raise exception.InvalidInventoryCapacity(name, uuid)
+    conn.execute(sa.update(_INVENTORIES).where(concerned).values(new))
+
+
+def _stored_ratio(source: sa.Connection, ratio: float) -> float:
+    """Return the ratio that a client reads after the database has stored it.
+
+    The column has single precision on MySQL, and the server returns six significant digits.
+    """
+    if source.dialect.name != 'mysql':
+        return ratio
+    (single,) = struct.unpack('f', struct.pack('f', ratio))
+    return float(f'{single:.6g}')
+
+
+def _set_trait(world: _World, change: model.SetTrait) -> None:
+    trait_id = world.conn.scalar(sa.select(_TRAITS.c.id).where(_TRAITS.c.name == change.name))
+    if trait_id is None:
+        raise exception.UnknownTraits([change.name])
+    providers = _matching(world.conn, change.filters)
+    column = models.resource_provider_traits.c.trait_id
+    _set_links(world.conn, column, trait_id, providers, change.present)
+
+
+def _set_aggregate(world: _World, change: model.SetAggregate) -> None:
+    providers = _matching(world.conn, change.filters)
+    statement = sa.select(_AGGREGATES.c.id).where(_AGGREGATES.c.uuid == change.uuid)
+    # The source decides whether the UUID equals that of an existing aggregate.
+    aggregate_id = world.conn.scalar(statement) or world.source.scalar(statement)
+    if aggregate_id is None:
+        aggregate_id = (world.conn.scalar(sa.select(sa.func.max(_AGGREGATES.c.id))) or 0) + 1
+        insert(world.conn, _AGGREGATES, [{'id': aggregate_id, 'uuid': change.uuid}])
+    column = models.resource_provider_aggregates.c.aggregate_id
+    _set_links(world.conn, column, aggregate_id, providers, change.present)
+
+
+def _set_links(
+    conn: sa.Connection,
+    column: sa.Column[int],
+    id_: int,
+    provider_ids: Sequence[int],
+    present: bool,
+) -> None:
+    """Add a trait or an aggregate to providers, or remove it from them.
+
+    :param column: the column with the id of the trait or of the aggregate
+    """
+    table = column.table
+    concerned = sa.and_(column == id_, table.c.resource_provider_id.in_(id_list(provider_ids)))
+    conn.execute(sa.delete(table).where(concerned))
+    if present:
+        rows = ({'resource_provider_id': one, column.name: id_} for one in provider_ids)
+        insert(conn, table, rows)
+
+
+# Usage above the capacity ---------------------------------------------------------
+
+
+def _exceeded(conn: sa.Connection) -> Counter[tuple[int, int]]:
+    """Return (provider id, class id) -> the usage above the capacity of the inventory."""
+    rows = conn.execute(
+        sa.select(
+            _INVENTORIES.c.resource_provider_id,
+            _INVENTORIES.c.resource_class_id,
+            *COLUMNS,
+            sa.func.sum(_ALLOCATIONS.c.used).label('used'),
+        )
+        .join(
+            _ALLOCATIONS,
+            sa.and_(
+                _ALLOCATIONS.c.resource_provider_id == _INVENTORIES.c.resource_provider_id,
+                _ALLOCATIONS.c.resource_class_id == _INVENTORIES.c.resource_class_id,
+            ),
+        )
+        .group_by(_INVENTORIES.c.id)
+    )
+    exceeded: Counter[tuple[int, int]] = Counter()
+    for provider_id, class_id, *fields, used in rows:
+        exceeded[provider_id, class_id] = -capacity.free(used, Inventory(*fields).capacity)
+    return +exceeded
+
+
+def _over(conn: sa.Connection, exceeded: Counter[tuple[int, int]]) -> dict[str, model.Over]:
+    """Return the usage above the capacity by resource class."""
+    names = {row.id: row.name for row in conn.execute(sa.select(models.resource_classes))}
+    inventories = Counter(names[class_id] for _, class_id in exceeded)
+    amounts: Counter[str] = Counter()
+    for (_, class_id), amount in exceeded.items():
+        amounts[names[class_id]] += amount
+    return {name: model.Over(inventories[name], amounts[name]) for name in sorted(amounts)}
+
+
+_CHANGES: dict[type, Callable[[_World, Any], None]] = {
+    model.Without: _remove_tree,
+    model.Copies: _copy_tree,
+    model.SetField: _set_field,
+    model.SetTrait: _set_trait,
+    model.SetAggregate: _set_aggregate,
+}
