@@ -27,10 +27,12 @@ CUSTOM_TRAITS = (SSD, GPU_80GB, GPU_VIRTUAL, *PHYSNETS)
 AVX2, AVX512 = 'HW_CPU_X86_AVX2', 'HW_CPU_X86_AVX512F'
 _SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 
-# Availability zones, the hosts of one tenant, and the hosts that use a sharing provider.
-NORTH, SOUTH, TENANT = 'az-north', 'az-south', 'tenant-research'
+# Availability zones, of which the east is nearly full, the hosts of one tenant and of one rack, and
+# the hosts that use a sharing provider.
+NORTH, SOUTH, EAST = 'az-north', 'az-south', 'az-east'
+TENANT, RACK = 'tenant-research', 'rack-1'
 STORAGE_1, STORAGE_2, NETWORK = 'storage-01-hosts', 'storage-02-hosts', 'network-01-hosts'
-AGGREGATES = (NORTH, SOUTH, TENANT, STORAGE_1, STORAGE_2, NETWORK)
+AGGREGATES = (NORTH, SOUTH, EAST, TENANT, RACK, STORAGE_1, STORAGE_2, NETWORK)
 
 Amounts = dict[str, int]
 
@@ -102,7 +104,7 @@ def providers() -> Iterator[Provider]:
 
 def last_provider() -> Provider:
     """Return the provider that is registered last: a new host without allocations."""
-    return _flat_host('compute-08', (AVX2,), (SOUTH,))
+    return _flat_host('compute-08', (AVX2,), (SOUTH, RACK))
 
 
 def reduced_host() -> Provider:
@@ -119,13 +121,13 @@ def _flat_host(name: str, traits: tuple[str, ...], aggregates: tuple[str, ...]) 
 
 
 def _compute_hosts() -> Iterator[Provider]:
-    yield _flat_host('compute-01', (AVX2, AVX512), (NORTH, TENANT))
-    yield _flat_host('compute-02', (AVX2, AVX512), (NORTH, NETWORK))
+    yield _flat_host('compute-01', (AVX2, AVX512), (EAST, TENANT))
+    yield _flat_host('compute-02', (AVX2, AVX512), (EAST, NETWORK))
     yield _flat_host('compute-03', (AVX2,), (NORTH, NETWORK))
     yield _flat_host('compute-04', (AVX2, 'COMPUTE_STATUS_DISABLED'), (NORTH,))
     for number, aggregates in (
         (5, (NORTH, STORAGE_1, NETWORK)),
-        (6, (SOUTH, STORAGE_1)),
+        (6, (SOUTH, RACK, STORAGE_1)),
         (7, (SOUTH, STORAGE_2)),
     ):
         inventories = {'VCPU': _PROCESSORS, 'MEMORY_MB': _MEMORY}
