@@ -47,9 +47,12 @@ _NEVER = ('galera',)
 # A new test runs on both, unless it is added here.
 _NO_STATEMENT = 'The tests execute no SQL statement.'
 _PRINTS_ONLY = 'The command prints what the tests in functional/admin read from each database.'
+_IN_MEMORY = 'The changes are made in a database in memory.'
 _NO_SERVER = 'The mistakes need no server; test_mistakes_with_a_server needs one.'
 _SAME_AS_API = 'The requests are those of the API tests, or lead to the same statements.'
 NOT_ON_SERVERS = {
+    'admin.assume.test_changes.ProviderTest': _IN_MEMORY,
+    'admin.assume.test_changes.TreeTest': _IN_MEMORY,
     'cmd.test_demo': _SAME_AS_API,
     'cmd.test_drain': _PRINTS_ONLY,
     'cmd.test_explain': _PRINTS_ONLY,

@@ -11,6 +11,7 @@ import orjson
 from placement import exception, microversion
 from placement.admin import query_text, tables
 from placement.admin.assume import apply, model
+from placement.admin.names import Names
 from placement.capacity import Inventory
 from placement.objects.provider_search import Filters
 from placement.schemas import aggregate, inventory
@@ -60,11 +61,13 @@ def document(assumed: model.Assumed) -> dict[str, Any]:
     return {'assumptions': list(assumed.changes), 'over': over}
 
 
-def heading(assumed: model.Assumed) -> str:
+def heading(assumed: model.Assumed, known: Names) -> str:
     """Return the first lines of a text for a terminal; none without changes."""
     if not assumed.changes:
         return ''
-    lines = [tables.printable(f'Assumed: {", ".join(assumed.changes)}')]
+    # The hyphen of `aggregate:-UUID` is no part of the UUID.
+    named = (':-'.join(map(known.in_text, text.split(':-'))) for text in assumed.changes)
+    lines = [tables.printable(f'Assumed: {", ".join(named)}')]
     lines += (
         f'The usage of {name} exceeds the capacity of {_excess(one)}.'
         for name, one in assumed.over.items()

@@ -22,8 +22,8 @@ def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'explain', _explain, _TEXT)
     parser.epilog = (
-        'Exit status: 0 the query has candidates; 1 none was found; 2 the query or the command '
-        'line is not valid, or the database cannot be read.'
+        'Exit status: 0 the query has candidates; 1 none was found; 2 the query, an assumption, or '
+        'the command line is not valid, or the database cannot be read.'
     )
     parser.add_argument(
         'query',
@@ -74,7 +74,7 @@ def _explain(config: cfg.ConfigOpts) -> int:
     if arguments.format == output.JSON:
         output.print_document(render.document(result) | assume.document(assumed))
     else:
-        heading = known.in_text(assume.heading(assumed))
+        heading = assume.heading(assumed, known)
         output.print_text(heading + render.text(known.in_values(result)))
     output.notify(unlisted.notice(missing))
     return CANDIDATES if result.candidates.count else NO_CANDIDATES

@@ -38,8 +38,8 @@ def add_commands(commands: Any) -> None:
     parser = program.add_database_command(commands, 'headroom', _headroom, _TEXT)
     parser.epilog = (
         'Exit status: 0 at least one claim of each query fits; 1 no claim of some query fits; 2 a '
-        'query or the command line is not valid, the database cannot be read, or the file cannot '
-        'be written.'
+        'query, an assumption, or the command line is not valid, the database cannot be read, or '
+        'the file cannot be written.'
     )
     parser.add_argument(
         'queries',
@@ -124,7 +124,7 @@ def _headroom(config: cfg.ConfigOpts) -> int:
         output.print_document([one | members for one in render.document(results)])
     else:
         aggregates = {uuid: name for uuid in cloud.aggregates.values() if (name := known.of(uuid))}
-        heading = known.in_text(assume.heading(assumed))
+        heading = assume.heading(assumed, known)
         _print(arguments, heading, results, {**cloud.names, **aggregates})
     output.notify(unlisted.notice(missing))
     return ALL_FIT if all(result.fits for result in results) else SOME_FITS_NOWHERE

@@ -127,10 +127,13 @@ def _row(engine: str, world: World, cost: Cost) -> dict[str, object]:
 
 def _commands(kind: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the arguments of each command."""
+    assumed = ('--assume', 'set:VCPU.allocation_ratio=8')
     yield 'explain', ('explain', QUERIES[kind])
+    yield 'explain --assume', ('explain', QUERIES[kind], *assumed)
     if kind == 'numa':
         yield 'explain, no single reason', ('explain', TOGETHER)
     yield 'headroom', ('headroom', HEADROOM[kind])
+    yield 'headroom --assume', ('headroom', HEADROOM[kind], *assumed)
     yield 'drain', ('drain', 'host-000000')
     yield 'drain --each', ('drain', '--each')
     yield 'audit', ('audit',)

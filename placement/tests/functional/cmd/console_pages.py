@@ -32,7 +32,7 @@ from placement.tests.functional.cmd import runbook_cloud
 ROOT = Path(placement.__file__).parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'admin'
 # The pages of the tools that operators use. A page may be missing.
-PAGES = ('explain', 'headroom', 'drain', 'audit', 'export-import', 'report', 'exporter')
+PAGES = ('explain', 'headroom', 'drain', 'plans', 'audit', 'export-import', 'report', 'exporter')
 RUNBOOKS = 'runbooks'
 ANY_LINES = '...'
 # The languages of the blocks whose commands are executed.

@@ -30,7 +30,32 @@ class ExplainTest(base.TestCase):
         self.check_forms_of_the_query()
         self.check_other_results()
         self.check_names()
+        self.check_assumptions()
         self.check_providers_without_a_root()
+
+    def check_assumptions(self) -> None:
+        changes = ['set:VCPU.total=64?name=compute-01', 'set:MEMORY_MB.total=4097']
+        options = [word for change in changes for word in ('--assume', change)]
+        document = json.loads(self.explain(FULL, *options[:2], '--format', 'json', status=0).stdout)
+        self.assertEqual(changes[:1], document['assumptions'])
+        self.assertEqual({}, document['over'])
+        document = json.loads(self.explain(FULL, *options, '--format', 'json').stdout)
+        self.assertEqual(changes, document['assumptions'])
+        self.assertEqual(['MEMORY_MB'], list(document['over']))
+        over = document['over']['MEMORY_MB']
+        first, second, *_ = self.explain(FULL, *options).stdout.splitlines()
+        self.assertEqual(f'Assumed: {", ".join(changes)}', first)
+        self.assertEqual(
+            f'The usage of MEMORY_MB exceeds the capacity of {over["inventories"]} inventories by '
+            f'{over["amount"]} in total.',
+            second,
+        )
+        done = self.explain(FULL, '--assume', 'trait:+CUSTOM_NOTHING', status=2)
+        self.assertEqual(
+            "Error: The assumption 'trait:+CUSTOM_NOTHING' is not valid: No such trait: "
+            'CUSTOM_NOTHING.\n',
+            done.stderr,
+        )
 
     def check_names(self) -> None:
         zone = demo_cloud.uuid_of('az-south')

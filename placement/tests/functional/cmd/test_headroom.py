@@ -117,6 +117,35 @@ class CloudTest(TestCase):
         self.assertEqual('', path.read_text())
         self.assertEqual([path], list(self.folder.iterdir()))
 
+    def test_assumptions(self):
+        aggregate = worlds.uuid_of('A')
+        changes = ('without:compute1', 'set:VCPU.total=21?name=compute3')
+        options = [word for change in changes for word in ('--assume', change)]
+        (before,) = self.document(QUERY)
+        (one, other) = self.document(QUERY, TOO_LARGE, *options)
+        by = {UUIDS['compute3']: 8, UUIDS['compute2']: 2}
+        added = {'assumptions': list(changes), 'over': {}}
+        self.assertEqual(before | {'fits': 10, 'at_most': 10, 'by': by} | added, one)
+        self.assertEqual((2, added), (other['fits'], {key: other[key] for key in added}))
+
+        done = self.headroom(QUERY, *options)
+        self.assertEqual(f'Assumed: {", ".join(changes)}', done.stdout.splitlines()[0])
+        self.assertRegex(done.stdout, rf'\| compute3 +\| {UUIDS["compute3"]} \| +8 \|')
+        path = self.folder / 'names.json'
+        path.write_text(json.dumps([{'UUID': aggregate, 'Name': 'fast'}]))
+        change = f'aggregate:-{aggregate}?name=compute1'
+        done = self.headroom(QUERY, '--assume', change, '--names', str(path))
+        self.assertIn(f'Assumed: aggregate:-fast {aggregate}?name=compute1\n', done.stdout)
+        self.assertEqual([before], self.document(QUERY))
+
+        done = self.headroom(QUERY, '--assume', 'without:compute4', status=2)
+        self.assertEqual(
+            "Error: The assumption 'without:compute4' is not valid: No resource provider has the "
+            "name or the UUID 'compute4'.\n",
+            done.stderr,
+        )
+        self.assertEqual('', done.stdout)
+
     def test_unknown_names(self):
         done = self.headroom(QUERY, 'resources=VCPU:1&required=CUSTOM_NOTHING', status=2)
         self.assertEqual(
@@ -142,6 +171,7 @@ class RefusalTest(TestCase):
             ([QUERY, '--user', 'me'], '--user requires --claims.'),
             ([QUERY, '--max-claims', '1'], '--max-claims requires --claims.'),
             ([QUERY, *claims, '--project', ''], '--project is not valid'),
+            ([QUERY, '--assume', 'set:VCPU.total=0'], "The assumption 'set:VCPU.total=0' is not"),
             ([QUERY, *claims, '--user', 'u' * 256], '--user is not valid'),
         ):
             done = self.headroom(*arguments, status=2)

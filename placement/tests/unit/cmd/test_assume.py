@@ -6,6 +6,7 @@ from oslotest import base
 
 from placement.admin.assume import model
 from placement.admin.failure import CannotProceedError
+from placement.admin.names import Names, digits_of
 from placement.cmd import assume
 from placement.objects.provider_search import Filters
 
@@ -131,13 +132,13 @@ class OutputTest(base.BaseTestCase):
     def test_without_changes(self):
         unchanged = model.Assumed(None, (), {})
         self.assertEqual({}, assume.document(unchanged))
-        self.assertEqual('', assume.heading(unchanged))
+        self.assertEqual('', assume.heading(unchanged, Names()))
 
     def test_changes_without_usage_above_the_capacity(self):
         assumed = model.Assumed(None, ('without:a', 'without:\x1b'), {})
         expected = {'assumptions': ['without:a', 'without:\x1b'], 'over': {}}
         self.assertEqual(expected, assume.document(assumed))
-        self.assertEqual('Assumed: without:a, without:\\x1b\n\n', assume.heading(assumed))
+        self.assertEqual('Assumed: without:a, without:\\x1b\n\n', assume.heading(assumed, Names()))
 
     def test_usage_above_the_capacity(self):
         over = {'MEMORY_MB': model.Over(2, 512), 'VCPU': model.Over(1, 3)}
@@ -153,8 +154,17 @@ class OutputTest(base.BaseTestCase):
             'Assumed: set:VCPU.total=2\n'
             'The usage of MEMORY_MB exceeds the capacity of 2 inventories by 512 in total.\n'
             'The usage of VCPU exceeds the capacity of 1 inventory by 3.\n\n',
-            assume.heading(assumed),
+            assume.heading(assumed, Names()),
         )
+
+    def test_names_of_uuids(self):
+        changes = (f'aggregate:-{AGGREGATE}?member_of={AGGREGATE}', f'without:{AGGREGATE}')
+        heading = assume.heading(
+            model.Assumed(None, changes, {}), Names({digits_of(AGGREGATE): 'fast'})
+        )
+        named = f'fast {AGGREGATE}'
+        expected = f'Assumed: aggregate:-{named}?member_of={named}, without:{named}\n\n'
+        self.assertEqual(expected, heading)
 
 
 class OptionTest(base.BaseTestCase):
