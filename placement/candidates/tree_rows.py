@@ -6,6 +6,7 @@ builds. This is faster than one row for each trait, aggregate and inventory.
 
 from collections.abc import Iterable, Sequence
 import functools
+import operator
 from typing import Any
 
 import orjson
@@ -21,6 +22,8 @@ PROVIDER = models.resource_providers.alias('provider')
 _INVENTORIES = models.inventories.alias('inventory')
 _TRAIT_LINK = models.resource_provider_traits.alias('trait_link')
 _AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
+# The first field of `model.Provider`.
+_ID = operator.itemgetter(0)
 
 
 @functools.cache
@@ -78,11 +81,15 @@ class _IdSets:
 
 
 def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
-    """Return the providers from rows of `columns`."""
+    """Return the providers from rows of `columns`, sorted by id.
+
+    PostgreSQL moves a row when it is updated, and without an order, it returns rows as they are
+    stored. Each claim would then change the order of the candidates.
+    """
     id_sets, loads = _IdSets(), orjson.loads
     # PERF: `ProviderInventory._make` takes twice as long (2026-11).
     make = functools.partial(tuple.__new__, model.ProviderInventory)
-    return [
+    providers = [
         model.Provider(
             id_,
             uuid,
@@ -94,3 +101,6 @@ def providers_of(rows: Iterable[Sequence[Any]]) -> list[model.Provider]:
         )
         for id_, uuid, root_id, parent_id, traits, aggregates, inventories in rows
     ]
+    # PERF: 0.04 ms for 1,000 rows that are in order; such a search takes 20 ms or more (2026-11).
+    providers.sort(key=_ID)
+    return providers

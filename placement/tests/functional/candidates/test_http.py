@@ -492,7 +492,14 @@ class OptionsTest(CandidatesTest):
         self.assertEqual((27, 3), (len(elements), len(roots)))
 
     def test_the_same_order_each_time(self):
-        self.assertEqual(self.request(), self.request())
+        before = self.request()
+        self.assertEqual(before, self.request())
+        # PostgreSQL moves the row of a provider to which something is written.
+        for host in self.world.hosts[:-1]:
+            path = f'/resource_providers/{host.uuid}'
+            body = self.send_ok('GET', path)
+            self.send_ok('PUT', path, {'name': f'{body["name"]}-renamed'})
+        self.assertEqual(before, self.request())
 
     def test_depth_first(self):
         self.option(max_allocation_candidates=5)
