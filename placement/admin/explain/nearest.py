@@ -63,6 +63,8 @@ def _amount(condition: Condition, class_id: int, anchor: model.Anchor, names: Na
     able = [provider for provider in anchor.providers if class_id in provider.inventories]
     if not able:
         return f'has no inventory of {name}'
+    # If several providers come closest, the first one by name, whatever the order of the rows is.
+    able.sort(key=lambda provider: names[provider.id])
     best = max(able, key=lambda provider: _closeness(provider.inventories[class_id], amount))
     inventory = best.inventories[class_id]
     where = '' if best.id == anchor.root.id else f' on {names[best.id]}'
