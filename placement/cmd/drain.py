@@ -8,12 +8,13 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement.admin import atomic_file, names, unlisted
+from placement.admin.assume import apply
 from placement.admin.drain import moves, reading, render, report
 from placement.admin.drain.plan import Move
 from placement.admin.drain.report import FITS, Drain, Planner
 from placement.admin.drain.requests import Cloud
 from placement.admin.failure import CannotProceedError
-from placement.cmd import output, program
+from placement.cmd import assume, output, program
 from placement.db import engine
 
 # The exit statuses.
@@ -30,8 +31,9 @@ def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'drain', _drain, _TEXT)
     parser.epilog = (
-        'Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 the '
-        'command line is not valid, the database cannot be read, or the file cannot be written.'
+        'Exit status: 0 all consumers fit elsewhere; 1 some do not, or no plan was found; 2 '
+        'an assumption or the command line is not valid, the database cannot be read, or the file '
+        'cannot be written.'
     )
     parser.add_argument(
         'providers',
@@ -59,6 +61,7 @@ def add_commands(commands: Any) -> None:
         help='write the moves to this file, each as a line with the body of PUT '
         '/allocations/{consumer}',
     )
+    assume.add_option(parser)
     output.add_names_option(parser)
     output.add_format_option(parser)
 
@@ -87,14 +90,18 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
 def _drain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     known = names.read(arguments.names)
+    changes = assume.parse(arguments.assume)
     _check(arguments)
     drains: list[Drain] = []
     missing, interrupted = 0, False
     try:
-        with engine.snapshot() as conn:
-            missing = conn.scalar(unlisted.COUNT) or 0
+        with (
+            engine.snapshot() as source,
+            apply.assumed(source, changes, output.progress, _copied(source, arguments)) as assumed,
+        ):
+            missing = assumed.conn.scalar(unlisted.COUNT) or 0
             # An interruption keeps the results so far.
-            for result in _planned(conn, arguments):
+            for result in _planned(assumed.conn, arguments):
                 drains.append(result)  # noqa: PERF402
     except KeyboardInterrupt:
         if not drains:
@@ -102,10 +109,12 @@ def _drain(config: cfg.ConfigOpts) -> int:
         interrupted = True
     drains = report.in_order(drains)
     if arguments.format == output.JSON:
-        output.print_document(render.document(drains))
+        members = assume.document(assumed)
+        output.print_document([one | members for one in render.document(drains)])
     else:
         sentence = _sentence(arguments, drains, interrupted)
-        output.print_text(render.text(known.in_values(drains), sentence))
+        text = render.text(known.in_values(drains), sentence)
+        output.print_text(assume.heading(assumed, known) + text)
     output.notify(unlisted.notice(missing))
     if interrupted:
         output.notify(f'The command was interrupted after {len(drains)} trees with allocations.')
@@ -138,6 +147,15 @@ def _check(arguments: argparse.Namespace) -> None:
             '--moves requires the name of a file, because standard output contains the result.'
         )
     atomic_file.check(arguments.moves)
+
+
+def _copied(source: sa.Connection, arguments: argparse.Namespace) -> frozenset[int] | None:
+    """Return the roots of the trees whose consumers the changes need; None for all trees."""
+    if not arguments.assume:
+        return frozenset()
+    if arguments.each and not arguments.providers:
+        return None
+    return reading.roots_to_copy(source, arguments.providers, arguments.consumer)
 
 
 def _planned(conn: sa.Connection, arguments: argparse.Namespace) -> Iterator[Drain]:

@@ -19,6 +19,7 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading
 from placement.admin.progress import Progress
 from placement.candidates import model, names, request
+from placement.db.provider_conditions import id_list
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -105,6 +106,38 @@ def roots_of(conn: sa.Connection, given: Sequence[str]) -> list[int]:
     :param given: names or UUIDs of providers
     :raises CannotProceedError: a provider does not exist or has no root
     """
+    found = _roots(conn, given)
+    for text in given:
+        shown = tables.printable(text)
+        if text not in found:
+            raise CannotProceedError(f'No resource provider has the name or the UUID {shown}.')
+        if found[text] is None:
+            raise CannotProceedError(
+                f'The resource provider {shown} has no root. Run `placement-manage audit --only '
+                'root-missing`.'
+            )
+    return [root for root in dict.fromkeys(found[text] for text in given) if root is not None]
+
+
+def roots_to_copy(
+    conn: sa.Connection, providers: Sequence[str], uuids: Sequence[str]
+) -> frozenset[int]:
+    """Return the roots of all trees that providers belong to, or that consumers use.
+
+    :param providers: names or UUIDs of providers; those that do not exist are skipped
+    :param uuids: the UUIDs of consumers
+    """
+    used = (
+        sa.select(_PROVIDERS.c.root_provider_id)
+        .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
+        .where(_ALLOCATIONS.c.consumer_id.in_([*map(str.lower, uuids)]))
+    )
+    found = {*_roots(conn, providers).values(), *(conn.scalars(used) if uuids else ())}
+    return frozenset(root for root in found if root is not None)
+
+
+def _roots(conn: sa.Connection, given: Sequence[str]) -> dict[str, int | None]:
+    """Return the root id of each given name or UUID that exists."""
     keys = sorted({*given, *map(str.lower, given)})
     rows = conn.execute(
         sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _PROVIDERS.c.root_provider_id).where(
@@ -113,20 +146,13 @@ def roots_of(conn: sa.Connection, given: Sequence[str]) -> list[int]:
     ).all()
     by_name = {row.name: row.root_provider_id for row in rows}
     by_uuid = {row.uuid: row.root_provider_id for row in rows}
-    roots = []
+    found = {}
     for text in given:
-        key = next((found for found in (by_uuid, by_name) if text in found), None)
-        if key is None and text.lower() not in by_uuid:
-            shown = tables.printable(text)
-            raise CannotProceedError(f'No resource provider has the name or the UUID {shown}.')
-        root = by_uuid[text.lower()] if key is None else key[text]
-        if root is None:
-            raise CannotProceedError(
-                f'The resource provider {tables.printable(text)} has no root. Run '
-                '`placement-manage audit --only root-missing`.'
-            )
-        roots.append(root)
-    return list(dict.fromkeys(roots))
+        if text.lower() in by_uuid:
+            found[text] = by_uuid[text.lower()]
+        elif text in by_name:
+            found[text] = by_name[text]
+    return found
 
 
 def pages_of_trees(
@@ -154,7 +180,7 @@ def consumers_of_trees(conn: sa.Connection, roots: Collection[int]) -> list[Cons
     users = (
         sa.select(_ALLOCATIONS.c.consumer_id)
         .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
-        .where(_PROVIDERS.c.root_provider_id.in_(roots))
+        .where(_PROVIDERS.c.root_provider_id.in_(id_list(roots)))
     )
     return _consumers(conn, users)
 

@@ -174,6 +174,27 @@ class CloudTest(TestCase):
             done = self.drain(*arguments, status=2)
             self.assertEqual(('', f'Error: {sentence}\n'), (done.stdout, done.stderr))
 
+    def test_assumptions(self):
+        change = 'set:VCPU.total=9?name=child_of_none'
+        (one,) = self.document('large', '--assume', change)
+        self.assertEqual(('fits', [change], {}), (one['verdict'], one['assumptions'], one['over']))
+        done = self.drain('large', '--assume', change)
+        self.assertIn(f'Assumed: {change}\n', done.stdout)
+        # Copies of a tree have no consumers, and a tree can be gone.
+        options = ('--assume', 'copies:2*large', '--assume', 'without:child_of_none')
+        results = self.document('--each', *options)
+        self.assertEqual(
+            [('large', 2, 'fits'), ('small', 2, 'fits')],
+            [(one['trees'][0]['name'], one['consumers'], one['verdict']) for one in results],
+        )
+        (one,) = self.document('large-copy-1', *options)
+        self.assertEqual(0, one['consumers'])
+        options = ('--assume', 'without:large', '--assume', 'without:child_of_none')
+        (one,) = self.document('--consumer', UUIDS['one'], *options, status=1)
+        self.assertEqual(('impossible', 'nowhere'), (one['verdict'], one['reason']))
+        done = self.drain('large', '--assume', 'without:large', status=2)
+        self.assertIn('No resource provider has the name or the UUID large.', done.stderr)
+
     def test_damaged_data(self):
         with self.engine.begin() as conn:
             consumers = models.consumers

@@ -25,7 +25,14 @@ class InterruptionTest(base.BaseTestCase):
 
         config = mock.Mock(cfg.ConfigOpts)
         config.category = mock.Mock(
-            names=[], each=True, providers=[], consumer=[], where=None, moves=None, **arguments
+            names=[],
+            each=True,
+            providers=[],
+            consumer=[],
+            where=None,
+            moves=None,
+            assume=[],
+            **arguments,
         )
         snapshot = mock.patch('placement.db.engine.snapshot', mock.MagicMock())
         output, errors = io.StringIO(), io.StringIO()

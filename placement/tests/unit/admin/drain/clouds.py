@@ -215,7 +215,7 @@ def _tight(rng: random.Random, loose: Case) -> Case:
             inventories={
                 name: {
                     **values,
-                    'total': values['total'] - totals[number, classes[name]],
+                    'total': max(1, values['total'] - totals[number, classes[name]]),
                     'allocation_ratio': 1.0,
                 }
                 for name, values in host.inventories.items()
