@@ -39,7 +39,7 @@ def problem(schema: Schema, document: Any) -> str | None:
     validator = _add_validator(schema) if cached is None else cached[1]
     try:
         error = next(validator.iter_errors(document), None)
-        return None if error is None else _one_line(error.message, error.json_path)
+        return None if error is None else _one_line(_message(error), error.json_path)
     except RecursionError:
         return 'the document is nested too deeply'
 
@@ -64,6 +64,20 @@ def _add_validator(schema: Schema) -> jsonschema.protocols.Validator:
     validator = jsonschema.Draft202012Validator(schema, format_checker=_FORMATS)
     _validators[id(schema)] = (schema, validator)
     return validator
+
+
+def _message(error: jsonschema.ValidationError) -> str:
+    r"""Return the message of a violation, with patterns as in the OpenAPI documents.
+
+    The documents contain ``$`` in place of ``\Z``, which other languages than Python do not have.
+    """
+    message: str = error.message
+    keys = error.validator == 'additionalProperties' and 'patternProperties' in error.schema
+    if not keys and error.validator != 'pattern':
+        return message
+    # The message is similar to "'a' does not match '^A\\Z'".
+    beginning, verb, patterns = message.rpartition(' match ')
+    return beginning + verb + patterns.replace(r'\\Z', '$')
 
 
 def _one_line(message: str, path: str) -> str:

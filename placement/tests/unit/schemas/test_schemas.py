@@ -119,6 +119,29 @@ class DescriptionsTest(base.BaseTestCase):
         self.assertEqual(set(), bare)
 
 
+class MessagesTest(base.BaseTestCase):
+    def test_patterns_are_those_of_the_documents(self):
+        for schema, value, expected in (
+            (resource_class.NAME, 'x', r"'x' does not match '^CUSTOM_[A-Z0-9_]+$'"),
+            (
+                resource_class.NAME,
+                r'a\Z match ',
+                r"'a\\Z match ' does not match '^CUSTOM_[A-Z0-9_]+$'",
+            ),
+            (
+                allocation.POST.pick(LATEST),
+                {'x': 1, 'y': 1},
+                "'x', 'y' do not match any of the regexes: '^[0-9a-fA-F-]{36}$'",
+            ),
+            (
+                resource_class.BODY,
+                {'name': 'CUSTOM_A', r' match \Z': 1},
+                r"Additional properties are not allowed (' match \\Z' was unexpected)",
+            ),
+        ):
+            self.assertEqual(expected, validation.problem(schema, value))
+
+
 class SchemaTestCase(base.BaseTestCase):
     """Assertions about documents and schemas."""
 
