@@ -11,13 +11,14 @@ from placement.openapi import names, parts
 from placement.openapi.schemas import Schema, range_of, variants
 from placement.operations import responses
 from placement.operations.operation import Operation, Success
-from placement.schemas import error as error_schemas
 
 _DESCRIPTION = (
     'The API of the placement service in all microversions. Placement tracks which resources a '
     'cloud has and which consumers use them.\n\n'
     'The member `x-openstack` contains the first and the last microversion (`min-ver` and '
-    '`max-ver`) of an operation, a parameter, a response, a property, or a variant of a schema.'
+    '`max-ver`) of an operation, a parameter, a response, a property, or a variant of a schema.\n\n'
+    'If a query parameter is repeated, its last value applies, unless the description of the '
+    'parameter states another rule.'
 )
 
 
@@ -32,7 +33,8 @@ def document() -> Schema:
         for path, methods in parts.PATHS.items()
     }
     head = parts.head(str(MAX_VERSION), _DESCRIPTION)
-    return parts.assembled(head, paths, schemas, variants(error_schemas.ERROR), None)
+    schemas |= parts.error_schemas(variants)
+    return parts.assembled(head, paths, schemas, None)
 
 
 def _operation(path: str, method: str, operation: Operation, schemas: Schema) -> Schema:
@@ -42,17 +44,19 @@ def _operation(path: str, method: str, operation: Operation, schemas: Schema) ->
         **parts.summary(path, method, operation, None),
         **range_of(operation.since),
         'parameters': [
-            parts.reference('parameters', parts.MICROVERSION),
-            *parts.path_parameters(path),
+            parts.version_reference(operation),
+            *parts.path_parameters(operation, MAX_VERSION),
             *_query(operation),
         ],
     }
     if operation.body is not None:
-        schemas[f'{component}Request'] = variants(operation.body)
+        schemas[f'{component}Request'] = variants(operation.body, of_request=True)
         result['requestBody'] = {
             'required': operation.body_at(MAX_VERSION) is not None,
             'content': parts.content(f'{component}Request'),
         }
+    elif method == 'PUT':
+        result['requestBody'] = parts.IGNORED_BODY
     for success in operation.successes:
         if success.body is not None:
             schemas[f'{component}Response'] = variants(success.body)
@@ -89,19 +93,8 @@ def _responses(path: str, operation: Operation) -> list[responses.Response]:
             break
         for response in responses.responses(path, operation, version):
             later = found.get(response.status)
-            found[response.status] = response if later is None else _merged(later, response)
+            found[response.status] = response if later is None else later.merged(response)
     return [found[status] for status in sorted(found)]
-
-
-def _merged(later: responses.Response, earlier: responses.Response) -> responses.Response:
-    """Return the response of a later microversion, with the reasons of an earlier one, too."""
-    return responses.Response(
-        later.status,
-        tuple(dict.fromkeys((*later.reasons, *earlier.reasons))),
-        later.body,
-        later.headers,
-        later.optional_headers | (earlier.headers - later.headers),
-    )
 
 
 def _response(response: responses.Response, name: str, operation: Operation) -> Schema:
@@ -113,7 +106,7 @@ def _response(response: responses.Response, name: str, operation: Operation) -> 
     result: Schema = {
         'description': parts.reasons(response, MAX_VERSION),
         **range_of(since, until, operation.since),
-        'headers': parts.headers(response.headers),
+        'headers': parts.headers(response),
     }
     if response.body is not None:
         result['content'] = parts.content(name)

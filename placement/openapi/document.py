@@ -7,16 +7,19 @@ from placement.openapi import names, parts, recorded
 from placement.openapi.schemas import Schema, converted
 from placement.operations import responses
 from placement.operations.operation import Operation
-from placement.schemas import error as error_schemas
 
 _DESCRIPTION = (
     'The API of the placement service in microversion {version}. Placement tracks which resources '
     'a cloud has and which consumers use them.\n\n'
-    '{selection} Every response contains the header `X-Openstack-Request-Id`. If the service '
-    'allows requests of other origins (CORS), responses also contain the headers '
-    '`Access-Control-*`.'
+    '{selection} If a query parameter is repeated, its last value applies, unless the description '
+    'of the parameter states another rule. Every response contains the header '
+    '`X-Openstack-Request-Id`. If the service allows requests of other origins (CORS), responses '
+    'also contain the headers `Access-Control-*`.'
 )
-_SELECTION = 'Every request must contain the header `OpenStack-API-Version: placement {version}`.'
+_SELECTION = (
+    'Every request except `GET /` must contain the header `OpenStack-API-Version: placement '
+    '{version}`.'
+)
 _DEFAULT = (
     'Requests can contain the header `OpenStack-API-Version: placement {version}`. Without the '
     'header, this microversion applies.'
@@ -37,8 +40,8 @@ def document(version: Version) -> Schema:
             paths[path] = operations
     selection = (_SELECTION if version > MIN_VERSION else _DEFAULT).format(version=version)
     head = parts.head(str(version), _DESCRIPTION.format(version=version, selection=selection))
-    error = converted(error_schemas.ERROR.pick(version))
-    return parts.assembled(head, paths, schemas, error, version)
+    schemas |= parts.error_schemas(lambda declared: converted(declared.pick(version)))
+    return parts.assembled(head, paths, schemas, version)
 
 
 def _operation(
@@ -47,21 +50,23 @@ def _operation(
     """Return an operation, and add the schemas of its bodies to `schemas`."""
     result = parts.summary(path, method, operation, version)
     result['parameters'] = [
-        parts.reference('parameters', parts.MICROVERSION),
-        *parts.path_parameters(path),
+        parts.version_reference(operation),
+        *parts.path_parameters(operation, version),
         *_query(operation, version),
     ]
     body = operation.body_at(version)
     if body is not None:
         name = f'{names.component(path, method)}Request'
-        schemas[name] = converted(body)
+        schemas[name] = converted(body, of_request=True)
         result['requestBody'] = {
             'required': True,
             'content': parts.content(name, recorded.of_request(operation, version)),
         }
+    elif method == 'PUT':
+        result['requestBody'] = parts.IGNORED_BODY
     name = f'{names.component(path, method)}Response'
     result['responses'] = {}
-    for response in responses.responses(path, operation, version):
+    for response in _responses(path, operation, version):
         status = response.status
         result['responses'][str(status.value)] = _response(response, version)
         if response.body is not None and status < HTTPStatus.BAD_REQUEST:
@@ -79,6 +84,15 @@ def _query(operation: Operation, version: Version) -> list[Schema]:
     return [*single, parts.group_parameter(suffixed, version)] if suffixed else single
 
 
+def _responses(path: str, operation: Operation, version: Version) -> list[responses.Response]:
+    found = responses.responses(path, operation, version)
+    if operation.policy is not None:
+        return found
+    # Without the header that selects the microversion, the response is that of the earliest one.
+    earliest = responses.responses(path, operation, MIN_VERSION)
+    return [later.merged(one) for later, one in zip(found, earliest, strict=True)]
+
+
 def _response(response: responses.Response, version: Version) -> Schema:
     if response.status in parts.SHARED:
         return parts.reference('responses', parts.SHARED[response.status])
@@ -86,5 +100,5 @@ def _response(response: responses.Response, version: Version) -> Schema:
         return parts.error_response(response, version)
     return {
         'description': parts.reasons(response, version),
-        'headers': parts.headers(response.headers),
+        'headers': parts.headers(response),
     }

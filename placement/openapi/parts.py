@@ -1,11 +1,11 @@
 """The parts that the document of one microversion and the combined document have in common."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from placement import errors, microversion
-from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Version
+from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants, Version
 from placement.openapi import names
 from placement.openapi.schemas import Schema, converted, range_of
 from placement.operations import OPERATIONS, parameters, responses
@@ -14,9 +14,13 @@ from placement.schemas import error as schemas
 
 JSON = 'application/json'
 ERROR = 'Error'
+BAD_REQUEST = 'BadRequest'
 EARLY_ERROR = 'EarlyError'
 UNAUTHORIZED = 'Unauthorized'
 MICROVERSION = 'Microversion'
+OPTIONAL_MICROVERSION = 'OptionalMicroversion'
+# The beginning of the names of the components of headers that a response can omit.
+_OPTIONAL = 'Optional-'
 # OpenAPI has no empty path: the path of the version document is `/`.
 PATHS = {path: methods for path, methods in OPERATIONS.items() if path}
 
@@ -58,14 +62,11 @@ def head(version: str, description: str) -> Schema:
     }
 
 
-def assembled(
-    first: Schema, paths: Schema, schemas: Schema, error: Schema, version: Version | None
-) -> Schema:
+def assembled(first: Schema, paths: Schema, schemas: Schema, version: Version | None) -> Schema:
     """Return a document.
 
     :param first: the first members of the document
-    :param schemas: the components of the schemas of bodies
-    :param error: the schema of errors that occur after Placement determined the microversion
+    :param schemas: the components of the schemas of bodies and of errors
     :param version: the microversion of the document; None for the combined document
     """
     shared = shared_responses(version)
@@ -77,12 +78,21 @@ def assembled(
         'paths': paths,
         'components': {
             'securitySchemes': SECURITY_SCHEMES,
-            'parameters': {MICROVERSION: version_parameter(required)},
-            'headers': header_components(paths, shared),
+            'parameters': {
+                OPTIONAL_MICROVERSION: version_parameter(required=False),
+                MICROVERSION: version_parameter(required),
+            },
+            'headers': header_components(
+                *(
+                    operation['responses']
+                    for operations in paths.values()
+                    for operation in operations.values()
+                ),
+                shared,
+            ),
             'responses': shared,
             'schemas': {
                 **schemas,
-                **error_schemas(error),
                 MICROVERSION: version_schema(versions),
             },
         },
@@ -147,8 +157,17 @@ def version_schema(versions: Iterable[str]) -> Schema:
     return {'type': 'string', 'enum': [f'placement {version}' for version in versions]}
 
 
-def path_parameters(path: str) -> list[Schema]:
-    """Return the parameters in a path."""
+def version_reference(operation: Operation) -> Schema:
+    """Return a reference to the parameter for the microversion.
+
+    The version document depends on no microversion: a client reads it to select one.
+    """
+    name = OPTIONAL_MICROVERSION if operation.policy is None else MICROVERSION
+    return reference('parameters', name)
+
+
+def path_parameters(operation: Operation, version: Version) -> list[Schema]:
+    """Return the parameters in the path of an operation."""
     return [
         {
             'name': name,
@@ -156,10 +175,12 @@ def path_parameters(path: str) -> list[Schema]:
             'required': True,
             'description': schema['description'],
             'schema': {
-                key: value for key, value in converted(schema).items() if key != 'description'
+                key: value
+                for key, value in converted(schema, of_request=True).items()
+                if key != 'description'
             },
         }
-        for name, schema in parameters.path_items(path).items()
+        for name, schema in parameters.path_items(operation, version).items()
     ]
 
 
@@ -245,29 +266,41 @@ def _reason(reason: Success | Failure, version: Version | None) -> str:
     return f'{text} {since or MIN_VERSION} to {until}.'
 
 
-def headers(names_of_headers: Iterable[str]) -> Schema:
-    """Return references to the components of headers."""
-    return {name: reference('headers', name) for name in sorted(names_of_headers)}
-
-
-def header_components(*responding: Any) -> Schema:
-    """Return the components of the headers to which parts of a document refer."""
-    used = set(_headers_in(responding))
+def headers(response: responses.Response) -> Schema:
+    """Return references to the components of the headers of a response."""
     return {
-        name: {'description': header.description, 'schema': converted(header.schema)}
-        for name, header in responses.HEADERS.items()
-        if name in used
+        name: reference('headers', name if name in response.headers else f'{_OPTIONAL}{name}')
+        for name in sorted(response.headers | response.optional_headers)
     }
 
 
-def _headers_in(part: Any) -> Iterator[str]:
-    if isinstance(part, Mapping):
-        yield from part.get('headers', ())
-        part = part.values()
-    elif not isinstance(part, list | tuple):
-        return
-    for one in part:
-        yield from _headers_in(one)
+def header_components(*responding: Mapping[str, Schema]) -> Schema:
+    """Return the components of the headers to which responses refer."""
+    components = {
+        f'{prefix}{name}': {
+            'description': header.description,
+            'required': not prefix,
+            'schema': converted(header.schema),
+        }
+        for name, header in responses.HEADERS.items()
+        for prefix in ('', _OPTIONAL)
+    }
+    used = {
+        header['$ref'].rpartition('/')[2]
+        for described in responding
+        for response in described.values()
+        for header in response.get('headers', {}).values()
+    }
+    return {name: header for name, header in components.items() if name in used}
+
+
+# Clients send an empty JSON object to operations that need no body. Code generators do not support
+# other media types without a schema.
+IGNORED_BODY: Schema = {
+    'description': 'Placement ignores the body.',
+    'required': False,
+    'content': {JSON: {'schema': {}}},
+}
 
 
 def content(schema: str, examples: Schema | None = None) -> Schema:
@@ -289,20 +322,23 @@ def error_schema_name(status: HTTPStatus) -> str:
     """Return the name of the component schema of the error documents with a status."""
     if status == HTTPStatus.UNAUTHORIZED:
         return UNAUTHORIZED
+    if status == HTTPStatus.BAD_REQUEST:
+        return BAD_REQUEST
     return EARLY_ERROR if status in responses.EARLY_STATUSES else ERROR
 
 
-def error_schemas(error: Schema) -> Schema:
+def error_schemas(convert: Callable[[Variants[Any]], Schema]) -> Schema:
     """Return the components of the schemas of errors.
 
-    :param error: the schema of errors that occur after Placement determined the microversion
+    :param convert: returns the schema of a document for the variants of a schema
     """
     unauthorized = {
         'UnauthorizedByPlacement': schemas.UNAUTHORIZED_BY_PLACEMENT,
         'UnauthorizedByKeystonemiddleware': schemas.UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE,
     }
     return {
-        ERROR: error,
+        ERROR: convert(schemas.ERROR),
+        BAD_REQUEST: convert(schemas.BAD_REQUEST),
         EARLY_ERROR: converted(schemas.EARLY_ERROR),
         UNAUTHORIZED: {'oneOf': [reference('schemas', name) for name in unauthorized]},
         **{name: converted(schema) for name, schema in unauthorized.items()},
@@ -316,7 +352,7 @@ def error_response(response: responses.Response, version: Version | None) -> Sch
     """
     return {
         'description': reasons(response, version),
-        'headers': headers(response.headers | response.optional_headers),
+        'headers': headers(response),
         'content': error_content(error_schema_name(response.status)),
     }
 

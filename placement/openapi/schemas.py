@@ -1,9 +1,11 @@
 """Conversion of the schemas of the service to the schemas of OpenAPI documents."""
 
 from collections.abc import Iterator, Mapping
+import functools
 from typing import Any
 
 from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
+from placement.schemas import common
 
 Schema = dict[str, Any]
 
@@ -11,24 +13,30 @@ Schema = dict[str, Any]
 _MAPS = ('properties', 'patternProperties')
 
 
-def converted(schema: Mapping[str, Any]) -> Schema:
+def converted(schema: Mapping[str, Any], of_request: bool = False) -> Schema:
     r"""Return an equivalent schema that other tools than `jsonschema` understand.
 
     Patterns become regular expressions of ECMA 262, which has no ``\Z``. A closed object with one
     pattern for its keys becomes an object with `propertyNames` and `additionalProperties`: code
     generators support these keywords, but not `patternProperties`. An open object with patterns
     gets `additionalProperties`, because some validators of examples assume closed objects.
+
+    :param of_request: whether to replace the format `uuid` by a pattern. The service accepts other
+        forms of UUIDs than the format of other validators
     """
+    convert = functools.partial(converted, of_request=of_request)
     result: Schema = {}
     for keyword, value in schema.items():
         if keyword in _MAPS:
-            result[keyword] = {_ecma(name): converted(one) for name, one in value.items()}
+            result[keyword] = {_ecma(name): convert(one) for name, one in value.items()}
         elif keyword == 'pattern':
             result[keyword] = _ecma(value)
+        elif of_request and keyword == 'format' and value == 'uuid':
+            result['pattern'] = _ecma(common.ANY_UUID)
         elif isinstance(value, Mapping):
-            result[keyword] = converted(value)
+            result[keyword] = convert(value)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
-            result[keyword] = [converted(one) for one in value]
+            result[keyword] = [convert(one) for one in value]
         else:
             result[keyword] = value
     return _keyed(result)
@@ -74,13 +82,13 @@ def range_of(
     return {'x-openstack': limits} if limits else {}
 
 
-def variants(declared: Variants[Any]) -> Schema:
+def variants(declared: Variants[Any], of_request: bool = False) -> Schema:
     """Return the schema of a body that differs by microversion, with the range of each variant.
 
     A property that only some of the variants have has its range, too.
     """
     windows = [window for window in declared.windows() if window.variant is not None]
-    bodies = [converted(window.variant) for window in windows]
+    bodies = [converted(window.variant, of_request) for window in windows]
     if len(windows) == 1:
         return {**bodies[0], **range_of(windows[0].since, windows[0].until)}
     paths = [set(_properties(body)) for body in bodies]

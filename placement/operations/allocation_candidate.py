@@ -11,6 +11,7 @@ from placement.schemas import allocation_candidate as schemas
 
 _NUMBER = '[1-9][0-9]*'
 _TEXT = '[a-zA-Z0-9_-]{1,64}'
+_SUFFIXES = parameters.text(parameters.listed(rf'\s*{_TEXT}\s*'))
 _SUFFIX = Variants({microversion.GRANULAR_GROUPS: _NUMBER, microversion.TEXT_SUFFIXES: _TEXT})
 
 _IN_GROUP = 'The parameter applies to the request group with the same suffix.'
@@ -54,7 +55,8 @@ _UNSUFFIXED = (
         'limit',
         microversion.CANDIDATES_LIMIT,
         {'type': 'integer', 'minimum': 1},
-        'The maximum number of candidates.',
+        'The maximum number of candidates. If the parameter is repeated, its first value applies, '
+        'and every value is checked.',
     ),
     parameters.required(
         microversion.CANDIDATES_REQUIRED,
@@ -69,7 +71,6 @@ _UNSUFFIXED = (
                 'the providers of the unsuffixed group must have all of the traits together.',
                 since=microversion.GRANULAR_GROUPS,
             ),
-            parameters.ANY_TRAITS,
         ),
     ),
     parameters.member_of(microversion.CANDIDATES_MEMBER_OF, _AGGREGATES, changes=_MORE_AGGREGATES),
@@ -85,7 +86,7 @@ _SUFFIXED = (
     parameters.required(
         microversion.GRANULAR_GROUPS,
         f'Traits, separated by commas. {_IN_GROUP} The provider must have all of the traits.',
-        changes=(_FORBIDDEN_TRAITS, parameters.ANY_TRAITS),
+        changes=(_FORBIDDEN_TRAITS,),
         suffix=_SUFFIX,
     ),
     parameters.member_of(
@@ -97,7 +98,7 @@ _SUFFIXED = (
     Parameter(
         name='in_tree',
         text=f'{_TREE} {_IN_GROUP}',
-        value=Variants({microversion.CANDIDATES_IN_TREE: parameters.UUID}),
+        value=Variants({microversion.CANDIDATES_IN_TREE: parameters.PADDED_UUID}),
         suffix=_SUFFIX,
     ),
 )
@@ -109,9 +110,10 @@ _OTHERS = (
         {'type': 'string', 'enum': ['none', 'isolate']},
         'With `isolate`, different providers provide the resources of different groups with a '
         'suffix. With `none`, one provider can provide the resources of several groups. Required '
-        'if several groups have a suffix.',
+        'if several groups have a suffix. If the parameter is repeated, its first value applies, '
+        'and only its last value is checked.',
     ),
-    parameters.single('in_tree', microversion.CANDIDATES_IN_TREE, parameters.UUID, _TREE),
+    parameters.single('in_tree', microversion.CANDIDATES_IN_TREE, parameters.PADDED_UUID, _TREE),
     parameters.single(
         'root_required',
         microversion.ROOT_REQUIRED,
@@ -125,7 +127,7 @@ _OTHERS = (
             'Suffixes of request groups, separated by commas. One of the providers of these groups '
             'is the ancestor of all others, or the only one. The parameter can be repeated.'
         ),
-        value=Variants({microversion.SAME_SUBTREE: parameters.text(f'{_TEXT}(,{_TEXT})*')}),
+        value=Variants({microversion.SAME_SUBTREE: _SUFFIXES}),
         repeatable=microversion.SAME_SUBTREE,
     ),
 )

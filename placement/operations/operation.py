@@ -89,8 +89,8 @@ class Parameter(Described):
     :ivar suffix: the pattern of the suffix by microversion; None if the parameter has no suffix
     :ivar required_until: the last microversion in which the parameter is required; None if it is
         optional in all microversions
-    :ivar lenient: the schema by which the service validates the value, if it differs from `value`
-        because the service accepts other forms too, or because a parser reports them
+    :ivar lenient: the schema by which the service validates the value, if a parser reports the
+        values that `value` does not allow
     """
 
     name: str

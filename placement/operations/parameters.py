@@ -1,7 +1,7 @@
 """The query parameters that several operations have, and the forms of their values.
 
-The patterns describe the documented forms of the values. `placement.grammar` accepts some other
-forms too, for example blanks around an amount.
+The patterns match the values that `placement.grammar` accepts, if their names can exist. Amounts
+can also have digits of other scripts, which patterns cannot express in all languages.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,14 @@ from typing import Any
 
 from placement import microversion
 from placement.microversion import Variants, Version
-from placement.operations.operation import Change, Parameter, Schema
+from placement.operations.operation import Change, Operation, Parameter, Schema
 from placement.schemas import common, resource_class, trait
 
-_UUID = '[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}'
-_NAME = '[A-Z0-9_]+'
-_AMOUNT = f'{_NAME}:[1-9][0-9]*'
-_AGGREGATES = f'({_UUID}|in:{_UUID}(,{_UUID})*)'
+NAME = '[A-Z0-9_]+'
+AMOUNT = r'\s*\+?(0_?)*[1-9](_?[0-9])*\s*'
 
 UUID: Schema = {'type': 'string', 'pattern': common.HYPHENATED_UUID}
+PADDED_UUID: Schema = {'type': 'string', 'pattern': common.PADDED_UUID}
 IDENTIFIER: Schema = common.IDENTIFIER
 
 
@@ -26,25 +25,36 @@ def text(pattern: str) -> Schema:
     return {'type': 'string', 'pattern': rf'^{pattern}\Z'}
 
 
-TRAITS_OR_FORBIDDEN = text(f'!?{_NAME}(,!?{_NAME})*')
+def listed(item: str) -> str:
+    """Return the pattern of a list whose items match a pattern and are separated by commas."""
+    return f'{item}(,{item})*'
+
+
+_TRAITS = listed(rf'\s*{NAME}\s*')
+_TRAITS_OR_FORBIDDEN = listed(rf'\s*!*{NAME}\s*')
+TRAITS_OR_FORBIDDEN = text(_TRAITS_OR_FORBIDDEN)
 
 # Changes that the parameters of several operations have in common.
 REPEATED_MEMBER_OF = Change(
     'the parameter can be repeated, and all of its values apply.',
     since=microversion.REPEATED_MEMBER_OF,
 )
-ANY_TRAITS = Change(
+_LAST_REQUIRED = Change(
+    'if the parameter is repeated, its last value applies.', until=microversion.ANY_TRAITS.before()
+)
+_ANY_TRAITS = Change(
     'with `in:` before the list, a provider must have at least one of the traits. The parameter '
     'can be repeated, and all of its values apply.',
     since=microversion.ANY_TRAITS,
 )
 
-_RESOURCES = {microversion.MIN_VERSION: text(f'{_AMOUNT}(,{_AMOUNT})*')}
+_RESOURCES = {microversion.MIN_VERSION: text(listed(f'{NAME}:{AMOUNT}'))}
 _REQUIRED = {
-    microversion.MIN_VERSION: text(f'{_NAME}(,{_NAME})*'),
+    microversion.MIN_VERSION: text(_TRAITS),
     microversion.FORBIDDEN_TRAITS: TRAITS_OR_FORBIDDEN,
-    microversion.ANY_TRAITS: text(f'(in:{_NAME}(,{_NAME})*|!?{_NAME}(,!?{_NAME})*)'),
+    microversion.ANY_TRAITS: text(f'(in:{_TRAITS}|{_TRAITS_OR_FORBIDDEN})'),
 }
+_AGGREGATES = f'({common.UUID_FORMS}|in:{listed(common.UUID_FORMS)})'
 _MEMBER_OF = {
     microversion.MIN_VERSION: text(_AGGREGATES),
     microversion.FORBIDDEN_AGGREGATES: text(f'!?{_AGGREGATES}'),
@@ -65,7 +75,7 @@ def resources(since: Version, text: str, **more: Any) -> Parameter:
     return Parameter(name='resources', text=text, value=value, lenient=common.TEXT, **more)
 
 
-def required(since: Version, text: str, **more: Any) -> Parameter:
+def required(since: Version, text: str, changes: tuple[Change, ...] = (), **more: Any) -> Parameter:
     """Return the declaration of `required`.
 
     :param more: other fields of the declaration
@@ -73,6 +83,7 @@ def required(since: Version, text: str, **more: Any) -> Parameter:
     return Parameter(
         name='required',
         text=text,
+        changes=(_LAST_REQUIRED, *changes, _ANY_TRAITS),
         value=_beginning(since, _REQUIRED),
         repeatable=microversion.ANY_TRAITS,
         lenient=common.TEXT,
@@ -103,7 +114,6 @@ def _beginning(since: Version, forms: Mapping[Version, Schema]) -> Variants[Sche
 
 # Paths ------------------------------------------------------------------------
 
-_PROVIDER: Schema = {**common.UUID, 'description': 'The UUID of the resource provider.'}
 _CLASS: Schema = {
     'type': 'string',
     'pattern': common.RESOURCE_CLASS_NAME,
@@ -111,8 +121,16 @@ _CLASS: Schema = {
 }
 
 # Beginning of the path -> the name of a parameter in the path -> the schema of its value.
-PATH_ITEMS: dict[str, dict[str, Schema]] = {
-    '/resource_providers/': {'uuid': _PROVIDER, 'resource_class': _CLASS},
+_PATH_ITEMS: dict[str, dict[str, Schema]] = {
+    '/resource_providers/': {
+        # Providers are stored with hyphens, so a path with another form finds no provider.
+        'uuid': {
+            'type': 'string',
+            'format': 'uuid',
+            'description': 'The UUID of the resource provider.',
+        },
+        'resource_class': _CLASS,
+    },
     '/resource_classes/': {'name': {**_CLASS, 'maxLength': resource_class.NAME['maxLength']}},
     '/traits/': {
         'name': {
@@ -122,12 +140,23 @@ PATH_ITEMS: dict[str, dict[str, Schema]] = {
             'description': 'The name of the trait.',
         }
     },
-    '/allocations/': {'consumer_uuid': {**common.UUID, 'description': 'The UUID of the consumer.'}},
+    # Reads accept any text: a consumer without allocations need not exist.
+    '/allocations/': {
+        'consumer_uuid': {
+            'type': 'string',
+            'minLength': 1,
+            'description': 'The UUID of the consumer.',
+        }
+    },
 }
 
 
-def path_items(path: str) -> dict[str, Schema]:
+def path_items(operation: Operation, version: Version) -> dict[str, Schema]:
     """Return the schemas of the parameters in a path, by name, in the order of the path."""
+    path, check = operation.path, operation.path_check
     names = [segment.strip('{}') for segment in path.split('/') if segment.startswith('{')]
-    schemas = next((items for start, items in PATH_ITEMS.items() if path.startswith(start)), {})
-    return {name: schemas[name] for name in names}
+    found = next((items for start, items in _PATH_ITEMS.items() if path.startswith(start)), {})
+    schemas = {name: found[name] for name in names}
+    if check is not None and check.applies(version):
+        schemas[check.name] = {**schemas[check.name], **check.schema}
+    return schemas

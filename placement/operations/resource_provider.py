@@ -57,7 +57,6 @@ _QUERY = (
                 '`!` before a trait selects the providers without the trait.',
                 since=microversion.FORBIDDEN_TRAITS,
             ),
-            parameters.ANY_TRAITS,
         ),
     ),
 )

@@ -16,6 +16,7 @@ from placement.schemas import error as schemas
 # The statuses of errors that can occur before Placement determines the microversion.
 EARLY_STATUSES = frozenset(
     {
+        HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -131,6 +132,18 @@ class Response:
         """Return the error codes that a response with this status can have."""
         return frozenset(reason.code for reason in self.reasons if isinstance(reason, Failure))
 
+    def merged(self, earlier: 'Response') -> 'Response':
+        """Return this response with the reasons and the headers of an earlier microversion."""
+        always = self.headers & earlier.headers
+        return Response(
+            self.status,
+            tuple(dict.fromkeys((*self.reasons, *earlier.reasons))),
+            self.body,
+            always,
+            (self.headers | self.optional_headers | earlier.headers | earlier.optional_headers)
+            - always,
+        )
+
 
 def responses(path: str, operation: Operation, version: Version) -> list[Response]:
     """Return the declared responses of an operation in a microversion, in the order of the status.
@@ -169,6 +182,7 @@ def failures(path: str, operation: Operation, version: Version) -> Iterator[Fail
 
 
 def _unreadable_requests(path: str, operation: Operation, has_body: bool) -> Iterator[Failure]:
+    yield bad('The microversion is malformed.')
     yield bad(
         'The header `Content-Length` is not an integer, or the request has a body and no header '
         '`Content-Type`.'
@@ -217,6 +231,8 @@ def _failure(status: HTTPStatus, reasons: list[Failure], version: Version) -> Re
 def _error_body(status: HTTPStatus, version: Version) -> Schema:
     if status == HTTPStatus.UNAUTHORIZED:
         return schemas.UNAUTHORIZED
+    if status == HTTPStatus.BAD_REQUEST:
+        return schemas.BAD_REQUEST.pick(version)
     if status in EARLY_STATUSES:
         return schemas.EARLY_ERROR
     return schemas.ERROR.pick(version)

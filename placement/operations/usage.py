@@ -9,9 +9,11 @@ from placement.operations import parameters
 from placement.operations.operation import NO_PROVIDER, Operation, Parameter, Rule, Schema, Success
 from placement.schemas import usage as schemas
 
-
-def _consumer_type(pattern: str) -> Schema:
-    return {**parameters.IDENTIFIER, 'pattern': pattern}
+# Any text that begins with `all` is accepted.
+_CONSUMER_TYPE: Schema = {
+    **parameters.IDENTIFIER,
+    'pattern': r'^[A-Z0-9_]+\Z|^all|^unknown\Z',
+}
 
 
 PROVIDER_LIST = Operation(
@@ -57,17 +59,12 @@ LIST = Operation(
             parameters.IDENTIFIER,
             'Selects the consumers of this user.',
         ),
-        Parameter(
-            name='consumer_type',
-            text=(
-                'Selects the consumers of this type. With `unknown`, selects the consumers without '
-                'a type. With `all`, the response contains all consumers in one group.'
-            ),
-            value=Variants(
-                {microversion.CONSUMER_TYPES: _consumer_type(r'^([A-Z0-9_]+|all|unknown)\Z')}
-            ),
-            # The service also accepts any text that begins with `all`.
-            lenient=_consumer_type(r'^[A-Z0-9_]+\Z|^all|^unknown\Z'),
+        parameters.single(
+            'consumer_type',
+            microversion.CONSUMER_TYPES,
+            _CONSUMER_TYPE,
+            'Selects the consumers of this type. With `unknown`, selects the consumers without a '
+            'type. With `all`, the response contains all consumers in one group.',
         ),
     ),
     successes=(Success(status=HTTPStatus.OK, when='The usages.', body=schemas.USAGES),),

@@ -229,7 +229,14 @@ def _consumer(version: Version) -> Schema:
                 f'{_ONLY_IF_USED}'
             ),
         }
-    return common.closed({'allocations': _ALLOCATIONS, **properties}, optional=tuple(properties))
+    result = common.closed({'allocations': _ALLOCATIONS, **properties}, optional=tuple(properties))
+    if properties:
+        result |= {
+            'if': {'properties': {'allocations': {'maxProperties': 0}}},
+            'then': {'maxProperties': 1},
+            'else': {'required': list(result['properties'])},
+        }
+    return result
 
 
 CONSUMER = Variants(

@@ -15,6 +15,13 @@ UUID = {'type': 'string', 'format': 'uuid'}
 UUID_KEY = r'^[0-9a-fA-F-]{36}\Z'
 # For query strings. Unlike bodies, they must contain UUIDs with hyphens.
 HYPHENATED_UUID = r'^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z'
+# The forms that the format `uuid` of request bodies allows: a UUID in any letter case, with hyphens
+# at any position, prefixes and braces. The documents state the pattern, because other validators
+# require hyphens.
+UUID_FORMS = '(urn:|uuid:|[{}])*-*([0-9a-fA-F]-*){32}[{}]*'
+ANY_UUID = rf'^{UUID_FORMS}\Z'
+PADDED_UUID = rf'^\s*{UUID_FORMS}\s*\Z'
+UUID_PATTERNS = (HYPHENATED_UUID, ANY_UUID, PADDED_UUID)
 
 RESOURCE_CLASS_NAME = r'^[A-Z0-9_]+\Z'
 CUSTOM_NAME = r'^CUSTOM_[A-Z0-9_]+\Z'

@@ -37,6 +37,10 @@ _CODE: dict[str, Any] = {
         'description': 'The error code, which distinguishes errors with the same status.',
     }
 }
+_CODE_IF_VERSION = {
+    **_CODE['code'],
+    'description': f'{_CODE["code"]["description"]} Missing if the microversion is malformed.',
+}
 
 
 def _document(members: dict[str, Any], optional: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -59,9 +63,17 @@ ERROR = Variants(
     }
 )
 
-# The body of an error that can occur before Placement determines the microversion of the request.
-# `max_version` and `min_version` are in the body of 406 Not Acceptable if the service does not
-# support the microversion.
+# The body of 400 Bad Request.
+BAD_REQUEST = Variants(
+    {
+        microversion.MIN_VERSION: _document(_MEMBERS),
+        microversion.ERROR_CODES: _document({**_MEMBERS, 'code': _CODE_IF_VERSION}, ('code',)),
+    }
+)
+
+# The body of any other error that can occur before Placement determines the microversion of the
+# request. `max_version` and `min_version` are in the body of 406 Not Acceptable if the service does
+# not support the microversion.
 EARLY_ERROR = _document(
     {
         **_MEMBERS,

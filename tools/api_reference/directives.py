@@ -69,7 +69,7 @@ class OperationDirective(SphinxDirective):
             markup.paragraph(operation.description),
             *self.parse_content_to_nodes(),
             *_statuses(tables.reasons(path, operation), place),
-            *_parameters('Request', tables.request_rows(path, operation), place),
+            *_parameters('Request', tables.request_rows(operation), place),
             *_parameters('Response', tables.response_rows(path, operation), place),
             *_examples(own, place),
         ]

@@ -238,6 +238,6 @@ def type_of(schema: Schema) -> str:
     if first == 'array':
         item = type_of(schema['items'])
         first = f'array of {item}s'
-    elif schema.get('format') == 'uuid' or schema.get('pattern') == common.HYPHENATED_UUID:
+    elif schema.get('format') == 'uuid' or schema.get('pattern') in common.UUID_PATTERNS:
         first = 'UUID'
     return ' or '.join([first, *others])

@@ -13,7 +13,7 @@ def limits(schema: Schema) -> Iterator[str]:
     if 'minLength' in schema or 'maxLength' in schema:
         yield _length(schema.get('minLength', 0), schema.get('maxLength'))
     pattern = schema.get('pattern')
-    if pattern not in (None, common.HYPHENATED_UUID):
+    if pattern is not None and pattern not in common.UUID_PATTERNS:
         # JSON Schema has no \\Z.
         yield 'Pattern: `' + pattern.replace(r'\Z', '$') + '`'
     if schema.get('minItems') == 1 or schema.get('minProperties') == 1:

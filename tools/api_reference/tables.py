@@ -39,19 +39,19 @@ def versions_of(operation: Operation) -> list[Version]:
 # Requests -----------------------------------------------------------------------
 
 
-def request_rows(path: str, operation: Operation) -> list[Row]:
+def request_rows(operation: Operation) -> list[Row]:
     """Return the parameters of the path and of the query string, and the fields of the body."""
     versions = versions_of(operation)
     bodies = {version: operation.body_at(version) for version in versions}
     return [
-        *_path_rows(path, versions),
+        *_path_rows(operation, versions),
         *(_query_row(parameter, versions) for parameter in operation.query or ()),
         *fields.rows({version: body for version, body in bodies.items() if body is not None}),
     ]
 
 
-def _path_rows(path: str, versions: list[Version]) -> Iterator[Row]:
-    for name, schema in parameters.path_items(path).items():
+def _path_rows(operation: Operation, versions: list[Version]) -> Iterator[Row]:
+    for name, schema in parameters.path_items(operation, versions[-1]).items():
         kind = fields.type_of(schema)
         yield Row(name, 'path', kind, 'yes', versions[0], versions[-1], schema['description'])
 

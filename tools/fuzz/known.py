@@ -9,6 +9,7 @@ import copy
 import re
 from typing import Any
 
+from placement.operations import parameters
 from placement.schemas import common
 from placement.tests.functional.invalid_requests import generated
 
@@ -65,11 +66,12 @@ _TOKENS = {
     'member_of': generated.AGGREGATES,
     'same_subtree': SUFFIXES,
 }
-# The parts of the patterns of query parameters that match a name, a UUID, a suffix, or an amount.
-_FRAGMENTS = ('[A-Z0-9_]+', '[a-zA-Z0-9_-]{1,64}', common.HYPHENATED_UUID[1:-2])
+# The parts of the patterns of query parameters that match a name, a UUID, or a suffix.
+_FRAGMENTS = (parameters.NAME, '[a-zA-Z0-9_-]{1,64}', common.UUID_FORMS)
 # Without these parameters, most requests for candidates fail.
 _ALWAYS = ('group_policy', 'request_groups')
-_AMOUNT = '[1-9][0-9]*'
+# The pattern of a UUID in a body.
+_UUID = common.ANY_UUID.replace(r'\Z', '$')
 _GROUP_KEY = re.compile(r'\^([a-z_]+)\[.*')
 
 
@@ -84,8 +86,8 @@ def restricted(document: Schema) -> Schema:
                 if 'schema' in parameter:
                     parameter['schema'] = _parameter(parameter, collection)
                     parameter['required'] |= parameter['name'] in _ALWAYS
-            if 'requestBody' in operation:
-                for content in operation['requestBody']['content'].values():
+            for content in operation.get('requestBody', {}).get('content', {}).values():
+                if '$ref' in content['schema']:  # otherwise, the service ignores the body
                     name = content['schema']['$ref'].rpartition('/')[2]
                     schemas[name] = _body(schemas[name], '', collection)
     return result
@@ -128,9 +130,11 @@ def _groups(members: Schema) -> Schema:
 
 def _text(name: str, schema: Schema) -> Schema:
     """Return the schema of a query parameter whose value lists at most two names or UUIDs."""
-    pattern = schema['pattern'].replace(_AMOUNT, '[1-3]').replace(')*', ')?')
+    pattern = schema['pattern'].replace(parameters.AMOUNT, '[1-3]')
     for fragment in _FRAGMENTS:
         pattern = pattern.replace(fragment, f'({"|".join(_TOKENS[name])})')
+    for repeated, once in ((r'\s*', ''), ('!*', '!?'), (')*', ')?')):
+        pattern = pattern.replace(repeated, once)
     return {**schema, 'pattern': pattern}
 
 
@@ -155,7 +159,7 @@ def _body(schema: Schema, name: str, collection: str) -> Schema:
 
 def _array(schema: Schema, name: str, collection: str) -> Schema:
     values = _ITEMS.get(name or collection)
-    if values is None and schema['items'].get('format') == 'uuid':
+    if values is None and schema['items'].get('pattern') == _UUID:
         values = generated.AGGREGATES if collection == 'resource_providers' else PROVIDERS
     items = {'enum': values} if values else _body(schema['items'], '', collection)
     return {**schema, 'items': items, 'maxItems': 3}

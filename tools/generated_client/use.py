@@ -143,7 +143,7 @@ class Cloud:
         require(stored.traits == traits, f'the traits are {stored.traits} instead of {traits}')
 
     def _set_aggregates(self, provider: uuid.UUID) -> None:
-        body: Any = [self.aggregate]
+        body: Any = [str(self.aggregate)]
         if self.client.version >= microversion.AGGREGATE_GENERATION:
             body = self.client.body(
                 'ResourceProvidersAggregatesSetAggregatesRequest',

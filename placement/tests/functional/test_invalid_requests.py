@@ -17,7 +17,7 @@ from oslotest import base
 from placement import deploy
 from placement.conf import base as conf_base
 from placement.tests import wsgi_client
-from placement.tests.declared import DeclaredResponses
+from placement.tests.documented import Documented
 from placement.tests.functional.fixtures import placement as placement_fixture
 from placement.tests.functional.invalid_requests import generated, responses, valid_writes, values
 from placement.tests.functional.invalid_requests.documents import (
@@ -54,7 +54,7 @@ class InvalidRequestsTest(base.BaseTestCase):
         self.useFixture(fixtures.FakeLogger(level=logging.ERROR))
         self.random = random.Random(f'{SEED} {self.id()}')
         service = self.useFixture(placement_fixture.PlacementFixture(use_intercept=False))
-        self.application = DeclaredResponses(deploy.loadapp(service.conf_fixture.conf))
+        self.application = Documented(deploy.loadapp(service.conf_fixture.conf))
         self.documents: dict[str, Any] = {}  # path -> response to GET since the last write
         for request in self.initial_requests():
             response = self.send(request)

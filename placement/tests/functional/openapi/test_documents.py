@@ -1,22 +1,37 @@
 """The OpenAPI documents are valid, and each describes its microversion completely."""
 
+from http import HTTPStatus
 import re
 
 import ddt
+import fixtures
 from openapi_spec_validator import validate
 from oslotest import base
 
-from placement import validation
+from placement import deploy, validation
 from placement.microversion import VERSIONS, of_text
 from placement.operations import OPERATIONS
+from placement.tests import documented, wsgi_client
+from placement.tests.functional.fixtures import placement as placement_fixture
 from placement.tests.unit.openapi.documents import content, objects
+
+UUID = '7b9e1d1c-0000-4000-8000-000000000001'
+HEX = UUID.replace('-', '')
+
+
+def operations(document):
+    """Yield the path and the content of each operation of a document."""
+    for path, members in document['paths'].items():
+        for operation in members.values():
+            yield path, operation
 
 
 def bodies(operation):
     """Return the JSON content of the request and of the successful responses of an operation."""
     parts = [operation.get('requestBody', {})]
     parts += [one for status, one in operation['responses'].items() if status.startswith('2')]
-    return [part['content']['application/json'] for part in parts if 'content' in part]
+    found = [part['content']['application/json'] for part in parts if 'content' in part]
+    return [body for body in found if body['schema']]  # otherwise, Placement ignores the body
 
 
 @ddt.ddt
@@ -85,6 +100,107 @@ class DocumentTest(base.BaseTestCase):
         ):
             schema = content(text)['components']['schemas'][name]
             self.assertEqual(required, schema['required'])
+
+    def test_a_request_states_the_forms_of_uuids_by_a_pattern(self):
+        # Other validators require hyphens for the format `uuid`.
+        document = content('1.39')
+        schemas = document['components']['schemas']
+        requests = [one for name, one in schemas.items() if name.endswith('Request')]
+        self.assertEqual([], [one for one in objects(requests) if one.get('format') == 'uuid'])
+        new = schemas['Resource_ProvidersCreate_Resource_ProviderRequest']
+        for uuid in (UUID, HEX, f'{{{UUID}}}', f'urn:uuid:{UUID}'):
+            body = {'name': 'x', 'uuid': uuid, 'parent_provider_uuid': uuid}
+            self.assertIsNone(validation.problem(new, body))
+        for uuid in ('', HEX[1:], f'{HEX}0', 'x' * 32):
+            self.assertIsNotNone(validation.problem(new, {'name': 'x', 'uuid': uuid}))
+
+    def test_the_form_of_a_consumer_in_a_path_depends_on_the_method(self):
+        members = content('1.39')['paths']['/allocations/{consumer_uuid}']
+        for method, texts in (('get', (HEX, 'x')), ('put', (HEX,)), ('delete', (HEX, 'x'))):
+            schema = members[method]['parameters'][1]['schema']
+            valid = [text for text in (HEX, 'x') if validation.problem(schema, text) is None]
+            self.assertEqual(list(texts), valid, method)
+
+    def test_a_body_that_the_service_ignores_is_optional(self):
+        expected = {'application/json': {'schema': {}}}
+        for version, path in (('1.39', '/traits/{name}'), ('1.7', '/resource_classes/{name}')):
+            body = content(version)['paths'][path]['put']['requestBody']
+            self.assertEqual((False, expected), (body['required'], body['content']))
+        before = content('1.6')['paths']['/resource_classes/{name}']['put']['requestBody']
+        self.assertTrue(before['required'])
+
+    def test_the_body_of_400_has_a_code_unless_the_microversion_is_malformed(self):
+        schemas = content('1.39')['components']['schemas']
+        error = {'status': 400, 'title': 'x', 'detail': 'x', 'request_id': f'req-{UUID}'}
+        for name, allowed in (('BadRequest', True), ('Error', False)):
+            problem = validation.problem(schemas[name], {'errors': [error]})
+            self.assertEqual(allowed, problem is None, name)
+        for _, operation in operations(content('1.39')):
+            body = operation['responses']['400']['content']['application/json']['schema']
+            self.assertEqual('#/components/schemas/BadRequest', body['$ref'])
+
+    def test_headers_of_every_response_are_required(self):
+        headers = content('1.39')['components']['headers']
+        for name, header in headers.items():
+            self.assertEqual(not name.startswith('Optional-'), header['required'], name)
+        self.assertLessEqual({'Vary', 'Last-Modified', 'Optional-Vary'}, headers.keys())
+
+    def test_the_version_document_needs_no_microversion(self):
+        for version in VERSIONS:
+            document = content(version)
+            for path, operation in operations(document):
+                name = operation['parameters'][0]['$ref'].rpartition('/')[2]
+                required = document['components']['parameters'][name]['required']
+                self.assertEqual(path != '/' and version != '1.0', required, (version, path))
+
+    def test_a_request_for_the_version_document_without_a_microversion(self):
+        self.useFixture(fixtures.FakeLogger())
+        service = self.useFixture(placement_fixture.PlacementFixture(use_intercept=False))
+        request = wsgi_client.Request('GET', '/', environ={'HTTP_OPENSTACK_API_VERSION': None})
+        response = wsgi_client.send(deploy.loadapp(service.conf_fixture.conf), request)
+        exchange = documented.Exchange(
+            request.variables(), b'', HTTPStatus.OK, response.headers, response.content
+        )
+        for version in VERSIONS:
+            operation = documented.described(version, '/', 'GET')
+            self.assertEqual([], list(operation.request_problems(exchange, {})), version)
+            self.assertEqual([], list(operation.response_problems(exchange)), version)
+
+    def test_the_allocations_of_a_consumer_are_empty_or_complete(self):
+        schemas = content('1.39')['components']['schemas']
+        schema = schemas['AllocationList_For_ConsumerResponse']
+        used = {UUID: {'generation': 1, 'resources': {'VCPU': 1}}}
+        others = {'project_id': 'p', 'user_id': 'u', 'consumer_generation': 1, 'consumer_type': 'X'}
+        for allocations, members, valid in (
+            ({}, {}, True),
+            (used, others, True),
+            (used, {}, False),
+            (used, {**others, 'unknown': 1}, False),
+            ({}, others, False),
+            ({}, {'project_id': 'p'}, False),
+            *((used, {**others, name: None}, False) for name in others),
+        ):
+            problem = validation.problem(schema, {'allocations': allocations, **members})
+            self.assertEqual(valid, problem is None, (allocations, members))
+        for name in others:
+            document = {'allocations': used, **others}
+            del document[name]
+            self.assertIsNotNone(validation.problem(schema, document), name)
+
+    def test_the_descriptions_state_which_repeated_value_applies(self):
+        def described(version, path, name):
+            parameters = content(version)['paths'][path]['get']['parameters']
+            return next(one['description'] for one in parameters if one.get('name') == name)
+
+        last, every = 'its last value applies', 'all of its values apply'
+        for path in ('/resource_providers', '/allocation_candidates'):
+            self.assertIn(last, described('1.38', path, 'required'))
+            self.assertNotIn(last, described('1.39', path, 'required'))
+            self.assertIn(every, described('1.39', path, 'required'))
+        for name in ('limit', 'group_policy'):
+            text = described('1.39', '/allocation_candidates', name)
+            self.assertIn('its first value applies', text)
+        self.assertIn(f'is repeated, {last}, unless', content('1.0')['info']['description'])
 
     def test_objects_with_arbitrary_keys_have_additional_properties(self):
         # Code generators do not support patternProperties.

@@ -21,7 +21,7 @@ from sqlalchemy import event
 from placement import conf, db_api, deploy
 from placement.candidates import forecasts, names
 from placement.claims import consumer_rows
-from placement.tests.declared import DeclaredResponses
+from placement.tests.documented import Documented
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
 from placement.tests.functional.races.writers import Request, Start
@@ -139,7 +139,7 @@ def _serve(url: str, pipe: Connection) -> None:
         config.config(group='placement_database', connection=url)
         with service:
             db_api.configure(config.conf)
-            application = DeclaredResponses(deploy.loadapp(config.conf))
+            application = Documented(deploy.loadapp(config.conf))
             engine = db_api.get_placement_engine()
             server = servers.of(engine)
 

@@ -20,7 +20,7 @@ import webob
 from placement import conf, db_api, deploy
 from placement.http import Application
 from placement.tests import servers
-from placement.tests.declared import DeclaredResponses
+from placement.tests.documented import Documented
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import audit
@@ -93,7 +93,7 @@ class RaceTestCase(base.BaseTestCase):
         service = PlacementFixture(conf_fixture=config, use_intercept=False, register_opts=False)
         self.useFixture(service)
         self.config = config.conf
-        self.application = DeclaredResponses(deploy.loadapp(self.config))
+        self.application = Documented(deploy.loadapp(self.config))
         # Switch threads often, also between two statements.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0005)

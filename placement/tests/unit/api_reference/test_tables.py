@@ -22,7 +22,7 @@ def row_of(rows, name):
 
 class RequestTest(base.BaseTestCase):
     def rows(self, method, path):
-        return tables.request_rows(path, OPERATIONS[path][method])
+        return tables.request_rows(OPERATIONS[path][method])
 
     def test_the_path_the_query_and_the_body(self):
         rows = self.rows('PUT', '/resource_providers/{uuid}')
@@ -120,12 +120,12 @@ class ReasonsTest(base.BaseTestCase):
 class CompletenessTest(base.BaseTestCase):
     def test_every_row_has_a_description(self):
         for path, operation in DECLARED:
-            rows = tables.request_rows(path, operation) + tables.response_rows(path, operation)
+            rows = tables.request_rows(operation) + tables.response_rows(path, operation)
             for row in rows:
                 self.assertTrue(row.description, f'{operation.title}: {row.name}')
 
     def test_no_row_begins_before_its_operation(self):
         for path, operation in DECLARED:
-            rows = tables.request_rows(path, operation) + tables.response_rows(path, operation)
+            rows = tables.request_rows(operation) + tables.response_rows(path, operation)
             for row in rows:
                 self.assertGreaterEqual(row.since, operation.since, row.name)

@@ -1,4 +1,4 @@
-"""The service accepts exactly the declared query parameters, and every value that they allow.
+"""The service accepts exactly the declared query parameters, and the values that they allow.
 
 The handlers parse the query string, and then call a function that reads the database. In these
 tests, the function raises an exception instead, which shows that the query string was accepted.
@@ -9,14 +9,18 @@ import re
 from unittest import mock
 from urllib.parse import urlencode
 
+import ddt
 import fixtures
 import hypothesis
 from hypothesis import strategies as st
+from oslotest import base
 
-from placement import handler, microversion
+from placement import exception, grammar, handler, microversion, operations, validation
+from placement.candidates import request
 from placement.http import ENVIRON_CONTEXT
 from placement.microversion import VERSIONS
 from placement.operations import OPERATIONS
+from placement.schemas import common
 from placement.tests.properties import REPEATABLE, UnmeasuredTestCase
 from placement.tests.unit import edge
 
@@ -53,8 +57,9 @@ SAMPLES = {
 # The longest suffix has 64 characters. In old microversions, a suffix is a number.
 SUFFIXES = ('', '0', '1', '01', '_A', '-', 'x' * 64, 'x' * 65, ' ')
 NAMES = [f'{name}{suffix}' for name in SAMPLES for suffix in SUFFIXES] + ['unknown', '']
-# Values in query strings: any text that is valid UTF-8 and contains no NUL character.
-CHARACTERS = st.characters(exclude_categories=['Cs'], exclude_characters='\0')
+# Values in query strings: any text that is valid UTF-8 and contains no NUL character. ASCII has
+# separators that are white space in patterns of Python, but not in those of other languages.
+CHARACTERS = st.characters(exclude_categories=['Cs'], exclude_characters='\0\x1c\x1d\x1e\x1f')
 
 
 class _AcceptedError(Exception):
@@ -120,8 +125,112 @@ def matching(pattern):
 
 def contradicts(value):
     """Return whether a list of traits requires and forbids the same trait."""
-    names = value.removeprefix('in:').split(',')
-    return any(f'!{name}' in names for name in names)
+    names = [name.strip() for name in value.removeprefix('in:').split(',')]
+    forbidden = {name.lstrip('!') for name in names if name.startswith('!')}
+    return not forbidden.isdisjoint(names)
+
+
+def required(version):
+    """Return the schema of `required`, and a function that returns the names in a value."""
+    declared = operations.parameters.required(microversion.PROVIDERS_REQUIRED, '')
+
+    def names(value):
+        any_sets, forbidden = grammar.parse_required(
+            value,
+            allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
+            allow_any=version >= microversion.ANY_TRAITS,
+        )
+        return {name for any_set in any_sets for name in any_set} | forbidden
+
+    return declared.value.pick(version), names
+
+
+def member_of(version):
+    """Return the schema of `member_of`, and a function that parses a value."""
+    declared = operations.parameters.member_of(microversion.PROVIDERS_MEMBER_OF, '')
+
+    def names(value):
+        grammar.parse_member_of([value], version >= microversion.FORBIDDEN_AGGREGATES)
+        return set()
+
+    return declared.value.pick(version), names
+
+
+def named(name):
+    """Return the schema of the parameter of a search for candidates."""
+    found = [one for one in OPERATIONS['/allocation_candidates']['GET'].query if one.name == name]
+    return found[0].value.pick(microversion.MAX_VERSION)
+
+
+def body_uuid(value):
+    """Raise an exception if the service does not accept a UUID in a body."""
+    if problem := validation.problem(common.UUID, value):
+        raise exception.BadQuery(problem)
+    return set()
+
+
+HEX = '0d10000000004000800000000000000a'
+LISTS = ('A', 'A,B_1', 'in:A,B_1', '!A', '!!A, B_1', ' A ,B_1\t')
+AGGREGATES = (HEX, UUID, f'in:{HEX},{UUID}', f'!{UUID}', f'!in:urn:uuid:{UUID},{{{HEX}}}')
+# The schema of a value, the function that returns its names, and accepted values.
+FORMS = {
+    'resources': (named('resources'), grammar.parse_resources, ('A:1', 'A:1,B_1:20', 'A: +1_0 ')),
+    'required, 1.18': (*required(microversion.PROVIDERS_REQUIRED), LISTS),
+    'required, 1.22': (*required(microversion.FORBIDDEN_TRAITS), LISTS),
+    'required, 1.39': (*required(microversion.ANY_TRAITS), LISTS),
+    'root_required': (named('root_required'), required(microversion.FORBIDDEN_TRAITS)[1], LISTS),
+    'member_of, 1.3': (*member_of(microversion.PROVIDERS_MEMBER_OF), AGGREGATES),
+    'member_of, 1.32': (*member_of(microversion.FORBIDDEN_AGGREGATES), AGGREGATES),
+    'same_subtree': (named('same_subtree'), request.parse_same_subtree, ('A', '_A, B', 'A,1')),
+    'a UUID in a body': ({'pattern': common.ANY_UUID}, body_uuid, (UUID, HEX, f'{{urn:{HEX}}}')),
+    'in_tree': (
+        named('in_tree'),
+        lambda value: {grammar.parse_in_tree(value)} - {value.strip()},
+        (UUID, f' {HEX}', f'uuid:{UUID} ', f'{{{UUID}}}'),
+    ),
+}
+# What a change inserts into a value.
+PARTS = ('A', '_', '0', '1', ':', ',', ' ', '\t', '+', '-', '!', 'in:', '{', '}', 'urn:', 'x', 'é')
+
+
+@st.composite
+def changed(draw, texts):
+    """Draw one of the texts, and replace up to two characters in up to two places."""
+    text = draw(st.sampled_from(texts))
+    for _ in range(draw(st.integers(0, 2))):
+        start = draw(st.integers(0, len(text)))
+        end = start + draw(st.integers(0, 2))
+        text = text[:start] + draw(st.sampled_from(PARTS)) + text[end:]
+    return text
+
+
+def is_parsed(names, value, pattern):
+    """Return whether a parser accepts a value in which all names can exist."""
+    try:
+        return all(re.fullmatch(pattern, name) for name in names(value))
+    except exception.BadQuery:
+        return False
+
+
+@ddt.ddt
+class GrammarTest(base.BaseTestCase):
+    @ddt.data(*FORMS)
+    def test_the_pattern_matches_the_values_that_the_parser_accepts(self, name):
+        schema, names, valid = FORMS[name]
+        possible = '[a-zA-Z0-9_-]{1,64}' if name == 'same_subtree' else operations.parameters.NAME
+        outcomes = set()
+
+        @hypothesis.settings(REPEATABLE, max_examples=100)
+        @hypothesis.given(changed(valid))
+        def check(value):
+            # The pattern expects prefixes of UUIDs only at the beginning.
+            hypothesis.assume(not re.search('[-0-9a-f]u', value))
+            matches = re.search(schema['pattern'], value) is not None
+            self.assertEqual(is_parsed(names, value, possible), matches, value)
+            outcomes.add(matches)
+
+        check()
+        self.assertEqual({False, True}, outcomes)
 
 
 class QueryParametersTest(UnmeasuredTestCase):
@@ -205,7 +314,7 @@ class QueryParametersTest(UnmeasuredTestCase):
             hypothesis.assume(not contradicts(value))
             others = self.with_others(path, operation, version, name)
             if name == 'same_subtree':
-                others |= {f'resources{suffix}': 'VCPU:1' for suffix in value.split(',')}
+                others |= {f'resources{one.strip()}': 'VCPU:1' for one in value.split(',')}
             accepted = self.accepts(path, version, {**others, name: value})
             self.assertTrue(accepted, (path, version, name, value))
 

@@ -80,8 +80,9 @@ def properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     elif isinstance(schema, dict):
         for keyword in ('properties', 'patternProperties'):
             yield from schema.get(keyword, {}).items()
-        for one in schema.values():
-            yield from properties(one)
+        for keyword, one in schema.items():
+            if keyword != 'if':  # a condition is not a description
+                yield from properties(one)
 
 
 class EverySchemaTest(base.BaseTestCase):

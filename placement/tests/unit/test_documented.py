@@ -1,0 +1,129 @@
+"""The tests notice requests and responses that the OpenAPI documents do not describe."""
+
+import json
+
+import ddt
+from oslotest import base
+
+from placement.tests import documented, wsgi_client
+from placement.tests.wsgi_client import Request
+
+UUID = '7b9e1d1c-0000-4000-8000-000000000001'
+REQUEST_ID = f'req-{UUID}'
+PROVIDERS = json.dumps({'resource_providers': []}).encode()
+HEADERS = {
+    'x-openstack-request-id': REQUEST_ID,
+    'openstack-api-version': 'placement 1.39',
+    'vary': 'openstack-api-version',
+}
+LISTED = {
+    **HEADERS,
+    'content-type': 'application/json',
+    'last-modified': 'Tue, 24 Nov 2026 00:00:00 GMT',
+    'cache-control': 'no-cache',
+}
+
+
+def error(status, **members):
+    """Return the body of an error."""
+    whole = {'status': status, 'title': 'x', 'detail': 'x', 'request_id': REQUEST_ID, **members}
+    return json.dumps({'errors': [whole]}).encode()
+
+
+@ddt.ddt
+class DocumentedTest(base.BaseTestCase):
+    def send(self, request, status, headers, body=b''):
+        """Send a request to an application that always returns the same response."""
+
+        def application(environ, start_response):
+            environ['wsgi.input'].read(int(environ['CONTENT_LENGTH']))
+            start_response(status, list(headers.items()))
+            return [body]
+
+        return wsgi_client.send(documented.Documented(application), request)
+
+    def assert_undocumented(self, message, *arguments):
+        error = self.assertRaises(documented.UndocumentedError, self.send, *arguments)
+        self.assertIn(message, str(error))
+
+    def test_a_documented_request_and_response(self):
+        before = documented.compared[200]
+        request = Request('GET', '/resource_providers', query=f'name=a&member_of={UUID}')
+        self.assertEqual(200, self.send(request, '200 OK', LISTED, PROVIDERS).status)
+        self.assertEqual(before + 1, documented.compared[200])
+
+    @ddt.data(
+        ('name=a&colour=red', 'the query has other parameters'),
+        ('uuid=x', 'uuid in the query'),
+        ('required=A&required=A,,B', 'required in the query'),
+        ('resources=VCPU', 'resources in the query'),
+    )
+    @ddt.unpack
+    def test_a_successful_request_with_an_undocumented_query(self, query, message):
+        request = Request('GET', '/resource_providers', query=query)
+        self.assert_undocumented(message, request, '200 OK', LISTED, PROVIDERS)
+
+    @ddt.data(
+        ('PUT', '/traits/HW_X', b'', {}, 'name in the path'),
+        ('PUT', f'/allocations/{UUID}', b'', {}, 'the request has no body'),
+        ('PUT', f'/allocations/{UUID}', b'{}', {}, 'the body of the request'),
+        ('DELETE', f'/allocations/{UUID}', b'', {'HTTP_X_AUTH_TOKEN': None}, 'no token'),
+        ('POST', '/reshaper', b'{}', {'CONTENT_TYPE': 'text/plain'}, 'the media type text/plain'),
+    )
+    @ddt.unpack
+    def test_a_successful_request_that_is_not_documented(
+        self, method, path, body, environ, message
+    ):
+        request = Request(method, path, body=body, environ=environ)
+        self.assert_undocumented(message, request, '204 No Content', HEADERS)
+
+    @ddt.data(
+        ({'x-openstack-request-id': 'x'}, 'the header X-Openstack-Request-Id'),
+        ({'cache-control': 'private'}, 'the header Cache-Control'),
+        ({'x-other': 'x'}, 'headers are not documented'),
+        ({'content-type': 'text/plain'}, 'the media type text/plain'),
+    )
+    @ddt.unpack
+    def test_a_response_with_undocumented_headers(self, headers, message):
+        request = Request('GET', '/resource_providers')
+        self.assert_undocumented(message, request, '200 OK', {**LISTED, **headers}, PROVIDERS)
+
+    @ddt.data('vary', 'last-modified', 'x-openstack-request-id')
+    def test_a_response_without_a_header(self, name):
+        headers = {one: value for one, value in LISTED.items() if one != name}
+        request = Request('GET', '/resource_providers')
+        self.assert_undocumented('is missing', request, '200 OK', headers, PROVIDERS)
+
+    @ddt.data(
+        ('204 No Content', b'', 'the status is not documented'),
+        ('200 OK', b'', 'the response has no body'),
+        ('200 OK', b'{}', 'the body of the response'),
+        ('406 Not Acceptable', error(406, colour='red'), 'the body of the response'),
+        ('400 Bad Request', error(400, code='placement.inventory.inuse'), 'is not declared'),
+    )
+    @ddt.unpack
+    def test_an_undocumented_response(self, status, body, message):
+        request = Request('GET', '/resource_providers')
+        self.assert_undocumented(message, request, status, LISTED, body)
+
+    def test_a_valid_body_that_the_service_rejects(self):
+        headers = {**HEADERS, 'content-type': 'application/json'}
+        for name, allowed in (('x', True), (7, False), ('\0', False)):
+            request = Request(
+                'POST', '/resource_providers', body=json.dumps({'name': name}).encode()
+            )
+            detail = 'JSON does not validate: x'
+            body = error(400, detail=detail, code='placement.undefined_code')
+            arguments = (request, '400 Bad Request', headers, body)
+            if allowed:
+                self.assert_undocumented('the document allows the body', *arguments)
+            else:
+                self.assertEqual(400, self.send(*arguments).status)
+
+    def test_a_path_that_is_not_documented(self):
+        request = Request('GET', '/nowhere')
+        headers = {**HEADERS, 'content-type': 'application/json'}
+        body = error(404, code='placement.undefined_code')
+        self.assertEqual(404, self.send(request, '404 Not Found', headers, body).status)
+        self.assert_undocumented('unknown paths', request, '200 OK', headers, b'{}')
+        self.assert_undocumented('schema of errors', request, '404 Not Found', headers, b'{}')
