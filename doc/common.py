@@ -31,8 +31,11 @@ smartquotes = False
 html_copy_source = False
 html_static_path = [str(_ROOT / 'doc' / 'static')]
 html_css_files = ['placement.css']
+html_js_files = ['placement.js']
 templates_path = [str(_ROOT / 'doc' / 'templates')]
 html_context = {
+    # The target of the search form of each page.
+    'search_page': 'search.html',
     # The start page of each document, relative to the top directory of another document.
     'documents': (
         ('Guides', '../../../doc/build/html/index.html'),

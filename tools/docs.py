@@ -1,9 +1,10 @@
 """Build the documentation: ``tox -e docs``.
 
-Builds the guides, the API reference, and the release notes as HTML, and the manual pages of the
+Builds the API reference, the guides, and the release notes as HTML, and the manual pages of the
 commands, with Sphinx. A build fails if Sphinx prints a warning. If no document is named, the script
-builds all documents and then checks the links between them. To build only some documents, name them
-as arguments.
+builds all documents, checks the links between them, and opens some pages. To build only some
+documents, name them as arguments. The guides link to the API reference, which must be built before
+them.
 """
 
 import argparse
@@ -15,12 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Sphinx reads the pages of the first three documents from the directory `source` of the directory
 # with the same name, and writes them to `build/html`. The manual pages are pages of `doc`.
-DOCUMENTS = ('doc', 'api-ref', 'releasenotes', 'man')
-CHECK_LINKS = (sys.executable, 'tools/doc_links.py')
+DOCUMENTS = ('api-ref', 'doc', 'releasenotes', 'man')
+CHECKS = (
+    (sys.executable, 'tools/doc_links.py'),
+    (sys.executable, '-m', 'tools.doc_pages'),
+)
 
 
 def main() -> int:
-    """Build the documents and return 1 if a build or the check of the links failed."""
+    """Build the documents and return 1 if a build or a check failed."""
     parser = argparse.ArgumentParser(description='Build the documentation with Sphinx.')
     parser.add_argument(
         'documents',
@@ -33,7 +37,7 @@ def main() -> int:
         parser.error(f'no such document: {", ".join(sorted(unknown))}')
     commands = [command(name) for name in documents or DOCUMENTS]
     if not documents:
-        commands.append(CHECK_LINKS)
+        commands += CHECKS
     statuses = [subprocess.run(words, cwd=ROOT).returncode for words in commands]
     return int(any(statuses))
 

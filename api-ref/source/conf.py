@@ -10,9 +10,13 @@ from common import *  # noqa: F403 - Sphinx reads the names of this module
 
 project = 'Placement API reference'
 extensions = [
+    # Gives each section a label: its title.
+    'sphinx.ext.autosectionlabel',
     # Writes the page `browse.html`; see doc/openapi_browser.py.
     'openapi_browser',
     # Writes the tables and the examples of the reference; see tools/api_reference.
     'tools.api_reference',
 ]
 html_css_files += ['api-reference.css']  # noqa: F405
+# The search page of the guides also searches the API reference; see doc/reference_search.py.
+html_context['search_page'] = '../../../doc/build/html/search.html'  # noqa: F405

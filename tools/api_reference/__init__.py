@@ -9,7 +9,7 @@ from typing import Any
 def setup(app: Any) -> dict[str, bool]:
     """Register the directives and the nodes."""
     # The tests of the derivation import this package without Sphinx.
-    from tools.api_reference import directives, markup
+    from tools.api_reference import anchors, directives, markup
 
     app.add_directive('operation', directives.OperationDirective)
     app.add_directive('operations', directives.OperationsDirective)
@@ -18,4 +18,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_node(markup.details, html=(markup.visit_details, markup.depart_details))
     app.add_node(markup.scrollable, html=(markup.visit_scrollable, markup.depart_scrollable))
     app.connect('doctree-read', markup.wrap_tables)
+    app.connect('html-page-context', anchors.add_script)
     return {'parallel_read_safe': True, 'parallel_write_safe': True}

@@ -4,11 +4,11 @@
 parameters, fields, and examples. The content of the directive follows the description.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
@@ -20,7 +20,7 @@ from tools.api_reference.examples import Example
 from tools.api_reference.fields import Row
 from tools.api_reference.tables import Reason
 
-# Relative to the page of the API reference.
+# Relative to the pages of the API reference.
 POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
 OPENAPI_PAGE = 'browse.html'
 
@@ -62,7 +62,7 @@ class OperationDirective(SphinxDirective):
         if section.get('ids', [])[:1] != [operation.anchor]:
             raise self.error(f'The title of the section must be: {operation.title}')
         place = _Place(operation, _depth(section) + 1)
-        own = examples.of_operation(operation.anchor, recorded(self.env))
+        own = examples.of_operation(operation.anchor, examples.read())
         return [
             _method_and_path(method, path),
             _facts(method, path, operation),
@@ -82,7 +82,7 @@ class ExampleDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the request and the response."""
-        example = recorded(self.env).get(self.arguments[0])
+        example = examples.read().get(self.arguments[0])
         if example is None:
             raise self.error(f'There is no example {self.arguments[0]}')
         return list(_messages(example))
@@ -95,7 +95,7 @@ class ErrorExamplesDirective(SphinxDirective):
         """Return the nodes of the examples, in the order of the status."""
         errors = [
             example
-            for example in recorded(self.env).values()
+            for example in examples.read().values()
             if example.name.startswith(examples.ERROR)
         ]
         return [
@@ -122,14 +122,6 @@ class OperationsDirective(SphinxDirective):
             if path
         ]
         return [table]
-
-
-def recorded(env: Any) -> Mapping[str, Example]:
-    """Return the recorded examples, which are read once in a build."""
-    found: Mapping[str, Example] | None = env.temp_data.get('placement_examples')
-    if found is None:
-        found = env.temp_data['placement_examples'] = examples.read()
-    return found
 
 
 # The parts of an operation ------------------------------------------------------
@@ -239,6 +231,14 @@ def _messages(example: Example) -> Iterator[nodes.Node]:
 
 
 def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
-    link = nodes.reference('', operation.title, refid=operation.anchor, internal=True)
+    link = addnodes.pending_xref(
+        '',
+        nodes.inline('', operation.title),
+        refdomain='std',
+        reftype='ref',
+        reftarget=operation.title.lower(),
+        refexplicit=True,
+        refwarn=True,
+    )
     cells = (_badge(method), link, markup.code(path), nodes.Text(str(operation.since)))
     return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', cell)) for cell in cells))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+import functools
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ class Example:
     shortened: bool
 
 
-def read(folder: Path = recorded.FOLDER) -> dict[str, Example]:
+@functools.cache
+def read(folder: Path = recorded.FOLDER) -> Mapping[str, Example]:
     """Return all examples by name."""
     entries = yaml.safe_load((folder / recorded.INDEX).read_text(encoding='utf-8'))
     return {entry['name']: _example(entry, folder) for entry in entries}

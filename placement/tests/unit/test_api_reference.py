@@ -23,8 +23,8 @@ PACKAGE = pathlib.Path(placement.__file__).parent
 TESTS = PACKAGE / 'tests'
 GABBITS = TESTS / 'functional' / 'gabbits'
 PAGES = PACKAGE.parent / 'api-ref' / 'source'
-# The parts of the page in which every section states rules.
-RULES = ('conventions.inc', 'errors.inc')
+# The pages in which every section states rules.
+RULES = ('conventions.rst', 'errors.rst')
 
 _COMMENT = re.compile(r'^ *\.\. tested: ([\w./-]+),\s+"([^"\n]+)"$', re.MULTILINE)
 _MENTION = re.compile(r'\.\. *tested')
@@ -39,7 +39,7 @@ _ORDER = re.compile(
 
 
 def pages() -> list[pathlib.Path]:
-    return sorted([*PAGES.rglob('*.rst'), *PAGES.rglob('*.inc')])
+    return sorted(PAGES.glob('*.rst'))
 
 
 @functools.cache
@@ -138,7 +138,7 @@ class OrderOfChecksTest(base.BaseTestCase):
 
 def _orders() -> Iterator[tuple[str, str, Version | None, list[str]]]:
     """The path, the method, the microversion and the checks of each row of the table."""
-    text = (PAGES / 'conventions.inc').read_text()
+    text = (PAGES / 'conventions.rst').read_text()
     path = ''
     for row in _ORDER.finditer(text):
         path = row[1] or path

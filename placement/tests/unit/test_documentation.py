@@ -163,7 +163,7 @@ class CompletenessTest(base.BaseTestCase):
         self.assertEqual((commands, commands), (pages_of_commands, manual_pages))
 
     def test_the_api_reference_describes_every_error_code(self):
-        page = (ROOT / 'api-ref' / 'source' / 'errors.inc').read_text()
+        page = (ROOT / 'api-ref' / 'source' / 'errors.rst').read_text()
         described = re.findall(r'^``(placement\.[\w.]+)``$', page, re.MULTILINE)
         self.assertEqual(ERROR_CODES, set(described))
 

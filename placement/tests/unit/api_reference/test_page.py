@@ -1,4 +1,4 @@
-"""The page of the API reference has a section for each operation.
+"""The pages of the API reference have a section for each operation.
 
 Other projects link to these sections: their anchors are derived from the titles and must not
 change.
@@ -52,15 +52,13 @@ ANCHORS = [
     'reshaper',
 ]
 
-_INCLUDE = re.compile(r'^\.\. include:: (\S+)$', re.MULTILINE)
 _OPERATION = re.compile(r'^(\S.*)\n([=-])\2+\n\n\.\. operation:: (\S+ \S+)$', re.MULTILINE)
 _TITLE = re.compile(r'^(?!\.\.)(\S.*)\n([=~-])\2+$', re.MULTILINE)
 
 
 def page():
-    """Return the text of the page with the included files."""
-    index = (SOURCE / 'index.rst').read_text()
-    return _INCLUDE.sub(lambda match: (SOURCE / match[1]).read_text(), index)
+    """Return the text of all pages."""
+    return '\n'.join(path.read_text() for path in sorted(SOURCE.glob('*.rst')))
 
 
 def anchor(title):
@@ -68,10 +66,6 @@ def anchor(title):
 
 
 class PageTest(base.BaseTestCase):
-    def test_every_file_is_included_once(self):
-        files = sorted(path.name for path in SOURCE.glob('*.inc'))
-        self.assertEqual(files, sorted(_INCLUDE.findall((SOURCE / 'index.rst').read_text())))
-
     def test_each_operation_has_one_section_with_its_title(self):
         sections = sorted((route, title) for title, _, route in _OPERATION.findall(page()))
         declared = sorted(

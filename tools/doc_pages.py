@@ -1,0 +1,144 @@
+"""Open pages of the built documentation in Chromium: ``python -m tools.doc_pages``.
+
+The check fails in these cases:
+
+* A page violates a rule of axe-core, or is wider than the window of a desktop or a phone.
+* On a phone, the title is not in the upper half of the first screen, or the navigation is open.
+* The keyboard cannot open the navigation.
+* An anchor of the page that once contained the whole API reference leads nowhere.
+* A search does not find its page.
+
+`tools/docs.py` builds the pages. If Chromium, ChromeDriver, or the packages of the tests are not
+installed, the check does nothing, unless PLACEMENT_TEST_REQUIRE_SERVERS is set.
+"""
+
+from collections.abc import Iterator
+import importlib.util
+from pathlib import Path
+import sys
+from typing import TYPE_CHECKING, Any
+import unittest
+from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from placement.tests.functional.browser import Browser
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDES = ROOT / 'doc' / 'build' / 'html'
+REFERENCE = ROOT / 'api-ref' / 'build' / 'html'
+PAGES = (
+    GUIDES / 'index.html',
+    GUIDES / 'user' / 'guide-gpu.html',
+    REFERENCE / 'index.html',
+    REFERENCE / 'provider-traits.html',
+)
+# Anchors of the former single page -> the page that contains the anchor today.
+MOVED = {
+    'list-versions': 'versions.html',
+    'update-resource-provider-inventory-example': 'provider-inventories.html',
+    'list-traits-request': 'traits.html',
+    'reshaper': 'reshaper.html',
+    'order-of-checks': 'conventions.html',
+    'error-codes': 'errors.html',
+}
+# Words that readers search for -> the page that the search must find.
+SEARCHES = {
+    'same_subtree': REFERENCE / 'allocation-candidates.html',
+    'generation conflict': GUIDES / 'user' / 'generations.html',
+}
+_OPEN_ALL = 'for (const one of document.querySelectorAll("details")) one.open = true'
+_TITLE_BOTTOM = 'return document.querySelector("h1").getBoundingClientRect().bottom'
+_IS_OPEN = 'return document.getElementById("navigation").open'
+_IS_VISIBLE = (
+    'const top = document.getElementById(arguments[0])?.getBoundingClientRect().top;'
+    'return top >= 0 && top < innerHeight'
+)
+_RESULTS = (
+    'return document.querySelector("#search-results p")?.textContent.includes("finished") &&'
+    '[...document.querySelectorAll("#search-results li a")].map((link) => link.href)'
+)
+
+
+def problems(browser: 'Browser') -> Iterator[str]:
+    """Open the pages, and yield a sentence for each problem."""
+    from placement.tests.functional.browser import DESKTOP, PHONE
+
+    for page in PAGES:
+        for size in (DESKTOP, PHONE):
+            _open(browser, page.as_uri(), size)
+            found = _layout(browser, size) if size == PHONE else []
+            browser.script(_OPEN_ALL)
+            found += [f'it violates {rule}: {nodes}' for rule, nodes in browser.violations()]
+            if browser.script('return document.documentElement.scrollWidth') != size[0]:
+                found.append('it is wider than the window')
+            yield from (f'{page}, width {size[0]}: {problem}' for problem in found)
+    _follow_moved(browser, DESKTOP)
+    yield from _searches(browser)
+
+
+def _open(browser: 'Browser', url: str, size: tuple[int, int]) -> None:
+    width, height = size
+    metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': width < 500}
+    browser.cdp('Emulation.setDeviceMetricsOverride', **metrics)
+    # Without this step, a new fragment would not load the page again.
+    browser.driver.get('about:blank')
+    browser.driver.get(url)
+
+
+def _layout(browser: 'Browser', size: tuple[int, int]) -> list[str]:
+    found: list[str] = []
+    if browser.script(_TITLE_BOTTOM) > size[1] / 2:
+        found.append('the title is not in the upper half of the screen')
+    if browser.script(_IS_OPEN):
+        found.append('the navigation is open')
+    browser.find('#navigation > summary').send_keys('\n')
+    if not browser.script(_IS_OPEN):
+        found.append('the keyboard does not open the navigation')
+    return found
+
+
+def _follow_moved(browser: 'Browser', size: tuple[int, int]) -> None:
+    """Open the anchors of the former page.
+
+    :raises AssertionError: the browser does not display the section
+    """
+    index = (REFERENCE / 'index.html').as_uri()
+    for anchor, page in MOVED.items():
+        _open(browser, f'{index}#{anchor}', size)
+        browser.wait(
+            'return location.href === arguments[0]', f'{(REFERENCE / page).as_uri()}#{anchor}'
+        )
+        # The browser scrolls step by step.
+        browser.wait(_IS_VISIBLE, anchor)
+
+
+def _searches(browser: 'Browser') -> Iterator[str]:
+    for words, page in SEARCHES.items():
+        browser.driver.get(f'{(GUIDES / "search.html").as_uri()}?{urlencode({"q": words})}')
+        links: list[Any] = browser.wait(_RESULTS)
+        if not any(link.startswith(page.as_uri()) for link in links):
+            yield f'The search for {words!r} does not find {page}.'
+
+
+def main() -> int:
+    """Check the pages; return 1 if there is a problem."""
+    if importlib.util.find_spec('selenium') is None:
+        print('The pages are not opened: selenium is not installed.')
+        return 0
+    from placement.tests.functional.browser import Browser
+
+    try:
+        browser = Browser()
+    except unittest.SkipTest as exc:
+        print(f'The pages are not opened: {exc}.')
+        return 0
+    try:
+        found = list(problems(browser))
+    finally:
+        browser.close()
+    print(*found, f'{len(PAGES)} pages opened, {len(found)} problems', sep='\n')
+    return int(bool(found))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
