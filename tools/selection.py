@@ -91,6 +91,7 @@ NOT_ON_SERVERS = {
     'test_generators': _NO_STATEMENT,
     'test_mount_prefix': _SAME_AS_API,
     'test_policy_files': _SAME_AS_API,
+    'test_recipes': _SAME_AS_API,
 }
 
 # What does not run on PostgreSQL either. MariaDB runs the API tests completely.

@@ -1,0 +1,273 @@
+"""The programs of the user guide, with a service on a loopback port.
+
+`before` replaces a request: a function that returns None changes the data before the request, and
+a function that returns a response sends this response instead.
+"""
+
+import io
+import json
+import os
+from pathlib import Path
+import runpy
+import threading
+from unittest import mock
+import uuid
+
+from keystoneauth1 import adapter, session, token_endpoint
+from oslotest import base
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Response
+
+import placement
+from placement import errors
+from placement.tests.functional.fixtures import gabbits
+
+FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'examples'
+OWNER = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
+
+
+def conflict(code):
+    """A response with 409 Conflict."""
+    body = {'errors': [{'status': 409, 'detail': '', 'code': code}]}
+    return Response(json.dumps(body), 409, {'Content-Type': 'application/json'})
+
+
+class RecipeTestCase(base.BaseTestCase):
+    """Serves Placement with an empty database.
+
+    :cvar file: the program
+    """
+
+    file = ''
+
+    def setUp(self):
+        super().setUp()
+        service = gabbits.APIFixture()
+        service.start_fixture()
+        self.addCleanup(service.stop_fixture)
+        self.requests = []
+        self.before = {}
+        server = make_server('127.0.0.1', 0, self.serve, threaded=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        self.url = f'http://127.0.0.1:{server.port}'
+        self.api = adapter.Adapter(
+            session.Session(
+                token_endpoint.Token(self.url, 'admin'),
+                additional_headers={'X-Roles': 'admin,service'},
+            ),
+            default_microversion='1.39',
+            service_type='placement',
+        )
+        self.program = runpy.run_path(str(FOLDER / self.file))
+
+    def serve(self, environ, start_response):
+        method, path = environ['REQUEST_METHOD'], environ['PATH_INFO']
+        self.requests.append((method, path))
+        for (sent, beginning), action in list(self.before.items()):
+            if method == sent and path.startswith(beginning):
+                del self.before[sent, beginning]
+                response = action()
+                if response is not None:
+                    return response(environ, start_response)
+        return gabbits.application(environ, start_response)
+
+    def provider(self, name, **totals):
+        """Create a provider with inventories, and return its UUID."""
+        created = self.api.post('/resource_providers', json={'name': name}).json()
+        self.inventories(created['uuid'], 0, totals)
+        return created['uuid']
+
+    def inventories(self, provider, generation, totals):
+        body = {
+            'resource_provider_generation': generation,
+            'inventories': {resource: {'total': total} for resource, total in totals.items()},
+        }
+        self.api.put(f'/resource_providers/{provider}/inventories', json=body)
+
+    def claim(self, provider, consumer=None, **amounts):
+        """Claim amounts from a provider, and return the consumer."""
+        consumer = consumer or str(uuid.uuid4())
+        body = {
+            'allocations': {provider: {'resources': amounts}},
+            'consumer_generation': None,
+            **OWNER,
+        }
+        self.api.put(f'/allocations/{consumer}', json=body)
+        return consumer
+
+    def allocations(self, consumer):
+        stored = self.api.get(f'/allocations/{consumer}').json()['allocations']
+        return {provider: one['resources'] for provider, one in stored.items()}
+
+    def main(self, *arguments):
+        """Run the program like a reader of the guide; return its output."""
+        settings = {
+            'OS_AUTH_TYPE': 'admin_token',
+            'OS_ENDPOINT': self.url,
+            'OS_TOKEN': 'admin',
+            'OS_CLIENT_CONFIG_FILE': '/nonexistent',
+        }
+        output = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, settings),
+            mock.patch('sys.argv', [self.file, *arguments]),
+            mock.patch('sys.stdout', output),
+        ):
+            runpy.run_path(str(FOLDER / self.file), run_name='__main__')
+        return output.getvalue()
+
+
+class SchedulerTest(RecipeTestCase):
+    file = 'scheduler.py'
+
+    def setUp(self):
+        super().setUp()
+        self.small = self.provider('small', VCPU=4)
+        self.large = self.provider('large', VCPU=8)
+        self.consumer = str(uuid.uuid4())
+        self.requests.clear()
+
+    def place(self, resources='VCPU:2'):
+        return self.program['place'](self.api, self.consumer, {'resources': resources}, OWNER)
+
+    def assert_on(self, provider):
+        self.assertEqual({provider: {'resources': {'VCPU': 2}}}, self.place())
+        self.assertEqual({provider: {'VCPU': 2}}, self.allocations(self.consumer))
+
+    def writes(self):
+        return [path for method, path in self.requests if method != 'GET']
+
+    def test_the_freest_provider_is_claimed(self):
+        self.assert_on(self.large)
+        self.assertEqual([f'/allocations/{self.consumer}'], self.writes())
+
+    def test_the_program_claims(self):
+        self.assertIn(self.large, self.main('resources=VCPU:2'))
+
+    def test_without_candidates_there_is_no_valid_host(self):
+        self.assertRaises(self.program['NoValidHostError'], self.place, 'VCPU:9')
+        self.assertEqual([], self.writes())
+
+    def test_after_a_claim_took_the_capacity_the_next_candidate_is_claimed(self):
+        self.before['PUT', '/allocations'] = lambda: self.claim(self.large, VCPU=8) and None
+        self.assert_on(self.small)
+
+    def test_after_claims_took_all_candidates_there_is_no_valid_host(self):
+        def take():
+            self.claim(self.large, VCPU=8)
+            self.claim(self.small, VCPU=4)
+
+        self.before['PUT', '/allocations'] = take
+        self.assertRaises(self.program['NoValidHostError'], self.place)
+        self.assertEqual({}, self.allocations(self.consumer))
+
+    def test_after_too_many_concurrent_requests_the_same_candidate_is_claimed(self):
+        self.before['PUT', '/allocations'] = lambda: conflict(errors.CONCURRENT_UPDATE)
+        self.assert_on(self.large)
+
+    def test_an_applied_claim_without_a_response_is_not_repeated(self):
+        def lose():
+            self.claim(self.large, self.consumer, VCPU=2)
+            return Response('', 503, {'Retry-After': '0'})
+
+        self.before['PUT', '/allocations'] = lose
+        self.assert_on(self.large)
+        self.assertEqual(2, len(self.writes()))
+
+    def test_a_claim_that_was_not_applied_is_repeated(self):
+        lose = Response('', 503, {'Retry-After': '0'})
+        self.before['PUT', '/allocations'] = lambda: lose
+        self.assert_on(self.large)
+        self.assertEqual(2, len(self.writes()))
+
+    def test_the_claim_of_another_scheduler_remains(self):
+        self.claim(self.small, self.consumer, VCPU=1)
+        self.assertRaises(self.program['AlreadyClaimedError'], self.place)
+        self.assertEqual({self.small: {'VCPU': 1}}, self.allocations(self.consumer))
+
+
+class DeviceAgentTest(RecipeTestCase):
+    file = 'device_agent.py'
+
+    def run_agent(self, *gpus):
+        self.program['run'](self.api, 'host', list(gpus))
+
+    def children(self):
+        """The providers except for the host: UUIDs by name."""
+        listed = self.api.get('/resource_providers').json()['resource_providers']
+        return {one['name']: one['uuid'] for one in listed if one['name'] != 'host'}
+
+    def get(self, provider, kind):
+        return self.api.get(f'/resource_providers/{provider}/{kind}').json()[kind]
+
+    def test_providers_inventories_and_traits_are_reported_once(self):
+        self.run_agent('a', 'b')
+        children = self.children()
+        self.assertEqual({'host_a', 'host_b'}, set(children))
+        for child in children.values():
+            self.assertEqual(4, self.get(child, 'inventories')['VGPU']['total'])
+            self.assertEqual(['CUSTOM_ACME_GPU'], self.get(child, 'traits'))
+        self.requests.clear()
+        self.run_agent('a', 'b')
+        self.assertEqual({'GET'}, {method for method, _ in self.requests})
+
+    def test_the_program_reports(self):
+        self.main('host', 'a')
+        self.assertEqual({'host_a'}, set(self.children()))
+
+    def test_an_existing_provider_is_adopted(self):
+        host = self.provider('host', VCPU=8)
+        self.run_agent('a')
+        child = self.api.get(f'/resource_providers/{self.children()["host_a"]}').json()
+        self.assertEqual(host, child['parent_provider_uuid'])
+
+    def test_traits_of_other_clients_remain(self):
+        self.run_agent('a')
+        child = self.children()['host_a']
+        traits = ['CUSTOM_ACME_OLD', 'CUSTOM_OTHER']
+        for name in traits:
+            self.api.put(f'/traits/{name}')
+        body = {'resource_provider_generation': 2, 'traits': traits}
+        self.api.put(f'/resource_providers/{child}/traits', json=body)
+        self.run_agent('a')
+        self.assertEqual(['CUSTOM_ACME_GPU', 'CUSTOM_OTHER'], sorted(self.get(child, 'traits')))
+
+    def test_after_a_conflict_the_agent_reads_again(self):
+        self.run_agent('a')
+        child = self.children()['host_a']
+        self.inventories(child, 2, {'VGPU': 2})
+        url = f'/resource_providers/{child}/inventories'
+        self.before['PUT', url] = lambda: self.inventories(child, 3, {'VGPU': 3})
+        self.run_agent('a')
+        self.assertEqual(4, self.get(child, 'inventories')['VGPU']['total'])
+
+    def test_the_inventory_of_the_host_moves_with_its_allocations(self):
+        host = self.provider('host', VCPU=8, VGPU=8)
+        amounts = {self.claim(host, VCPU=1, VGPU=3): 3, self.claim(host, VGPU=2): 2}
+        other = self.claim(host, VCPU=2)
+        late = str(uuid.uuid4())
+        # The first request of the reshaper has a stale generation.
+        self.before['POST', '/reshaper'] = lambda: self.claim(host, late, VGPU=1) and None
+        self.run_agent('a', 'b')
+        self.assertEqual({'VCPU'}, set(self.get(host, 'inventories')))
+        children = set(self.children().values())
+        for consumer, amount in {**amounts, late: 1}.items():
+            stored = self.allocations(consumer)
+            (child,) = children & set(stored)
+            self.assertEqual({'VGPU': amount}, stored[child])
+        self.assertEqual({host: {'VCPU': 2}}, self.allocations(other))
+
+    def test_a_removed_device_is_withdrawn_when_it_is_not_in_use(self):
+        self.run_agent('a', 'b')
+        child = self.children()['host_b']
+        consumer = self.claim(child, VGPU=1)
+        self.run_agent('a')
+        inventory = self.get(child, 'inventories')['VGPU']
+        self.assertEqual((4, 4), (inventory['total'], inventory['reserved']))
+        self.api.delete(f'/allocations/{consumer}')
+        self.run_agent('a')
+        self.assertEqual({'host_a'}, set(self.children()))

@@ -1,0 +1,69 @@
+"""The page with programs: their length, and the table of responses with 409 Conflict."""
+
+from http import HTTPStatus
+from pathlib import Path
+import re
+
+from oslotest import base
+
+import placement
+from placement import errors
+from placement.operations import OPERATIONS
+from tools.api_reference import tables
+
+FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user'
+PAGE = FOLDER / 'recipes.rst'
+ALL = 'All requests that write'
+
+_ROW = re.compile(
+    r'^   \* - ``(placement\.[\w.]+)``\n     - (.+?)\n     - (.+?)(?=\n   \* - |\Z)',
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def declared():
+    """The requests with each error code and its condition."""
+    found = {}
+    for path, methods in OPERATIONS.items():
+        for method, operation in methods.items() if path else ():
+            for reason in tables.reasons(path, operation):
+                if reason.status == HTTPStatus.CONFLICT:
+                    key = (reason.code or errors.UNDEFINED_CODE, reason.when)
+                    found.setdefault(key, set()).add(f'{method} {path}')
+    return found
+
+
+class ConflictTableTest(base.BaseTestCase):
+    def rows(self):
+        rows = _ROW.findall(PAGE.read_text())
+        self.assertGreater(len(rows), 10)
+        return rows
+
+    def test_the_table_lists_every_code_with_its_requests(self):
+        expected, common = set(), set()
+        for (code, _), sent in declared().items():
+            # Almost all writes can fail because of retries or of a constraint: one row for all.
+            if len(sent) > 15:
+                common.add(code)
+            else:
+                expected |= {(code, request) for request in sent}
+        listed = {
+            (code, request)
+            for code, requests, _ in self.rows()
+            for request in re.findall('``(.+?)``', requests)
+        }
+        self.assertEqual(expected, listed)
+        self.assertEqual(common, {code for code, requests, _ in self.rows() if requests == ALL})
+
+    def test_every_row_states_what_to_do(self):
+        for code, _, action in self.rows():
+            self.assertRegex(action.strip(), r'(?s)\A[A-Z].+\.\Z', code)
+
+
+class ProgramsTest(base.BaseTestCase):
+    def test_each_program_is_shown_and_short(self):
+        shown = re.findall(r'literalinclude:: (\S+)', PAGE.read_text())
+        files = sorted((FOLDER / 'examples').glob('*.py'))
+        self.assertEqual([f'examples/{path.name}' for path in files], sorted(shown))
+        for path in files:
+            self.assertLess(len(path.read_text().splitlines()), 100, path.name)
