@@ -41,10 +41,20 @@ MOVED = {
     'order-of-checks': 'conventions.html',
     'error-codes': 'errors.html',
 }
-# Words that readers search for -> the page that the search must find.
+# Words that readers search for -> the URL that the search must find.
 SEARCHES = {
-    'same_subtree': REFERENCE / 'allocation-candidates.html',
-    'generation conflict': GUIDES / 'user' / 'generations.html',
+    'same_subtree': f'{REFERENCE.as_uri()}/allocation-candidates.html',
+    'generation conflict': f'{GUIDES.as_uri()}/user/generations.html',
+    'NoValidHost': f'{GUIDES.as_uri()}/admin/explain.html',
+    'pagination': f'{REFERENCE.as_uri()}/conventions.html',
+    'RBAC': f'{GUIDES.as_uri()}/admin/policy.html',
+    'oversubscription': f'{GUIDES.as_uri()}/user/concepts.html',
+    'idempotency': f'{GUIDES.as_uri()}/user/generations.html',
+    'rate limits': f'{GUIDES.as_uri()}/admin/deployment.html',
+    'orphaned allocations': f'{GUIDES.as_uri()}/admin/audit.html',
+    'The previous policy rules stay in force': (
+        f'{GUIDES.as_uri()}/admin/logging.html#the-previous-policy-rules-stay-in-force'
+    ),
 }
 _OPEN_ALL = 'for (const one of document.querySelectorAll("details")) one.open = true'
 _TITLE_BOTTOM = 'return document.querySelector("h1").getBoundingClientRect().bottom'
@@ -113,11 +123,11 @@ def _follow_moved(browser: 'Browser', size: tuple[int, int]) -> None:
 
 
 def _searches(browser: 'Browser') -> Iterator[str]:
-    for words, page in SEARCHES.items():
+    for words, url in SEARCHES.items():
         browser.driver.get(f'{(GUIDES / "search.html").as_uri()}?{urlencode({"q": words})}')
         links: list[Any] = browser.wait(_RESULTS)
-        if not any(link.startswith(page.as_uri()) for link in links):
-            yield f'The search for {words!r} does not find {page}.'
+        if not any(link.startswith(url) for link in links):
+            yield f'The search for {words!r} does not find {url}.'
 
 
 def main() -> int:

@@ -18,5 +18,5 @@ extensions = [
     'tools.api_reference',
 ]
 html_css_files += ['api-reference.css']  # noqa: F405
-# The search page of the guides also searches the API reference; see doc/reference_search.py.
+# The search page of the guides also searches the API reference; see doc/guide_search.py.
 html_context['search_page'] = '../../../doc/build/html/search.html'  # noqa: F405

@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
 
 from common import *  # noqa: F403 - Sphinx reads the names of this module
-import reference_search
+import guide_search
 
 project = 'Placement'
 extensions = [
@@ -15,10 +15,10 @@ extensions = [
     # Links to the API reference: :ref:`list traits`.
     'sphinx.ext.intersphinx',
     # Adds the API reference to the search.
-    'reference_search',
+    'guide_search',
 ]
 _reference = Path(__file__).resolve().parents[2] / 'api-ref' / 'build' / 'html' / 'objects.inv'
-intersphinx_mapping = {'api-ref': (reference_search.REFERENCE, str(_reference))}
+intersphinx_mapping = {'api-ref': (guide_search.REFERENCE, str(_reference))}
 man_pages = [
     (f'cli/{name}', name, summary, 'Placement contributors', 1)
     for name, summary in (

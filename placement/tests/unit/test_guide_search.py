@@ -7,10 +7,10 @@ from oslotest import base
 
 import placement
 
-_FILE = Path(placement.__file__).parents[1] / 'doc' / 'reference_search.py'
-_SPEC = importlib.util.spec_from_file_location('reference_search', _FILE)
-reference_search = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(reference_search)
+_FILE = Path(placement.__file__).parents[1] / 'doc' / 'guide_search.py'
+_SPEC = importlib.util.spec_from_file_location('guide_search', _FILE)
+guide_search = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(guide_search)
 
 
 def index(*names, terms, titles=None, entries=None):
@@ -43,7 +43,7 @@ class MergeTest(base.BaseTestCase):
             titles={'Search': [[1, None]], 'List traits': [[1, 'list-traits']]},
             entries={'pages': [[0, 'index-0', False]]},
         )
-        reference_search.merge(self.merged, reference)
+        guide_search.merge(self.merged, reference)
 
     def test_the_pages_of_the_reference_follow(self):
         folder = '../../../api-ref/build/html'

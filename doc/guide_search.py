@@ -1,7 +1,8 @@
-"""The search page of the guides, which also searches the API reference.
+"""The search page of the guides, which also searches the API reference and the lines of the log.
 
 The API reference must be built before the guides. At the end of the build of the guides, this
-extension of Sphinx adds the pages of the reference to the search index of the guides.
+extension of Sphinx adds the pages of the reference to the search index of the guides. Each line in
+the table of warnings and errors is an entry of the index.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Any
 
 # Relative to the directory with the pages of the guides.
 REFERENCE = '../../../api-ref/build/html'
+LOG_PAGE, LOG_LINES = 'admin/logging', 'lines-of-warnings-and-errors'
 _FILE = 'searchindex.js'
 _INDEX = re.compile(r'Search\.setIndex\((.+)\)', re.DOTALL)
 
@@ -52,9 +54,27 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Merge the indexes at the end of a build of HTML pages."""
+    """Add the lines of the log; merge the indexes at the end of a build of HTML pages."""
+    app.connect('doctree-read', _add_log_lines)
     app.connect('build-finished', _finish)
     return {'parallel_read_safe': True, 'parallel_write_safe': True}
+
+
+def _add_log_lines(app: Any, document: Any) -> None:
+    """Make the first cell of each row in the table of warnings and errors an entry of the index."""
+    # The test of `merge` imports this module without Sphinx.
+    from docutils import nodes
+    from sphinx import addnodes
+
+    for section in document.findall(nodes.section) if app.env.docname == LOG_PAGE else ():
+        if LOG_LINES not in section['ids']:
+            continue
+        for row in section.next_node(nodes.tbody).children:
+            text = row.next_node(nodes.literal).astext()
+            row['ids'].append(nodes.make_id(text))
+            # A semicolon would divide the entry.
+            entry = ('single', text.replace(';', ','), row['ids'][0], '', None)
+            row.next_node(nodes.literal).parent.insert(0, addnodes.index(entries=[entry]))
 
 
 def _finish(app: Any, exception: Exception | None) -> None:
