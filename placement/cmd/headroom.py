@@ -106,18 +106,19 @@ def _headroom(config: cfg.ConfigOpts) -> int:
         )
         missing = assumed.conn.scalar(unlisted.COUNT) or 0
     results = []
-    for text, query in zip(texts, cloud.queries, strict=True):
+    for text, named, query in zip(texts, queries, cloud.queries, strict=True):
         simulation = report.simulation_of(query, cloud.anchors, cloud.sharing_id, output.progress)
         by = (
             report.by_aggregate(simulation.steps, cloud.aggregates)
             if arguments.by == AGGREGATE
             else report.by_tree(simulation.steps)
         )
-        results.append(Headroom(text, str(version), simulation.fits, simulation.at_most, by))
+        unused = report.fragmentation_of(query, named, cloud.anchors, simulation.steps)
+        results.append(
+            Headroom(text, str(version), simulation.fits, simulation.at_most, by, unused)
+        )
         if claims_file:
-            lines = claims.lines(
-                simulation.steps, queries[0], query, cloud.anchors, claims_file.owner
-            )
+            lines = claims.lines(simulation.steps, named, query, cloud.anchors, claims_file.owner)
             _write(claims_file, simulation.fits, lines)
     if arguments.format == output.JSON:
         members = assume.document(assumed)

@@ -6,6 +6,7 @@
 | `free_capacity` | keeps the free capacity that simulated claims leave |
 | `simulation` | claims one candidate after another until no candidate is left |
 | `upper_bound` | computes a number of claims that no order of claims can exceed |
+| `fragmentation` | computes the free capacity that the claims cannot use |
 | `claims` | builds the body of PUT /allocations/{consumer} for each simulated claim |
 | `report` | counts the claims of each tree or aggregate |
 | `render` | builds the JSON document and the text of the result |

@@ -48,7 +48,7 @@ def lines(
         (step.binding for step in steps),
         model.slots_of(query),
         {provider.id: provider.uuid for anchor in anchors for provider in anchor.tree},
-        _class_names(names, query),
+        class_names(names, query),
         render.Shape.of(_VERSION),
     )
     for step, request in zip(steps, requests, strict=True):
@@ -62,7 +62,12 @@ def lines(
         yield Line(orjson.dumps(body) + b'\n', step.times)
 
 
-def _class_names(names: model.Query[str], query: model.Query[int]) -> dict[int, str]:
+def class_names(names: model.Query[str], query: model.Query[int]) -> dict[int, str]:
+    """Return id -> name of the resource classes of a query.
+
+    :param names: the query with names
+    :param query: the same query with ids
+    """
     return {
         class_id: name
         for named, group in zip(names.groups, query.groups, strict=True)

@@ -9,6 +9,8 @@ from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
 # The number of trees or aggregates in a table.
 LONGEST = 10
 
+# The words for classes in sentences; other classes have their name.
+_SUBSTANCES = {'MEMORY_MB': 'memory', 'DISK_GB': 'disk'}
 _TITLES = {TREE: 'Root provider', AGGREGATE: 'Aggregate'}
 
 
@@ -21,6 +23,7 @@ def document(results: Sequence[Headroom]) -> list[dict[str, Any]]:
             'fits': result.fits,
             'at_most': result.at_most,
             'by': dict(result.by),
+            'lost': dict(result.unused.lost),
         }
         for result in results
     ]
@@ -42,11 +45,33 @@ def _lines(
     rows = [(result.query, result.fits, result.at_most) for result in results]
     yield tables.table(['Query', 'Fits', 'At most'], rows, numbers=['Fits', 'At most'])
     for number, result in enumerate(results, 1):
+        if sentence := lost_sentence(result):
+            yield f'Query {number}: {sentence}' if len(results) > 1 else sentence
+    for number, result in enumerate(results, 1):
         if with_details and result.by:
             yield ''
             yield _heading(by, number if len(results) > 1 else None)
             yield _details(result, by, names)
             yield from _rest(result, by)
+
+
+def lost_sentence(result: Headroom) -> str | None:
+    """Return how much free capacity the query cannot use; None if it is less than one claim."""
+    unused = result.unused
+    if unused.most is None:
+        return None
+    name = _SUBSTANCES.get(unused.most, unused.most)
+    percent = 100 * unused.lost[unused.most] // unused.free[unused.most]
+    if unused.lack is None:
+        why = 'because of other conditions'
+    elif unused.lack == unused.most:
+        why = 'in remainders that are too small for a claim'
+    else:
+        why = f'for lack of {_SUBSTANCES.get(unused.lack, unused.lack)}'
+    return tables.printable(
+        f'{result.fits:,} fit; by {name} alone {unused.alone[unused.most]:,} would: {percent} % of '
+        f'the free {name} is unusable for it, mostly {why}.'
+    )
 
 
 def _heading(by: str, number: int | None) -> str:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from placement.admin.headroom import claims, fragmentation
+from placement.admin.headroom.fragmentation import Fragmentation
 from placement.admin.headroom.simulation import Simulation, Step, simulate
 from placement.admin.progress import Progress
 from placement.candidates import model, solver
@@ -19,6 +21,7 @@ class Headroom:
     :ivar at_most: a number of claims that no order of claims can exceed
     :ivar by: UUID of a root provider or of an aggregate -> number of claims, the most first; only
         those with claims. The sum exceeds `fits` if roots are in several aggregates
+    :ivar unused: the free capacity that the claims cannot use, by class name
     """
 
     query: str
@@ -26,6 +29,26 @@ class Headroom:
     fits: int
     at_most: int
     by: Mapping[str, int]
+    unused: Fragmentation[str]
+
+
+def fragmentation_of(
+    query: model.Query[int],
+    names: model.Query[str],
+    anchors: Sequence[model.Anchor],
+    steps: Sequence[Step],
+) -> Fragmentation[str]:
+    """Return the free capacity that simulated claims of a query cannot use.
+
+    :param names: the same query with names
+    """
+    found = fragmentation.fragmentation(prepared_query(query), anchors, steps)
+    return found.named(claims.class_names(names, query))
+
+
+def prepared_query(query: model.Query[int]) -> solver.PreparedQuery:
+    """Return a query in the form that the solver needs."""
+    return solver.PreparedQuery.of(query, one_per_tree=not query.nested)
 
 
 def simulation_of(
@@ -35,7 +58,7 @@ def simulation_of(
     progress: Progress,
 ) -> Simulation:
     """Simulate claims of a query until no candidate is left, and report the progress."""
-    prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
+    prepared = prepared_query(query)
     with progress('Simulating claims', len(anchors)) as advance:
         return simulate(prepared, anchors, sharing_id, advance)
 

@@ -58,9 +58,12 @@ class CloudTest(TestCase):
             'fits': 6,
             'at_most': 6,
             'by': {UUIDS['compute1']: 4, UUIDS['compute2']: 2},
+            # compute1: 4096 MB, compute2: 4096 MB, and compute3: 4096 MB and one VCPU
+            'lost': {'VCPU': 1, 'MEMORY_MB': 3 * 4096 - 6 * 512},
         }
         self.assertEqual([expected], self.document(QUERY))
         too_large = {'query': TOO_LARGE, 'fits': 0, 'at_most': 0, 'by': {}}
+        too_large['lost'] = {'VCPU': 13}
         self.assertEqual(
             [expected, too_large | {'microversion': VERSIONS[-1]}],
             self.document('-', stdin=f' {QUERY}\n\n{TOO_LARGE}\n', status=1),
@@ -74,6 +77,7 @@ class CloudTest(TestCase):
     def test_tables(self):
         done = self.headroom(QUERY)
         self.assertRegex(done.stdout, r'\| resources=VCPU:2,MEMORY_MB:512 \| +6 \| +6 \|')
+        self.assertIn('6 fit; by memory alone 24 would: 75 % of the free memory', done.stdout)
         self.assertRegex(done.stdout, rf'\| compute1 +\| {UUIDS["compute1"]} \| +4 \|')
         self.assertEqual('', done.stderr)
         done = self.headroom(QUERY, TOO_LARGE, status=1)
@@ -125,7 +129,9 @@ class CloudTest(TestCase):
         (one, other) = self.document(QUERY, TOO_LARGE, *options)
         by = {UUIDS['compute3']: 8, UUIDS['compute2']: 2}
         added = {'assumptions': list(changes), 'over': {}}
-        self.assertEqual(before | {'fits': 10, 'at_most': 10, 'by': by} | added, one)
+        lost = {'VCPU': 5, 'MEMORY_MB': 3072}
+        expected = {'fits': 10, 'at_most': 10, 'by': by, 'lost': lost}
+        self.assertEqual(before | expected | added, one)
         self.assertEqual((2, added), (other['fits'], {key: other[key] for key in added}))
 
         done = self.headroom(QUERY, *options)

@@ -3,6 +3,7 @@
 from oslotest import base
 
 from placement.admin.headroom import render, report
+from placement.admin.headroom.fragmentation import Fragmentation
 from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
 from placement.admin.progress import silent
 from placement.tests.unit.candidates import worlds
@@ -17,8 +18,12 @@ UUIDS = {name: worlds.uuid_of(name) for name in ('H1', 'H2', 'H3', 'H4', 'A', 'B
 AGGREGATES = {id_: uuid for uuid, id_ in WORLD.ids.aggregates.items()}
 
 
+UNUSED = Fragmentation({'VCPU': 15}, {'VCPU': 1}, {'VCPU': 7}, None, None)
+
+
 def headroom(query: str = 'resources=VCPU:2', fits: int = 7, **by: int) -> Headroom:
-    return Headroom(query, '1.38', fits, 9, {UUIDS.get(name, name): n for name, n in by.items()})
+    by_uuid = {UUIDS.get(name, name): n for name, n in by.items()}
+    return Headroom(query, '1.38', fits, 9, by_uuid, UNUSED)
 
 
 class CountTest(base.BaseTestCase):
@@ -56,6 +61,7 @@ class DocumentTest(base.BaseTestCase):
                     'fits': 7,
                     'at_most': 9,
                     'by': {UUIDS['H1']: 4, UUIDS['H3']: 3},
+                    'lost': {'VCPU': 1},
                 }
             ],
             render.document([headroom(H1=4, H3=3)]),

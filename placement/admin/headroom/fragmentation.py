@@ -1,0 +1,188 @@
+"""Computes the free capacity that a query cannot use: `lost`.
+
+The *suitable* providers of a resource class have an inventory of the class, and satisfy all
+conditions of a request group that requests the class, except for the amounts, min_unit, max_unit
+and step_size. Their tree, or a tree that they share with, satisfies root_required, and has a
+suitable provider for each part of the query and for each required trait. same_subtree and
+group_policy are not considered.
+
+The *free* capacity of a class is the sum of the free capacity of its suitable providers before the
+simulated claims, and without negative values. What the claims do not take of it is *lost*.
+
+If no suitable provider of a tree can serve the amount of a class any more, the tree lacks this
+class. What the tree has left of another class is lost for lack of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple
+
+from placement import capacity
+from placement.admin.headroom.free_capacity import amounts_of
+from placement.admin.headroom.simulation import Step
+from placement.candidates import model, provider_checks, solver
+from placement.candidates.joint_conditions import InventoryKey
+from placement.candidates.model import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmentation(Generic[Key]):
+    """The free capacity that a query cannot use. A class is an id or a name.
+
+    :ivar free: class -> the free capacity before the claims
+    :ivar lost: class -> what the claims do not take of it
+    :ivar alone: class -> the number of claims for which its free capacity is enough
+    :ivar most: the class of which the largest part is lost; None if no class is enough for more
+        claims than those that fit
+    :ivar lack: the class for lack of which most of it is lost; None if no tree lacks a class
+    """
+
+    free: Mapping[Key, int]
+    lost: Mapping[Key, int]
+    alone: Mapping[Key, int]
+    most: Key | None
+    lack: Key | None
+
+    def named(self, names: Mapping[Key, str]) -> 'Fragmentation[str]':
+        """Return the same with names in place of ids.
+
+        :param names: resource class id -> name
+        """
+        free, lost, alone = (
+            {names[class_id]: amount for class_id, amount in values.items()}
+            for values in (self.free, self.lost, self.alone)
+        )
+        most, lack = (one if one is None else names[one] for one in (self.most, self.lack))
+        return Fragmentation(free, lost, alone, most, lack)
+
+
+class _Tree(NamedTuple):
+    """A tree with suitable providers.
+
+    :ivar suitable: slot -> its suitable providers
+    """
+
+    suitable: Sequence[tuple[model.Slot, Sequence[model.Provider]]]
+
+
+def fragmentation(
+    prepared: solver.PreparedQuery, anchors: Iterable[model.Anchor], steps: Iterable[Step]
+) -> Fragmentation[int]:
+    """Return the free capacity that simulated claims cannot use.
+
+    :param anchors: all anchors of the cloud, before the claims
+    :param steps: the claims
+    """
+    trees = [tree for anchor in anchors if (tree := _tree(prepared, anchor))]
+    taken: Counter[InventoryKey] = Counter()
+    fits = 0
+    for step in steps:
+        fits += step.times
+        for key, amount in amounts_of(prepared.slots, step.binding).items():
+            taken[key] += amount * step.times
+    amounts: Counter[int] = Counter()
+    for slot in prepared.slots:
+        for class_id, amount in slot.amounts:
+            amounts[class_id] += amount
+    free = _free(amounts, trees)
+    lost = {class_id: free[class_id] - fits * amount for class_id, amount in amounts.items()}
+    alone = {class_id: free[class_id] // amount for class_id, amount in amounts.items()}
+    most = max(
+        (class_id for class_id in amounts if alone[class_id] > fits),
+        key=lambda class_id: lost[class_id] / free[class_id],
+        default=None,
+    )
+    lack = None if most is None else _lack(trees, taken, most)
+    return Fragmentation(free, lost, alone, most, lack)
+
+
+def _tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Tree | None:
+    """Return the suitable providers of an anchor; None if a part of the query has none."""
+    if not provider_checks.is_anchor(anchor.root, prepared.query):
+        return None
+    suitable = [
+        (slot, _suitable(slot, anchor))
+        for slot in (*prepared.unsuffixed.values(), *prepared.suffixed.values())
+    ]
+    if not all(providers for _, providers in suitable):
+        return None
+    if prepared.collective:
+        unsuffixed = (p for slot, found in suitable if not slot.suffixed for p in found)
+        traits = frozenset().union(*(provider.traits for provider in unsuffixed))
+        if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):
+            return None
+    return _Tree(suitable)
+
+
+def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
+    classes = [class_id for class_id, _ in slot.amounts]
+    if slot.suffixed:
+        bare = slot._replace(amounts=())
+        permitted: Sequence[model.Provider] = [
+            provider
+            for provider in anchor.providers
+            if provider_checks.satisfies_suffixed_group(provider, bare)
+        ]
+    else:
+        permitted = provider_checks.permitted_providers(slot.group, anchor)
+    return [p for p in permitted if all(class_id in p.inventories for class_id in classes)]
+
+
+def _free(classes: Iterable[int], trees: Iterable[_Tree]) -> dict[int, int]:
+    """Return the sums over the suitable providers. A sharing provider is counted once."""
+    found: dict[InventoryKey, int] = {}
+    for tree in trees:
+        for slot, providers in tree.suitable:
+            for class_id, _ in slot.amounts:
+                for provider in providers:
+                    found[provider.id, class_id] = _left(provider, class_id, 0)
+    sums = dict.fromkeys(classes, 0)
+    for (_, class_id), amount in found.items():
+        sums[class_id] += amount
+    return sums
+
+
+def _left(provider: model.Provider, class_id: int, taken: int) -> int:
+    inventory = provider.inventories[class_id]
+    return max(0, capacity.free(inventory.used, inventory.capacity) - taken)
+
+
+def _lack(trees: Iterable[_Tree], taken: Mapping[InventoryKey, int], wasted: int) -> int | None:
+    """Return the class for lack of which most of `wasted` is lost.
+
+    What is left in a tree counts for each other class that the tree lacks, or for the class itself
+    if the tree lacks no other one.
+    """
+    causes: Counter[int | None] = Counter()
+    counted: set[int] = set()
+    for tree in trees:
+        left = 0
+        lacking: dict[int, None] = {}
+        for slot, providers in tree.suitable:
+            for class_id, amount in slot.amounts:
+                if class_id == wasted:
+                    new = {p.id: p for p in providers if p.id not in counted}
+                    counted.update(new)
+                    left += sum(
+                        _left(p, class_id, taken.get((p.id, class_id), 0)) for p in new.values()
+                    )
+                if not any(_can_allocate(p, class_id, amount, taken) for p in providers):
+                    lacking[class_id] = None
+        others: list[int | None] = [class_id for class_id in lacking if class_id != wasted]
+        for cause in others or [*lacking] or [None]:
+            causes[cause] += left
+    return causes.most_common(1)[0][0] if causes else None
+
+
+def _can_allocate(
+    provider: model.Provider, class_id: int, amount: int, taken: Mapping[InventoryKey, int]
+) -> bool:
+    left = _left(provider, class_id, taken.get((provider.id, class_id), 0))
+    if left < amount:
+        return False
+    inventory = provider.inventories[class_id]
+    violation = capacity.unit_violation(
+        amount, inventory.min_unit, inventory.max_unit, inventory.step_size
+    )
+    return violation is None
