@@ -25,6 +25,9 @@ html_theme_options = {
 }
 # Most examples are commands, configuration, or HTTP. The default is Python.
 highlight_language = 'none'
+# The prompts of shell sessions are not copied.
+copybutton_prompt_text = '$ '
+copybutton_only_copy_prompt_lines = False
 # Options of commands start with two hyphens, which must not become a dash.
 smartquotes = False
 

@@ -4,7 +4,7 @@ The check fails in these cases:
 
 * A page violates a rule of axe-core, or is wider than the window of a desktop or a phone.
 * On a phone, the title is not in the upper half of the first screen, or the navigation is open.
-* The keyboard cannot open the navigation.
+* The keyboard cannot open the navigation, or select a form of a request.
 * An anchor of the page that once contained the whole API reference leads nowhere.
 * A search does not find its page.
 
@@ -82,6 +82,7 @@ def problems(browser: 'Browser') -> Iterator[str]:
             if browser.script('return document.documentElement.scrollWidth') != size[0]:
                 found.append('it is wider than the window')
             yield from (f'{page}, width {size[0]}: {problem}' for problem in found)
+    yield from _forms(browser, DESKTOP)
     _follow_moved(browser, DESKTOP)
     yield from _searches(browser)
 
@@ -105,6 +106,21 @@ def _layout(browser: 'Browser', size: tuple[int, int]) -> list[str]:
     if not browser.script(_IS_OPEN):
         found.append('the keyboard does not open the navigation')
     return found
+
+
+def _forms(browser: 'Browser', size: tuple[int, int]) -> Iterator[str]:
+    page = GUIDES / 'user' / 'guide-gpu.html'
+    _open(browser, page.as_uri(), size)
+    browser.tab_to('.sd-tab-set > input')
+    browser.press('\ue014')  # the right arrow
+    # The same form is selected for all requests.
+    selected = browser.texts('.sd-tab-set > input:checked + label')
+    if {label.strip() for label in selected} != {'curl'}:
+        yield f'{page}: the keyboard does not select the form for curl'
+    if not browser.wait('return document.querySelectorAll("button.copybtn").length') > len(
+        selected
+    ):
+        yield f'{page}: no button copies a block'
 
 
 def _follow_moved(browser: 'Browser', size: tuple[int, int]) -> None:

@@ -92,6 +92,7 @@ NOT_ON_SERVERS = {
     'test_mount_prefix': _SAME_AS_API,
     'test_policy_files': _SAME_AS_API,
     'test_recipes': _SAME_AS_API,
+    'test_request_forms': _SAME_AS_API,
 }
 
 # What does not run on PostgreSQL either. MariaDB runs the API tests completely.

@@ -10,6 +10,9 @@ from common import *  # noqa: F403 - Sphinx reads the names of this module
 
 project = 'Placement API reference'
 extensions = [
+    # Tabs, and a button that copies a block.
+    'sphinx_design',
+    'sphinx_copybutton',
     # Gives each section a label: its title.
     'sphinx.ext.autosectionlabel',
     # Writes the page `browse.html`; see doc/openapi_browser.py.

@@ -3,6 +3,7 @@
 from pathlib import Path
 import sys
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
 
 from common import *  # noqa: F403 - Sphinx reads the names of this module
@@ -16,6 +17,10 @@ extensions = [
     'sphinx.ext.intersphinx',
     # Adds the API reference to the search.
     'guide_search',
+    # Tabs, and a button that copies a block.
+    'sphinx_design',
+    'sphinx_copybutton',
+    'request_tabs',
 ]
 _reference = Path(__file__).resolve().parents[2] / 'api-ref' / 'build' / 'html' / 'objects.inv'
 intersphinx_mapping = {'api-ref': (guide_search.REFERENCE, str(_reference))}

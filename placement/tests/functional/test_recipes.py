@@ -9,18 +9,15 @@ import json
 import os
 from pathlib import Path
 import runpy
-import threading
 from unittest import mock
 import uuid
 
 from keystoneauth1 import adapter, session, token_endpoint
-from oslotest import base
-from werkzeug.serving import make_server
 from werkzeug.wrappers import Response
 
 import placement
 from placement import errors
-from placement.tests.functional.fixtures import gabbits
+from placement.tests.functional import served
 
 FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'examples'
 OWNER = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
@@ -32,8 +29,8 @@ def conflict(code):
     return Response(json.dumps(body), 409, {'Content-Type': 'application/json'})
 
 
-class RecipeTestCase(base.BaseTestCase):
-    """Serves Placement with an empty database.
+class RecipeTestCase(served.ServedTestCase):
+    """Runs a program.
 
     :cvar file: the program
     """
@@ -41,19 +38,9 @@ class RecipeTestCase(base.BaseTestCase):
     file = ''
 
     def setUp(self):
-        super().setUp()
-        service = gabbits.APIFixture()
-        service.start_fixture()
-        self.addCleanup(service.stop_fixture)
         self.requests = []
         self.before = {}
-        server = make_server('127.0.0.1', 0, self.serve, threaded=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(thread.join)
-        self.addCleanup(server.shutdown)
-        self.url = f'http://127.0.0.1:{server.port}'
+        super().setUp()
         self.api = adapter.Adapter(
             session.Session(
                 token_endpoint.Token(self.url, 'admin'),
@@ -73,7 +60,7 @@ class RecipeTestCase(base.BaseTestCase):
                 response = action()
                 if response is not None:
                     return response(environ, start_response)
-        return gabbits.application(environ, start_response)
+        return super().serve(environ, start_response)
 
     def provider(self, name, **totals):
         """Create a provider with inventories, and return its UUID."""
@@ -105,15 +92,9 @@ class RecipeTestCase(base.BaseTestCase):
 
     def main(self, *arguments):
         """Run the program like a reader of the guide; return its output."""
-        settings = {
-            'OS_AUTH_TYPE': 'admin_token',
-            'OS_ENDPOINT': self.url,
-            'OS_TOKEN': 'admin',
-            'OS_CLIENT_CONFIG_FILE': '/nonexistent',
-        }
         output = io.StringIO()
         with (
-            mock.patch.dict(os.environ, settings),
+            mock.patch.dict(os.environ, self.settings),
             mock.patch('sys.argv', [self.file, *arguments]),
             mock.patch('sys.stdout', output),
         ):
