@@ -29,6 +29,7 @@ REFERENCE = ROOT / 'api-ref' / 'build' / 'html'
 PAGES = (
     GUIDES / 'index.html',
     GUIDES / 'user' / 'guide-gpu.html',
+    GUIDES / 'user' / 'recipes.html',
     REFERENCE / 'index.html',
     REFERENCE / 'provider-traits.html',
 )
