@@ -122,16 +122,20 @@ def explain(query: clouds.Case, conn: sa.Connection) -> Document:
 
 
 def headroom(query: clouds.Case, conn: sa.Connection) -> list[Document]:
-    """Return the document, with the claims by tree and by aggregate."""
+    """Return the document, with the claims by tree and by aggregate, and the lost capacity."""
     text = query.world.query(query.text)
     parsed = reading.parse([text], query.version)
     cloud = reading.read(conn, parsed, silent, with_aggregates=True, with_names=True)
-    simulation = report.simulation_of(cloud.queries[0], cloud.anchors, cloud.sharing_id, silent)
+    (named,), (ids,) = parsed, cloud.queries
+    simulation = report.simulation_of(ids, cloud.anchors, cloud.sharing_id, silent)
     by_tree = report.by_tree(simulation.steps)
     by_aggregate = report.by_aggregate(simulation.steps, cloud.aggregates)
+    unused = report.fragmentation_of(ids, named, cloud.anchors, simulation.steps)
     return render.document(
         [
-            report.Headroom(text, str(query.version), simulation.fits, simulation.at_most, by)
+            report.Headroom(
+                text, str(query.version), simulation.fits, simulation.at_most, by, unused
+            )
             for by in (by_tree, by_aggregate)
         ]
     )
