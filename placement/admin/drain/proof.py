@@ -51,12 +51,17 @@ class Prover:
         if any(places.now(place.root_id, free, away) for place in places.present()):
             return True
         own = Counter({(id_, class_id): n for id_, class_id, n in request.consumer.allocations})
-        classes = request.kind.amounts
-        others = {key: n for key, n in (Counter(vanishing) - own).items() if key[1] in classes}
-        if not others:
-            return False
-        free.release(self._finder.cloud.providers, others)
-        return any(places.now(root_id, free, away) for root_id in places.roots())
+        cloud, classes = self._finder.cloud, request.kind.amounts
+        others = {
+            key: amount
+            for key, amount in (Counter(vanishing) - own).items()
+            if key[1] in classes and cloud.root_of(key[0]) not in away
+        }
+        free.release(cloud.providers, others)
+        changed = {id_ for id_, _ in others}
+        roots = {cloud.providers[id_].root_id for id_ in changed}
+        roots = roots.union(*(self._finder.linked.get(id_, ()) for id_ in changed))
+        return any(places.now(root_id, free, away) for root_id in roots)
 
     def exceeds_sum(self, requests: Sequence[Request]) -> bool:
         """Whether the sum of a class over the consumers exceeds the permitted free capacity."""
