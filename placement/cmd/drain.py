@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from placement.admin import atomic_file, names, unlisted
 from placement.admin.assume import apply
 from placement.admin.drain import moves, reading, render, report
+from placement.admin.drain.each import each
 from placement.admin.drain.plan import Move
 from placement.admin.drain.report import FITS, Drain, Planner
 from placement.admin.drain.requests import Cloud
@@ -170,33 +171,17 @@ def _planned(conn: sa.Connection, arguments: argparse.Namespace) -> Iterator[Dra
     cloud, conditions = reading.cloud(conn, options, output.progress)
     planner = Planner(cloud, conditions)
     if arguments.each:
-        yield from _each(conn, cloud, planner, roots, arguments.moves)
+        if arguments.moves is not None and len(roots or cloud.anchors) > 1:
+            raise CannotProceedError('--moves with --each requires a single tree.')
+        for result, found in each(conn, cloud, planner, roots, output.progress):
+            _write(conn, cloud, found, arguments.moves)
+            yield result
         return
     if roots:
         consumers = reading.consumers_of_trees(conn, roots)
     result, found = planner.drain(consumers, frozenset(roots) or None)
     _write(conn, cloud, found, arguments.moves)
     yield result
-
-
-def _each(
-    conn: sa.Connection,
-    cloud: Cloud,
-    planner: Planner,
-    given: Sequence[int],
-    moves_file: str | None,
-) -> Iterator[Drain]:
-    roots = given or list(cloud.anchors)
-    if moves_file is not None and len(roots) > 1:
-        raise CannotProceedError('--moves with --each requires a single tree.')
-    with output.progress('Planning drains', len(roots)) as advance:
-        for page in reading.pages_of_trees(conn, cloud, roots):
-            for root, consumers in page.items():
-                if consumers or given:
-                    result, found = planner.drain(consumers, frozenset({root}))
-                    _write(conn, cloud, found, moves_file)
-                    yield result
-                advance(1)
 
 
 def _write(conn: sa.Connection, cloud: Cloud, found: Sequence[Move], path: str | None) -> None:

@@ -1,5 +1,6 @@
 """The command `placement-manage exporter`: the capacity of the cloud as metrics for Prometheus."""
 
+import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 import math
@@ -54,6 +55,10 @@ def add_commands(commands: Any) -> None:
         default=[],
         help='leave out these metrics',
     )
+    _add_computed(exporter)
+
+
+def _add_computed(exporter: argparse.ArgumentParser) -> None:
     exporter.add_argument(
         '--headroom',
         metavar='NAME=QUERY',
@@ -68,6 +73,12 @@ def add_commands(commands: Any) -> None:
         default=HEADROOM_SECONDS,
         help='compute the headroom in the background, at most every SECONDS; default: %(default)s',
     )
+    exporter.add_argument(
+        '--drain-interval',
+        metavar='SECONDS',
+        help='export how many trees can be drained, as placement_trees_drainable, and compute it '
+        'in the background, at most every SECONDS',
+    )
 
 
 def _export(config: cfg.ConfigOpts) -> int:
@@ -77,6 +88,9 @@ def _export(config: cfg.ConfigOpts) -> int:
         frozenset(arguments.without),
         _queries(arguments.headroom),
         _parse_seconds(arguments.headroom_interval, '--headroom-interval'),
+        None
+        if arguments.drain_interval is None
+        else _parse_seconds(arguments.drain_interval, '--drain-interval'),
     )
     if unknown := sorted(shown.without - model.OPTIONAL):
         raise CannotProceedError(
@@ -98,15 +112,21 @@ class _Shown:
     :ivar without: the names of metrics to leave out
     :ivar queries: the queries of `--headroom` by name
     :ivar interval: the value of `--headroom-interval` in seconds
+    :ivar drain_interval: the value of `--drain-interval` in seconds; None without drains
     """
 
     without: frozenset[str]
     queries: Mapping[str, Query[str]]
     interval: float
+    drain_interval: float | None
 
     def headroom(self) -> model.Headroom:
         """Return the number of claims of each query that fit."""
         return reading.headroom(self.queries) if self.queries else ()
+
+    def drains(self) -> model.Drains | None:
+        """Return the number of trees that can be drained; None without drains."""
+        return None if self.drain_interval is None else reading.drains()
 
 
 def _queries(arguments: Iterable[str]) -> dict[str, Query[str]]:
@@ -128,22 +148,29 @@ def _queries(arguments: Iterable[str]) -> dict[str, Query[str]]:
 def _print_once(shown: _Shown) -> None:
     from placement.admin.capacity_metrics.exposition import Page
 
-    cloud = reading.read(output.progress, shown.without, shown.headroom())
+    cloud = reading.read(output.progress, shown.without, shown.headroom(), shown.drains())
     output.notify(unlisted.notice(cloud.unlisted))
     page = Page(cloud, output.progress, shown.without)
     sys.stdout.buffer.write(page.render().body)
 
 
 def _serve(address: listen_address.ListenAddress, keep: float, shown: _Shown) -> None:
-    from placement.admin.capacity_metrics.exporter import Exporter, LatestHeadroom
+    from placement.admin.capacity_metrics.exporter import Exporter, Latest
     from placement.admin.capacity_metrics.server import Server
 
-    latest = LatestHeadroom(shown.headroom, shown.interval)
-    exporter = Exporter(
-        lambda: reading.read(without=shown.without, headroom=latest.value()), keep, shown.without
+    headroom: Latest[model.Headroom] = Latest('headroom', shown.headroom, shown.interval, ())
+    drains: Latest[model.Drains | None] = Latest(
+        'number of trees that can be drained', shown.drains, shown.drain_interval or 0, None
     )
-    server = Server(address, exporter)
-    latest.value()
+
+    def read() -> model.Cloud:
+        latest = drains.value() if shown.drain_interval is not None else None
+        return reading.read(without=shown.without, headroom=headroom.value(), drains=latest)
+
+    server = Server(address, Exporter(read, keep, shown.without))
+    headroom.value()
+    if shown.drain_interval is not None:
+        drains.value()
     server.serve(lambda: output.notify(f'Serving metrics at {server.url}'))
 
 

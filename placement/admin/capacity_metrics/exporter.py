@@ -5,11 +5,14 @@ import contextlib
 import logging
 import threading
 import time
+from typing import Generic, TypeVar
 
 from placement import messages
 from placement.admin.capacity_metrics.exposition import Page
-from placement.admin.capacity_metrics.model import Cloud, Headroom
+from placement.admin.capacity_metrics.model import Cloud
 from placement.admin.capacity_metrics.shared_call import SharedCall
+
+T = TypeVar('T')
 
 LOG = logging.getLogger(__name__)
 
@@ -79,37 +82,39 @@ class Exporter:
             LOG.warning('The database cannot be read: %s', failure)
 
 
-class LatestHeadroom:
-    """The headroom of the last computation, which runs in the background.
+class Latest(Generic[T]):
+    """The result of the last computation, which runs in the background.
 
-    :param compute: returns the names of the queries and the number of claims that fit
+    :param what: what is computed, for a message
+    :param compute: returns the result
     :param interval: the minimum number of seconds between the starts of two computations
+    :param nothing: the result before the end of the first computation, and after a failure
     :param clock: returns the current time in seconds
     """
 
     def __init__(
         self,
-        compute: Callable[[], Headroom],
+        what: str,
+        compute: Callable[[], T],
         interval: float,
+        nothing: T,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._what = what
         self._compute = compute
         self._call = SharedCall(self._computed, interval, clock)
-        self._latest: Headroom = ()
+        self._nothing = self._latest = nothing
 
-    def value(self) -> Headroom:
-        """Return the last result, and start a computation if it is too old.
-
-        The result is empty before the end of the first computation, and after a failure.
-        """
+    def value(self) -> T:
+        """Return the last result, and start a computation if it is too old."""
         with contextlib.suppress(TimeoutError):
             self._latest = self._call.result(0)
         return self._latest
 
-    def _computed(self) -> Headroom:
+    def _computed(self) -> T:
         try:
             return self._compute()
         except Exception as exc:
-            LOG.debug('The computation of the headroom failed', exc_info=True)
-            LOG.warning('The headroom cannot be computed: %s', messages.sentence(exc))
-            return ()
+            LOG.debug('The computation of the %s failed', self._what, exc_info=True)
+            LOG.warning('The %s cannot be computed: %s', self._what, messages.sentence(exc))
+            return self._nothing

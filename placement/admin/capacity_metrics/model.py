@@ -14,6 +14,14 @@ Headroom = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Drains:
+    """The number of trees with allocations, and of those whose consumers fit elsewhere."""
+
+    checked: int
+    drainable: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderInventory:
     """An inventory of a provider.
 
@@ -64,6 +72,7 @@ class Cloud:
     :ivar aggregates: the name of a provider and the UUID of one of its aggregates, sorted
     :ivar projects: sorted by project and resource class
     :ivar headroom: empty if it was not computed
+    :ivar drains: None if it was not computed
     :ivar unlisted: the number of providers that the API does not list, because they have no root
     """
 
@@ -75,6 +84,7 @@ class Cloud:
     aggregates: tuple[tuple[str, str], ...] = ()
     projects: tuple[ProjectUsage, ...] = ()
     headroom: Headroom = ()
+    drains: Drains | None = None
     unlisted: int = 0
 
 
@@ -182,6 +192,18 @@ LABELED: tuple[LabeledGauge, ...] = (
         'Claims of a query that fit in addition to the present ones.',
         ('query',),
         lambda cloud: (((name,), fits) for name, fits in cloud.headroom),
+    ),
+    LabeledGauge(
+        'placement_trees_checked',
+        'Provider trees with allocations that were checked for a drain.',
+        (),
+        lambda cloud: [((), cloud.drains.checked)] if cloud.drains else (),
+    ),
+    LabeledGauge(
+        'placement_trees_drainable',
+        'Provider trees with allocations whose consumers fit elsewhere.',
+        (),
+        lambda cloud: [((), cloud.drains.drainable)] if cloud.drains else (),
     ),
 )
 # The metrics that the option --without can leave out.

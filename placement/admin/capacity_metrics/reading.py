@@ -10,11 +10,14 @@ from placement.admin import unlisted
 from placement.admin.capacity_metrics import model
 from placement.admin.capacity_metrics.model import (
     Cloud,
+    Drains,
     Headroom,
     ProjectUsage,
     Provider,
     ProviderInventory,
 )
+from placement.admin.drain.each import all_trees
+from placement.admin.drain.report import FITS
 from placement.admin.headroom import reading as headroom_reading
 from placement.admin.headroom.report import simulation_of
 from placement.admin.progress import Progress, silent
@@ -93,11 +96,13 @@ def read(
     progress: Progress = silent,
     without: Collection[str] = (),
     headroom: Headroom = (),
+    drains: Drains | None = None,
 ) -> Cloud:
     """Return the state of the cloud.
 
     :param without: the names of metrics that are not needed
     :param headroom: the name of each query, and the number of claims that fit
+    :param drains: the number of trees that can be drained
     :raises Exception: the database is not available or has no tables; the class depends on the
         driver
     """
@@ -125,6 +130,7 @@ def read(
                 for project, class_, used in rows(model.PROJECT_USAGE, _PROJECTS)
             ),
             headroom=headroom,
+            drains=drains,
             unlisted=hidden,
         )
 
@@ -142,6 +148,16 @@ def headroom(queries: Mapping[str, Query[str]]) -> Headroom:
         (name, simulation_of(query, cloud.anchors, cloud.sharing_id, silent).fits)
         for name, query in zip(queries, cloud.queries, strict=True)
     )
+
+
+def drains() -> Drains:
+    """Return the number of trees that can be drained.
+
+    :raises CannotProceedError: the consumer of an allocation does not exist
+    """
+    with engine.snapshot() as conn:
+        results = all_trees(conn, silent)
+    return Drains(len(results), sum(one.verdict == FITS for one in results))
 
 
 def _read_inventories(conn: sa.Connection, progress: Progress) -> list[ProviderInventory]:

@@ -5,6 +5,7 @@ All functions take a connection on which all statements read the same snapshot o
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Options:
 
 
 def where(text: str | None) -> model.Query[str]:
-    """Return --where as a query. It has one request group, whose amounts have no meaning.
+    """Return --where as a query with one request group, without amounts.
 
     :raises CannotProceedError: the API refuses the query string, or it has other parameters
     """
@@ -66,7 +67,10 @@ def where(text: str | None) -> model.Query[str]:
             f'--where accepts {", ".join(_WHERE)}, but not {tables.printable(", ".join(other))}.'
         )
     with reading.refusing('--where is not valid: '):
-        return request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
+        # A query has to request resources.
+        query = request.parse([('resources', 'VCPU:1'), *pairs], microversion.MAX_VERSION)
+    (group,) = query.groups
+    return dataclasses.replace(query, groups=(dataclasses.replace(group, amounts=()),))
 
 
 def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cloud, Conditions]:

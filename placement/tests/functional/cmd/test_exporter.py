@@ -115,18 +115,23 @@ class TestCase(base.TestCase):
         with self.engine.begin() as conn:
             conn.execute(sa.update(models.inventories).values(max_unit=99, **values))
 
-    def insert_inventory(self) -> None:
-        """Insert a provider with an inventory."""
+    def insert_inventory(self, number: int = 1) -> None:
+        """Insert a provider with an inventory, the first one with its resource class."""
         with self.engine.begin() as conn:
             conn.execute(
                 sa.insert(models.resource_providers).values(
-                    id=1, uuid='u', name='host', generation=1, root_provider_id=1
+                    id=number,
+                    uuid='u' * number,
+                    name='host' * number,
+                    generation=1,
+                    root_provider_id=number,
                 )
             )
-            conn.execute(sa.insert(models.resource_classes).values(id=7, name='NUMA_THREAD'))
+            if number == 1:
+                conn.execute(sa.insert(models.resource_classes).values(id=7, name='NUMA_THREAD'))
             conn.execute(
                 sa.insert(models.inventories).values(
-                    resource_provider_id=1,
+                    resource_provider_id=number,
                     resource_class_id=7,
                     **dict.fromkeys(('total', 'reserved', 'min_unit', 'max_unit', 'step_size'), 1),
                     allocation_ratio=1.0,
@@ -165,6 +170,25 @@ class OnceTest(TestCase):
             self.run_command('exporter', '--once', *none), '.*No such resource class VCPU.*'
         )
 
+    def test_trees_that_can_be_drained(self):
+        migration.upgrade('head')
+        self.insert_inventory()
+        self.change_inventory(total=7, reserved=0)
+        self.insert_consumer()
+        names = 'placement_trees_checked', 'placement_trees_drainable'
+        done = self.run_command('exporter', '--once')
+        self.assertEqual(set(), {key[0] for key in worlds.parse(done.stdout)} & {*names})
+        options = ('exporter', '--once', '--drain-interval', '600')
+        found = worlds.parse(self.run_command(*options).stdout)
+        self.assertEqual([1, 0], [found[name,] for name in names])
+        self.insert_inventory(2)
+        self.change_inventory(total=7, reserved=0)
+        found = worlds.parse(self.run_command(*options).stdout)
+        self.assertEqual([1, 1], [found[name,] for name in names])
+        with self.engine.begin() as conn:
+            conn.execute(sa.delete(models.consumers))
+        self.assertFailed(self.run_command(*options), '.*--only orphan-allocation`.')
+
     def test_without_tables(self):
         self.assertFailed(
             self.run_command('exporter', '--once'),
@@ -197,6 +221,7 @@ class OutsideOfTheDatabaseTest(TestCase):
             (('--cache', '-1'), "--cache must be a number of seconds from 0, but is '-1'."),
             (('--once', '--cache', '1m'), "--cache must be a number .*, but is '1m'."),
             (('--headroom-interval', '-1'), '--headroom-interval must be a number .*'),
+            (('--drain-interval', 'x'), '--drain-interval must be a number .*'),
             (('--headroom', 'resources'), "--headroom needs NAME=QUERY, but is 'resources'."),
             (('--headroom', 'a=resources=VCPU'), '.*VCPU.*'),
             (
@@ -372,13 +397,15 @@ class ServeTest(TestCase):
     def test_the_headroom_is_computed_in_the_background(self):
         self.insert_inventory()
         self.change_inventory(total=7, reserved=0)
-        options = ('--cache', '0', '--headroom-interval', '0')
+        options = ('--cache', '0', '--headroom-interval', '0', '--drain-interval', '0')
         process = self.serve(*options, '--headroom', 'one=resources=NUMA_THREAD:2')
         for expected, total in ((3, 7), (4, 9)):
             self.change_inventory(total=total)
             wait_until(
                 lambda fits=expected: process.scrape().get(('placement_headroom', 'one')) == fits
             )
+        self.insert_consumer()
+        wait_until(lambda: process.scrape().get(('placement_trees_checked',)) == 1)
 
     def test_a_database_without_tables(self):
         """The metrics appear as soon as the tables exist."""

@@ -7,7 +7,7 @@ import threading
 import fixtures
 from oslotest import base
 
-from placement.admin.capacity_metrics.exporter import Exporter, LatestHeadroom
+from placement.admin.capacity_metrics.exporter import Exporter, Latest
 from placement.admin.capacity_metrics.model import Cloud
 from placement.admin.failure import CannotProceedError
 from placement.tests.waiting import wait_until
@@ -17,14 +17,14 @@ VALUE = (('small', 3),)
 DOWN, UP = b'placement_up 0.0', b'placement_up 1.0'
 
 
-class LatestHeadroomTest(base.BaseTestCase):
+class LatestTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.log = self.useFixture(fixtures.FakeLogger('placement.admin.capacity_metrics'))
         self.results = queue.Queue()
         self.started = queue.Queue()
         self.time = 0.0
-        self.latest = LatestHeadroom(self.compute, 300, lambda: self.time)
+        self.latest = Latest('headroom', self.compute, 300, (), lambda: self.time)
         self.addCleanup(self.results.put, ())
 
     def compute(self):

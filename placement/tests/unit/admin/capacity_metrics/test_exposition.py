@@ -15,6 +15,7 @@ from placement.admin.capacity_metrics.exposition import Page
 from placement.admin.capacity_metrics.model import (
     OPTIONAL,
     Cloud,
+    Drains,
     ProjectUsage,
     Provider,
     ProviderInventory,
@@ -34,6 +35,7 @@ CLOUD = Cloud(
     aggregates=(('host-1', 'a'),),
     projects=(ProjectUsage('shop', 'VCPU', 7),),
     headroom=(('small', 12),),
+    drains=Drains(checked=120, drainable=118),
 )
 TEXT = """\
 # HELP placement_up Whether the exporter could read the database of Placement.
@@ -79,6 +81,12 @@ placement_project_usage{project="shop",resourcetype="VCPU"} 7.0
 # HELP placement_headroom Claims of a query that fit in addition to the present ones.
 # TYPE placement_headroom gauge
 placement_headroom{query="small"} 12.0
+# HELP placement_trees_checked Provider trees with allocations that were checked for a drain.
+# TYPE placement_trees_checked gauge
+placement_trees_checked 120.0
+# HELP placement_trees_drainable Provider trees with allocations whose consumers fit elsewhere.
+# TYPE placement_trees_drainable gauge
+placement_trees_drainable 118.0
 """  # noqa: E501
 OPENMETRICS = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5'
 
