@@ -77,6 +77,12 @@ class Exchange:
         return microversion.parse_header(text) if text else None
 
     @property
+    def summary(self) -> str:
+        """Return the request and the status of the response, in one line."""
+        path, query = self.environ['PATH_INFO'], self.environ.get('QUERY_STRING', '')
+        return f'{self.environ["REQUEST_METHOD"]} {path}?{query}: {self.status.value}'
+
+    @property
     def media_type(self) -> str:
         """Return the media type of the response."""
         return self.headers.get('content-type', '').partition(';')[0]
@@ -121,12 +127,17 @@ class Documented:
             {name.lower(): value for name, value in headers},
             body,
         )
-        problems = list(undocumented(exchange))
-        if problems:
-            summary = f'{sent["REQUEST_METHOD"]} {sent["PATH_INFO"]}?{sent.get("QUERY_STRING", "")}'
-            raise UndocumentedError('\n'.join([f'{summary}: {status}', *problems]))
-        compared[exchange.status] += 1
+        self.check(exchange)
         return [body]
+
+    def check(self, exchange: Exchange) -> None:
+        """Compare a request and its response with the document.
+
+        :raises UndocumentedError: they differ
+        """
+        if problems := list(undocumented(exchange)):
+            raise UndocumentedError('\n'.join([exchange.summary, *problems]))
+        compared[exchange.status] += 1
 
 
 def undocumented(exchange: Exchange) -> Iterator[str]:

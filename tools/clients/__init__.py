@@ -1,0 +1,1 @@
+"""Runs clients of OpenStack with the service: ``tox -e clients``."""
