@@ -234,7 +234,7 @@ def _consumer(version: Version) -> Schema:
         result |= {
             'if': {'properties': {'allocations': {'maxProperties': 0}}},
             'then': {'maxProperties': 1},
-            'else': {'required': list(result['properties'])},
+            'else': {'minProperties': len(result['properties'])},
         }
     return result
 
