@@ -26,6 +26,11 @@ def add_commands(commands: Any) -> None:
         help='the page, for example report.html; an existing file is replaced when the page is '
         'complete; - writes the page to standard output',
     )
+    parser.add_argument(
+        '--drain',
+        action='store_true',
+        help='show which trees can be drained, as `placement-manage drain --each` prints it',
+    )
     output.add_names_option(parser)
 
 
@@ -44,6 +49,7 @@ def _report(config: cfg.ConfigOpts) -> int:
             config.placement.incomplete_consumer_project_id,
             output.progress,
             known,
+            config.category.drain,
         )
     page = make.html(contents, output.progress)
     if path == _STANDARD_OUTPUT:

@@ -45,7 +45,7 @@ def _lines(results: Sequence[Drain]) -> Iterator[str]:
     if not results:
         return
     rows = [
-        (one.name, _verdict(one), one.consumers, one.placed, _amounts(one.missing))
+        (one.name, _verdict(one), one.consumers, one.placed, amounts(one.missing))
         for one in results[:LONGEST]
     ]
     yield tables.table(['Trees', 'Verdict', *_NUMBERS, 'Missing'], rows, numbers=_NUMBERS)
@@ -72,7 +72,7 @@ def _unplaced(result: Drain) -> Iterator[str]:
         (
             one.consumer,
             one.type or 'unknown',
-            _amounts(one.resources),
+            amounts(one.resources),
             'nowhere' if one.nowhere else '',
         )
         for one in result.unplaced[:LONGEST]
@@ -130,12 +130,13 @@ def _shown(result: Drain) -> str:
 
 def _lacks_room(result: Drain) -> str:
     missing = result.consumers - result.placed
-    return f'lacks room for {_count(missing, "consumer")} ({_amounts(result.missing)})'
+    return f'lacks room for {_count(missing, "consumer")} ({amounts(result.missing)})'
 
 
 def _count(number: int, noun: str) -> str:
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
-def _amounts(amounts: Mapping[str, int]) -> str:
-    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in amounts.items())
+def amounts(by_class: Mapping[str, int]) -> str:
+    """Return a list of amounts."""
+    return ', '.join(f'{amount} {tables.printable(name)}' for name, amount in by_class.items())

@@ -6,11 +6,13 @@ positions of classes, traits, aggregates, and providers in their lists replace t
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import heapq
 from typing import Any, Generic, TypeVar
 
+from placement.admin.drain.render import amounts
+from placement.admin.drain.report import FITS, IMPOSSIBLE, NOT_FOUND, Drain
 from placement.admin.report import totals
 from placement.admin.report.model import Cloud, Consumer, Tree, capacity
 from placement.admin.tables import printable
@@ -22,6 +24,8 @@ TREES = 20_000
 CONSUMERS = 200
 # The sums of inventories that the page shows.
 _SUMS = ('capacity', 'used', 'free', 'reserved', 'nominal')
+# The words for a drain that does not fit.
+_NOT_DRAINABLE = {IMPOSSIBLE: 'no', NOT_FOUND: 'no plan'}
 
 Value = TypeVar('Value', bound=Hashable)
 Document = dict[str, Any]
@@ -163,6 +167,7 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
         for provider in tree.providers:
             positions[provider.id] = position
             position += 1
+    drains = cloud.drains
     served = Counter(provider for tree in trees for provider in _keys(tree))
     names: _Positions[int] = _Positions()
     sets: _Positions[tuple[int, ...]] = _Positions()
@@ -179,6 +184,7 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
             ],
             'sharing': sharing,
             'disabled': [int(tree.disabled) for tree in shown],
+            'drain': None if drains is None else [_drain(drains, tree) for tree in shown],
         },
         'sharing_sets': sets.values(),
         'sharing_providers': {
@@ -189,6 +195,16 @@ def _trees(cloud: Cloud, trees: Iterable[Tree], shown: Sequence[Tree], kinds: _K
             'trees': [served[id_] for id_ in names.values()],
         },
     }
+
+
+def _drain(drains: Mapping[str, Drain], tree: Tree) -> str:
+    """Return whether a tree can be drained, and what is missing; empty without allocations."""
+    drain = drains.get(tree.root.uuid)
+    if drain is None:
+        return ''
+    if drain.verdict == FITS:
+        return 'yes'
+    return f'{_NOT_DRAINABLE[drain.verdict]}: lacks {amounts(drain.missing)}'
 
 
 def consumers(cloud: Cloud, trees: Sequence[Tree]) -> Document:

@@ -1,11 +1,13 @@
 """Makes a report: reads the database, and renders the page."""
 
 from collections.abc import Sequence
+import dataclasses
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from placement.admin import audit
+from placement.admin.drain.each import all_trees
 from placement.admin.names import Names
 from placement.admin.progress import Progress
 from placement.admin.report import document, page, read, trees
@@ -27,6 +29,7 @@ def contents(
     incomplete_project: str,
     progress: Progress,
     names: Names,
+    with_drains: bool = False,
 ) -> Contents:
     """Return what the report shows.
 
@@ -35,11 +38,17 @@ def contents(
     :param database: the URL of the database; the page shows it without its password
     :param incomplete_project: the option `[placement] incomplete_consumer_project_id`
     :param names: the names that stand before UUIDs
+    :param with_drains: whether to show which trees can be drained
+    :raises CannotProceedError: `with_drains`, and the consumer of an allocation does not exist
     """
     findings = audit.findings(conn, incomplete_project=incomplete_project, report=progress)
+    cloud = read.cloud(conn, progress, names)
+    if with_drains:
+        drains = {one.trees[0].uuid: one for one in all_trees(conn, progress)}
+        cloud = dataclasses.replace(cloud, drains=drains)
     return Contents(
         read.origin(conn, database),
-        read.cloud(conn, progress, names),
+        cloud,
         [names.in_values(finding) for finding in findings],
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
 
+from placement.admin.drain.report import Drain
 from placement.candidates import model
 from placement.capacity import capacity_of
 
@@ -73,6 +74,8 @@ class Cloud:
     :ivar projects: the usage of each project
     :ivar project_consumers: project -> the number of its consumers
     :ivar counts: the number of rows, by the name of what they are
+    :ivar drains: UUID of a root -> whether its tree can be drained, for all trees with allocations;
+        None if this was not computed
     """
 
     providers: Sequence[Provider]
@@ -87,6 +90,7 @@ class Cloud:
     projects: Sequence[ProjectUsage] = ()
     project_consumers: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    drains: Mapping[str, Drain] | None = None
 
     def class_name(self, class_id: int) -> str:
         """Return the name of a resource class, which can be missing in a damaged database."""

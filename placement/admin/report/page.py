@@ -17,6 +17,7 @@ import orjson
 
 from placement.admin import audit
 from placement.admin.audit.model import CODES
+from placement.admin.drain.report import FITS
 from placement.admin.report.document import TREES, Document
 from placement.admin.report.model import Cloud, Origin, Tree
 from placement.admin.tables import printable
@@ -100,14 +101,14 @@ def _template() -> jinja2.Template:
     return environment.from_string(_asset(_TEMPLATE))
 
 
-def _number(value: int) -> str:
-    return f'{value:,}'
+def _number(value: int | str) -> str:
+    return value if isinstance(value, str) else f'{value:,}'
 
 
 def _counts(
     cloud: Cloud, trees: Sequence[Tree], findings: Sequence[audit.Finding]
-) -> Mapping[str, int]:
-    return {
+) -> Mapping[str, int | str]:
+    counts: dict[str, int | str] = {
         'Provider trees': len(trees),
         'Providers': len(cloud.providers),
         'Consumers': cloud.counts.get('consumers', 0),
@@ -115,6 +116,10 @@ def _counts(
         'Projects': cloud.counts.get('projects', 0),
         'Findings': sum(finding.count for finding in findings),
     }
+    if cloud.drains is not None:
+        fitting = sum(drain.verdict == FITS for drain in cloud.drains.values())
+        counts['N+1'] = f'{fitting:,} of {len(cloud.drains):,}'
+    return counts
 
 
 def _printable_finding(finding: audit.Finding) -> dict[str, Any]:

@@ -86,6 +86,12 @@ class ProviderTable {
         key: (tree) => cloud.trees.consumers[tree],
         cell: (tree) => [number(cloud.trees.consumers[tree])],
       },
+      ...(cloud.trees.drain ? [{
+        title: "Can be drained", class: "drain optional",
+        key: (tree) => cloud.trees.drain[tree],
+        cell: (tree) => [element("span", { title: cloud.trees.drain[tree] },
+          cloud.trees.drain[tree] || "–")],
+      }] : []),
       {
         title: "Providers", numeric: true, class: "right optional",
         key: (tree) => cloud.trees.size[tree],

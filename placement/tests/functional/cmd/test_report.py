@@ -196,6 +196,18 @@ class ContentTest(TestCase):
         self.assertSentence('none cannot be read: No such file or directory', done)
         self.assertFalse(self.page.exists())
 
+    def test_trees_that_can_be_drained(self):
+        self.register_demo_cloud()
+        data = self.data(self.run_command('report', '-').stdout)
+        self.assertIsNone(data['trees']['drain'])
+        data = self.data(self.run_command('report', '-', '--drain').stdout)
+        done = self.run_command('drain', '--each', '--format', 'json')
+        expected = collections.Counter(one['verdict'] for one in json.loads(done.stdout))
+        found = collections.Counter(
+            text.partition(':')[0] for text in data['trees']['drain'] if text
+        )
+        self.assertEqual({'yes': expected['fits'], 'no': expected['impossible']}, {**found})
+
     def test_an_empty_database(self):
         migration.upgrade('head')
         done = self.run_command('report', '-')

@@ -70,6 +70,18 @@ class PageTest(PageTestCase):
         self.assertEqual([], self.browser.messages())
         self.assertEqual([self.page.as_uri()], self.browser.requests())
 
+    def test_trees_that_can_be_drained(self):
+        self.write(*(provider(number) for number in (1, 2, 4)), drains=clouds.DRAINS)
+        self.browser.open(self.page)
+        cells = self.browser.texts('#provider-table tbody .drain')
+        self.assertEqual(['yes', 'no: lacks 24 VCPU, 10 DISK_GB', '\u2013'], cells)
+        self.browser.button('Can be drained', '#provider-table thead').click()
+        cells = self.browser.texts('#provider-table tbody .drain')
+        self.assertEqual(['\u2013', 'no: lacks 24 VCPU, 10 DISK_GB', 'yes'], cells)
+        self.assertIn('1 of 3', self.browser.texts('.counts dd'))
+        self.assertEqual([], self.browser.violations())
+        self.assertEqual([], self.browser.messages())
+
     def test_an_empty_database(self):
         self.write()
         self.browser.open(self.page)

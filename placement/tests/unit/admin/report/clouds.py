@@ -4,6 +4,7 @@ import datetime
 from typing import Any
 import uuid
 
+from placement.admin.drain.report import Drain, Tree
 from placement.admin.report.model import Cloud, Origin, ProjectUsage
 from placement.candidates.model import Provider, ProviderInventory
 
@@ -48,6 +49,22 @@ def provider(
         frozenset(aggregates),
         {one.class_id: one for one in inventories},
     )
+
+
+def _drain(number: int, verdict: str, **missing: int) -> tuple[str, Drain]:
+    root = str(uuid.UUID(int=number))
+    placed = 5 if verdict == 'fits' else 3
+    return root, Drain([Tree(root, 'name')], verdict, None, 5, placed, missing, [])
+
+
+# What `drain --each` finds out about three trees with allocations.
+DRAINS = dict(
+    [
+        _drain(1, 'fits'),
+        _drain(2, 'impossible', VCPU=24, DISK_GB=10),
+        _drain(3, 'not found', VCPU=1),
+    ]
+)
 
 
 def cloud(

@@ -9,6 +9,7 @@ from placement.admin.report.model import Consumer
 from placement.tests.unit.admin.report.clouds import (
     DISABLED,
     DISK_GB,
+    DRAINS,
     FAST,
     SHARING,
     UNKNOWN,
@@ -76,6 +77,7 @@ class DocumentTest(base.BaseTestCase):
                 'fullest': [0, 1],
                 'sharing': [0, 0],
                 'disabled': [0, 0],
+                'drain': None,
             },
             found['trees'],
         )
@@ -210,3 +212,19 @@ class DocumentTest(base.BaseTestCase):
     def test_a_name_of_blanks_is_quoted(self):
         found = build(provider(1), provider(2), names={1: '  ', 2: ''})
         self.assertEqual(['', "'  '"], found['providers']['name'])
+
+
+class DrainTest(base.BaseTestCase):
+    def test_the_column(self):
+        found = build(*(provider(number) for number in range(1, 5)), drains=DRAINS)
+        names = [found['providers']['name'][number] for number in range(4)]
+        drains = dict(zip(names, found['trees']['drain'], strict=True))
+        self.assertEqual(
+            {
+                'provider-1': 'yes',
+                'provider-2': 'no: lacks 24 VCPU, 10 DISK_GB',
+                'provider-3': 'no plan: lacks 1 VCPU',
+                'provider-4': '',
+            },
+            drains,
+        )

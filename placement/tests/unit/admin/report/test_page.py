@@ -10,7 +10,14 @@ from oslotest import base
 
 from placement.admin import audit
 from placement.admin.report import document, page, trees
-from placement.tests.unit.admin.report.clouds import ORIGIN, VCPU, cloud, inventory, provider
+from placement.tests.unit.admin.report.clouds import (
+    DRAINS,
+    ORIGIN,
+    VCPU,
+    cloud,
+    inventory,
+    provider,
+)
 
 HOSTILE = '</script><img src=x onerror=alert(1)>&amp;"\''
 
@@ -47,6 +54,11 @@ def parsed(text: str) -> _Parser:
 
 
 class PageTest(base.BaseTestCase):
+    def test_n_plus_1(self):
+        self.assertNotIn('<dt>N+1</dt>', render(provider(1)))
+        text = render(provider(1), drains=DRAINS)
+        self.assertIn('<dt>N+1</dt><dd>1 of 3</dd>', text)
+
     def test_the_policy_names_the_style_sheet_and_the_script(self):
         text = render(provider(1))
         elements = parsed(text).elements
