@@ -134,7 +134,7 @@ def roots_to_copy(
     used = (
         sa.select(_PROVIDERS.c.root_provider_id)
         .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
-        .where(_ALLOCATIONS.c.consumer_id.in_([*map(str.lower, uuids)]))
+        .where(_ALLOCATIONS.c.consumer_id.in_(_spellings(uuids)))
     )
     found = {*_roots(conn, providers).values(), *(conn.scalars(used) if uuids else ())}
     return frozenset(root for root in found if root is not None)
@@ -142,7 +142,7 @@ def roots_to_copy(
 
 def _roots(conn: sa.Connection, given: Sequence[str]) -> dict[str, int | None]:
     """Return the root id of each given name or UUID that exists."""
-    keys = sorted({*given, *map(str.lower, given)})
+    keys = _spellings(given)
     rows = conn.execute(
         sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _PROVIDERS.c.root_provider_id).where(
             sa.or_(_PROVIDERS.c.uuid.in_(keys), _PROVIDERS.c.name.in_(keys))
@@ -194,13 +194,17 @@ def consumers(conn: sa.Connection, uuids: Sequence[str]) -> list[Consumer]:
 
     :raises CannotProceedError: a consumer has no allocations, or does not exist
     """
-    keys = list(dict.fromkeys(uuid.lower() for uuid in uuids))
-    found = {consumer.uuid.lower(): consumer for consumer in _consumers(conn, keys)}
-    for key in keys:
-        if key not in found:
-            shown = tables.printable(key)
+    found = {consumer.uuid.lower(): consumer for consumer in _consumers(conn, _spellings(uuids))}
+    for uuid in uuids:
+        if uuid.lower() not in found:
+            shown = tables.printable(uuid)
             raise CannotProceedError(f'The consumer {shown} does not exist or has no allocations.')
-    return [found[key] for key in keys]
+    return [found[key] for key in dict.fromkeys(map(str.lower, uuids))]
+
+
+def _spellings(given: Iterable[str]) -> list[str]:
+    """Return texts as given, and with lowercase letters, as the API stores most UUIDs."""
+    return sorted({spelling for text in given for spelling in (text, text.lower())})
 
 
 def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
