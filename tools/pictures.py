@@ -25,6 +25,7 @@ GUIDES = ROOT / 'doc' / 'source'
 SCHEMA = SOURCES / 'schema.dot'
 # The directory of the page that shows the picture, by the name of the source.
 DIRECTORIES = {
+    'drain': 'admin',
     'generation-race': 'user',
     'layers': 'contributor',
     'reshape': 'user',

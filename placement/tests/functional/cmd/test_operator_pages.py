@@ -16,6 +16,7 @@ from oslotest import base
 
 from placement.tests import servers
 from placement.tests.functional.cmd import console_pages, runbook_cloud
+from tools import drain_picture
 
 TEXT = """
 A page
@@ -67,6 +68,32 @@ class PagesTest(base.BaseTestCase):
         differences = compare(sections[title], shell)
         self.assertEqual('', differences, f'The output in {page} is different:\n{differences}')
         self.assertEqual(*shell.stored_and_expected())
+
+
+class DrainPictureTest(base.BaseTestCase):
+    """The picture of the page of drain, which `tools.pictures` draws from its source."""
+
+    def test_the_source_shows_the_moves_of_the_command_on_the_page(self):
+        session(self)
+        page = (console_pages.FOLDER / 'drain.rst').read_text()
+        commands = [example.shell for example in console_pages.examples(page)]
+        self.assertIn(drain_picture.COMMAND, commands)
+        remedy = 'Draw the pictures with: tox -e pictures'
+        drawn = drain_picture.SOURCE.read_text()
+        self.assertEqual(drawn, drain_picture.current_source(), remedy)
+
+    def test_equal_moves_have_one_arrow(self):
+        body = {'allocations': {'a': {'resources': {'VCPU': 2}}, 'b': {'resources': {'VCPU': 1}}}}
+        moves = [
+            {'from': ['one'], 'to': 'two', 'body': body},
+            {'from': ['one'], 'to': 'three', 'body': body},
+            {'from': ['one'], 'to': 'two', 'body': body},
+        ]
+        source = drain_picture.source(moves, {'one': 'host-1', 'two': 'host-2'})
+        self.assertIn('port="0">&#160;2 x (3 VCPU)&#160;<', source)
+        self.assertIn('port="1">&#160;1 x (3 VCPU)&#160;<', source)
+        arrows = [line.strip() for line in source.splitlines() if '->' in line]
+        self.assertEqual(['"host-1":0:e -> "host-2"', '"host-1":1:e -> "three"'], arrows)
 
 
 class ConsoleTest(base.BaseTestCase):
