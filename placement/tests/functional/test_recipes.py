@@ -8,11 +8,14 @@ import io
 import json
 import os
 from pathlib import Path
+import re
 import runpy
+import shlex
 from unittest import mock
 import uuid
 
 from keystoneauth1 import adapter, session, token_endpoint
+import openstack
 from werkzeug.wrappers import Response
 
 import placement
@@ -75,6 +78,10 @@ class RecipeTestCase(served.ServedTestCase):
         }
         self.api.put(f'/resource_providers/{provider}/inventories', json=body)
 
+    def traits(self, provider, generation, *names):
+        body = {'resource_provider_generation': generation, 'traits': names}
+        self.api.put(f'/resource_providers/{provider}/traits', json=body)
+
     def claim(self, provider, consumer=None, **amounts):
         """Claim amounts from a provider, and return the consumer."""
         consumer = consumer or str(uuid.uuid4())
@@ -90,16 +97,40 @@ class RecipeTestCase(served.ServedTestCase):
         stored = self.api.get(f'/allocations/{consumer}').json()['allocations']
         return {provider: one['resources'] for provider, one in stored.items()}
 
-    def main(self, *arguments):
+    def main(self, *arguments, file=None):
         """Run the program like a reader of the guide; return its output."""
         output = io.StringIO()
         with (
             mock.patch.dict(os.environ, self.settings),
-            mock.patch('sys.argv', [self.file, *arguments]),
+            mock.patch('sys.argv', [file or self.file, *arguments]),
             mock.patch('sys.stdout', output),
         ):
-            runpy.run_path(str(FOLDER / self.file), run_name='__main__')
+            runpy.run_path(str(FOLDER / (file or self.file)), run_name='__main__')
         return output.getvalue()
+
+
+class PageTest(RecipeTestCase):
+    """What the page states about the service of the quick start, whose token is `admin`."""
+
+    file = 'device_agent.py'
+    page = (FOLDER.parent / 'recipes.rst').read_text()
+
+    def test_the_commands_of_the_page_claim_a_device(self):
+        commands = re.findall(r'bin/python doc/source/user/examples/(.+)', self.page)
+        self.assertEqual(2, len(commands))
+        for file, *arguments in map(shlex.split, commands):
+            printed = self.main(*arguments, file=file)
+        (amounts,) = self.allocations(printed.split()[0]).values()
+        self.assertEqual({'VGPU': 2}, amounts)
+
+    def test_the_line_of_the_page_permits_the_reshaper(self):
+        line = r"^    cloud\.placement\.additional_headers\['X-Roles'\] = '(.+)'$"
+        (roles,) = re.findall(line, self.page, re.MULTILINE)
+        with mock.patch.dict(os.environ, self.settings):
+            cloud = openstack.connect(placement_default_microversion='1.39')
+        self.assertEqual(403, cloud.placement.post('/reshaper', json={}).status_code)
+        cloud.placement.additional_headers['X-Roles'] = roles
+        self.assertEqual(400, cloud.placement.post('/reshaper', json={}).status_code)
 
 
 class SchedulerTest(RecipeTestCase):
@@ -127,7 +158,15 @@ class SchedulerTest(RecipeTestCase):
         self.assertEqual([f'/allocations/{self.consumer}'], self.writes())
 
     def test_the_program_claims(self):
-        self.assertIn(self.large, self.main('resources=VCPU:2'))
+        consumer, printed = self.main('resources=VCPU:2').split(maxsplit=1)
+        self.assertEqual({self.large: {'VCPU': 2}}, self.allocations(consumer))
+        self.assertIn(self.large, printed)
+
+    def test_all_values_of_a_repeated_parameter_apply(self):
+        self.traits(self.small, 1, 'HW_CPU_X86_AVX2', 'HW_CPU_X86_SSE')
+        self.traits(self.large, 1, 'HW_CPU_X86_SSE')
+        query = 'resources=VCPU:2&required=HW_CPU_X86_AVX2&required=HW_CPU_X86_SSE'
+        self.assertIn(self.small, self.main(query))
 
     def test_without_candidates_there_is_no_valid_host(self):
         self.assertRaises(self.program['NoValidHostError'], self.place, 'VCPU:9')
@@ -149,6 +188,14 @@ class SchedulerTest(RecipeTestCase):
     def test_after_too_many_concurrent_requests_the_same_candidate_is_claimed(self):
         self.before['PUT', '/allocations'] = lambda: conflict(errors.CONCURRENT_UPDATE)
         self.assert_on(self.large)
+
+    def test_the_program_names_a_provider_that_was_deleted_after_the_search(self):
+        self.before['PUT', '/allocations'] = lambda: (
+            self.api.delete(f'/resource_providers/{self.large}').content or None
+        )
+        error = self.assertRaises(RuntimeError, self.place)
+        self.assertIn(self.large, str(error))
+        self.assertIn('"status":400', str(error))
 
     def test_an_applied_claim_without_a_response_is_not_repeated(self):
         def lose():
@@ -206,14 +253,19 @@ class DeviceAgentTest(RecipeTestCase):
         child = self.api.get(f'/resource_providers/{self.children()["host_a"]}').json()
         self.assertEqual(host, child['parent_provider_uuid'])
 
+    def test_a_name_can_contain_characters_of_queries(self):
+        self.provider('host')
+        for _ in range(2):
+            self.program['run'](self.api, 'host#1 + a&b', ['gpu'])
+        self.assertEqual({'host#1 + a&b', 'host#1 + a&b_gpu'}, set(self.children()))
+
     def test_traits_of_other_clients_remain(self):
         self.run_agent('a')
         child = self.children()['host_a']
         traits = ['CUSTOM_ACME_OLD', 'CUSTOM_OTHER']
         for name in traits:
             self.api.put(f'/traits/{name}')
-        body = {'resource_provider_generation': 2, 'traits': traits}
-        self.api.put(f'/resource_providers/{child}/traits', json=body)
+        self.traits(child, 2, *traits)
         self.run_agent('a')
         self.assertEqual(['CUSTOM_ACME_GPU', 'CUSTOM_OTHER'], sorted(self.get(child, 'traits')))
 

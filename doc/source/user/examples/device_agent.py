@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import sys
 from typing import Any
+from urllib.parse import quote
 
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import Conflict
@@ -31,7 +32,7 @@ def repeat(step: Callable[..., None], *arguments: Any) -> None:
 
 def adopt(api: Adapter, name: str, parent: str | None = None) -> str:
     """Return the UUID of the provider with a name. Create the provider if it does not exist."""
-    found = send(api, 'GET', f'/resource_providers?name={name}')['resource_providers']
+    found = send(api, 'GET', f'/resource_providers?name={quote(name)}')['resource_providers']
     new = {'name': name, 'parent_provider_uuid': parent}
     return str((found or [send(api, 'POST', '/resource_providers', new)])[0]['uuid'])
 

@@ -4,7 +4,7 @@ import random
 import sys
 import time
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 import uuid
 
 from keystoneauth1.adapter import Adapter
@@ -95,4 +95,5 @@ def resources(document: dict[str, Any]) -> dict[str, Any]:
 if __name__ == '__main__':
     cloud = openstack.connect(placement_default_microversion='1.39')
     identity = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
-    print(place(cloud.placement, str(uuid.uuid4()), dict(parse_qsl(sys.argv[1])), identity))
+    consumer = str(uuid.uuid4())
+    print(consumer, place(cloud.placement, consumer, parse_qs(sys.argv[1]), identity))
