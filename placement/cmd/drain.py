@@ -113,8 +113,8 @@ def _drain(config: cfg.ConfigOpts) -> int:
         members = assume.document(assumed)
         output.print_document([one | members for one in render.document(drains)])
     else:
-        sentence = _sentence(arguments, drains, interrupted)
-        text = render.text(known.in_values(drains), sentence)
+        named = known.in_values(drains)
+        text = render.text(named, _sentence(arguments, named, interrupted))
         output.print_text(assume.heading(assumed, known) + text)
     output.notify(unlisted.notice(missing))
     if interrupted:

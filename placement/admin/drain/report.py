@@ -105,6 +105,8 @@ class Planner:
         verdict = FITS
         if found.unplaced:
             verdict = IMPOSSIBLE if reason else NOT_FOUND
+        shown = found.unplaced[:LISTED]
+        resources = {kind: self._named(kind.amounts) for kind in {one.kind for one in shown}}
         missing: Counter[int] = Counter()
         for request in found.unplaced:
             missing += request.kind.amounts
@@ -119,10 +121,10 @@ class Planner:
                 Unplaced(
                     request.consumer.uuid,
                     request.consumer.type,
-                    self._named(request.kind.amounts),
+                    resources[request.kind],
                     request in nowhere,
                 )
-                for request in found.unplaced[:LISTED]
+                for request in shown
             ],
         )
 
