@@ -188,6 +188,12 @@ def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
         or provider_search.ids_of_matching(conn, provider_search.Filters(name=provider))
     )
     if not found:
+        named = sa.or_(_PROVIDERS.c.uuid.in_([uuid, provider]), _PROVIDERS.c.name == provider)
+        if conn.scalar(sa.select(_PROVIDERS.c.id).where(named)):
+            raise _RefusedError(
+                f"The resource provider '{provider}' has no root. Run `placement-manage audit "
+                '--only root-missing`.'
+            )
         raise _RefusedError(f"No resource provider has the name or the UUID '{provider}'.")
     root_id = sa.select(_PROVIDERS.c.root_provider_id).where(_PROVIDERS.c.id == found[0])
     rows = conn.execute(

@@ -211,6 +211,16 @@ class CloudTest(TestCase):
         self.assertIn('`placement-manage audit --only owner-missing`', done.stderr)
 
 
+class NewDatabaseTest(TestCase):
+    """The schema exists, but the service has not yet started, so no resource class exists."""
+
+    def test_each(self):
+        models.metadata.create_all(self.engine)
+        self.assertEqual('[]\n', self.drain('--each', '--format', 'json').stdout)
+        done = self.drain('host', status=2)
+        self.assertIn('No resource provider has the name or the UUID host.', done.stderr)
+
+
 class RefusalTest(TestCase):
     """What is not valid is refused with one sentence, before the database is read."""
 

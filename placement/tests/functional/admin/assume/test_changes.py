@@ -320,6 +320,18 @@ class TreeTest(TestCase):
             conn.execute(sa.update(PROVIDERS).where(other).values(uuid='none'))
         self.assertEqual("The stored UUID 'none' is not valid.", self.refusal('copies:1*none'))
 
+    def test_a_provider_without_a_root(self):
+        with db_api.get_placement_engine().begin() as conn:
+            other = PROVIDERS.c.name == 'other'
+            conn.execute(sa.update(PROVIDERS).where(other).values(root_provider_id=None))
+        for text in ('other', self.other, self.other.upper()):
+            reason = (
+                f"The resource provider '{text}' has no root. Run `placement-manage audit --only "
+                'root-missing`.'
+            )
+            self.assertEqual(reason, self.refusal(f'without:{text}'))
+            self.assertEqual(reason, self.refusal(f'copies:1*{text}'))
+
     def test_unknown_providers(self):
         for text in ('nothing', UNKNOWN, 'HOSTS', 'none'):
             reason = f"No resource provider has the name or the UUID '{text}'."
