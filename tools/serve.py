@@ -35,11 +35,11 @@ To stop the server, press Ctrl-C. To start with an empty database, delete the da
 """
 
 DEMO = """
-{done} To show it as a page, run:
+{done} To use the tools for operators with it, and to show it as
+a page, run these commands in another terminal, and open report.html in a browser:
 
-  {connection}{command} report report.html
-
-and open report.html in a browser.
+  {connection}export PATH={programs}:$PATH
+  placement-manage report report.html
 """
 
 
@@ -105,7 +105,7 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _register_demo(application: Any, database: Path) -> str:
-    """Register the demo cloud, and return a text with the command that makes a page of it."""
+    """Register the demo cloud, and return a text with the commands for its tools."""
     import demo
 
     try:
@@ -114,9 +114,9 @@ def _register_demo(application: Any, database: Path) -> str:
         sys.exit(f'The demo cloud cannot be registered: {error}')
     # The environment of the other terminal may lack the variable, unless the operator set it.
     url = shlex.quote(f'sqlite:///{database}')
-    connection = f'{CONNECTION}={url} ' if _is_default(database) else ''
-    command = shlex.quote(str(Path(sys.executable).with_name('placement-manage')))
-    return DEMO.format(done=done, connection=connection, command=command)
+    connection = f'export {CONNECTION}={url}\n  ' if _is_default(database) else ''
+    programs = shlex.quote(str(Path(sys.executable).parent))
+    return DEMO.format(done=done, connection=connection, programs=programs)
 
 
 def _shown_database(default: Path) -> str:

@@ -115,8 +115,17 @@ class ServeTest(base.TestCase):
         self.addCleanup(worker.stop)
         output = log.read_text()
         self.assertIn(DONE.strip(), output)
-        self.assertIn(f'CONNECTION=sqlite:///{database} ', output)
-        self.assertIn('placement-manage report report.html\n', output)
+        # The last commands, in a shell without the variables of this test.
+        commands = [line for line in output.splitlines() if line.startswith('  ')][-3:]
+        self.assertEqual('  placement-manage report report.html', commands[-1])
+        page = database.with_name('report.html')
+        subprocess.run(
+            ['sh', '-e', '-c', '\n'.join(commands)],
+            env={'PATH': os.environ['PATH']},
+            cwd=database.parent,
+            check=True,
+        )
+        self.assertIn('gpu-01', page.read_text())
         request = urllib.request.Request(
             f'http://127.0.0.1:{worker.port}/resource_providers?name=gpu-01',
             headers={'X-Auth-Token': 'admin'},
