@@ -46,8 +46,12 @@ def print_text(text: str) -> None:
 
 
 def notify(sentence: str | None) -> None:
-    """Print a sentence to standard error, so that standard output contains only the result."""
+    """Print a sentence to standard error, so that standard output contains only the result.
+
+    If both are the same file, the sentence follows the result.
+    """
     if sentence:
+        print(end='', flush=True)
         print(sentence, file=sys.stderr)
 
 

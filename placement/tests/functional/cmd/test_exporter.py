@@ -285,7 +285,7 @@ class OutsideOfTheDatabaseTest(TestCase):
         migration.upgrade('head')
         self.insert_inventory()
         text = self.run_command('exporter', '--once').stdout
-        self.assertEqual(14, text.count('# TYPE '))
+        self.assertEqual(16, text.count('# TYPE '))
         checked = subprocess.run(
             (promtool, 'check', 'metrics'), input=text, capture_output=True, text=True
         )

@@ -166,7 +166,7 @@ class CopyTest(TestCase):
             conn.execute(sa.insert(PROVIDERS).values(root_provider_id=None, **values))
         with self.assumed('without:a') as assumed:
             self.assertEqual(1, assumed.conn.scalar(unlisted.COUNT))
-        self.assertIn('No resource provider has', self.refusal(f'without:{values["uuid"]}'))
+        self.assertIn('has no root', self.refusal(f'without:{values["uuid"]}'))
 
 
 def providers_with(conn: sa.Connection, table: sa.Table) -> list[str]:
