@@ -370,6 +370,11 @@ for device in null urandom; do
     touch "$dev/$device"
     mount --bind "/dev/$device" "$dev/$device"
 done
+if [ -d /dev/shm ]; then
+    # The files of the test can be there.
+    mkdir -p "$dev/shm"
+    mount --bind /dev/shm "$dev/shm"
+fi
 mount --rbind "$dev" /dev
 exec "$@"
 """
