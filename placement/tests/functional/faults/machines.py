@@ -81,7 +81,11 @@ class DatabaseServer:
         self._command, admin = prepare(self._setting, (*_DURABLE[self._engine], *options))
         # The service uses the same driver as in the rest of the run.
         driver = servers.admin_url().drivername
-        self._admin = sa.make_url(admin).set(drivername=driver).render_as_string(False)
+        url = sa.make_url(admin).set(drivername=driver)
+        if url.get_driver_name() == 'mysqldb':
+            # mysqlclient has other parameters for TLS.
+            url = url.difference_update_query(['ssl_disabled'])
+        self._admin = url.render_as_string(False)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
