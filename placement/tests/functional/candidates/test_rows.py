@@ -244,7 +244,7 @@ def _three_units_each(providers: int, name: str = 'R') -> list[str]:
 _TWO_UNITS_EACH = '&'.join(f'resources{n}=VGPU:2' for n in range(1, 14)) + '&group_policy=none'
 
 
-class SearchLimitTest(base.BaseTestCase):
+class SearchLimitTest(UnmeasuredTestCase):
     """The work of one request is bounded, and divided fairly among trees."""
 
     def _search(
