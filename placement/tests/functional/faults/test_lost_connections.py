@@ -177,11 +177,17 @@ class LostDuringRequestTest(IdleTestCase):
         return self.send('PUT', f'/allocations/{uuid.uuid4()}', claim({self.provider: 1}))
 
     def trips(self, call: Call) -> int:
-        """Return the number of round trips of a request."""
+        """Return the number of round trips of a request.
+
+        On a busy machine, the proxy can count the last message of an earlier connection in between.
+        """
         call()
-        before = self.proxy.trips
-        call()
-        return self.proxy.trips - before
+        counts = []
+        for _ in range(3):
+            before = self.proxy.trips
+            call()
+            counts.append(self.proxy.trips - before)
+        return min(counts)
 
     def assertRepeated(self, call: Call) -> None:
         """Require that a read has the same response wherever its connection is lost."""
