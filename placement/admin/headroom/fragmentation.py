@@ -85,7 +85,10 @@ def fragmentation(
     for slot in prepared.slots:
         for class_id, amount in slot.amounts:
             amounts[class_id] += amount
-    free = _free(amounts, trees)
+    inventories = _free(trees)
+    free = dict.fromkeys(amounts, 0)
+    for (_, class_id), amount in inventories.items():
+        free[class_id] += amount
     lost = {class_id: free[class_id] - fits * amount for class_id, amount in amounts.items()}
     alone = {class_id: free[class_id] // amount for class_id, amount in amounts.items()}
     most = max(
@@ -93,7 +96,8 @@ def fragmentation(
         key=lambda class_id: lost[class_id] / free[class_id],
         default=None,
     )
-    lack = None if most is None else _lack(trees, taken, most)
+    left = {key: max(0, amount - taken[key]) for key, amount in inventories.items()}
+    lack = None if most is None else _lack(trees, left, most)
     return Fragmentation(free, lost, alone, most, lack)
 
 
@@ -116,7 +120,7 @@ def _tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Tree | None:
 
 
 def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
-    classes = [class_id for class_id, _ in slot.amounts]
+    classes = {class_id for class_id, _ in slot.amounts}
     if slot.suffixed:
         bare = slot._replace(amounts=())
         permitted: Sequence[model.Provider] = [
@@ -126,60 +130,53 @@ def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
         ]
     else:
         permitted = provider_checks.permitted_providers(slot.group, anchor)
-    return [p for p in permitted if all(class_id in p.inventories for class_id in classes)]
+    return [provider for provider in permitted if classes <= provider.inventories.keys()]
 
 
-def _free(classes: Iterable[int], trees: Iterable[_Tree]) -> dict[int, int]:
-    """Return the sums over the suitable providers. A sharing provider is counted once."""
+def _free(trees: Iterable[_Tree]) -> dict[InventoryKey, int]:
+    """Return the free capacity of the inventories of suitable providers."""
     found: dict[InventoryKey, int] = {}
     for tree in trees:
         for slot, providers in tree.suitable:
             for class_id, _ in slot.amounts:
                 for provider in providers:
-                    found[provider.id, class_id] = _left(provider, class_id, 0)
-    sums = dict.fromkeys(classes, 0)
-    for (_, class_id), amount in found.items():
-        sums[class_id] += amount
-    return sums
+                    inventory = provider.inventories[class_id]
+                    free = capacity.free(inventory.used, inventory.capacity)
+                    found[provider.id, class_id] = max(0, free)
+    return found
 
 
-def _left(provider: model.Provider, class_id: int, taken: int) -> int:
-    inventory = provider.inventories[class_id]
-    return max(0, capacity.free(inventory.used, inventory.capacity) - taken)
-
-
-def _lack(trees: Iterable[_Tree], taken: Mapping[InventoryKey, int], wasted: int) -> int | None:
+def _lack(trees: Iterable[_Tree], left: Mapping[InventoryKey, int], wasted: int) -> int | None:
     """Return the class for lack of which most of `wasted` is lost.
 
     What is left in a tree counts for each other class that the tree lacks, or for the class itself
     if the tree lacks no other one.
+
+    :param left: the free capacity of each inventory after the claims
     """
     causes: Counter[int | None] = Counter()
     counted: set[int] = set()
     for tree in trees:
-        left = 0
+        unused = 0
         lacking: dict[int, None] = {}
         for slot, providers in tree.suitable:
             for class_id, amount in slot.amounts:
                 if class_id == wasted:
-                    new = {p.id: p for p in providers if p.id not in counted}
-                    counted.update(new)
-                    left += sum(
-                        _left(p, class_id, taken.get((p.id, class_id), 0)) for p in new.values()
-                    )
-                if not any(_can_allocate(p, class_id, amount, taken) for p in providers):
+                    new = {provider.id for provider in providers} - counted
+                    counted |= new
+                    unused += sum(left[id_, class_id] for id_ in new)
+                if not any(_can_allocate(p, class_id, amount, left) for p in providers):
                     lacking[class_id] = None
         others: list[int | None] = [class_id for class_id in lacking if class_id != wasted]
         for cause in others or [*lacking] or [None]:
-            causes[cause] += left
+            causes[cause] += unused
     return causes.most_common(1)[0][0] if causes else None
 
 
 def _can_allocate(
-    provider: model.Provider, class_id: int, amount: int, taken: Mapping[InventoryKey, int]
+    provider: model.Provider, class_id: int, amount: int, left: Mapping[InventoryKey, int]
 ) -> bool:
-    left = _left(provider, class_id, taken.get((provider.id, class_id), 0))
-    if left < amount:
+    if left[provider.id, class_id] < amount:
         return False
     inventory = provider.inventories[class_id]
     violation = capacity.unit_violation(
