@@ -7,12 +7,12 @@ from typing import Any
 from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement.admin import atomic_file, names, unlisted
+from placement.admin import atomic_file, named_trees, names, unlisted
 from placement.admin.assume import apply
 from placement.admin.drain import moves, reading, render, report
 from placement.admin.drain.each import each
 from placement.admin.drain.plan import Move
-from placement.admin.drain.report import FITS, Drain, Planner
+from placement.admin.drain.report import Drain, Planner
 from placement.admin.drain.requests import Cloud
 from placement.admin.failure import CannotProceedError
 from placement.cmd import assume, output, program
@@ -71,6 +71,7 @@ def _add_conditions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--where',
         metavar='QUERY',
+        default='',
         help='conditions for the new trees: a query string with root_required and member_of, which '
         'apply to the root, and required, which applies to the new providers of a request group',
     )
@@ -93,6 +94,11 @@ def _drain(config: cfg.ConfigOpts) -> int:
     known = names.read(arguments.names)
     changes = assume.parse(arguments.assume)
     _check(arguments)
+    options = reading.Options(
+        where=reading.parse_where(arguments.where),
+        same_aggregates=arguments.same_aggregates,
+        same_traits=tuple(arguments.same_traits),
+    )
     drains: list[Drain] = []
     missing, interrupted = 0, False
     try:
@@ -102,7 +108,7 @@ def _drain(config: cfg.ConfigOpts) -> int:
         ):
             missing = assumed.conn.scalar(unlisted.COUNT) or 0
             # An interruption keeps the results so far.
-            for result in _planned(assumed.conn, arguments):
+            for result in _planned(assumed.conn, arguments, options):
                 drains.append(result)  # noqa: PERF402
     except KeyboardInterrupt:
         if not drains:
@@ -120,7 +126,7 @@ def _drain(config: cfg.ConfigOpts) -> int:
     if interrupted:
         output.notify(f'The command was interrupted after {len(drains)} trees with allocations.')
         return program.CANNOT
-    return ALL_FIT if all(one.verdict == FITS for one in drains) else SOME_DO_NOT
+    return ALL_FIT if all(one.fits for one in drains) else SOME_DO_NOT
 
 
 def _sentence(arguments: argparse.Namespace, drains: Sequence[Drain], interrupted: bool) -> str:
@@ -140,7 +146,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CannotProceedError('--consumer excludes PROVIDER and --each.')
     if not (arguments.consumer or arguments.providers or arguments.each):
         raise CannotProceedError('The command needs PROVIDER, --each, or --consumer.')
-    reading.where(arguments.where)
     if arguments.moves is None:
         return
     if arguments.moves == '-':
@@ -159,14 +164,11 @@ def _copied(source: sa.Connection, arguments: argparse.Namespace) -> frozenset[i
     return reading.roots_to_copy(source, arguments.providers, arguments.consumer)
 
 
-def _planned(conn: sa.Connection, arguments: argparse.Namespace) -> Iterator[Drain]:
+def _planned(
+    conn: sa.Connection, arguments: argparse.Namespace, options: reading.Options
+) -> Iterator[Drain]:
     """Yield the result of each drain; write the moves."""
-    options = reading.Options(
-        where=arguments.where,
-        same_aggregates=arguments.same_aggregates,
-        same_traits=tuple(arguments.same_traits),
-    )
-    roots = reading.roots_of(conn, arguments.providers)
+    roots = named_trees.require_roots(conn, arguments.providers)
     consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
     cloud, conditions = reading.cloud(conn, options, output.progress)
     planner = Planner(cloud, conditions)

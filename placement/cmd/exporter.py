@@ -160,17 +160,18 @@ def _serve(address: listen_address.ListenAddress, keep: float, shown: _Shown) ->
 
     headroom: Latest[model.Headroom] = Latest('headroom', shown.headroom, shown.interval, ())
     drains: Latest[model.Drains | None] = Latest(
-        'number of trees that can be drained', shown.drains, shown.drain_interval or 0, None
+        'number of trees that can be drained',
+        shown.drains,
+        math.inf if shown.drain_interval is None else shown.drain_interval,
+        None,
     )
 
     def read() -> model.Cloud:
-        latest = drains.value() if shown.drain_interval is not None else None
-        return reading.read(without=shown.without, headroom=headroom.value(), drains=latest)
+        return reading.read(without=shown.without, headroom=headroom.value(), drains=drains.value())
 
     server = Server(address, Exporter(read, keep, shown.without))
     headroom.value()
-    if shown.drain_interval is not None:
-        drains.value()
+    drains.value()
     server.serve(lambda: output.notify(f'Serving metrics at {server.url}'))
 
 

@@ -1,5 +1,8 @@
-"""What property tests share: the settings of hypothesis, and a class without measured coverage."""
+"""What property tests share: settings of hypothesis, seeds, and a class without coverage."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+import os
 import sys
 
 import hypothesis
@@ -18,11 +21,34 @@ REPEATABLE = hypothesis.settings(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """The seeds of the random worlds of a test.
+
+    :ivar variable: the environment variable that selects other seeds, for example `1000-2000`
+    :ivar usual: the seeds without this variable
+    """
+
+    variable: str
+    usual: str
+
+    @property
+    def range(self) -> range:
+        """The selected seeds."""
+        first, _, end = os.environ.get(self.variable, self.usual).partition('-')
+        return range(int(first), int(end))
+
+    def show(self, counts: Mapping[str, int]) -> None:
+        """Print what the tests counted, if the variable selects the seeds."""
+        if self.variable in os.environ:
+            print(f'{self.range}: {dict(counts)}', file=sys.__stderr__)
+
+
 class UnmeasuredTestCase(base.BaseTestCase):
     """The coverage of these tests is not measured.
 
-    Thousands of random examples execute the lines that the examples of other tests execute, and the
-    measurement would take as much time again.
+    They repeat lines thousands of times that other tests execute, too, and the measurement would
+    take as much time again.
     """
 
     def setUp(self) -> None:

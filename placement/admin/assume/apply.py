@@ -15,8 +15,8 @@ import uuid as uuid_lib
 
 import sqlalchemy as sa
 
-from placement import capacity, exception, grammar, microversion
-from placement.admin import tables
+from placement import capacity, exception, microversion
+from placement.admin import named_trees, tables
 from placement.admin.assume import model
 from placement.admin.assume.private_copy import columns, insert, private_copy
 from placement.admin.failure import CannotProceedError
@@ -47,10 +47,6 @@ class _World:
 
     source: sa.Connection
     conn: sa.Connection
-
-
-class _RefusedError(Exception):
-    """A change is not possible. The message is the reason, as a sentence."""
 
 
 @contextlib.contextmanager
@@ -86,7 +82,7 @@ def assumed(
 def _make(world: _World, change: model.Change) -> None:
     try:
         _CHANGES[type(change)](world, change)
-    except (exception.BadInput, _RefusedError) as error:
+    except (exception.BadInput, CannotProceedError) as error:
         raise refusal(change.text, str(error)) from error
 
 
@@ -152,7 +148,7 @@ def _uuid_of_copy(uuid: str, number: int) -> str:
     try:
         return str(uuid_lib.uuid5(uuid_lib.UUID(uuid), f'copy-{number}'))
     except ValueError:
-        raise _RefusedError(f"The stored UUID '{uuid}' is not valid.") from None
+        raise CannotProceedError(f"The stored UUID '{uuid}' is not valid.") from None
 
 
 def _copy_rows(conn: sa.Connection, table: sa.Table, ids: Sequence[dict[int, int]]) -> None:
@@ -179,36 +175,18 @@ def _tree(conn: sa.Connection, provider: str) -> tuple[list[int], int]:
 
     :param provider: the name or the UUID of any provider of the tree
     """
-    uuid = provider
-    with contextlib.suppress(ValueError):
-        uuid = grammar.normalize_uuid(provider)
-    found = (
-        provider_search.ids_of_matching(conn, provider_search.Filters(uuid=uuid))
-        or provider_search.ids_of_matching(conn, provider_search.Filters(uuid=provider))
-        or provider_search.ids_of_matching(conn, provider_search.Filters(name=provider))
-    )
-    if not found:
-        named = sa.or_(_PROVIDERS.c.uuid.in_([uuid, provider]), _PROVIDERS.c.name == provider)
-        if conn.scalar(sa.select(_PROVIDERS.c.id).where(named)):
-            raise _RefusedError(
-                f"The resource provider '{provider}' has no root. Run `placement-manage audit "
-                '--only root-missing`.'
-            )
-        raise _RefusedError(f"No resource provider has the name or the UUID '{provider}'.")
-    root_id = sa.select(_PROVIDERS.c.root_provider_id).where(_PROVIDERS.c.id == found[0])
-    rows = conn.execute(
-        sa.select(_PROVIDERS.c.id, _PROVIDERS.c.root_provider_id).where(
-            _PROVIDERS.c.root_provider_id == root_id.scalar_subquery()
-        )
-    ).all()
-    return [row[0] for row in rows], rows[0][1]
+    (root_id,) = named_trees.require_roots(conn, [provider])
+    of_tree = sa.select(_PROVIDERS.c.id).where(_PROVIDERS.c.root_provider_id == root_id)
+    return list(conn.scalars(of_tree)), root_id
 
 
 def _require_unused(world: _World, column: sa.Column[Any], texts: Sequence[str]) -> None:
     """Check the names or the UUIDs of new providers; the source decides which texts are equal."""
     for text in texts:
         if column.name == 'name' and len(text) > _LONGEST_NAME:
-            raise _RefusedError(f"The name '{text}' is longer than {_LONGEST_NAME} characters.")
+            raise CannotProceedError(
+                f"The name '{text}' is longer than {_LONGEST_NAME} characters."
+            )
     for first in range(0, len(texts), _TEXTS_PER_STATEMENT):
         batch = column.in_(texts[first : first + _TEXTS_PER_STATEMENT])
         statement = sa.select(_PROVIDERS.c.id).where(batch)
@@ -216,7 +194,7 @@ def _require_unused(world: _World, column: sa.Column[Any], texts: Sequence[str])
         # An earlier change can have removed a provider of the source.
         taken = sa.select(column).where(_PROVIDERS.c.id.in_(id_list(ids))).limit(1)
         for text in world.conn.scalars(taken):
-            raise _RefusedError(f"The {column.name} '{text}' is taken.")
+            raise CannotProceedError(f"The {column.name} '{text}' is taken.")
 
 
 # Providers ------------------------------------------------------------------------
@@ -228,7 +206,7 @@ def _matching(conn: sa.Connection, filters: provider_search.Filters | None) -> l
         return provider_search.ids_of_matching(conn, provider_search.Filters())
     if found := provider_search.ids_of_matching(conn, filters):
         return found
-    raise _RefusedError('No resource provider matches the filter.')
+    raise CannotProceedError('No resource provider matches the filter.')
 
 
 def _set_field(world: _World, change: model.SetField) -> None:

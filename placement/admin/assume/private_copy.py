@@ -13,8 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import pool
 
+from placement.admin.named_trees import consumers_of_trees
 from placement.admin.progress import Advance, Progress
-from placement.db import provider_conditions
 from placement.db.sqlalchemy import models
 
 # The UUID of the consumer that has the usage of all consumers that are not copied.
@@ -101,7 +101,7 @@ def _copy_consumers(
     if consumers_of:
         for table in _OF_CONSUMERS:
             _copy(source, conn, table, advance)
-        uuids = _consumers_of(consumers_of)
+        uuids = consumers_of_trees(consumers_of)
         _copy(source, conn, _CONSUMERS, advance, _CONSUMERS.c.uuid.in_(uuids))
         _copy(source, conn, _ALLOCATIONS, advance, _ALLOCATIONS.c.consumer_id.in_(uuids))
     others = _usage(source)
@@ -119,15 +119,6 @@ def _copy_consumers(
         if used
     )
     insert(conn, _ALLOCATIONS, rows)
-
-
-def _consumers_of(root_ids: Collection[int]) -> sa.Select[Any]:
-    """Return a select of the UUIDs of the consumers with allocations in trees."""
-    return (
-        sa.select(_ALLOCATIONS.c.consumer_id)
-        .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
-        .where(_PROVIDERS.c.root_provider_id.in_(provider_conditions.id_list(root_ids)))
-    )
 
 
 def _usage(conn: sa.Connection) -> Counter[tuple[int, int]]:

@@ -17,7 +17,6 @@ from placement.admin.capacity_metrics.model import (
     ProviderInventory,
 )
 from placement.admin.drain.each import all_trees
-from placement.admin.drain.report import FITS
 from placement.admin.headroom import reading as headroom_reading
 from placement.admin.headroom.report import simulation_of
 from placement.admin.progress import Progress, silent
@@ -157,7 +156,7 @@ def drains() -> Drains:
     """
     with engine.snapshot() as conn:
         results = all_trees(conn, silent)
-    return Drains(len(results), sum(one.verdict == FITS for one in results))
+    return Drains(len(results), sum(one.fits for one in results))
 
 
 def _read_inventories(conn: sa.Connection, progress: Progress) -> list[ProviderInventory]:

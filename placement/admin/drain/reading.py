@@ -6,21 +6,20 @@ All functions take a connection on which all statements read the same snapshot o
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import os_traits
 import sqlalchemy as sa
 
 from placement import microversion
-from placement.admin import query_text, tables
+from placement.admin import named_trees, query_text, tables
 from placement.admin.drain import requests
 from placement.admin.drain.requests import Allocation, Cloud, Conditions, Consumer, Owner
 from placement.admin.failure import CannotProceedError
 from placement.admin.headroom import reading
 from placement.admin.progress import Progress
 from placement.candidates import model, names, request
-from placement.db.provider_conditions import id_list
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -45,23 +44,24 @@ _NO_QUERY: model.Query[int] = model.Query(())
 class Options:
     """The conditions of the command line.
 
-    :ivar where: the query string of --where
+    :ivar where: the result of `parse_where`
     :ivar same_aggregates: whether --same-aggregates is given
     :ivar same_traits: the patterns of --same-traits
     """
 
-    where: str | None = None
+    where: model.Query[str] = field(default_factory=lambda: parse_where(''))
     same_aggregates: bool = False
     same_traits: tuple[str, ...] = ()
 
 
-def where(text: str | None) -> model.Query[str]:
+def parse_where(text: str) -> model.Query[str]:
     """Return --where as a query with one request group, without amounts.
 
+    :param text: the query string; empty for no conditions
     :raises CannotProceedError: the API refuses the query string, or it has other parameters
     """
     with reading.refusing('--where is not valid: '):
-        pairs = query_text.pairs(text) if text else []
+        pairs = query_text.pairs(text)
     if other := sorted({key for key, _ in pairs} - {*_WHERE}):
         raise CannotProceedError(
             f'--where accepts {", ".join(_WHERE)}, but not {tables.printable(", ".join(other))}.'
@@ -76,12 +76,11 @@ def where(text: str | None) -> model.Query[str]:
 def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cloud, Conditions]:
     """Read all provider trees, and what the conditions of the command line need.
 
-    :raises CannotProceedError: --where is not valid, or names a trait that does not exist
+    :raises CannotProceedError: --where names a trait that does not exist
     """
-    query = where(options.where)
-    found = names.look_up(conn, query)
+    found = names.look_up(conn, options.where)
     with reading.refusing('--where is not valid: '):
-        with_ids = request.with_ids(query, found.ids)
+        with_ids = request.with_ids(options.where, found.ids)
     traits = {name: id_ for id_, name in conn.execute(sa.select(_TRAITS.c.id, _TRAITS.c.name))}
     disabled = traits.get(os_traits.COMPUTE_STATUS_DISABLED)
     anchors = reading.anchors(conn, _NO_QUERY, found.sharing_id, True, progress)
@@ -104,25 +103,6 @@ def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cl
     return result, conditions
 
 
-def roots_of(conn: sa.Connection, given: Sequence[str]) -> list[int]:
-    """Return the roots of providers, without repetitions.
-
-    :param given: names or UUIDs of providers
-    :raises CannotProceedError: a provider does not exist or has no root
-    """
-    found = _roots(conn, given)
-    for text in given:
-        shown = tables.printable(text)
-        if text not in found:
-            raise CannotProceedError(f'No resource provider has the name or the UUID {shown}.')
-        if found[text] is None:
-            raise CannotProceedError(
-                f'The resource provider {shown} has no root. Run `placement-manage audit --only '
-                'root-missing`.'
-            )
-    return [root for root in dict.fromkeys(found[text] for text in given) if root is not None]
-
-
 def roots_to_copy(
     conn: sa.Connection, providers: Sequence[str], uuids: Sequence[str]
 ) -> frozenset[int]:
@@ -136,27 +116,11 @@ def roots_to_copy(
         .join(_ALLOCATIONS, _ALLOCATIONS.c.resource_provider_id == _PROVIDERS.c.id)
         .where(_ALLOCATIONS.c.consumer_id.in_(_spellings(uuids)))
     )
-    found = {*_roots(conn, providers).values(), *(conn.scalars(used) if uuids else ())}
+    found = {
+        *named_trees.find_roots(conn, providers).values(),
+        *(conn.scalars(used) if uuids else ()),
+    }
     return frozenset(root for root in found if root is not None)
-
-
-def _roots(conn: sa.Connection, given: Sequence[str]) -> dict[str, int | None]:
-    """Return the root id of each given name or UUID that exists."""
-    keys = _spellings(given)
-    rows = conn.execute(
-        sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _PROVIDERS.c.root_provider_id).where(
-            sa.or_(_PROVIDERS.c.uuid.in_(keys), _PROVIDERS.c.name.in_(keys))
-        )
-    ).all()
-    by_name = {row.name: row.root_provider_id for row in rows}
-    by_uuid = {row.uuid: row.root_provider_id for row in rows}
-    found = {}
-    for text in given:
-        if text.lower() in by_uuid:
-            found[text] = by_uuid[text.lower()]
-        elif text in by_name:
-            found[text] = by_name[text]
-    return found
 
 
 def pages_of_trees(
@@ -181,12 +145,7 @@ def consumers_of_trees(conn: sa.Connection, roots: Collection[int]) -> list[Cons
 
     :raises CannotProceedError: a consumer does not exist
     """
-    users = (
-        sa.select(_ALLOCATIONS.c.consumer_id)
-        .join(_PROVIDERS, _PROVIDERS.c.id == _ALLOCATIONS.c.resource_provider_id)
-        .where(_PROVIDERS.c.root_provider_id.in_(id_list(roots)))
-    )
-    return _consumers(conn, users)
+    return _consumers(conn, named_trees.consumers_of_trees(roots))
 
 
 def consumers(conn: sa.Connection, uuids: Sequence[str]) -> list[Consumer]:

@@ -73,7 +73,7 @@ def _verdict(result: Drain) -> str:
 
 def _rest(results: Sequence[Drain]) -> Iterator[str]:
     if more := results[LONGEST:]:
-        fitting = sum(one.verdict == FITS for one in more)
+        fitting = sum(one.fits for one in more)
         are = 'is' if len(more) == 1 else 'are'
         yield f'{_count(len(more), "more result")} {are} not listed; {fitting} of them: {FITS}.'
 
@@ -102,7 +102,7 @@ def sentence_of_each(results: Sequence[Drain], of_all: bool) -> str:
     """
     if not results:
         return 'No resource provider has allocations.'
-    fitting = sum(one.verdict == FITS for one in results)
+    fitting = sum(one.fits for one in results)
     if fitting == len(results):
         n_plus_1 = 'N+1 holds: each' if of_all else 'Each'
         return f'{n_plus_1} of {_count(fitting, "host")} can be drained.'
@@ -116,7 +116,7 @@ def sentence_of_each(results: Sequence[Drain], of_all: bool) -> str:
 def sentence_of_trees(result: Drain) -> str:
     """Return the sentence about trees that are drained together."""
     name = _shown(result)
-    if result.verdict == FITS:
+    if result.fits:
         return f'{name} can be drained.'
     if result.verdict == NOT_FOUND:
         return f'No plan was found that drains {name}; it {_lacks_room(result)}.'
@@ -125,7 +125,7 @@ def sentence_of_trees(result: Drain) -> str:
 
 def sentence_of_consumers(result: Drain) -> str:
     """Return the sentence about consumers that leave the trees where they are."""
-    if result.verdict == FITS:
+    if result.fits:
         if result.consumers == 1:
             return 'The consumer can move.'
         return f'Each of {_count(result.consumers, "consumer")} can move.'

@@ -59,6 +59,11 @@ class Drain:
     unplaced: Sequence[Unplaced]
 
     @property
+    def fits(self) -> bool:
+        """Whether every consumer has a place in the plan."""
+        return self.verdict == FITS
+
+    @property
     def name(self) -> str:
         """The names of the trees."""
         return ', '.join(tree.name or tree.uuid for tree in self.trees)

@@ -16,7 +16,7 @@ class. What the tree has left of another class is lost for lack of it.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
+from typing import Generic
 
 from placement import capacity
 from placement.admin.headroom.free_capacity import amounts_of
@@ -57,13 +57,8 @@ class Fragmentation(Generic[Key]):
         return Fragmentation(free, lost, alone, most, lack)
 
 
-class _Tree(NamedTuple):
-    """A tree with suitable providers.
-
-    :ivar suitable: slot -> its suitable providers
-    """
-
-    suitable: Sequence[tuple[model.Slot, Sequence[model.Provider]]]
+# The slots of a query, each with its suitable providers in one tree.
+_Suitable = Sequence[tuple[model.Slot, Sequence[model.Provider]]]
 
 
 def fragmentation(
@@ -74,7 +69,7 @@ def fragmentation(
     :param anchors: all anchors of the cloud, before the claims
     :param steps: the claims
     """
-    trees = [tree for anchor in anchors if (tree := _tree(prepared, anchor))]
+    trees = [suitable for anchor in anchors if (suitable := _in_tree(prepared, anchor))]
     taken: Counter[InventoryKey] = Counter()
     fits = 0
     for step in steps:
@@ -101,7 +96,7 @@ def fragmentation(
     return Fragmentation(free, lost, alone, most, lack)
 
 
-def _tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Tree | None:
+def _in_tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Suitable | None:
     """Return the suitable providers of an anchor; None if a part of the query has none."""
     if not provider_checks.is_anchor(anchor.root, prepared.query):
         return None
@@ -116,7 +111,7 @@ def _tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Tree | None:
         traits = frozenset().union(*(provider.traits for provider in unsuffixed))
         if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):
             return None
-    return _Tree(suitable)
+    return suitable
 
 
 def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
@@ -133,11 +128,11 @@ def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
     return [provider for provider in permitted if classes <= provider.inventories.keys()]
 
 
-def _free(trees: Iterable[_Tree]) -> dict[InventoryKey, int]:
+def _free(trees: Iterable[_Suitable]) -> dict[InventoryKey, int]:
     """Return the free capacity of the inventories of suitable providers."""
     found: dict[InventoryKey, int] = {}
     for tree in trees:
-        for slot, providers in tree.suitable:
+        for slot, providers in tree:
             for class_id, _ in slot.amounts:
                 for provider in providers:
                     inventory = provider.inventories[class_id]
@@ -146,7 +141,7 @@ def _free(trees: Iterable[_Tree]) -> dict[InventoryKey, int]:
     return found
 
 
-def _lack(trees: Iterable[_Tree], left: Mapping[InventoryKey, int], wasted: int) -> int | None:
+def _lack(trees: Iterable[_Suitable], left: Mapping[InventoryKey, int], wasted: int) -> int | None:
     """Return the class for lack of which most of `wasted` is lost.
 
     What is left in a tree counts for each other class that the tree lacks, or for the class itself
@@ -159,7 +154,7 @@ def _lack(trees: Iterable[_Tree], left: Mapping[InventoryKey, int], wasted: int)
     for tree in trees:
         unused = 0
         lacking: dict[int, None] = {}
-        for slot, providers in tree.suitable:
+        for slot, providers in tree:
             for class_id, amount in slot.amounts:
                 if class_id == wasted:
                     new = {provider.id for provider in providers} - counted

@@ -12,7 +12,7 @@ import heapq
 from typing import Any, Generic, TypeVar
 
 from placement.admin.drain.render import amounts
-from placement.admin.drain.report import FITS, IMPOSSIBLE, NOT_FOUND, Drain
+from placement.admin.drain.report import IMPOSSIBLE, NOT_FOUND, Drain
 from placement.admin.report import totals
 from placement.admin.report.model import Cloud, Consumer, Tree, capacity
 from placement.admin.tables import printable
@@ -202,7 +202,7 @@ def _drain(drains: Mapping[str, Drain], tree: Tree) -> str:
     drain = drains.get(tree.root.uuid)
     if drain is None:
         return ''
-    if drain.verdict == FITS:
+    if drain.fits:
         return 'yes'
     return f'{_NOT_DRAINABLE[drain.verdict]}: lacks {amounts(drain.missing)}'
 

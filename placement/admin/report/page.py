@@ -17,7 +17,6 @@ import orjson
 
 from placement.admin import audit
 from placement.admin.audit.model import CODES
-from placement.admin.drain.report import FITS
 from placement.admin.report.document import TREES, Document
 from placement.admin.report.model import Cloud, Origin, Tree
 from placement.admin.tables import printable
@@ -117,7 +116,7 @@ def _counts(
         'Findings': sum(finding.count for finding in findings),
     }
     if cloud.drains is not None:
-        fitting = sum(drain.verdict == FITS for drain in cloud.drains.values())
+        fitting = sum(drain.fits for drain in cloud.drains.values())
         counts['N+1'] = f'{fitting:,} of {len(cloud.drains):,}'
     return counts
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
+from placement.tests.functional.admin import world_rows
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 TRAITS = (
@@ -29,18 +30,6 @@ PROVIDERS, CONSUMERS = 9, 8
 # No row has this id.
 _GONE = 9_000_001
 _RATIOS = (1.0, 1.0, 1.5, 16.0, 0.7, 0.123456)
-_TABLES = (
-    models.projects,
-    models.users,
-    models.consumer_types,
-    models.placement_aggregates,
-    models.resource_providers,
-    models.inventories,
-    models.resource_provider_traits,
-    models.resource_provider_aggregates,
-    models.consumers,
-    models.allocations,
-)
 
 Rows = dict[sa.Table, list[dict[str, Any]]]
 
@@ -180,9 +169,9 @@ def _allocations(
 def fill(world: Rows) -> None:
     """Replace the contents of the database by a world, without checks of foreign keys."""
     with _unchecked() as conn:
-        for table in _TABLES:
+        for table in world_rows.TABLES:
             conn.execute(table.delete())
-        for table in _TABLES:
+        for table in world_rows.TABLES:
             if world[table]:
                 conn.execute(table.insert(), world[table])
 

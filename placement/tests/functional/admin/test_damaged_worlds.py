@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 import contextlib
 from dataclasses import dataclass
 import itertools
-import os
 from typing import Any
 
 import os_traits
@@ -22,9 +21,9 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional import base
 from placement.tests.functional.admin import damaged_worlds
 from placement.tests.functional.admin.capacity_metrics import worlds
+from placement.tests.properties import Seeds
 
-VARIABLE = 'PLACEMENT_TEST_DAMAGED_WORLDS'
-SEEDS = os.environ.get(VARIABLE, '0-10')
+SEEDS = Seeds('PLACEMENT_TEST_DAMAGED_WORLDS', '0-10')
 
 # The sums of one class: the number of inventories, capacity, used, free, and reserved.
 Sums = dict[str, Counter[str]]
@@ -74,8 +73,7 @@ class DamagedWorldsTest(base.TestCase):
         classes, traits = (
             damaged_worlds.ids_of_names(table) for table in (models.resource_classes, models.traits)
         )
-        first, last = map(int, SEEDS.split('-'))
-        for seed in range(first, last):
+        for seed in SEEDS.range:
             world = damaged_worlds.rows(seed, classes, traits)
             damaged_worlds.fill(world)
             with self.subTest(seed=seed):
@@ -85,8 +83,7 @@ class DamagedWorldsTest(base.TestCase):
                 self.check_report(world, providers)
         # The worlds are varied.
         self.assertEqual(8, len(+self.kinds), self.kinds)
-        if VARIABLE in os.environ:
-            print(f'Seeds {SEEDS}: {dict(self.kinds)}')
+        SEEDS.show(self.kinds)
 
     def read_providers(self, world: damaged_worlds.Rows) -> dict[str, Provider]:
         """Return what the API says about all providers of a world."""

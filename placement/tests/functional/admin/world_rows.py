@@ -10,11 +10,12 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests.functional import base
 from placement.tests.unit.candidates import worlds
 
 _PROVIDERS = models.resource_providers
 # The tables that belong to one world, in the order in which they are filled.
-_TABLES = (
+TABLES = (
     models.projects,
     models.users,
     models.consumer_types,
@@ -28,6 +29,15 @@ _TABLES = (
 )
 
 
+class TestCase(base.TestCase):
+    """The service has the traits of the random worlds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for name in worlds.EXISTING_TRAITS:
+            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
+
+
 def fill(engine: sa.Engine, world: worlds.World) -> None:
     """Replace the providers and consumers of the database by a world.
 
@@ -35,7 +45,7 @@ def fill(engine: sa.Engine, world: worlds.World) -> None:
     """
     with engine.begin() as conn:
         conn.execute(sa.update(_PROVIDERS).values(parent_provider_id=None, root_provider_id=None))
-        for table in reversed(_TABLES):
+        for table in reversed(TABLES):
             conn.execute(table.delete())
         for table, rows in _rows(conn, world):
             if rows:

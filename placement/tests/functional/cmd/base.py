@@ -38,6 +38,15 @@ class TestCase(base.TestCase):
         program = _PROGRAMS[self.module]
         return self._execute(program, arguments, connection, stdin, missing, **options)
 
+    def run_with_status(
+        self, status: int, *arguments: str, stdin: str = ''
+    ) -> subprocess.CompletedProcess:
+        """Execute the command, and require its exit status and no traceback."""
+        done = self.run_command(*arguments, stdin=stdin)
+        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        return done
+
     def register_demo_cloud(self, *options: str) -> subprocess.CompletedProcess:
         """Execute tools/demo.py on the database of the test."""
         return self._execute(programs.DEMO, options)

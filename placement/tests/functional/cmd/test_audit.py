@@ -29,9 +29,7 @@ class AuditTest(base.TestCase):
 
     def audit(self, status, *arguments):
         """Execute the command, check its exit status, and return what it prints."""
-        done = self.run_command('audit', *arguments)
-        self.assertEqual(status, done.returncode, done.stderr)
-        self.assertNotIn('Traceback', done.stderr)
+        done = self.run_with_status(status, 'audit', *arguments)
         if status == 2:
             self.assertEqual(('', 1), (done.stdout, done.stderr.count('\n')), done.stderr)
             return done.stderr

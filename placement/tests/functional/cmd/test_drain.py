@@ -40,10 +40,7 @@ class TestCase(base.TestCase):
     module = 'placement.cmd.manage'
 
     def drain(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess:
-        done = self.run_command('drain', *arguments)
-        self.assertEqual(status, done.returncode, done.stderr)
-        self.assertNotIn('Traceback', done.stderr)
-        return done
+        return self.run_with_status(status, 'drain', *arguments)
 
 
 class CloudTest(TestCase):
@@ -164,7 +161,7 @@ class CloudTest(TestCase):
 
     def test_unknown_names(self):
         for arguments, sentence in (
-            (['none'], 'No resource provider has the name or the UUID none.'),
+            (['none'], "No resource provider has the name or the UUID 'none'."),
             (['--consumer', 'none'], 'The consumer none does not exist or has no allocations.'),
             (
                 ['small', '--where', 'required=CUSTOM_NONE'],
@@ -193,7 +190,7 @@ class CloudTest(TestCase):
         (one,) = self.document('--consumer', UUIDS['one'], *options, status=1)
         self.assertEqual(('impossible', 'nowhere'), (one['verdict'], one['reason']))
         done = self.drain('large', '--assume', 'without:large', status=2)
-        self.assertIn('No resource provider has the name or the UUID large.', done.stderr)
+        self.assertIn("No resource provider has the name or the UUID 'large'.", done.stderr)
 
     def test_damaged_data(self):
         with self.engine.begin() as conn:
@@ -218,7 +215,7 @@ class NewDatabaseTest(TestCase):
         models.metadata.create_all(self.engine)
         self.assertEqual('[]\n', self.drain('--each', '--format', 'json').stdout)
         done = self.drain('host', status=2)
-        self.assertIn('No resource provider has the name or the UUID host.', done.stderr)
+        self.assertIn("No resource provider has the name or the UUID 'host'.", done.stderr)
 
 
 class RefusalTest(TestCase):

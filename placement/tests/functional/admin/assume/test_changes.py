@@ -315,22 +315,29 @@ class TreeTest(TestCase):
         self.assertEqual(f"The name '{'m' * 194}-copy-1' is longer than 200 characters.", reason)
 
     def test_an_invalid_uuid(self):
-        with db_api.get_placement_engine().begin() as conn:
-            other = PROVIDERS.c.name == 'other'
-            conn.execute(sa.update(PROVIDERS).where(other).values(uuid='none'))
+        self.update_other(uuid='none')
         self.assertEqual("The stored UUID 'none' is not valid.", self.refusal('copies:1*none'))
 
     def test_a_provider_without_a_root(self):
+        for root_id in (None, 9_000_001):
+            self.update_other(root_provider_id=root_id)
+            for text in ('other', self.other, self.other.upper()):
+                reason = (
+                    f"The resource provider '{text}' has no root. Run `placement-manage audit "
+                    '--only root-missing`.'
+                )
+                self.assertEqual(reason, self.refusal(f'without:{text}'))
+                self.assertEqual(reason, self.refusal(f'copies:1*{text}'))
+
+    def test_a_name_that_is_the_uuid_of_another_provider(self):
+        self.update_other(name=self.child)
+        with self.assumed(f'without:{self.child}') as assumed:
+            self.assertEqual([self.other], list(assumed.conn.scalars(sa.select(PROVIDERS.c.uuid))))
+
+    def update_other(self, **values: Any) -> None:
+        """Change the row of the provider `other`."""
         with db_api.get_placement_engine().begin() as conn:
-            other = PROVIDERS.c.name == 'other'
-            conn.execute(sa.update(PROVIDERS).where(other).values(root_provider_id=None))
-        for text in ('other', self.other, self.other.upper()):
-            reason = (
-                f"The resource provider '{text}' has no root. Run `placement-manage audit --only "
-                'root-missing`.'
-            )
-            self.assertEqual(reason, self.refusal(f'without:{text}'))
-            self.assertEqual(reason, self.refusal(f'copies:1*{text}'))
+            conn.execute(sa.update(PROVIDERS).where(PROVIDERS.c.uuid == self.other).values(values))
 
     def test_unknown_providers(self):
         for text in ('nothing', UNKNOWN, 'HOSTS', 'none'):

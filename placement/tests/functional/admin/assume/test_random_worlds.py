@@ -6,7 +6,6 @@ The environment variable PLACEMENT_TEST_ASSUME sets the seeds, for example 0-500
 from collections import Counter
 from collections.abc import Iterable
 import os
-import sys
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,36 +20,28 @@ from placement.admin.progress import silent
 from placement.cmd import assume
 from placement.db import engine
 from placement.tests import servers
-from placement.tests.functional import base
+from placement.tests.functional.admin import world_rows
 from placement.tests.functional.admin.assume import cases, requests
+from placement.tests.properties import Seeds
 from placement.tests.unit.admin.headroom import clouds
-from placement.tests.unit.candidates import worlds
 
-VARIABLE = 'PLACEMENT_TEST_ASSUME'
 # On a server, the same statements only have to be valid there.
-SEEDS = os.environ.get(VARIABLE, '6-12' if servers.ADMIN_URL in os.environ else '0-12')
+SEEDS = Seeds('PLACEMENT_TEST_ASSUME', '6-12' if servers.ADMIN_URL in os.environ else '0-12')
 Document = dict[str, Any]
 Usages = dict[tuple[str, str], int]
 
 
-class RandomWorldsTest(base.TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        for name in worlds.EXISTING_TRAITS:
-            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
-
+class RandomWorldsTest(world_rows.TestCase):
     def test_assumed_results_are_those_after_requests(self):
         counts: Counter[str] = Counter()
-        first, last = map(int, SEEDS.split('-'))
-        for seed in range(first, last):
+        for seed in SEEDS.range:
             case = cases.case(seed)
             with self.subTest(seed=seed, changes=case.changes):
                 cases.fill(db_api.get_placement_engine(), case.world, seed)
                 counts += self._compare(case)
-        if VARIABLE in os.environ:
-            print(f'Seeds {SEEDS}: {dict(counts)}', file=sys.__stderr__)
+        SEEDS.show(counts)
         self.assertGreater(2 * counts['changed'], counts['queries'])
-        self.assertGreater(counts['queries'], 2 * (last - first))
+        self.assertGreater(counts['queries'], 2 * len(SEEDS.range))
         self.assertLess({'without', 'copies', 'set', 'trait', 'aggregate'}, counts.keys())
 
     def _compare(self, case: cases.Case) -> Counter[str]:

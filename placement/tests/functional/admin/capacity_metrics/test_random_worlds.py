@@ -4,24 +4,22 @@ The environment variable PLACEMENT_TEST_EXPORTER sets the seeds, for example 0-4
 providers.
 """
 
-import os
 from typing import Any
 
 from placement.admin.capacity_metrics import reading
 from placement.admin.capacity_metrics.exposition import Page
 from placement.tests.functional import base
 from placement.tests.functional.admin.capacity_metrics import worlds
+from placement.tests.properties import Seeds
 
 # The number of providers of each world.
 PROVIDERS = 25
-VARIABLE = 'PLACEMENT_TEST_EXPORTER'
-SEEDS = os.environ.get(VARIABLE, '0-2')
+SEEDS = Seeds('PLACEMENT_TEST_EXPORTER', '0-2')
 
 
 class RandomWorldsTest(base.TestCase):
     def test_the_metrics_are_equal_to_what_the_api_says(self) -> None:
-        first, last = map(int, SEEDS.split('-'))
-        for seed in range(first, last):
+        for seed in SEEDS.range:
             worlds.create(self, seed, PROVIDERS)
         found = worlds.parse(Page(reading.read()).render().body.decode())
         expected = worlds.expected(self)
@@ -29,8 +27,8 @@ class RandomWorldsTest(base.TestCase):
         capacities = worlds.candidate_capacities(self)
         self.assertEqual({}, {key: v for key, v in capacities.items() if found[key] != v})
         # The worlds are varied.
-        self.assertEqual(PROVIDERS * (last - first), found['placement_providers',])
-        self.assertGreater(len(capacities), PROVIDERS * (last - first) // 2)
+        self.assertEqual(PROVIDERS * len(SEEDS.range), found['placement_providers',])
+        self.assertGreater(len(capacities), PROVIDERS * len(SEEDS.range) // 2)
         exceeded = [
             key
             for key, capacity in found.items()
@@ -38,8 +36,7 @@ class RandomWorldsTest(base.TestCase):
             and found['openstack_placement_resource_usage', *key[1:]] > capacity
         ]
         self.assertGreater(len(exceeded), 0)
-        if VARIABLE in os.environ:
-            print(f'Seeds {SEEDS}: {len(found)} samples, {len(exceeded)} usages above capacity')
+        SEEDS.show({'samples': len(found), 'usages above capacity': len(exceeded)})
 
 
 def differences(

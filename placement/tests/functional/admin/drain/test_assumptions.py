@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 import os
 import random
-import sys
 from typing import Any
 
 from placement import db_api
@@ -18,37 +17,28 @@ from placement.admin.progress import silent
 from placement.cmd import assume
 from placement.db import engine
 from placement.tests import servers
-from placement.tests.functional import base
+from placement.tests.functional.admin import world_rows
 from placement.tests.functional.admin.assume import requests
 from placement.tests.functional.admin.drain import rows
+from placement.tests.properties import Seeds
 from placement.tests.unit.admin.drain import clouds
 from placement.tests.unit.candidates import worlds
 
-
-def seeds() -> range:
-    # On a server, the same statements only have to be valid there.
-    usual = '0-4' if servers.ADMIN_URL in os.environ else '0-12'
-    first, _, end = os.environ.get('PLACEMENT_TEST_DRAIN', usual).partition('-')
-    return range(int(first), int(end))
+# On a server, the same statements only have to be valid there.
+SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-4' if servers.ADMIN_URL in os.environ else '0-12')
 
 
-class AssumptionsTest(base.TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        for name in worlds.EXISTING_TRAITS:
-            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
-
+class AssumptionsTest(world_rows.TestCase):
     def test_assumed_results_are_those_after_requests(self):
         counts: Counter[str] = Counter()
-        for seed in seeds():
+        for seed in SEEDS.range:
             case = clouds.case(seed)
             changes = [changed(random.Random(seed + n), case) for n in range(2)]
             with self.subTest(seed=seed, changes=changes):
                 rows.fill(db_api.get_placement_engine(), case)
                 counts += self._compare(case, changes)
-        if 'PLACEMENT_TEST_DRAIN' in os.environ:
-            print(f'{seeds()}: {dict(counts)}', file=sys.__stderr__)
-        self.assertGreater(counts['changed'], len(seeds()) // 4)
+        SEEDS.show(counts)
+        self.assertGreater(counts['changed'], len(SEEDS.range) // 4)
 
     def _compare(self, case: clouds.Case, changes: Sequence[str]) -> Counter[str]:
         before = results(case, ())

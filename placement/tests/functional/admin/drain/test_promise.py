@@ -8,45 +8,37 @@ are empty. To check other clouds than the suite, set PLACEMENT_TEST_DRAIN, for e
 from collections import Counter
 import json
 import os
-import sys
 from typing import Any
 
 from placement import db_api
+from placement.admin import named_trees
 from placement.admin.drain import moves, reading, report
 from placement.admin.drain.requests import Consumer
 from placement.admin.progress import silent
 from placement.db import engine
 from placement.tests import servers
 from placement.tests.functional import base
+from placement.tests.functional.admin import world_rows
 from placement.tests.functional.admin.drain import rows
+from placement.tests.properties import Seeds
 from placement.tests.unit.admin.drain import clouds
 from placement.tests.unit.candidates import worlds
 
-
-def seeds() -> range:
-    # On a server, the same statements only have to be valid there.
-    usual = '0-15' if servers.ADMIN_URL in os.environ else '0-40'
-    first, _, end = os.environ.get('PLACEMENT_TEST_DRAIN', usual).partition('-')
-    return range(int(first), int(end))
+# On a server, the same statements only have to be valid there.
+SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-15' if servers.ADMIN_URL in os.environ else '0-40')
 
 
-class PromiseTest(base.TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        for name in worlds.EXISTING_TRAITS:
-            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
-
+class PromiseTest(world_rows.TestCase):
     def test_all_moves_are_granted_and_then_the_trees_are_empty(self):
         counts: Counter[str] = Counter()
-        for seed in seeds():
+        for seed in SEEDS.range:
             case = clouds.case(seed)
             with self.subTest(seed=seed, style=case.style):
                 rows.fill(db_api.get_placement_engine(), case)
                 counts += self._check(case)
-        if 'PLACEMENT_TEST_DRAIN' in os.environ:
-            print(f'{seeds()}: {dict(counts)}', file=sys.__stderr__)
-        self.assertGreater(counts['fits'], len(seeds()) // 6)
-        self.assertGreater(counts['moves'], len(seeds()))
+        SEEDS.show(counts)
+        self.assertGreater(counts['fits'], len(SEEDS.range) // 6)
+        self.assertGreater(counts['moves'], len(SEEDS.range))
 
     def _check(self, case: clouds.Case) -> Counter[str]:
         drain, consumers, lines = self._plan(case)
@@ -69,7 +61,7 @@ class PromiseTest(base.TestCase):
             if case.moving:
                 consumers = reading.consumers(conn, case.moving)
             else:
-                roots = reading.roots_of(conn, self._some_providers(case))
+                roots = named_trees.require_roots(conn, self._some_providers(case))
                 consumers = reading.consumers_of_trees(conn, roots)
                 self.assertEqual(case.roots, frozenset(roots))
             planner = report.Planner(cloud, conditions)

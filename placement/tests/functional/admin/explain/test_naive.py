@@ -4,7 +4,6 @@ The environment variable PLACEMENT_TEST_EXPLAIN sets the seeds, for example 0-20
 """
 
 from collections import Counter
-import os
 import random
 from urllib import parse
 
@@ -16,19 +15,19 @@ from placement.admin.explain import explanation, model
 from placement.microversion import Version
 from placement.tests.functional.admin.explain import cases, naive
 from placement.tests.functional.candidates import rows
+from placement.tests.properties import Seeds
 
 # The number of queries on each world.
 QUERIES = 4
-SEEDS = os.environ.get('PLACEMENT_TEST_EXPLAIN', '0-75')
+SEEDS = Seeds('PLACEMENT_TEST_EXPLAIN', '0-75')
 
 
 class NaiveTest(base.BaseTestCase):
     def test_random_queries(self) -> None:
-        first, last = map(int, SEEDS.split('-'))
         sizes: Counter[int] = Counter()
         self.useFixture(fixtures.MockPatchObject(explanation, 'NEAR_TREES_PER_BATCH', 2))
         with rows.database() as conn:
-            for seed in range(first, last):
+            for seed in SEEDS.range:
                 rng = random.Random(seed)
                 world = cases.world(rng)
                 rows.fill(conn, world)
@@ -44,7 +43,9 @@ class NaiveTest(base.BaseTestCase):
                     if not found.candidates.count:
                         sizes[len(found.relaxations[0].without) if found.relaxations else 0] += 1
         # Many queries have relaxations of one condition, of two conditions, and none.
-        self.assertGreater(min(sizes[0], sizes[1], sizes[2]), QUERIES * (last - first) // 20, sizes)
+        self.assertGreater(
+            min(sizes[0], sizes[1], sizes[2]), QUERIES * len(SEEDS.range) // 20, sizes
+        )
 
     def check(
         self,

@@ -7,8 +7,6 @@ candidate. To check other clouds than the suite, set PLACEMENT_TEST_HEADROOM, fo
 
 from collections import Counter
 import json
-import os
-import sys
 from typing import Any
 import uuid
 
@@ -18,33 +16,26 @@ from placement.admin.progress import silent
 from placement.db import engine
 from placement.tests.functional import base
 from placement.tests.functional.admin import world_rows
+from placement.tests.properties import Seeds
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.candidates import worlds
 
 OWNER = claims.Owner('project', 'user')
 
 
-def seeds() -> range:
-    first, _, end = os.environ.get('PLACEMENT_TEST_HEADROOM', '0-60').partition('-')
-    return range(int(first), int(end))
+SEEDS = Seeds('PLACEMENT_TEST_HEADROOM', '0-60')
 
 
-class PromiseTest(base.TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        for name in worlds.EXISTING_TRAITS:
-            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
-
+class PromiseTest(world_rows.TestCase):
     def test_all_claims_are_granted_and_then_there_is_no_candidate(self):
         counts: Counter[str] = Counter()
-        for seed in seeds():
+        for seed in SEEDS.range:
             case = clouds.case(seed)
             with self.subTest(seed=seed, query=case.text, version=str(case.version)):
                 world_rows.fill(db_api.get_placement_engine(), case.world)
                 counts.update(self._check(case))
-        if 'PLACEMENT_TEST_HEADROOM' in os.environ:
-            print(f'{seeds()}: {dict(counts)}', file=sys.__stderr__)
-        self.assertGreater(counts['queries with claims'], len(seeds()) // 4)
+        SEEDS.show(counts)
+        self.assertGreater(counts['queries with claims'], len(SEEDS.range) // 4)
 
     def _check(self, case: clouds.Case) -> Counter[str]:
         path = f'/allocation_candidates?{case.world.query(case.text)}'

@@ -86,7 +86,7 @@ class Case:
     @property
     def conditions(self) -> Conditions:
         ids = self.world.ids
-        query = request.with_ids(reading.where(self.options.where), ids)
+        query = request.with_ids(self.options.where, ids)
         disabled = ids.traits.get(worlds.trait('DISABLED'), -1)
         return Conditions(
             root_required=query.root_required,
@@ -296,7 +296,7 @@ def _consumers(rng: random.Random, style: str, world: worlds.World) -> list[Cons
 
 
 def _options(rng: random.Random) -> Options:
-    where = None
+    where = ''
     if rng.random() < 0.15:
         where = rng.choice(
             (
@@ -310,7 +310,7 @@ def _options(rng: random.Random) -> Options:
             )
         )
     return Options(
-        where=where,
+        where=reading.parse_where(where),
         same_aggregates=rng.random() < 0.1,
         same_traits=rng.choice((('CUSTOM_*',), ('*_T1', 'C*'))) if rng.random() < 0.1 else (),
     )

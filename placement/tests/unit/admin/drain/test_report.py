@@ -4,30 +4,25 @@ To check other clouds than the suite, set PLACEMENT_TEST_DRAIN, for example to `
 """
 
 from collections import Counter
-import os
-import sys
 
 from oslotest import base
 
 from placement.admin.drain.report import FITS, IMPOSSIBLE, NOWHERE, SUM, Drain, Planner
+from placement.tests.properties import Seeds
 from placement.tests.unit.admin.drain import clouds
 from placement.tests.unit.admin.drain.definition import Definition
 
-
-def seeds() -> range:
-    first, _, end = os.environ.get('PLACEMENT_TEST_DRAIN', '0-150').partition('-')
-    return range(int(first), int(end))
+SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-150')
 
 
 class RandomWorldsTest(base.BaseTestCase):
     def test_verdicts(self):
         counts: Counter[str] = Counter()
-        for seed in seeds():
+        for seed in SEEDS.range:
             case = clouds.case(seed)
             with self.subTest(seed=seed, style=case.style):
                 counts += self._check(case)
-        if 'PLACEMENT_TEST_DRAIN' in os.environ:
-            print(f'{seeds()}: {dict(counts)}', file=sys.__stderr__)
+        SEEDS.show(counts)
         for name in ('fits', 'impossible', NOWHERE, SUM):
             self.assertGreater(counts[name], 0, name)
         self.assertGreaterEqual(counts['fits'], 0.97 * counts['possible'])
