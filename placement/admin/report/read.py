@@ -75,12 +75,6 @@ _STATEMENTS: dict[str, Any] = {
             _CONSUMERS.c.consumer_type_id,
         )
     ),
-    # Old releases left consumers without allocations in the database. The API does not count them.
-    'consumers of projects': (
-        sa.select(_CONSUMERS.c.project_id, sa.func.count())
-        .where(sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid))
-        .group_by(_CONSUMERS.c.project_id)
-    ),
     'usage of projects': USAGE_OF_PROJECTS,
     'counts': sa.select(
         *(
@@ -127,10 +121,7 @@ def cloud(conn: sa.Connection, progress: Progress, known: Names) -> Cloud:
             ProjectUsage(_project(projects, project_id), class_id, int(used))
             for project_id, class_id, used in rows['usage of projects']
         ],
-        project_consumers={
-            _project(projects, project_id): count
-            for project_id, count in rows['consumers of projects']
-        },
+        project_consumers=_consumers_of_projects(rows['consumers of providers'], projects),
         counts=rows['counts'][0]._asdict(),
     )
 
@@ -163,6 +154,12 @@ def _consumers(
             known.in_text(uuid), type_, _project(projects, project_id), amounts
         )
     return {root: list(of_tree.values()) for root, of_tree in trees.items()}
+
+
+def _consumers_of_projects(rows: Iterable[Any], projects: Mapping[int, str]) -> Mapping[str, int]:
+    """Return the number of consumers with allocations by project; without missing consumers."""
+    owned = {(project_id, uuid) for _, uuid, project_id, *_ in rows if project_id is not None}
+    return Counter(_project(projects, project_id) for project_id, _ in owned)
 
 
 def _project(names: Mapping[int, str], project_id: int | None) -> str:
