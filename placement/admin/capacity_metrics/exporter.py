@@ -102,19 +102,19 @@ class Latest(Generic[T]):
     ) -> None:
         self._what = what
         self._compute = compute
-        self._call = SharedCall(self._computed, interval, clock)
+        self._call = SharedCall(self._keep_result, interval, clock)
         self._nothing = self._latest = nothing
 
     def value(self) -> T:
         """Return the last result, and start a computation if it is too old."""
         with contextlib.suppress(TimeoutError):
-            self._latest = self._call.result(0)
+            self._call.result(0)
         return self._latest
 
-    def _computed(self) -> T:
+    def _keep_result(self) -> None:
         try:
-            return self._compute()
+            self._latest = self._compute()
         except Exception as exc:
+            self._latest = self._nothing
             LOG.debug('The computation of the %s failed', self._what, exc_info=True)
             LOG.warning('The %s cannot be computed: %s', self._what, messages.sentence(exc))
-            return self._nothing

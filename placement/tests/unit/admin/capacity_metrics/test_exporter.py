@@ -51,6 +51,15 @@ class LatestTest(base.BaseTestCase):
         self.wait_for((('small', 4),))
         self.assertEqual(2, self.started.qsize())
 
+    def test_a_value_older_than_the_interval_is_returned_until_the_next_one_is_computed(self):
+        self.assertEqual((), self.latest.value())
+        self.started.get(timeout=LONG)
+        self.time = 1000
+        self.results.put(VALUE)
+        # This request starts the next computation.
+        wait_until(lambda: self.latest.value() == VALUE and self.started.qsize())
+        self.assertEqual(VALUE, self.latest.value())
+
     def test_a_failure(self):
         self.results.put(VALUE)
         self.wait_for(VALUE)
