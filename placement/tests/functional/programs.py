@@ -36,6 +36,8 @@ MANAGE = ('-m', 'placement.cmd.manage')
 STATUS = ('-m', 'placement.cmd.status')
 SERVICE = ('-m', 'placement.wsgi.api')
 DEMO = (str(ROOT / 'tools' / 'demo.py'),)
+# The environment variable with the configuration of the package `coverage`.
+_COVERAGE = 'COVERAGE_PROCESS_START'
 START_ERROR = 'placement.wsgi.startup.StartError: '
 # The directory of temporary files; during a test, it can be that of the test.
 _PARENT = tempfile.gettempdir()
@@ -68,11 +70,13 @@ class Programs:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(self.socket))
         listener.listen(100)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
+        coverage = environment.pop(_COVERAGE, '')
         self._process = subprocess.Popen(
-            [sys.executable, '-m', __name__, str(listener.fileno())],
+            [sys.executable, '-m', __name__, str(listener.fileno()), coverage],
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
-            env={k: v for k, v in os.environ.items() if not k.startswith('OS_')},
+            env=environment,
         )
         listener.close()
 
@@ -185,7 +189,7 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
         sys.stdin = os.fdopen(0)
         os.environ.clear()
         os.environ.update(request['environment'])
-        if not os.environ.get('COVERAGE_PROCESS_START'):
+        if not os.environ.get(_COVERAGE):
             _measure_no_coverage()
         os.chdir(request['folder'])
         sys.path[:0] = [one for one in os.environ.get('PYTHONPATH', '').split(os.pathsep) if one]
@@ -205,6 +209,13 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> NoReturn:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _measure_coverage(configuration: str) -> None:
+    """Start the measurement, after the imports: each program writes all that was measured."""
+    if configuration:
+        os.environ[_COVERAGE] = configuration
+        importlib.import_module('coverage').process_startup()
 
 
 def _measure_no_coverage() -> None:
@@ -283,6 +294,7 @@ def _main() -> None:
     # A collection would write to all objects, and thus copy their memory.
     gc.collect()
     gc.freeze()
+    _measure_coverage(sys.argv[2])
     _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 
