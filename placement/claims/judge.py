@@ -19,6 +19,15 @@ _UNIT_REASONS = {
     'max_unit': 'more than its max_unit',
     'step_size': 'not a multiple of its step_size',
 }
+# The reason of each exception class, as the metrics name it.
+REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
+    exception.ConcurrentChange: 'concurrent_change',
+    exception.ConsumerGenerationConflict: 'consumer_generation',
+    exception.InventoryInUse: 'inventory_in_use',
+    exception.ResourceProviderGenerationConflict: 'provider_generation',
+    exception.UnknownResourceClasses: 'unknown_resource_class',
+    exception.UnknownResourceProviders: 'unknown_provider',
+}
 
 
 # Generations and providers --------------------------------------------------------
@@ -237,3 +246,13 @@ def check_removed_inventories(
         in_use = [name for name in plan.remove if remaining.get((provider_id, name), 0) > 0]
         if in_use:
             raise exception.InventoryInUse(in_use, uuids[provider_id])
+
+
+# Metrics --------------------------------------------------------------------------
+
+
+def refusal_reason(exc: exception.PlacementException) -> str:
+    """Return the reason of a refusal, as the metrics name it."""
+    if isinstance(exc, exception.InvalidAllocation):
+        return exc.rule
+    return REFUSAL_REASONS.get(type(exc), 'other')

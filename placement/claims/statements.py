@@ -5,13 +5,14 @@ A locking statement locks the rows of only one table, in the order of their UUID
 
 from collections.abc import Iterable, Mapping
 import datetime
+import functools
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
 from placement.claims.claim import Consumer
-from placement.db import names, portable_sql
+from placement.db import capacity_sql, names, portable_sql
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows
 
@@ -178,6 +179,7 @@ def changed_owners(
 
 # Allocations --------------------------------------------------------------------
 
+INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
 # The joins are outer joins, so that allocations are also deleted if their provider or resource
 # class does not exist.
 ALLOCATIONS_OF_CONSUMERS = (
@@ -212,16 +214,65 @@ def _with_allocations(*selects: sa.Select[Any]) -> sa.CompoundSelect[Any]:
 
 ALLOCATIONS_AND_OWNERS = _with_allocations(*OWNER_IDS.values())
 CONSUMERS_ALLOCATIONS_AND_OWNERS = _with_allocations(_CONSUMER_IDS, *OWNER_IDS.values())
-# The inventories from which a new consumer allocates. The last column is whether the transaction
-# must be rolled back, because an owner of the consumer does not exist, or because the consumer has
-# allocations. In a damaged database, they can exist without the consumer.
-INVENTORIES_FOR_NEW_CONSUMER = inventory_rows.OF_UUID_AND_CLASSES.add_columns(
-    sa.or_(
-        sa.exists().where(_ALLOCATIONS.c.consumer_id == sa.bindparam('consumer_uuid')),
-        sa.exists().where(_CONSUMERS.c.uuid == sa.bindparam('consumer_uuid'), _HAS_MISSING_OWNER),
-    )
+# Whether the transaction of a new consumer must be rolled back, because an owner of the consumer
+# does not exist, or because the consumer has allocations. In a damaged database, they can exist
+# without the consumer.
+_MUST_ROLL_BACK = sa.or_(
+    sa.exists().where(_ALLOCATIONS.c.consumer_id == sa.bindparam('consumer_uuid')),
+    sa.exists().where(_CONSUMERS.c.uuid == sa.bindparam('consumer_uuid'), _HAS_MISSING_OWNER),
 )
-INSERT_ALLOCATIONS = sa.insert(_ALLOCATIONS)
+# The inventories from which a new consumer allocates; the last column is `_MUST_ROLL_BACK`.
+INVENTORIES_FOR_NEW_CONSUMER = inventory_rows.OF_UUID_AND_CLASSES.add_columns(_MUST_ROLL_BACK)
+
+
+@functools.cache
+def insert_if_all_fit(count: int) -> sa.Insert:
+    """Return a statement that inserts the allocations of a new consumer from one provider.
+
+    If an inventory does not allow its amount, or if the transaction must be rolled back, the
+    statement inserts none of the allocations.
+
+    With `innodb_autoinc_lock_mode=1`, the statement locks the AUTO_INCREMENT of the table until it
+    ends. Unlike the INSERT of a consumer, it waits for no other transaction: the table has no
+    unique key, and the provider is locked.
+
+    :param count: the number of allocations. Their parameters are `class_N` and `amount_N`
+    """
+    inventories = models.inventories
+    is_class = [_CLASSES.c.name == sa.bindparam(f'class_{number}') for number in range(count)]
+    amounts = [sa.bindparam(f'amount_{number}', type_=sa.Integer) for number in range(count)]
+    amount = sa.case(*zip(is_class, amounts, strict=True))
+    allowed = (
+        sa.select(
+            inventories.c.resource_provider_id,
+            inventories.c.resource_class_id,
+            amount.label('used'),
+            sa.func.count().over().label('allowed'),
+        )
+        .select_from(_PROVIDERS)
+        .join(inventories, inventories.c.resource_provider_id == _PROVIDERS.c.id)
+        .join(_CLASSES, _CLASSES.c.id == inventories.c.resource_class_id)
+        .where(
+            _PROVIDERS.c.uuid == sa.bindparam('uuid'),
+            sa.or_(*is_class),
+            capacity_sql.can_serve(inventories, amount),
+            ~_MUST_ROLL_BACK,
+        )
+        .subquery('allowed')
+    )
+    rows = sa.select(
+        sa.bindparam('now', type_=sa.DateTime),
+        sa.bindparam('consumer_uuid', type_=sa.String),
+        allowed.c.resource_provider_id,
+        allowed.c.resource_class_id,
+        allowed.c.used,
+    ).where(allowed.c.allowed == count)
+    columns = ['created_at', 'consumer_id', 'resource_provider_id', 'resource_class_id', 'used']
+    insert = INSERT_ALLOCATIONS.from_select(columns, rows, include_defaults=False)
+    # By default, SQLAlchemy reads the number of rows of an INSERT only after the cursor is closed.
+    return insert.execution_options(preserve_rowcount=True)
+
+
 # The ids are part of the SQL text, because drivers limit the number of bound parameters, and the
 # consumers of one request may have any number of allocations.
 DELETE_ALLOCATIONS = sa.delete(_ALLOCATIONS).where(

@@ -8,11 +8,12 @@ replaces the allocations, increments the generations, and deletes the consumers 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import logging
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from oslo_utils import timeutils
 import sqlalchemy as sa
 
-from placement import exception, telemetry, trail
+from placement import capacity, exception, telemetry, trail
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer_rows, judge, statements
 from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
@@ -29,18 +30,11 @@ from placement.objects import generation, inventory_rows, provider_rows, resourc
 # Operators search for the lines of this logger, so its name does not depend on the module.
 LOG = logging.getLogger('placement.claims')
 
+# `_insert_if_all_fit` uses one statement for each number of classes, up to this number.
+MOST_INSERTED_DIRECTLY = 16
+
 T = TypeVar('T')
 Inventories = Mapping[InventoryKey, InventoryUsage]
-
-# The reason of each exception class, as the metrics name it.
-REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
-    exception.ConcurrentChange: 'concurrent_change',
-    exception.ConsumerGenerationConflict: 'consumer_generation',
-    exception.InventoryInUse: 'inventory_in_use',
-    exception.ResourceProviderGenerationConflict: 'provider_generation',
-    exception.UnknownResourceClasses: 'unknown_resource_class',
-    exception.UnknownResourceProviders: 'unknown_provider',
-}
 
 
 # Transactions ---------------------------------------------------------------------
@@ -153,17 +147,10 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
     except exception.ServiceUnavailable:
         raise
     except exception.PlacementException as exc:
-        telemetry.refused(refusal_reason(exc))
+        telemetry.refused(judge.refusal_reason(exc))
         consumers = trail.refused_consumers(exc, (claim.consumer_uuid for claim in claims))
         LOG.warning('claim of %s refused: %s', consumers, trail.refusal(exc))
         raise
-
-
-def refusal_reason(exc: exception.PlacementException) -> str:
-    """Return the reason of a refusal, as the metrics name it."""
-    if isinstance(exc, exception.InvalidAllocation):
-        return exc.rule
-    return REFUSAL_REASONS.get(type(exc), 'other')
 
 
 # Changes in the log ---------------------------------------------------------------
@@ -221,8 +208,8 @@ def _insert_directly(conn: sa.Connection, claim: Claim) -> bool:
     * It does not lock the provider before it increments the generation. The UPDATE is the lock.
       With only one provider, the transaction does not need to lock providers in the order of their
       UUIDs.
-
-    The inventories and their usage are read after the provider is locked.
+    * It does not read the inventories of an accepted claim. The INSERT of the allocations has their
+      limits as its condition. If it inserts nothing, `judge` accepts or rejects the claim.
 
     :returns: False if the consumer exists, if it has allocations without a consumer row, or if one
         of its owners does not exist. The caller must then lock and read the consumer
@@ -243,6 +230,8 @@ def _insert_directly(conn: sa.Connection, claim: Claim) -> bool:
     ((provider_uuid, amounts),) = claim.allocations.items()
     if not generation.lock_and_increment_provider(conn, provider_uuid):
         raise exception.UnknownResourceProviders({provider_uuid})
+    if _insert_if_all_fit(conn, provider_uuid, amounts, consumer):
+        return True
     requested = {'uuid': provider_uuid, 'names': list(amounts), **consumer}
     rows = conn.execute(statements.INVENTORIES_FOR_NEW_CONSUMER, requested).all()
     if rows and rows[0][-1]:
@@ -263,6 +252,27 @@ def _insert_directly(conn: sa.Connection, claim: Claim) -> bool:
     judge.check_amounts(demands, inventories, {})
     _insert_allocations(conn, demands, inventories)
     return True
+
+
+def _insert_if_all_fit(
+    conn: sa.Connection,
+    provider_uuid: str,
+    amounts: Mapping[str, int],
+    consumer: Mapping[str, Any],
+) -> bool:
+    """Insert the allocations of a new consumer, if the inventories allow all of them.
+
+    :param consumer: the parameters of the INSERT of the consumer
+    :returns: whether all allocations were inserted; if not, none was inserted
+    """
+    if len(amounts) > MOST_INSERTED_DIRECTLY or max(amounts.values()) > capacity.MAX_INT:
+        return False
+    parameters = {**consumer, 'uuid': provider_uuid, 'now': timeutils.utcnow()}
+    for number, (class_name, amount) in enumerate(amounts.items()):
+        parameters[f'class_{number}'] = class_name
+        parameters[f'amount_{number}'] = amount
+    statement = statements.insert_if_all_fit(len(amounts))
+    return bool(conn.execute(statement, parameters).rowcount == len(amounts))
 
 
 # Settling accepted claims ---------------------------------------------------------

@@ -36,20 +36,25 @@ def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     return _capacity_of(inventory, portable_sql.ExactFloat(inventory.c.allocation_ratio))
 
 
-def allows(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+Amount = int | sa.ColumnElement[int]
+
+
+def allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
     """Return whether min_unit, max_unit and step_size of the `inventory` row allow `amount`."""
-    if amount > MAX_INT:  # No max_unit is larger, and drivers cannot send such numbers.
-        return sa.false()
+    if isinstance(amount, int):
+        if amount > MAX_INT:  # No max_unit is larger, and drivers cannot send such numbers.
+            return sa.false()
+        amount = sa.literal(amount, sa.Integer)
     return sa.and_(
         inventory.c.min_unit <= amount,
         inventory.c.max_unit >= amount,
-        portable_sql.Remainder(sa.literal(amount, sa.Integer), inventory.c.step_size) == 0,
+        portable_sql.Remainder(amount, inventory.c.step_size) == 0,
     )
 
 
-def can_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+def can_serve(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
     """Return whether `allows()` is true and the `inventory` row has enough free capacity."""
-    if amount > MAX_INT:
+    if isinstance(amount, int) and amount > MAX_INT:
         return sa.false()
     needed = used(inventory) + amount
     return sa.and_(_fits_if_unused(inventory, amount), capacity(inventory) >= needed)
@@ -78,7 +83,7 @@ def largest_amount(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     return portable_sql.Largest(portable_sql.Smallest(free, inventory.c.max_unit), 0)
 
 
-def _fits_if_unused(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
+def _fits_if_unused(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
     """Return a cheap condition that excludes most rows before the server sums their allocations."""
     return sa.and_(allows(inventory, amount), _nominal_capacity(inventory) >= amount * TOLERANCE)
 

@@ -46,12 +46,12 @@ SEARCHES = {
     'limit=10, with a sharing provider': 1,
 }
 CLAIMS = {
-    'PUT, a new consumer of a known project': 5,
-    'PUT, a new consumer of a new project': 6,
+    'PUT, a new consumer of a known project': 4,
+    'PUT, a new consumer of a new project': 5,
     'PUT, a new consumer, several providers': 7,
     'PUT, an existing consumer': 9,
     'PUT, an existing consumer as a new one: 409': 3,
-    'PUT, beyond the capacity: 409': 4,
+    'PUT, beyond the capacity: 409': 5,
     'PUT, an unknown provider: 400': 3,
     'POST, a move to another consumer': 10,
     'DELETE': 4,

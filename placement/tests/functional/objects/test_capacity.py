@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from placement.candidates import paging
 from placement.capacity import MAX_INT
+from placement.claims import judge
 from placement.tests.functional.races import testcase
 from placement.tests.properties import REPEATABLE
 
@@ -161,9 +162,13 @@ class CapacityTest(testcase.RaceTestCase):
 
     def check_claim(self, own: str, amount: int, inventory: Mapping[str, Any], used: int) -> None:
         path = f'/allocations/{uuid.uuid4()}'
-        status = self.send('PUT', path, testcase.claim({own: amount})).status
+        with mock.patch.object(judge, 'check_amounts', wraps=judge.check_amounts) as check:
+            status = self.send('PUT', path, testcase.claim({own: amount})).status
         fits = self.fits(amount, inventory, used)
-        self.assertEqual(204 if fits else 409, status, f'{amount} of {inventory}, {used} in use')
+        message = f'{amount} of {inventory}, {used} in use'
+        self.assertEqual(204 if fits else 409, status, message)
+        # The INSERT of the allocation accepts exactly the same amounts.
+        self.assertEqual(not fits, check.called, message)
         if fits:
             self.send_ok('DELETE', path)
 

@@ -9,7 +9,8 @@ import uuid
 import sqlalchemy as sa
 
 from placement import db_api, errors
-from placement.claims import consumer_rows, write
+from placement.capacity import MAX_INT
+from placement.claims import consumer_rows, judge, write
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation
@@ -80,6 +81,37 @@ class OutcomeTest(NewConsumerTestCase):
         updated_at = models.resource_providers.c.updated_at
         self.assertEqual([], self.rows(sa.select(updated_at).where(updated_at.is_(None))))
         self.audit()
+
+    def test_several_classes(self):
+        """The allocations are inserted together, or the first refused one is reported."""
+        target = self.make_provider({'VCPU': 10, 'MEMORY_MB': 10, 'DISK_GB': 10})
+        body = claim({target: 3})
+        resources = {'VCPU': 3, 'MEMORY_MB': 4, 'DISK_GB': 5}
+        body['allocations'][target]['resources'] = resources
+        consumer = str(uuid.uuid4())
+        with mock.patch.object(judge, 'check_amounts') as check:
+            self.assertEqual(204, self.put(body, consumer).status)
+        self.assertFalse(check.called)
+        shown = self.send_ok('GET', f'/allocations/{consumer}')['allocations']
+        self.assertEqual({target: resources}, _resources(shown))
+        resources |= {'VCPU': 7, 'MEMORY_MB': 7, 'DISK_GB': 5}
+        with mock.patch.object(consumer_rows, 'forget_owners') as forget:
+            response = self.put(body)
+        self.assertEqual(409, response.status)
+        self.assertIn("'MEMORY_MB'", response.detail)
+        self.assertFalse(forget.called)
+        self.assertEqual(3, self.used(target))
+        resources |= {'MEMORY_MB': 6}
+        self.assertEqual(204, self.put(body).status)
+        self.audit()
+
+    def test_more_classes_than_one_statement_inserts(self):
+        with mock.patch.object(write, 'MOST_INSERTED_DIRECTLY', 0):
+            self.test_rows_of_the_claim()
+
+    def test_amounts_that_no_column_can_store(self):
+        response = self.put(claim({self.target: MAX_INT + 1}))
+        self.assertRejected(response, 409, 'more than its max_unit')
 
     def test_without_a_consumer_type(self):
         body = claim({self.target: 1})

@@ -28,16 +28,16 @@ class ReasonTest(base.BaseTestCase):
                 inventories,
                 {},
             )
-            self.assertEqual(expected, write.refusal_reason(error))
+            self.assertEqual(expected, judge.refusal_reason(error))
             self.assertIn(expected, declarations.REFUSAL_REASONS)
 
     def test_every_reason_is_declared(self):
         self.assertEqual(
-            set(), set(write.REFUSAL_REASONS.values()) - set(declarations.REFUSAL_REASONS)
+            set(), set(judge.REFUSAL_REASONS.values()) - set(declarations.REFUSAL_REASONS)
         )
 
     def test_other_errors(self):
-        self.assertEqual('other', write.refusal_reason(exception.AmbiguousKeys('x')))
+        self.assertEqual('other', judge.refusal_reason(exception.AmbiguousKeys('x')))
 
 
 class WriteClaimsTest(base.BaseTestCase):
