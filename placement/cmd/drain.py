@@ -124,7 +124,8 @@ def _drain(config: cfg.ConfigOpts) -> int:
         output.print_text(assume.heading(assumed, known) + text)
     output.notify(unlisted.notice(missing))
     if interrupted:
-        output.notify(f'The command was interrupted after {len(drains)} trees with allocations.')
+        trees = '1 tree' if len(drains) == 1 else f'{len(drains)} trees'
+        output.notify(f'The command was interrupted after {trees}.')
         return program.CANNOT
     return ALL_FIT if all(one.fits for one in drains) else SOME_DO_NOT
 

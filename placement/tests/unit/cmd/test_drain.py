@@ -51,13 +51,14 @@ class InterruptionTest(base.BaseTestCase):
         status, text, errors = self.run_command(RESULTS, format='table')
         self.assertEqual(program.CANNOT, status)
         self.assertIn('1 of 2 hosts can be drained; host-2 lacks room for 1 consumer', text)
-        self.assertEqual('The command was interrupted after 2 trees with allocations.\n', errors)
+        self.assertEqual('The command was interrupted after 2 trees.\n', errors)
         _, text, _ = self.run_command(RESULTS, format='json')
         self.assertEqual(['not found', 'fits'], [one['verdict'] for one in json.loads(text)])
 
     def test_n_plus_1_is_not_claimed(self):
-        _, text, _ = self.run_command(RESULTS[:1], format='table')
+        _, text, errors = self.run_command(RESULTS[:1], format='table')
         self.assertIn('\nEach of 1 host can be drained.\n', text)
+        self.assertEqual('The command was interrupted after 1 tree.\n', errors)
 
     def test_without_a_result(self):
         self.assertRaises(KeyboardInterrupt, self.run_command, [], format='table')
