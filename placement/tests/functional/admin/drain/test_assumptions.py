@@ -45,11 +45,15 @@ class AssumptionsTest(world_rows.TestCase):
         try:
             assumed = results(case, changes)
         except CannotProceedError:
+            self.assertRaises(requests.RefusedError, self._change, changes)
             return Counter(['refused'])
-        for change in changes:
-            requests.change(self, change)
+        self._change(changes)
         self.assertEqual(results(case, ()), assumed)
         return Counter(drains=len(assumed), changed=before != assumed)
+
+    def _change(self, changes: Sequence[str]) -> None:
+        for change in changes:
+            requests.change(self, change)
 
 
 def changed(rng: random.Random, case: clouds.Case) -> str:
