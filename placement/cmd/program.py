@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -175,7 +175,7 @@ def _main(program: Program) -> int:
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
-        return _failed(program, given, 'The command was interrupted.')
+        return _exit(_failed(program, given, 'The command was interrupted.'))
     except Exception as error:
         if given.debug or ('debug' in config and config.debug):
             traceback.print_exc()
@@ -190,6 +190,17 @@ def _execute(program: Program, config: cfg.ConfigOpts, arguments: list[str], val
     _set_up_logging(config)
     action: Action = config[program.destination].action
     return action(config)
+
+
+def _exit(status: int) -> NoReturn:
+    """End the process without the destructors of objects.
+
+    The destructor of a cursor of PyMySQL reads the rest of its result. If the result is incomplete,
+    Python would print a traceback.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _failed(program: Program, given: argparse.Namespace, sentence: str) -> int:

@@ -188,7 +188,12 @@ def snapshot() -> Iterator[sa.Connection]:
     try:
         with contextlib.ExitStack() as stack:
             stack.push(context)
-            yield conn
+            try:
+                yield conn
+            except KeyboardInterrupt:
+                # If the result of a statement is incomplete, PyMySQL warns of it before ROLLBACK.
+                conn.invalidate()
+                raise
     except Exception as exc:
         failures.raise_translated(exc)
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import re
+from unittest import mock
 
 import ddt
 import fixtures
@@ -179,10 +180,12 @@ class FailureTest(base.BaseTestCase):
         return status_, stderr.getvalue()
 
     def test_an_interrupt(self):
-        self.assertEqual(
-            (program.CANNOT, 'Error: The command was interrupted.\n'),
-            self.fail_with(KeyboardInterrupt()),
-        )
+        with mock.patch.object(program, '_exit', side_effect=lambda status: status) as exit_:
+            self.assertEqual(
+                (program.CANNOT, 'Error: The command was interrupted.\n'),
+                self.fail_with(KeyboardInterrupt()),
+            )
+        exit_.assert_called_once_with(program.CANNOT)
 
     def test_a_full_disk(self):
         self.assertEqual(

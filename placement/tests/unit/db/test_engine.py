@@ -348,6 +348,15 @@ class WriteTest(base.BaseTestCase):
 
         self.check_translation(lambda error: db_engine.read(lambda _: fail(error)))
 
+    def test_an_interrupted_snapshot_sends_nothing_on_its_connection(self):
+        with (
+            mock.patch.object(sa.Connection, 'invalidate') as invalidate,
+            self.assertRaises(KeyboardInterrupt),
+            db_engine.snapshot(),
+        ):
+            raise KeyboardInterrupt
+        invalidate.assert_called_once_with()
+
     def test_errors_of_snapshots_are_translated(self):
         def read(error: Exception) -> None:
             with db_engine.snapshot():
