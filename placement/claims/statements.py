@@ -230,7 +230,7 @@ def insert_if_all_fit(count: int) -> sa.Insert:
     """Return a statement that inserts the allocations of a new consumer from one provider.
 
     If an inventory does not allow its amount, or if the transaction must be rolled back, the
-    statement inserts none of the allocations.
+    statement inserts none of the allocations. Their ids are in the order of the request.
 
     With `innodb_autoinc_lock_mode=1`, the statement locks the AUTO_INCREMENT of the table until it
     ends. Unlike the INSERT of a consumer, it waits for no other transaction: the table has no
@@ -247,6 +247,7 @@ def insert_if_all_fit(count: int) -> sa.Insert:
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             amount.label('used'),
+            sa.case(*zip(is_class, range(count), strict=True)).label('number'),
             sa.func.count().over().label('allowed'),
         )
         .select_from(_PROVIDERS)
@@ -260,13 +261,17 @@ def insert_if_all_fit(count: int) -> sa.Insert:
         )
         .subquery('allowed')
     )
-    rows = sa.select(
-        sa.bindparam('now', type_=sa.DateTime),
-        sa.bindparam('consumer_uuid', type_=sa.String),
-        allowed.c.resource_provider_id,
-        allowed.c.resource_class_id,
-        allowed.c.used,
-    ).where(allowed.c.allowed == count)
+    rows = (
+        sa.select(
+            sa.bindparam('now', type_=sa.DateTime),
+            sa.bindparam('consumer_uuid', type_=sa.String),
+            allowed.c.resource_provider_id,
+            allowed.c.resource_class_id,
+            allowed.c.used,
+        )
+        .where(allowed.c.allowed == count)
+        .order_by(allowed.c.number)
+    )
     columns = ['created_at', 'consumer_id', 'resource_provider_id', 'resource_class_id', 'used']
     insert = INSERT_ALLOCATIONS.from_select(columns, rows, include_defaults=False)
     # By default, SQLAlchemy reads the number of rows of an INSERT only after the cursor is closed.

@@ -86,7 +86,7 @@ class OutcomeTest(NewConsumerTestCase):
         """The allocations are inserted together, or the first refused one is reported."""
         target = self.make_provider({'VCPU': 10, 'MEMORY_MB': 10, 'DISK_GB': 10})
         body = claim({target: 3})
-        resources = {'VCPU': 3, 'MEMORY_MB': 4, 'DISK_GB': 5}
+        resources = {'MEMORY_MB': 4, 'VCPU': 3, 'DISK_GB': 5}  # not in the order of names or ids
         body['allocations'][target]['resources'] = resources
         consumer = str(uuid.uuid4())
         with mock.patch.object(judge, 'check_amounts') as check:
@@ -94,6 +94,9 @@ class OutcomeTest(NewConsumerTestCase):
         self.assertFalse(check.called)
         shown = self.send_ok('GET', f'/allocations/{consumer}')['allocations']
         self.assertEqual({target: resources}, _resources(shown))
+        used = models.allocations.c.used
+        rows = self.rows(sa.select(used).order_by(models.allocations.c.id))
+        self.assertEqual([4, 3, 5], [row.used for row in rows])
         resources |= {'VCPU': 7, 'MEMORY_MB': 7, 'DISK_GB': 5}
         with mock.patch.object(consumer_rows, 'forget_owners') as forget:
             response = self.put(body)
