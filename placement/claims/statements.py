@@ -239,7 +239,11 @@ def insert_if_all_fit(count: int) -> sa.Insert:
     :param count: the number of allocations. Their parameters are `class_N` and `amount_N`
     """
     inventories = models.inventories
-    is_class = [_CLASSES.c.name == sa.bindparam(f'class_{number}') for number in range(count)]
+    # With some collations, the name in the request equals a stored name in another spelling. The
+    # class is then unknown, and another requested name may be equal to the same class.
+    stored = portable_sql.CodePointOrder(_CLASSES.c.name)
+    requested = [sa.bindparam(f'class_{number}', type_=sa.String) for number in range(count)]
+    is_class = [stored == portable_sql.CodePointOrder(name) for name in requested]
     amounts = [sa.bindparam(f'amount_{number}', type_=sa.Integer) for number in range(count)]
     amount = sa.case(*zip(is_class, amounts, strict=True))
     allowed = (

@@ -82,9 +82,9 @@ class StoredText(functions.GenericFunction[str]):
 
 
 class CodePointOrder(functions.GenericFunction[Any]):
-    """A text column in ORDER BY: the rows are in the order of the code points of the text.
+    """A text in ORDER BY, or in a comparison with another one: in the order of its code points.
 
-    The collation of the column has no effect on the order.
+    The collation of the column has no effect.
     """
 
     name = 'code_point_order'
