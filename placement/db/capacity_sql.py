@@ -13,6 +13,9 @@ from placement.db.sqlalchemy import models
 # The rounding error is at most half a unit of the last digit: 5 millionths of the ratio.
 TOLERANCE = 0.99999
 
+# A requested amount: a number, or an expression whose value is at most MAX_INT.
+Amount = int | sa.ColumnElement[int]
+
 # PERF: creating an alias takes longer than building the rest of an expression, so the alias for
 # the subquery is created only once.
 _ALLOCATIONS = models.allocations.alias('allocation')
@@ -34,9 +37,6 @@ def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
 def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     """Return the capacity of the `inventory` row, not rounded, exactly as Python computes it."""
     return _capacity_of(inventory, portable_sql.ExactFloat(inventory.c.allocation_ratio))
-
-
-Amount = int | sa.ColumnElement[int]
 
 
 def allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
