@@ -365,6 +365,7 @@ def _merge(conn: sa.Connection, facts: Facts, new: Provider) -> None:
     below = [child.id for child in facts.children if child.parent_id == old.id]
     if below:
         _set(conn, below, parent_provider_id=new.id)
+    if facts.children:
         _set(conn, [child.id for child in facts.children], root_provider_id=new.id)
     missing = _missing_links(facts, new)
     for kind, (key, name) in _LINKS.items():

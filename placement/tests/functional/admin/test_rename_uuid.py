@@ -173,6 +173,13 @@ class MergeTest(TestCase):
         self.delete(CONSUMERS.c.uuid == INSTANCE)
         self.assertRefused('Run `placement-manage audit`', self.host, self.new)
 
+    def test_children_without_their_parent(self):
+        self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=None)
+        rename_uuid.rename(self.host, self.new)
+        roots = dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.root_provider_id))
+        new = self.id_of(self.new)
+        self.assertEqual({self.new: new, self.node: new, self.leaf: new}, roots)
+
     def test_rows_without_a_generation(self):
         self.update(PROVIDERS.c.uuid == self.new, generation=None)
         rename_uuid.rename(self.host, self.new)
