@@ -43,6 +43,7 @@ _MASKS = (
     (r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ ', 'TIME PID '),
     (r' req-[0-9a-f-]{36} ', ' ID '),
     (r'time: \d+\.\d{6}$', 'time: SECONDS'),
+    (r' took \d+\.\d seconds$', ' took SECONDS'),
 )
 
 
@@ -190,6 +191,13 @@ class DestinationsTest(TestCase):
         warnings = [line for line in lines if ' WARNING ' in line]
         self.assertEqual(1, len(warnings), warnings)
         self.assertIn(' placement.wsgi [-] Every client has all permissions, ', warnings[0])
+
+    def test_a_slow_request(self) -> None:
+        outcome = self.serve('[DEFAULT]\n', OS_API__SLOW_REQUEST_SECONDS='0.000001')
+        found = [one for one in outcome.output.splitlines() if 'Slow request' in one]
+        prefix = self.lines[1].partition('] ')[0].replace(' INFO ', ' WARNING ')
+        expected = f'{prefix}] {examples.example("slow-line").strip()}'
+        self.assertEqual([masked(expected)], [masked(one) for one in found])
 
     def test_file(self) -> None:
         outcome = self.serve_example('log-to-file')
