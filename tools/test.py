@@ -108,12 +108,6 @@ LINT = (
 TYPES = Part('mypy', ('mypy',))
 DOCUMENTATION = Part('documentation', (sys.executable, 'tools/docs.py'))
 COVERAGE_CHECK = Part('coverage', ('coverage', 'report'))
-# The kinds of parts in the order in which they start: the longest first, and short parts that never
-# wait at the end, so that all processors are busy until the end.
-ORDER = (
-    *('web', 'database', 'races', 'mysqlclient', 'programs', 'unit', 'galera', 'documentation'),
-    *('searches', 'others', 'mypy'),
-)
 _MARIADB = ('mariadbd', '/usr/sbin/mariadbd')
 ENGINES = (
     Engine('mariadb', 'MariaDB', _MARIADB),
@@ -243,6 +237,7 @@ def _run(options: argparse.Namespace) -> int:
     if _has_space(MEMORY):
         os.environ.setdefault('TMPDIR', str(MEMORY))
     subprocess.run(('coverage', 'erase'), check=True)
+    # The longest parts start first, so that all processors are busy until the end.
     parts = [
         *_tests_on('sqlite', 'SQLite'),
         *_tests_on_servers(results, options),
@@ -252,15 +247,9 @@ def _run(options: argparse.Namespace) -> int:
         TYPES,
         *LINT,
     ]
-    results.run_beside(sorted(parts, key=_rank), options.concurrency)
+    results.run_beside(parts, options.concurrency)
     _check_coverage(results)
     return results.finish()
-
-
-def _rank(part: Part) -> int:
-    """Return the position of the kind of a part in `ORDER`."""
-    name = part.title if part.results is None else part.results.name
-    return next((n for n, kind in enumerate(ORDER) if name.endswith(kind)), len(ORDER))
 
 
 def _has_space(folder: Path) -> bool:
