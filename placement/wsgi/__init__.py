@@ -7,7 +7,6 @@ import gc
 import logging as std_logging
 import os
 import pathlib
-import re
 import syslog
 from typing import Any
 
@@ -19,6 +18,7 @@ from placement import conf, deploy, messages
 from placement.conf import authtoken, sources
 from placement.db import engine
 from placement.http import Application
+from placement.wsgi import log_lines
 
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
@@ -26,11 +26,6 @@ PROFILER_DIR = 'OS_WSGI_PROFILER'
 # reference cycles. Compiled statements contain reference cycles, but `db.statement_cache` runs the
 # garbage collector when it is full.
 _GC_THRESHOLDS = (50_000, 20, 50)
-
-# The control characters: C0 except tab and newline, DEL, and C1.
-_CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
-# With the option `log_color`, log lines contain escape sequences for colors.
-_CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
 
 # The name of the service in syslog and in the journal, and of the log file in `log_dir`. Otherwise,
 # oslo.log uses the name of the first Python file of the process. In a web server, this name is
@@ -120,11 +115,7 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     for handler in std_logging.getLogger().handlers:
         if isinstance(handler, log_handlers.OSJournalHandler):
             handler.binary_name = _LOG_NAME
-        handler.setFormatter(
-            _EscapingFormatter(
-                handler.formatter, colored='log_color' in config and config.log_color
-            )
-        )
+        handler.setFormatter(log_lines.service_formatter(handler.formatter, config))
     std_logging.captureWarnings(True)
 
 
@@ -132,30 +123,6 @@ def _syslog_facility(config: cfg.ConfigOpts) -> int:
     name = config.syslog_log_facility.upper().removeprefix('LOG_')
     facility: int = getattr(syslog, f'LOG_{name}')
     return facility
-
-
-class _EscapingFormatter(std_logging.Formatter):
-    r"""A log formatter that escapes control characters, for example as `\u001b`.
-
-    The context of a log record, library messages and tracebacks can contain text from clients. A
-    terminal that displays the log must not interpret control characters in such text. The escaped
-    form is valid in JSON, too.
-    """
-
-    def __init__(self, inner: std_logging.Formatter | None, colored: bool) -> None:
-        super().__init__()
-        self._inner = inner or std_logging.Formatter()
-        self._controls = _CONTROLS_BUT_COLORS if colored else _CONTROLS
-
-    def format(self, record: std_logging.LogRecord) -> str:
-        """Return the formatted record with escaped control characters."""
-        text = self._inner.format(record)
-        # The Fluentd formatter of oslo.log returns a dictionary instead of text.
-        return self._controls.sub(_escaped, text) if isinstance(text, str) else text
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return f'\\u{ord(match[0]):04x}'
 
 
 def _profiled(application: Application, directory: str) -> Application:

@@ -8,11 +8,11 @@ from unittest import mock
 
 import fixtures
 from oslo_config import cfg
-from oslo_log import formatters
 from oslotest import base
 import webob
 
 from placement import conf, messages, wsgi
+from placement.wsgi import log_lines
 
 
 def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -91,32 +91,6 @@ class ConfigurationTest(base.BaseTestCase):
 
 
 class LoggingTest(base.BaseTestCase):
-    def test_control_characters_are_escaped(self):
-        formatter = wsgi._EscapingFormatter(
-            logging.Formatter('%(user)s %(message)s'), colored=False
-        )
-        error = ValueError('\x1b]0;title\x07')
-        record = logging.LogRecord(
-            'x', logging.ERROR, '', 0, 'a\tb\x00\x7f\x9b%s', ('\r',), (ValueError, error, None)
-        )
-        record.user = '\x1b[31m'
-        first, *_, last = formatter.format(record).split('\n')
-        self.assertEqual(r'\u001b[31m a' + '\t' + r'b\u0000\u007f\u009b\u000d', first)
-        self.assertEqual(r'ValueError: \u001b]0;title\u0007', last)
-
-    def test_colors_of_the_log_are_not_escaped(self):
-        formatter = wsgi._EscapingFormatter(None, colored=True)
-        record = logging.LogRecord(
-            'x', logging.ERROR, '', 0, '\x1b[00;36mred\x1b[0m\x1b[2J', (), None
-        )
-        self.assertEqual('\x1b[00;36mred\x1b[0m' + r'\u001b[2J', formatter.format(record))
-
-    def test_a_formatter_that_returns_no_text(self):
-        """The formatter of oslo.log for Fluentd returns a dictionary."""
-        formatter = wsgi._EscapingFormatter(formatters.FluentFormatter(), colored=False)
-        record = logging.LogRecord('x', logging.ERROR, '', 0, 'message', (), None)
-        self.assertEqual('message', formatter.format(record)['message'])
-
     def test_every_handler_of_the_service_escapes(self):
         root = logging.getLogger()
         self.useFixture(fixtures.MonkeyPatch('logging.root.handlers', []))
@@ -131,7 +105,7 @@ class LoggingTest(base.BaseTestCase):
 
         self.assertNotEqual([], root.handlers)
         for handler in root.handlers:
-            self.assertIsInstance(handler.formatter, wsgi._EscapingFormatter)
+            self.assertIsInstance(handler.formatter, log_lines.EscapingFormatter)
 
 
 class ProfilerTest(base.BaseTestCase):
