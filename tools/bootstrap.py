@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / '.venv'
 MINIMUM_PYTHON = (3, 11)
 
-# pip accepts only the files whose hashes `tox -e constraints` wrote. Setuptools builds packages
-# without an isolated environment, because pip would fill that with packages of any hash.
+# pip and uv accept only the files whose hashes `tox -e constraints` wrote. Setuptools builds
+# packages without an isolated environment, because pip would fill that with packages of any hash.
 PIP = ('-m', 'pip', 'install', '-qq', '--disable-pip-version-check')
 HASHED = ('--require-hashes', '-r')
+WHEELS = ('--only-binary', ':all:', *HASHED)
 BUILT = ('--no-deps', '--no-build-isolation')
 
 
@@ -39,11 +40,25 @@ def prepare(name: str) -> Path:
     if not python.exists():
         _print(f'Creating a virtual environment in {VENV}')
         _run(sys.executable, '-m', 'venv', str(VENV))
-    _print('Installing Placement and its dependencies; the first run takes about a minute')
-    _run(str(python), *PIP, '--only-binary', ':all:', *HASHED, str(constraints))
+    _print('Installing Placement and its dependencies; the first run can take a minute')
+    if not _install_with_uv(python, constraints):
+        _run(str(python), *PIP, *WHEELS, str(constraints))
     _run(str(python), *PIP, *BUILT, '-e', '.')
     stamp.write_text(fingerprint)
     return python
+
+
+def _install_with_uv(python: Path, constraints: Path) -> bool:
+    """Install packages with uv, which takes 6 instead of 60 seconds; return whether it succeeded.
+
+    uv does not read the configuration of pip, for example the URL of another package index.
+    """
+    get_uv = (str(python), *PIP, *WHEELS, str(_constraints('uv')))
+    install = (str(python.with_name('uv')), 'pip', 'install', '--quiet', '--python', str(python))
+    return all(
+        subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode == 0
+        for command in (get_uv, (*install, *WHEELS, str(constraints)))
+    )
 
 
 def add_optional(*names: str) -> None:

@@ -30,6 +30,7 @@ CONSTRAINTS = {
         ('serve', 'metrics', 'tools', 'mysql', 'postgresql', 'memcached'),
     ),
     'release': (('release-requirements',), ()),
+    'uv': (('uv-requirements',), ()),
     'mysqlclient': (('driver-test-requirements',), ('mysqlclient',)),
     'uwsgi': ((), ('uwsgi',)),
     'mod-wsgi': ((), ()),
