@@ -20,15 +20,22 @@ class Calls:
 
     def __getattr__(self, name: str) -> Any:
         """Return a function of the object, and remember its name."""
+        function = getattr(self._target, name)
         self.called.add(name)
-        return getattr(self._target, name)
+        return function
 
-    def require_all(self, names: Iterable[str]) -> None:
-        """Require that all functions were called.
+    def has(self, name: str) -> bool:
+        """Return whether the object has a function. Functions are missing in older releases."""
+        return hasattr(self._target, name)
+
+    def require_all(self, excluded: Iterable[str] = ()) -> None:
+        """Require that all public functions that the class of the object defines were called.
 
         :raises MismatchError: a function was not called
         """
-        if missing := set(names) - self.called:
+        functions = {name for name, value in vars(type(self._target)).items() if callable(value)}
+        public = {name for name in functions if not name.startswith('_')}
+        if missing := public - self.called - set(excluded):
             raise MismatchError(f'these functions were not called: {sorted(missing)}')
 
 

@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
+from dataclasses import dataclass, field
 from http import HTTPStatus
 import json
 import threading
 from typing import Any
+import uuid
 from wsgiref.util import shift_path_info
 
 import waitress
+from waitress import wasyncore
+import webob
 
 from placement import deploy
 from placement.http import Application, Environ
@@ -18,6 +22,8 @@ from placement.tests.functional.fixtures import placement as placement_fixture
 
 REGION = 'RegionOne'
 PROJECT = '9d2c6b2f7a4e4d1f8f6a3e5b7c9d0e1f'
+# The microversion of all clients that can select one.
+VERSION = '1.39'
 
 
 class Recorder(documented.Documented):
@@ -92,6 +98,21 @@ class Identity:
         return {'id': name, 'name': name, 'type': name, 'endpoints': endpoints}
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A provider with an inventory, a trait, and an aggregate, and a consumer of its resources.
+
+    :ivar provider: the UUID of the provider
+    :ivar consumer: the UUID of the consumer, which uses one processor
+    """
+
+    name = 'host'
+    trait = 'HW_CPU_X86_AVX'
+    provider: str = field(default_factory=lambda: str(uuid.uuid4()))
+    aggregate: str = field(default_factory=lambda: str(uuid.uuid4()))
+    consumer: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
 class Cloud:
     """A running cloud.
 
@@ -114,6 +135,42 @@ class Cloud:
             'project_domain_name': 'Default',
         }
 
+    def create_host(self) -> Host:
+        """Create a host for clients that only read."""
+        host = Host()
+        path = f'/resource_providers/{host.provider}'
+        self.send('POST', '/resource_providers', {'name': host.name, 'uuid': host.provider})
+        parts: tuple[dict[str, Any], ...] = (
+            {'inventories': {'VCPU': {'total': 8}}},
+            {'traits': [host.trait]},
+            {'aggregates': [host.aggregate]},
+        )
+        for generation, part in enumerate(parts):
+            body = {**part, 'resource_provider_generation': generation}
+            self.send('PUT', f'{path}/{next(iter(part))}', body)
+        claim = {
+            'allocations': {host.provider: {'resources': {'VCPU': 1}}},
+            'project_id': PROJECT,
+            'user_id': 'admin',
+            'consumer_generation': None,
+            'consumer_type': 'INSTANCE',
+        }
+        self.send('PUT', f'/allocations/{host.consumer}', claim)
+        return host
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
+        """Send a request that is not counted, for what a client cannot do."""
+        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': f'placement {VERSION}'}
+        request = webob.Request.blank(path, method=method, headers=headers)
+        if body is not None:
+            request.content_type = 'application/json'
+            request.json = body
+        response = request.get_response(self.recorder.application)
+        assert response.status_int < HTTPStatus.BAD_REQUEST, response.text
+
+
+Use = Callable[[Cloud], None]
+
 
 @contextlib.contextmanager
 def running(port: int) -> Iterator[Cloud]:
@@ -130,11 +187,16 @@ def running(port: int) -> Iterator[Cloud]:
         def application(environ: Environ, start_response: Any) -> Iterable[bytes]:
             return services[shift_path_info(environ) or ''](environ, start_response)
 
-        server = waitress.create_server(application, host='127.0.0.1', port=port, threads=4)
+        sockets: dict[int, Any] = {}
+        server = waitress.create_server(
+            application, host='127.0.0.1', port=port, threads=4, map=sockets
+        )
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         try:
             yield cloud
         finally:
+            # If another thread closed the sockets, the thread could wait for a closed one.
+            server.trigger.pull_trigger(lambda: wasyncore.close_all(sockets))
+            thread.join()
             server.task_dispatcher.shutdown()
-            server.close()

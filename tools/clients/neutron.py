@@ -35,8 +35,7 @@ def use(cloud: Cloud) -> None:
     client.delete_resource_provider(provider['uuid'])
     client.delete_resource_class(_CLASS)
     client.delete_trait(_TRAIT)
-    public = neutron_client.PlacementAPIClient
-    client.require_all(name for name in vars(public) if not name.startswith('_'))
+    client.require_all()
 
 
 def _associate_aggregate(client: Calls, cloud: Cloud, provider: str, aggregate: str) -> None:
@@ -108,3 +107,6 @@ def _use_allocations(client: Calls, provider: str) -> None:
     stored = client.list_allocations(consumer)['allocations'][provider]['resources']
     require(stored == {_CLASS: 8}, f'unexpected allocations: {stored}')
     client.update_allocation(consumer, {**claim, 'allocations': {}, 'consumer_generation': 2})
+
+
+USES = (use,)

@@ -12,9 +12,8 @@ import uuid
 from openstackclient import shell
 
 from tools.clients.calls import MismatchError, require
-from tools.clients.cloud import PROJECT, REGION, Cloud
+from tools.clients.cloud import PROJECT, REGION, VERSION, Cloud
 
-VERSION = '1.39'
 _CLASS, _OTHER_CLASS, _TRAIT = 'CUSTOM_DISK', 'CUSTOM_TAPE', 'CUSTOM_SLOW'
 
 
@@ -138,3 +137,6 @@ def _use_allocations(commands: _Commands, provider: str) -> None:
         *('--project-id', PROJECT, '--user-id', 'admin', '--consumer-type', 'INSTANCE'),
     )
     commands.run('resource provider allocation delete', consumer)
+
+
+USES = (use,)
