@@ -13,6 +13,9 @@ CLIENTS = {
     'openstacksdk': 'sdk',
     'neutron-lib': 'neutron',
     'osc-placement': 'osc',
+    'tempest': 'tempest',
+    'blazar': 'blazar',
+    'python-watcher': 'watcher',
 }
 
 
@@ -26,7 +29,7 @@ def installed(name: str) -> str | None:
 
 def remedy(name: str) -> str:
     """Return what installs a client."""
-    return f'install the package {name} with pip'
+    return f'install {name} with pip'
 
 
 def use(name: str) -> tuple[int, list[str]]:
