@@ -6,6 +6,7 @@ import traceback
 import warnings
 
 from tools import with_database
+from tools.clients import gophercloud
 from tools.clients.cloud import Use, running
 
 # The name of the client -> the module that uses it.
@@ -16,11 +17,14 @@ CLIENTS = {
     'tempest': 'tempest',
     'blazar': 'blazar',
     'python-watcher': 'watcher',
+    'gophercloud': 'gophercloud',
 }
 
 
 def installed(name: str) -> str | None:
     """Return the version of a client, or None if it is not installed."""
+    if name == 'gophercloud':
+        return gophercloud.version()
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -29,7 +33,7 @@ def installed(name: str) -> str | None:
 
 def remedy(name: str) -> str:
     """Return what installs a client."""
-    return f'install {name} with pip'
+    return gophercloud.REMEDY if name == 'gophercloud' else f'install {name} with pip'
 
 
 def use(name: str) -> tuple[int, list[str]]:

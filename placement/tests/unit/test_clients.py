@@ -2,10 +2,12 @@
 
 from pathlib import Path
 import re
+from unittest import mock
 
+import fixtures
 from oslotest import base
 
-from tools.clients import runs
+from tools.clients import gophercloud, runs
 from tools.clients.calls import Calls, MismatchError
 
 ROOT = Path(runs.__file__).parents[2]
@@ -47,6 +49,24 @@ class CallsTest(base.BaseTestCase):
         self.assertRaises(MismatchError, calls.require_all)
 
 
+class GophercloudTest(base.BaseTestCase):
+    def test_missing_compiler(self):
+        with mock.patch('shutil.which', return_value=None):
+            self.assertIsNone(runs.installed('gophercloud'))
+        self.assertIn('golang-go', runs.remedy('gophercloud'))
+
+    def test_missing_call(self):
+        sources = Path(self.useFixture(fixtures.TempDir()).path)
+        package = sources / 'resourceproviders'
+        package.mkdir()
+        (package / 'requests.go').write_text('func List(c int) {\n}\nfunc Delete(c int) {\n}\n')
+        with mock.patch.object(gophercloud, 'SOURCES', sources):
+            error = self.assertRaises(MismatchError, gophercloud.require_all)
+        self.assertEqual(
+            "these functions were not called: ['resourceproviders.Delete']", str(error)
+        )
+
+
 class PageTest(base.BaseTestCase):
     def rows(self):
         """Return the first four cells of each row of the table, by client."""
@@ -65,4 +85,5 @@ class PageTest(base.BaseTestCase):
         self.assertEqual(
             pins, {name: cells[2] for name, cells in self.rows().items() if name in pins}
         )
-        self.assertEqual(set(runs.CLIENTS), set(pins))
+        # gophercloud is a package of Debian.
+        self.assertEqual(set(runs.CLIENTS), {*pins, 'gophercloud'})
