@@ -3,13 +3,26 @@
 from collections.abc import Mapping
 from pathlib import Path
 import re
+import sys
 
 import placement
+from placement.tests.functional.web import commands
 
 ETC = Path(placement.__file__).parents[1] / 'etc'
 
 # A line and the line below it that replaces it if Placement is served without a path prefix.
 _ALTERNATIVE = re.compile(r'^.*\n( *)#root (.*)$', re.MULTILINE)
+
+
+def programs(unit: str) -> dict[str, str]:
+    """Return the paths of the programs of a systemd unit, with their values on this machine.
+
+    If uWSGI is not installed, the test is skipped, because systemd accepts no unit whose program
+    does not exist.
+    """
+    paths = {'/opt/placement': sys.prefix}
+    uwsgi = '/opt/placement/bin/uwsgi'
+    return {uwsgi: commands.program('uwsgi'), **paths} if uwsgi in read(unit, {}) else paths
 
 
 def read(name: str, values: Mapping[str, str], prefix: str = '/placement') -> str:

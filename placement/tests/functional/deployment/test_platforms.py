@@ -8,7 +8,6 @@ import argparse
 from collections.abc import Mapping
 import re
 import subprocess
-import sys
 
 from oslo_config import cfg
 from oslo_log import log
@@ -176,7 +175,7 @@ class RedHatTest(base.TestCase):
         """The files of uWSGI and systemd contain the group of Apache, and systemd accepts them."""
         analyze = commands.program('systemd-analyze')
         self.install('uwsgi/placement.ini', {})
-        self.install('systemd/placement.service', {'/opt/placement': sys.prefix})
+        self.install('systemd/placement.service', files.programs('systemd/placement.service'))
         unit, configuration = self.folder / 'placement.service', self.folder / 'uwsgi.ini'
         replaced = {
             '/etc/placement/uwsgi.ini': str(configuration),

@@ -46,7 +46,7 @@ class UnitTest(base.TestCase):
         analyze = commands.program('systemd-analyze')
         for name in (UNIT, EXPORTER):
             unit = self.folder / name.rpartition('/')[2]
-            unit.write_text(files.read(name, {'/opt/placement': sys.prefix}))
+            unit.write_text(files.read(name, files.programs(name)))
             verified = subprocess.run((analyze, 'verify', unit), capture_output=True, text=True)
             self.assertEqual((0, ''), (verified.returncode, verified.stderr))
             security = ('security', '--offline=true', f'--threshold={EXPOSURE}', unit)
