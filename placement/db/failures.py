@@ -55,9 +55,15 @@ _MYSQL_UNAVAILABLE = frozenset({
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
     MYSQL_TLS_FAILED,
 })  # fmt: skip
-# The server has too many connections; the account has too many connections.
-_MYSQL_MAX_CONNECTIONS = 1040
-_MYSQL_MAX_USER_CONNECTIONS = frozenset({1203, 1226})
+# Limits of connections that the server rejects, with a statement that an administrator can execute.
+_MYSQL_CONNECTION_LIMITS = {
+    1040: "max_connections of the server (`SHOW VARIABLES LIKE 'max_connections'` prints it)",
+    1203: 'max_user_connections of the server '
+    "(`SHOW VARIABLES LIKE 'max_user_connections'` prints it)",
+}
+# The limit of an account. The message contains its value. The same number is that of limits for the
+# statements of an hour.
+_MYSQL_USER_LIMIT = 1226
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
 _MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
@@ -95,12 +101,21 @@ _UNVERIFIED = (
     'private key file',
     'ssl was required',
 )
-# Error messages of PostgreSQL, with the setting that limits the number of connections.
+# Error messages of PostgreSQL, with the setting that limits the number of connections, and a
+# statement that an administrator can execute.
+_POSTGRESQL_MAX_CONNECTIONS = 'max_connections of the server (`SHOW max_connections` prints it)'
 _CONNECTION_LIMITS = (
-    ('too many clients', 'max_connections of the server'),
-    ('remaining connection slots', 'max_connections of the server'),
-    ('too many connections for role', 'CONNECTION LIMIT of the role'),
-    ('too many connections for database', 'CONNECTION LIMIT of the database'),
+    ('too many clients', _POSTGRESQL_MAX_CONNECTIONS),
+    ('remaining connection slots', _POSTGRESQL_MAX_CONNECTIONS),
+    (
+        'too many connections for role',
+        'CONNECTION LIMIT of the role (`SELECT rolname, rolconnlimit FROM pg_roles` prints it)',
+    ),
+    (
+        'too many connections for database',
+        'CONNECTION LIMIT of the database '
+        '(`SELECT datname, datconnlimit FROM pg_database` prints it)',
+    ),
 )
 _SCHEMA_CHANGES = ('create ', 'alter ', 'drop ')
 # The privileges for these statements.
@@ -279,13 +294,15 @@ def missing_schema_privileges(exc: Exception) -> str | None:
 
 
 def connection_limit(exc: Exception) -> str | None:
-    """Return the setting that does not permit another connection; None for another error."""
+    """Return the setting that does not permit another connection, and how to read its value.
+
+    :returns: None for another error
+    """
     number, message = _mysql_number(exc), str(_driver_error(exc))
-    if number == _MYSQL_MAX_CONNECTIONS:
-        return 'max_connections of the server'
-    if number in _MYSQL_MAX_USER_CONNECTIONS:
-        # The same number is that of limits for the statements of an hour.
+    if number == _MYSQL_USER_LIMIT:
         return 'max_user_connections of the user' if 'max_user_connections' in message else None
+    if number in _MYSQL_CONNECTION_LIMITS:
+        return _MYSQL_CONNECTION_LIMITS[number]
     return next((setting for text, setting in _CONNECTION_LIMITS if text in message), None)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from unittest import mock
 
 import alembic.util
 import ddt
@@ -9,6 +10,7 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import formatters, log
 from oslotest import base
+import psycopg
 import sqlalchemy as sa
 
 from placement import exception, messages
@@ -27,6 +29,11 @@ class MySQLError(Exception):
 def mysql(number: int, text: str) -> sa.exc.DBAPIError:
     """Return the error of SQLAlchemy for an error of MySQL."""
     return sa.exc.OperationalError('SELECT secret', {}, MySQLError(number, text))
+
+
+def postgresql(text: str) -> sa.exc.DBAPIError:
+    """Return the error of SQLAlchemy for a rejected connection to PostgreSQL."""
+    return sa.exc.OperationalError(None, None, psycopg.OperationalError(text))
 
 
 @ddt.ddt
@@ -88,6 +95,37 @@ class SentenceTest(base.BaseTestCase):
         database = 'The database mysql+pymysql://placement:***@db.example.com/placement'
         sentence = messages.sentence(mysql(number, 'text'))
         self.assertTrue(sentence.startswith(f'{database} {verdict}: text. '), sentence)
+
+    @ddt.data(
+        (mysql(1040, 'Too many connections'), "SHOW VARIABLES LIKE 'max_connections'"),
+        (
+            mysql(1203, "User placement already has more than 'max_user_connections' connections"),
+            "SHOW VARIABLES LIKE 'max_user_connections'",
+        ),
+        (postgresql('sorry, too many clients already'), 'SHOW max_connections'),
+        (postgresql('remaining connection slots are reserved'), 'SHOW max_connections'),
+        (
+            postgresql('too many connections for role "placement"'),
+            'SELECT rolname, rolconnlimit FROM pg_roles',
+        ),
+        (
+            postgresql('too many connections for database "placement"'),
+            'SELECT datname, datconnlimit FROM pg_database',
+        ),
+    )
+    @ddt.unpack
+    def test_too_many_connections(self, error, statement):
+        with mock.patch.object(engine.configure, 'connections', 16):
+            sentence = messages.sentence(error)
+        self.assertIn(f'(`{statement}` prints it), or decrease max_pool_size', sentence)
+        self.assertIn('each process of the service opens up to 16 connections', sentence)
+
+    def test_too_many_connections_of_the_user(self):
+        text = "User 'p' has exceeded the 'max_user_connections' resource (current value: 9)"
+        sentence = messages.sentence(mysql(1226, text))
+        self.assertIn(f'{text}. Increase max_user_connections of the user, or', sentence)
+        sentence = messages.sentence(mysql(1226, "User 'placement' has exceeded 'max_queries'"))
+        self.assertIn('is not reachable', sentence)
 
     def test_an_unverified_server(self):
         text = "Can't connect to MySQL server ([SSL] certificate verify failed: expired)"

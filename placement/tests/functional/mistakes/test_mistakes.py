@@ -10,6 +10,7 @@ from oslotest import base as oslotest
 import sqlalchemy as sa
 
 import placement
+from placement.db import failures
 from placement.tests import servers, tls_guide
 from placement.tests.functional.mistakes import base, catalog
 from placement.tests.functional.programs import MANAGE, SERVICE, STATUS
@@ -107,6 +108,21 @@ class ReportTest(base.TestCase):
             for program in mistake.programs:
                 self.assertNotIn(password, self.assertReported(name, mistake, program))
                 self.assertTracebackWithDebug(mistake, program)
+
+    def test_the_statements_print_the_limits_of_connections(self):
+        if servers.ADMIN_URL not in os.environ:
+            self.skipTest('the test needs a database server')
+        admin = servers.admin_url()
+        settings = (
+            failures._MYSQL_CONNECTION_LIMITS.values()
+            if admin.get_backend_name() == 'mysql'
+            else dict(failures._CONNECTION_LIMITS).values()
+        )
+        with sa.create_engine(admin, poolclass=sa.NullPool).connect() as conn:
+            for setting in settings:
+                (statement,) = re.findall(r'\(`(.+)` prints it\)$', setting)
+                row = conn.exec_driver_sql(statement).first()
+                self.assertRegex(str(row[-1]), r'^-?\d+$', statement)
 
     def limited_account(self) -> str:
         """Return the URL of an account that cannot open another connection."""
