@@ -36,6 +36,7 @@ class Details {
     const root = cloud.first[tree];
     const size = cloud.trees.size[tree];
     const consumers = cloud.trees.consumers[tree];
+    const drain = cloud.trees.drain?.[tree];
     return [
       element("div", { class: "details-head" },
         element("div", {},
@@ -49,6 +50,7 @@ class Details {
           type: "button", class: "quiet close", "aria-label": "Close the details",
           click: () => this.close(),
         }, cross())),
+      drain ? element("section", { class: "drain" }, `Can be drained: ${drain}`) : null,
       ...this.#sharing(tree),
       element("section", { "aria-label": "Provider tree" },
         element("ul", { class: "tree" }, this.#branch(root, cloud.first[tree + 1], root))),

@@ -91,17 +91,18 @@ class ProviderTable {
         key: (tree) => cloud.trees.drain[tree],
         cell: (tree) => [element("span", { title: cloud.trees.drain[tree] },
           cloud.trees.drain[tree] || "–")],
-      }] : []),
-      {
-        title: "Providers", numeric: true, class: "right optional",
-        key: (tree) => cloud.trees.size[tree],
-        cell: (tree) => [number(cloud.trees.size[tree])],
-      },
-      {
-        title: "Traits", numeric: true, class: "right optional",
-        key: (tree) => cloud.trait_sets[cloud.providers.traits[first(tree)]].length,
-        cell: (tree) => [number(cloud.trait_sets[cloud.providers.traits[first(tree)]].length)],
-      },
+      }] : [
+        {
+          title: "Providers", numeric: true, class: "right optional",
+          key: (tree) => cloud.trees.size[tree],
+          cell: (tree) => [number(cloud.trees.size[tree])],
+        },
+        {
+          title: "Traits", numeric: true, class: "right optional",
+          key: (tree) => cloud.trait_sets[cloud.providers.traits[first(tree)]].length,
+          cell: (tree) => [number(cloud.trait_sets[cloud.providers.traits[first(tree)]].length)],
+        },
+      ]),
     ];
   }
 

@@ -1,16 +1,23 @@
 """The page of `placement-manage report` with hostile names, and with the data of 10,000 hosts."""
 
+import dataclasses
 import sys
 import uuid
 
 from placement.admin import audit, progress
 from placement.admin.report import make
 from placement.admin.report.model import Consumer
-from placement.tests.functional.browser import PageTestCase
+from placement.tests.functional.browser import DESKTOP, PHONE, PageTestCase
 from placement.tests.unit.admin.report import clouds
 from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
 
 HOSTS, CONSUMERS = 10_000, 30
+# The texts of the elements that a selector selects and that are not displayed completely.
+CUT = """
+return [...document.querySelectorAll(arguments[0])]
+  .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
+  .map((one) => one.textContent)
+"""
 HOSTILE = (
     '</script><img src=x onerror=document.title=1>',
     '"><svg onload=document.title=1>',
@@ -71,7 +78,9 @@ class PageTest(PageTestCase):
         self.assertEqual([self.page.as_uri()], self.browser.requests())
 
     def test_trees_that_can_be_drained(self):
-        self.write(*(provider(number) for number in (1, 2, 4)), drains=clouds.DRAINS)
+        inventories = [inventory(class_, 8, used=4) for class_ in (VCPU, MEMORY_MB, DISK_GB)]
+        providers = [provider(number, *inventories) for number in (1, 2, 4)]
+        self.write(*providers, drains=clouds.DRAINS)
         self.browser.open(self.page)
         cells = self.browser.texts('#provider-table tbody .drain')
         self.assertEqual(['yes', 'no: lacks 24 VCPU, 10 DISK_GB', '\u2013'], cells)
@@ -79,8 +88,32 @@ class PageTest(PageTestCase):
         cells = self.browser.texts('#provider-table tbody .drain')
         self.assertEqual(['\u2013', 'no: lacks 24 VCPU, 10 DISK_GB', 'yes'], cells)
         self.assertIn('1 of 3', self.browser.texts('.counts dd'))
+        self.assertEqual([], self.browser.script(CUT, '#provider-table thead button, .drain span'))
+        self.browser.button('provider-2', '#provider-table').click()
+        self.assertEqual(
+            'Can be drained: no: lacks 24 VCPU, 10 DISK_GB',
+            self.browser.find('#details .drain').text,
+        )
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
+
+    def test_long_texts_about_a_drain(self):
+        """The details show the text that the table cuts, also on a phone."""
+        root = str(uuid.UUID(int=2))
+        amounts = {f'CUSTOM_RESOURCE_CLASS_{number}': 10**6 for number in range(6)}
+        drain = dataclasses.replace(clouds.DRAINS[root], missing=amounts)
+        self.write(provider(2), drains={root: drain})
+        text = f'no: lacks {", ".join(f"1000000 {name}" for name in amounts)}'
+        for size in (DESKTOP, PHONE):
+            with self.subTest(size):
+                self.browser.open(self.page, size)
+                cut = [text] if size == DESKTOP else []
+                self.assertEqual(cut, self.browser.script(CUT, '.drain span'))
+                self.browser.button('provider-2', '#provider-table').click()
+                shown = '#details .drain'
+                self.assertEqual(f'Can be drained: {text}', self.browser.find(shown).text)
+                self.assertEqual([], self.browser.script(CUT, shown))
+                self.assertEqual([], self.browser.violations())
 
     def test_an_empty_database(self):
         self.write()
