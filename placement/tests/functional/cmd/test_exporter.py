@@ -364,6 +364,11 @@ class DashboardTest(TestCase):
         self.assertEqual({'research', 'web-shop', 'tools'}, {*found['Largest projects: VCPU'][0]})
         done = self.run_command('headroom', SMALL, '--format', 'json')
         self.assertEqual([{'small': json.loads(done.stdout)[0]['fits']}], found['Headroom'])
+        *queries, differences = prometheus_pages.blocks('exporter', 'promql')
+        for query in queries:
+            # A trend needs two samples.
+            wait_until(lambda query=query: self.query(query), f'no result: {query}')
+        self.assertEqual({}, self.query(differences))
         wait_until(lambda: 'unknown' not in {rule['health'] for rule in self.rules()})
         self.assertEqual({'ok'}, {rule['health'] for rule in self.rules()})
         wait_until(lambda: self.pending() == {'PlacementUsageAboveCapacity'})

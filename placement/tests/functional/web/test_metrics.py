@@ -28,6 +28,7 @@ ADMIN = {
     'X-Roles': 'admin,service',
     'OpenStack-API-Version': 'placement latest',
 }
+RULES = prometheus_pages.RULES / 'placement-service.yaml'
 COUNT = f'{declarations.REQUEST_DURATION}_count'
 
 
@@ -178,31 +179,51 @@ class TwoProcessesTest(base.TestCase):
         self.assertIn(len(self.counter_files()), (2, 3))  # a worker without requests has none
 
     def check_prometheus(self) -> None:
-        """Check that Prometheus reads the metrics."""
+        """Check that Prometheus reads the metrics, and evaluates the queries and the alerts."""
         command = functools.partial(
-            commands.prometheus, targets=[self.worker.port], folder=self.folder
+            commands.prometheus, targets=[self.worker.port], folder=self.folder, rules=[RULES]
         )
-        monitor = machines.Worker('', command, log=self.folder / 'prometheus.log')
-        self.addCleanup(monitor.stop)
-        url = f'http://127.0.0.1:{monitor.port}/api/v1/query'
+        self.monitor = machines.Worker('', command, log=self.folder / 'prometheus.log')
+        self.addCleanup(self.monitor.stop)
         query = f'sum by (route, method, status) ({COUNT})'
-        series: list[dict[str, Any]] = []
+        wait_until(lambda: self.query(query), 'Prometheus has not read the metrics')
+        read = {
+            (one['metric']['route'], one['metric']['method'], one['metric']['status']): int(
+                one['value'][1]
+            )
+            for one in self.query(query)
+        }
+        self.assertEqual(self.expected, read)
+        for query in prometheus_pages.blocks('metrics', 'promql'):
+            # A rate needs two samples.
+            wait_until(lambda query=query: self.query(query), f'no result: {query}')
+        self.check_alerts()
 
-        def has_read() -> bool:
-            response = requests.get(url, {'query': query}, timeout=LONGEST)
-            series[:] = response.json()['data']['result'] if response.ok else []
-            return bool(series)
-
-        wait_until(has_read, 'Prometheus has not read the metrics')
-        self.assertEqual(
-            self.expected,
-            {
-                (one['metric']['route'], one['metric']['method'], one['metric']['status']): int(
-                    one['value'][1]
-                )
-                for one in series
-            },
+    def check_alerts(self) -> None:
+        wait_until(
+            lambda: self.alerts() and {one['health'] for one in self.alerts().values()} == {'ok'}
         )
+        # While the machine is busy, a scrape can exceed its timeout of a second.
+        wait_until(lambda: {one['state'] for one in self.alerts().values()} == {'inactive'})
+        used = set(re.findall(r'placement_[a-z_]+', RULES.read_text()))
+        self.assertEqual(set(), used - {*self.get('label/__name__/values')})
+        self.worker.stop()
+        wait_until(lambda: self.alerts()['PlacementDown']['state'] == 'pending')
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """Return the data of a response of Prometheus; None while it starts."""
+        url = f'http://127.0.0.1:{self.monitor.port}/api/v1/{path}'
+        response = requests.get(url, parameters, timeout=LONGEST)
+        return response.json()['data'] if response.ok else None
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        data = self.get('query', query=text)
+        return data['result'] if data else []
+
+    def alerts(self) -> dict[str, dict[str, Any]]:
+        return {
+            rule['name']: rule for group in self.get('rules')['groups'] for rule in group['rules']
+        }
 
 
 class WarningTest(base.TestCase):
@@ -236,6 +257,6 @@ class PageTest(base.TestCase):
         self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
 
     def test_alert_rules(self) -> None:
-        rules = (prometheus_pages.RULES / 'placement-service.yaml').read_text()
+        rules = RULES.read_text()
         self.assertLess(2, rules.count('alert:'))
         self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
