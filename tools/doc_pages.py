@@ -2,7 +2,8 @@
 
 The check fails in these cases:
 
-* A page violates a rule of axe-core, or is wider than the window of a desktop or a phone.
+* Any page is wider than the window of a desktop or a phone.
+* One of `PAGES` violates a rule of axe-core.
 * On a phone, the title is not in the upper half of the first screen, or the navigation is open.
 * The keyboard cannot open the navigation, or select a form of a request.
 * An anchor of the page that once contained the whole API reference leads nowhere.
@@ -12,7 +13,7 @@ The check fails in these cases:
 installed, the check does nothing, unless PLACEMENT_TEST_REQUIRE_SERVERS is set.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import importlib.util
 from pathlib import Path
 import sys
@@ -57,6 +58,7 @@ SEARCHES = {
         f'{GUIDES.as_uri()}/admin/logging.html#the-previous-policy-rules-stay-in-force'
     ),
 }
+_WIDTH = 'return document.documentElement.scrollWidth'
 _OPEN_ALL = 'for (const one of document.querySelectorAll("details")) one.open = true'
 _TITLE_BOTTOM = 'return document.querySelector("h1").getBoundingClientRect().bottom'
 _IS_OPEN = 'return document.getElementById("navigation").open'
@@ -80,18 +82,33 @@ def problems(browser: 'Browser') -> Iterator[str]:
             found = _layout(browser, size) if size == PHONE else []
             browser.script(_OPEN_ALL)
             found += [f'it violates {rule}: {nodes}' for rule, nodes in browser.violations()]
-            if browser.script('return document.documentElement.scrollWidth') != size[0]:
+            if browser.script(_WIDTH) != size[0]:
                 found.append('it is wider than the window')
             yield from (f'{page}, width {size[0]}: {problem}' for problem in found)
+    yield from _widths(browser, (DESKTOP, PHONE))
     yield from _forms(browser, DESKTOP)
     _follow_moved(browser, DESKTOP)
     yield from _searches(browser)
 
 
-def _open(browser: 'Browser', url: str, size: tuple[int, int]) -> None:
+def _resize(browser: 'Browser', size: tuple[int, int]) -> None:
     width, height = size
     metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': width < 500}
     browser.cdp('Emulation.setDeviceMetricsOverride', **metrics)
+
+
+def _widths(browser: 'Browser', sizes: Iterable[tuple[int, int]]) -> Iterator[str]:
+    pages = [page for folder in (GUIDES, REFERENCE) for page in sorted(folder.rglob('*.html'))]
+    for page in pages:
+        browser.driver.get(page.as_uri())
+        for size in sizes:
+            _resize(browser, size)
+            if browser.script(_WIDTH) != size[0]:
+                yield f'{page}, width {size[0]}: it is wider than the window'
+
+
+def _open(browser: 'Browser', url: str, size: tuple[int, int]) -> None:
+    _resize(browser, size)
     # Without this step, a new fragment would not load the page again.
     browser.driver.get('about:blank')
     browser.driver.get(url)
@@ -163,7 +180,7 @@ def main() -> int:
         found = list(problems(browser))
     finally:
         browser.close()
-    print(*found, f'{len(PAGES)} pages opened, {len(found)} problems', sep='\n')
+    print(*found, f'{len(found)} problems of the pages', sep='\n')
     return int(bool(found))
 
 
