@@ -32,7 +32,7 @@ except ImportError:
 def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Application:
     """Prepare the database and return the WSGI application with all its middleware.
 
-    The caller must have parsed `config` and configured the database (`db_api.configure`).
+    The caller must have parsed `config` and configured the database (`db.engine.configure`).
 
     :param project_name: ignored; exists for compatibility with programs that embed the service
     :raises exception.MetricsUnavailable: metrics are enabled but cannot be recorded

@@ -27,7 +27,7 @@ from placement.candidates import (
     tree_rows,
 )
 from placement.candidates.names import Found, Names
-from placement.candidates.page_statements import Selection
+from placement.candidates.page_statements import RootRange
 
 # The maximum number of forecasts, and the maximum number of names and groups of their queries. They
 # limit the memory to a few megabytes.
@@ -145,15 +145,15 @@ def _statement(
 
     :param with_sharing: whether the page also has the trees of sharing providers
     """
-    selection = Selection.NEXT
+    root_range = RootRange.NEXT
     paged = page_statements.PagedQuery(
         query=forecast.query,
         slots=model.slots_of(forecast.query),
         has_sharing=forecast.found.sharing_id is not None,
         in_tree_aggregates={},
     )
-    roots = page_statements.lenient_roots(paged, selection)
-    if roots is page_statements.plain_roots(selection):
+    roots = page_statements.lenient_roots(paged, root_range)
+    if roots is page_statements.plain_roots(root_range):
         return _plain_statement(paged.with_aggregates, kinds, with_sharing)
     return _combined(roots, paged.with_aggregates, kinds, with_sharing)
 
@@ -163,7 +163,7 @@ def _plain_statement(
     with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
 ) -> sa.CompoundSelect[Any]:
     # PERF: most queries have no conditions on the root, and their statement is built only once.
-    roots = page_statements.plain_roots(Selection.NEXT)
+    roots = page_statements.plain_roots(RootRange.NEXT)
     return _combined(roots, with_aggregates, kinds, with_sharing)
 
 

@@ -28,7 +28,7 @@ _AGGREGATES = models.resource_provider_aggregates
 _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 
 
-class Selection(enum.Enum):
+class RootRange(enum.Enum):
     """The parameters that select the roots of a page, in addition to its conditions."""
 
     # At most `size` roots with after < id <= upto, in the order of their ids.
@@ -67,15 +67,15 @@ MAX_ID = capacity.MAX_INT
 
 
 @functools.cache
-def plain_roots(selection: Selection) -> sa.Select[Any]:
+def plain_roots(root_range: RootRange) -> sa.Select[Any]:
     """Return a statement like `roots` without conditions."""
-    return roots((), selection)
+    return roots((), root_range)
 
 
 @functools.cache
-def plain_page(selection: Selection, with_aggregates: bool) -> sa.Select[Any]:
+def plain_page(root_range: RootRange, with_aggregates: bool) -> sa.Select[Any]:
     """Return a statement like `trees_of` for roots without conditions."""
-    return trees_of(plain_roots(selection), with_aggregates)
+    return trees_of(plain_roots(root_range), with_aggregates)
 
 
 def trees_of(
@@ -88,14 +88,14 @@ def trees_of(
     )
 
 
-def roots(conditions: Iterable[Clause], selection: Selection) -> sa.Select[Any]:
+def roots(conditions: Iterable[Clause], root_range: RootRange) -> sa.Select[Any]:
     """Return a statement that returns the ids of the roots that satisfy the conditions."""
-    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, selection), *conditions)
-    return few if selection is Selection.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
+    few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, root_range), *conditions)
+    return few if root_range is RootRange.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
 
 
-def _selected(root: sa.ColumnElement[int], selection: Selection) -> tuple[Clause, ...]:
-    if selection is Selection.LISTED:
+def _selected(root: sa.ColumnElement[int], root_range: RootRange) -> tuple[Clause, ...]:
+    if root_range is RootRange.LISTED:
         return (root.in_(_LISTED_ROOTS),)
     return root > _AFTER, root <= _UPTO
 
@@ -104,7 +104,7 @@ def _roots_by_members(
     slot: model.Slot,
     conditions: Iterable[Clause],
     tree_conditions: Sequence[Clause],
-    selection: Selection,
+    root_range: RootRange,
     by_class: int | None = None,
 ) -> sa.Select[Any]:
     """Return a statement like `roots` for trees in which a provider could serve a given slot.
@@ -127,7 +127,7 @@ def _roots_by_members(
     root = ROOT_ID_OF_MEMBER
     few = (
         sa.select(root.label('id'))
-        .where(*_selected(root, selection), *conditions, prefilter.can_serve(slot, by_class))
+        .where(*_selected(root, root_range), *conditions, prefilter.can_serve(slot, by_class))
         .group_by(root)
         .having(prefilter.in_order([*tree_conditions, _HAS_ROOT]))
     )
@@ -135,7 +135,7 @@ def _roots_by_members(
         inventory = prefilter.inventory_alias(1)
         few = few.join_from(MEMBERS, inventory, inventory.c.resource_provider_id == MEMBERS.c.id)
         few = few.where(inventory.c.resource_class_id == by_class)
-    return few if selection is Selection.LISTED else few.order_by(root).limit(_SIZE)
+    return few if root_range is RootRange.LISTED else few.order_by(root).limit(_SIZE)
 
 
 def trees(root_ids: Collection[int], trait_id: int | None = None) -> sa.Select[Any]:
@@ -204,7 +204,7 @@ def id_range() -> sa.Select[Any]:
 
 
 # A function that returns the statement for the root ids of the pages of one kind.
-RootsOf = Callable[[Selection], sa.Select[Any]]
+RootsOf = Callable[[RootRange], sa.Select[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +234,18 @@ def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter
     ]
 
 
-def page(paged: PagedQuery, roots: sa.Select[Any], selection: Selection) -> sa.Select[Any]:
+def page(paged: PagedQuery, roots: sa.Select[Any], root_range: RootRange) -> sa.Select[Any]:
     """Return the statement that returns the trees of roots.
 
     :param roots: a statement that returns root ids
     """
     # PERF: most queries have no conditions on the root, and their statement is built only once.
-    if roots is plain_roots(selection):
-        return plain_page(selection, paged.with_aggregates)
+    if roots is plain_roots(root_range):
+        return plain_page(root_range, paged.with_aggregates)
     return trees_of(roots, paged.with_aggregates)
 
 
-def lenient_roots(paged: PagedQuery, selection: Selection) -> sa.Select[Any]:
+def lenient_roots(paged: PagedQuery, root_range: RootRange) -> sa.Select[Any]:
     """Return the statement that returns the root ids of lenient pages.
 
     In deployments without sharing providers, it also has the conditions on traits and aggregates of
@@ -256,7 +256,7 @@ def lenient_roots(paged: PagedQuery, selection: Selection) -> sa.Select[Any]:
     if not paged.has_sharing:
         conditions += prefilter.collective_trait_conditions(paged.query, None, root)
         conditions += prefilter.group_conditions(paged.slots, root)
-    return roots(conditions, selection) if conditions else plain_roots(selection)
+    return roots(conditions, root_range) if conditions else plain_roots(root_range)
 
 
 def strict_roots(
@@ -264,7 +264,7 @@ def strict_roots(
     slots: Sequence[model.Slot],
     sharing: SharingAggregates | None,
     rare_classes: Collection[int],
-    selection: Selection,
+    root_range: RootRange,
 ) -> sa.Select[Any]:
     """Return the statement that returns the root ids of strict pages.
 
@@ -284,7 +284,7 @@ def strict_roots(
             first,
             root_conditions(paged, root),
             [*prefilter.slot_conditions(others, sharing, root), *combined(root, members_of=first)],
-            selection,
+            root_range,
             next((class_id for class_id, _ in first.amounts if class_id in rare_classes), None),
         )
     root = prefilter.ROOT_ID
@@ -294,7 +294,7 @@ def strict_roots(
         kinds = {slot.kind: slot for slot in paged.slots}
         conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
     conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
-    return roots([*root_conditions(paged, root), prefilter.in_order(conditions)], selection)
+    return roots([*root_conditions(paged, root), prefilter.in_order(conditions)], root_range)
 
 
 def aggregates_of_trees(

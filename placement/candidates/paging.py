@@ -29,7 +29,7 @@ import sqlalchemy as sa
 
 from placement.candidates import model, page_statements
 from placement.candidates.page_reader import FirstPage, Reader
-from placement.candidates.page_statements import MAX_ID, PagedQuery, RootsOf, Selection
+from placement.candidates.page_statements import MAX_ID, PagedQuery, RootRange, RootsOf
 from placement.candidates.selection import shuffled
 
 # Number of trees on the first page. The first page shows whether most trees can serve the query.
@@ -258,8 +258,8 @@ class InOrder:
 
     def use(self, roots_of: RootsOf, _fitting: int = 0) -> None:
         """Read further pages with these conditions."""
-        selection = Selection.NEXT
-        self._statement = page_statements.page(self._paged, roots_of(selection), selection)
+        root_range = RootRange.NEXT
+        self._statement = page_statements.page(self._paged, roots_of(root_range), root_range)
 
     def read(self, size: int) -> tuple[model.Anchor, ...] | None:
         """Return the anchors of the next page.
@@ -336,8 +336,8 @@ class AtRandom:
         return self._smallest <= self._largest and self._listed != []
 
     def _set_statement(self, roots_of: RootsOf) -> None:
-        selection = Selection.LISTED
-        self._statement = page_statements.page(self._paged, roots_of(selection), selection)
+        root_range = RootRange.LISTED
+        self._statement = page_statements.page(self._paged, roots_of(root_range), root_range)
 
     def _next_ids(self, size: int) -> list[int]:
         if self._listed is None:
@@ -363,7 +363,7 @@ class AtRandom:
     def _list(self) -> list[int]:
         """Return all roots that satisfy the conditions and were not seen, in random order."""
         parameters = first_parameters(MAX_ID)
-        roots = self._reader.root_ids(self._roots_of(Selection.NEXT), parameters)
+        roots = self._reader.root_ids(self._roots_of(RootRange.NEXT), parameters)
         self._set_statement(page_statements.plain_roots)  # the listed roots satisfy the conditions
         return list(shuffled([root for root in roots if root not in self._seen], self._rng))
 
@@ -388,7 +388,7 @@ def all_pages(
     if sharing_id is not None:
         reader.read_all_sharing_providers(sharing_id)
     needed = with_aggregates or sharing_id is not None or bool(query.aggregates)
-    statement = page_statements.plain_page(page_statements.Selection.NEXT, needed)
+    statement = page_statements.plain_page(page_statements.RootRange.NEXT, needed)
     after, more = 0, True
     while more:
         parameters = {'after': after, 'upto': MAX_ID, 'size': LARGEST_PAGE}

@@ -7,6 +7,7 @@ The data passes through these modules:
 `forecasts` reads the ids of the query, usually together with a first page. `selection` takes the
 candidates one by one from `tree_search`, which requests pages of provider trees from `paging`, and
 candidates of a tree from `solver`. `page_reader` executes the statements of `page_statements`.
+Everything is lazy: no page is read before `selection` takes a candidate.
 
 A search whose forecast promises a sufficient first page closes the connection after the first
 statement. If a function then needs another statement, it returns None, and the search begins again
@@ -75,13 +76,13 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
         )
     forecast = forecasts.of((query, options.cap, options.strategy))
     if forecast and forecast.at_once:
-        work = functools.partial(_search_with_forecast, query, options, forecast, True)
-        result = engine.read_one(work)
+        work = functools.partial(_search_and_remember, query, options, forecast, True)
+        result = engine.read_single_statement(work)
         if result:
             return result
         forecast = dataclasses.replace(forecast, failures=forecast.failures + 1)
     result = engine.read_snapshot(
-        functools.partial(_search_with_forecast, query, options, forecast, False)
+        functools.partial(_search_and_remember, query, options, forecast, False)
     )
     assert result is not None
     return result
@@ -110,7 +111,7 @@ def search_with(
     return found[0]
 
 
-def _search_with_forecast(
+def _search_and_remember(
     query: model.Query[str],
     options: Options,
     forecast: Forecast | None,
@@ -120,6 +121,7 @@ def _search_with_forecast(
 ) -> render.SearchResult | None:
     """Search with the forecast of an earlier search, and remember a forecast for the next one.
 
+    :param forecast: None for the first search for the query
     :param at_once: whether to search with the single statement that reads the first page
     :returns: None if the search needs another statement; only with `at_once`
     """

@@ -20,7 +20,7 @@ _UNIT_REASONS = {
     'step_size': 'not a multiple of its step_size',
 }
 # The reason of each exception class, as the metrics name it.
-REFUSAL_REASONS: dict[type[exception.PlacementException], str] = {
+_REASON_OF: dict[type[exception.PlacementException], str] = {
     exception.ConcurrentChange: 'concurrent_change',
     exception.ConsumerGenerationConflict: 'consumer_generation',
     exception.InventoryInUse: 'inventory_in_use',
@@ -255,4 +255,4 @@ def refusal_reason(exc: exception.PlacementException) -> str:
     """Return the reason of a refusal, as the metrics name it."""
     if isinstance(exc, exception.InvalidAllocation):
         return exc.rule
-    return REFUSAL_REASONS.get(type(exc), 'other')
+    return _REASON_OF.get(type(exc), 'other')

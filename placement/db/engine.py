@@ -1,11 +1,11 @@
 """Reads, snapshots and write transactions on the database engine of this process.
 
-A request that only reads data passes a function to `read()`, to `read_one()` if it returns the
-connection after its only statement, or to `read_snapshot()` if several statements have to read the
-same data. A request that changes data passes a function to `write()`, which executes that function
-in a single transaction. `db/retry.py` decides whether a failed transaction is retried,
-`db/failures.py` classifies the errors of database drivers, `db/transactions.py` begins and ends
-transactions, and `db/connections.py` applies the session settings of each connection.
+A request that only reads data passes a function to `read()`, to `read_single_statement()` if it
+returns the connection after its only statement, or to `read_snapshot()` if several statements have
+to read the same data. A request that changes data passes a function to `write()`, which executes
+that function in a single transaction. `db/retry.py` decides whether a failed transaction is
+retried, `db/failures.py` classifies the errors of database drivers, `db/transactions.py` begins and
+ends transactions, and `db/connections.py` applies the session settings of each connection.
 
 A pooled connection may be dead, for example because the server was restarted. This costs a request
 only time: the read or the write transaction is repeated on a new connection.
@@ -150,7 +150,7 @@ def read(work: Work[T]) -> T:
     return _repeated_if_dead(attempt)
 
 
-def read_one(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
+def read_single_statement(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
     """Execute `work(connection, disconnect)`, where `work` executes one statement.
 
     After the statement, `work` calls `disconnect()` to return the connection to the pool, and may

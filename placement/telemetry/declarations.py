@@ -11,7 +11,7 @@ RETRY_REASONS = (
     'key_violation',
     'lock_timeout',
 )
-# Why claims were refused. `placement.claims.write` determines the reason.
+# Why claims were refused. `placement.claims.judge` determines the reason.
 REFUSAL_REASONS = (
     'capacity',
     'concurrent_change',

@@ -54,7 +54,7 @@ class ForecastsTestCase(base.BaseTestCase):
 
     def learn(self, query: model.Query[str], old: Forecast | None = None) -> Forecast | None:
         """Search in a transaction, and return the forecast for the next search."""
-        search._search_with_forecast(query, OPTIONS, old, False, self.conn, lambda: None)
+        search._search_and_remember(query, OPTIONS, old, False, self.conn, lambda: None)
         return forecasts.of((query, OPTIONS.cap, OPTIONS.strategy))
 
     def search_at_once(
@@ -62,7 +62,7 @@ class ForecastsTestCase(base.BaseTestCase):
     ) -> render.SearchResult | None:
         """Search with one statement; return None if the search needs another one."""
         with self._connected() as conn:
-            return search._search_with_forecast(query, OPTIONS, forecast, True, conn, conn.close)
+            return search._search_and_remember(query, OPTIONS, forecast, True, conn, conn.close)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
@@ -98,7 +98,7 @@ class AnyWorldTest(ForecastsTestCase):
                 found = self.search_at_once(unbound, forecast_of_size)
                 if found is not None:
                     self.assertSameResult(expected, found)
-                again = search._search_with_forecast(
+                again = search._search_and_remember(
                     unbound, OPTIONS, forecast_of_size, False, self.conn, lambda: None
                 )
                 self.assertSameResult(expected, again)

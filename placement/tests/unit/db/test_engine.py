@@ -177,7 +177,7 @@ class WriteTest(base.BaseTestCase):
             return rows
 
         db_engine.write(self.failing(None))
-        self.assertEqual([0], db_engine.read_one(work))
+        self.assertEqual([0], db_engine.read_single_statement(work))
         self.assertEqual([0], db_engine.read_snapshot(work))
 
     def test_defect_is_not_retried(self):
