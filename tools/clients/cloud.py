@@ -191,12 +191,19 @@ def running(port: int) -> Iterator[Cloud]:
         server = waitress.create_server(
             application, host='127.0.0.1', port=port, threads=4, map=sockets
         )
-        thread = threading.Thread(target=server.run, daemon=True)
+        stopped = threading.Event()
+
+        def serve() -> None:
+            while not stopped.is_set():
+                wasyncore.loop(timeout=0.1, map=sockets, count=1)
+            # If another thread closed the sockets, this one could wait for a closed one.
+            wasyncore.close_all(sockets)
+
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         try:
             yield cloud
         finally:
-            # If another thread closed the sockets, the thread could wait for a closed one.
-            server.trigger.pull_trigger(lambda: wasyncore.close_all(sockets))
-            thread.join()
             server.task_dispatcher.shutdown()
+            stopped.set()
+            thread.join()
