@@ -51,9 +51,10 @@ def _use_providers(client: Calls, host: Host) -> None:
         client.delete_resource_provider(child['uuid'])
     else:
         raise MismatchError('two providers have the same name')
-    # Release 13.0.0 does not have these two functions.
-    if client.has('list_resource_providers'):
+    # Release 13.0.0 does not have these two functions, and 15.0.0 has only the first one.
+    if client.has('get_traits'):
         require(client.get_traits(host.provider) == [host.trait], 'unexpected traits')
+    if client.has('list_resource_providers'):
         query = f'required={host.trait}'
         listed = client.list_resource_providers(query=query, microversion='1.22')
         require([one['uuid'] for one in listed] == [host.provider], f'unexpected: {listed}')

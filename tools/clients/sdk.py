@@ -40,7 +40,7 @@ def use(cloud: Cloud) -> None:
     require(
         proxy.get_resource_provider_aggregates(provider).aggregates == [aggregate], 'aggregates'
     )
-    # Release 3.0.0 has none of these functions.
+    # Releases 3.0.0 and 4.4.0 have none of these functions.
     if proxy.has('update_allocation'):
         _use_provider_traits(proxy, provider)
         proxy.fetch_resource_provider_aggregates(provider)
