@@ -96,9 +96,11 @@ def _judge_without_revision(head: str, missing: Collection[str]) -> Verdict:
             f'{", ".join(sorted(missing))}.',
             'Check that the URL names the right database, or restore it from a backup.',
         )
+    # MySQL and MariaDB do not list a table that the account cannot read.
     return warning(
-        'All tables exist, but the database has no revision.',
-        f'If the schema is that of revision {head}, run `placement-manage db stamp head`.',
+        'All tables exist, but the database has no revision, or the user cannot read it.',
+        f'Grant SELECT on {migration.REVISION_TABLE} to the user. If there is no such table and '
+        f'the schema is that of revision {head}, run `placement-manage db stamp head`.',
     )
 
 

@@ -334,6 +334,25 @@ class PrivilegesTest(test_preflight.TestCase):
         self.check(self.REQUIRED, f'!The user cannot migrate the schema; it lacks: {lacking}.')
         self.assertEqual([], self.tables())
 
+    def test_a_revision_that_the_user_cannot_read(self):
+        migration.upgrade('head')
+        account = servers.create_account(self.url, ())
+        mariadb = self.system == 'mariadb'
+        user = f"'{account.username}'@'127.0.0.1'" if mariadb else account.username
+        servers.execute(
+            self.url, *(f'GRANT SELECT ON {name} TO {user}' for name in models.metadata.tables)
+        )
+        revision = [one for one in test_preflight.CHECKS if one.name == 'Schema Revision']
+        url = account.render_as_string(hide_password=False)
+        findings = self.preflight(NOAUTH, url, (*self.CHECKS, *revision))
+        (verdict,) = findings['Schema Revision']
+        if mariadb:
+            self.assertEqual(Result.WARNING, verdict.result)
+            self.assertIn('Grant SELECT on alembic_version', verdict.remedy)
+        else:
+            self.assertEqual(Result.FAILURE, verdict.result)
+            self.assertIn('permission denied for table alembic_version', verdict.detail)
+
     def tables(self) -> list[str]:
         engine = sa.create_engine(self.url, poolclass=sa.NullPool)
         return sorted(sa.inspect(engine).get_table_names())
