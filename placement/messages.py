@@ -12,6 +12,7 @@ from typing import Any
 from alembic.util import CommandError
 from oslo_config import cfg
 from oslo_db import exception as db_exc
+from oslo_log import log
 import sqlalchemy as sa
 
 from placement import exception
@@ -178,6 +179,13 @@ def _operating_system(error: OSError) -> str:
     )
 
 
+def _log_configuration(error: log.LogConfigError) -> str:
+    return (
+        f'The file {error.log_config} ([DEFAULT] log_config_append) cannot be used: '
+        f'{error.err_msg}. Correct its path, its permissions, or its contents.'
+    )
+
+
 def _database(error: Exception) -> str:
     url = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
     database = f'The database {url}' if url else 'The database'
@@ -248,5 +256,6 @@ _DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str]], ...] = (
     (ImportError, _missing_library),
     ((db_exc.DBError, sa.exc.SQLAlchemyError), _database),
     (OSError, _operating_system),
+    (log.LogConfigError, _log_configuration),
     ((cfg.Error, CommandError, RuntimeError, ValueError), _text),
 )

@@ -115,6 +115,10 @@ MALFORMED_POLICY = (
     'The policy file ... is not usable: .... Correct it; placement-status preflight checks it.'
 )
 
+MALFORMED_LOG_SETUP = (
+    'The file ... ([DEFAULT] log_config_append) cannot be used: .... Correct its path, its '
+    'permissions, or its contents.'
+)
 OLD_SCHEMA = (
     'The schema of the database is at revision ..., but this release needs revision .... Run '
     '`placement-manage db sync`, or set [placement_database] sync_on_startup to true.'
@@ -211,6 +215,15 @@ MISTAKES: dict[str, Mistake] = {
     'no directory for the log file': Mistake(
         report='The file ... cannot be used: .... Correct its path or its permissions.',
         configuration=database('{migrated}', '[DEFAULT]\nlog_file = {folder}/missing/log\n'),
+    ),
+    'no file with the setup of the log': Mistake(
+        report=MALFORMED_LOG_SETUP,
+        configuration=database('{migrated}', '[DEFAULT]\nlog_config_append = {folder}/log.ini\n'),
+    ),
+    'malformed file with the setup of the log': Mistake(
+        report=MALFORMED_LOG_SETUP,
+        configuration=database('{migrated}', '[DEFAULT]\nlog_config_append = {folder}/log.ini\n'),
+        files={'log.ini': '[loggers]\n'},
     ),
     'schema of an older release': Mistake(
         report=OLD_SCHEMA, configuration=database('{older}'), programs=(SERVICE,)
