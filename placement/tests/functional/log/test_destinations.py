@@ -38,6 +38,8 @@ auth_strategy = noauth2
 """
 # Logger of the trail -> level of its lines.
 _LEVELS = {'placement.changes': 'INFO', 'placement.claims': 'WARNING'}
+# The option that changes the form of the lines at every destination.
+JSON = 'use_json = true\n'
 # The values that differ between two runs.
 _MASKS = (
     (r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ ', 'TIME PID '),
@@ -151,6 +153,11 @@ class TestCase(base.BaseTestCase):
         """Check that a text ends with the lines of the page."""
         self.assertEqual(self.lines, [masked(line) for line in text.splitlines()[-2:]])
 
+    def assert_json(self, text: str) -> None:
+        """Check that a text is the request line of the page in JSON."""
+        message = json.loads(text)['message']
+        self.assertEqual(self.lines[1].partition('] ')[2], masked(message))
+
     def change(self, configuration: str, *prefix: str, **more: Any) -> Outcome:
         """Send a request that changes an object, and a claim that is refused."""
         outcome = self.serve(configuration, *prefix, program=changing_requests, **more)
@@ -233,6 +240,10 @@ class DestinationsTest(TestCase):
             {**shown['context'], **changes}, {key: context[key] for key in shown['context']}
         )
         self.assertNotIn(one_request.TOKEN, line)
+
+    def test_json_on_standard_error(self) -> None:
+        outcome = self.serve(examples.example('log-to-stderr') + JSON)
+        self.assert_json(outcome.error.splitlines()[-1])
 
 
 class TrailTest(TestCase):
@@ -359,6 +370,13 @@ class JournalTest(TestCase):
             self.assertEqual('INFO', entry['LOGGER_LEVEL'])
         self.assertEqual('placement.requestlog', entries[-1]['LOGGER_NAME'])
 
+    def test_json(self) -> None:
+        journal = self.folder / 'journal'
+        configuration = examples.example('log-to-journal') + JSON
+        self.serve(configuration, path=_BINDINGS, TEST_JOURNAL=str(journal))
+        entry = json.loads(journal.read_text().splitlines()[-1])
+        self.assert_json(entry['MESSAGE'])
+
     def test_missing_bindings(self) -> None:
         without = self.folder / 'systemd'
         without.mkdir()
@@ -437,3 +455,13 @@ class SyslogTest(TestCase):
             self.assertTrue(message.startswith(f'<{level}>'), message)
         texts = [message.partition(' placement: ')[2] for message in messages]
         self.assert_trail('\n'.join(texts), outcome)
+
+    def test_json(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog:
+            syslog.bind(str(self.dev / 'log'))
+            syslog.settimeout(LONGEST)
+            self.serve(examples.example('log-to-syslog') + JSON, *self.prefix)
+            message = ''
+            while one_request.PATH not in message:
+                message = syslog.recv(65536).decode()
+        self.assert_json(message.partition(' placement: ')[2].rstrip('\x00'))
