@@ -33,6 +33,7 @@ _CONFIGURATION = (
     Check('Authentication Strategy', configuration.check_authentication),
     Check('Debug Logging', configuration.check_debug),
     Check('Proxy Headers', configuration.check_proxy_headers),
+    Check('Health Checks', configuration.check_health),
     Check('Metrics', metrics.check),
 )
 

@@ -1,14 +1,16 @@
 """Checks of the configuration: files, names of options, values, and settings for production."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import difflib
+from importlib import metadata
 
 from oslo_config import cfg
+from oslo_middleware import healthcheck
 
 from placement.admin.preflight import options
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 from placement.admin.preflight.options import DEFAULT, Option, Source
-from placement.conf import sources
+from placement.conf import base, sources
 
 # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
 _CORS_PREFIX = 'cors.'
@@ -203,3 +205,25 @@ def judge_proxy_headers(enabled: bool) -> Verdict:
             'headers from requests of clients.'
         )
     return ok('The service ignores Forwarded and X-Forwarded headers.')
+
+
+def check_health(config: cfg.ConfigOpts) -> list[Verdict]:
+    """Check the backends of `/healthcheck`."""
+    installed = metadata.entry_points(group=healthcheck.Healthcheck.NAMESPACE).names
+    return [judge_health(config.healthcheck.backends, installed)]
+
+
+def judge_health(backends: Sequence[str], installed: Collection[str]) -> Verdict:
+    """Judge `[healthcheck] backends`."""
+    if missing := sorted({*backends} - {*installed}):
+        return failure(
+            f'[healthcheck] backends contains unknown names: {", ".join(missing)}. Every health '
+            'check fails.',
+            'Correct the names.',
+        )
+    if not {*backends}.issuperset(base.HEALTH_BACKENDS):
+        return warning(
+            'Health checks pass without the database.',
+            f'Add {", ".join(base.HEALTH_BACKENDS)} to [healthcheck] backends.',
+        )
+    return ok(f'Backends: {", ".join(backends)}.')

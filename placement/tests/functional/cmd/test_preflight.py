@@ -209,6 +209,14 @@ class ConfigurationTest(TestCase):
         """The check that needs the invalid value; SQLite has no such limits."""
         return {'Connection Limits': 'failure'} if servers.ADMIN_URL in os.environ else {}
 
+    def test_health_checks(self):
+        findings = self.preflight(NOAUTH)
+        self.assertEqual('Backends: placement_database.', findings['Health Checks'][0].detail)
+        findings = self.preflight(f'{NOAUTH}[healthcheck]\nbackends = disable_by_file,database\n')
+        (verdict,) = findings['Health Checks']
+        self.assertEqual('failure', verdict.result)
+        self.assertIn('unknown names: database. ', verdict.detail)
+
     def test_invalid_secrets_are_not_displayed(self):
         findings = self.preflight(NOAUTH, connection='mysql+pymysql://me:a@hush:b@x:c/p')
         self.assertEqual('failure', findings['Database Driver'][0].result)

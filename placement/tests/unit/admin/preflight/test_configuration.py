@@ -127,6 +127,19 @@ class SettingsTest(base.BaseTestCase):
             self.assertEqual(Result.OK, verdict.result)
             self.assertIn(word, verdict.detail)
 
+    def test_backends_of_health_checks(self):
+        installed = {'placement_database', 'disable_by_file'}
+        for backends, expected, word in (
+            (['placement_database'], Result.OK, 'placement_database'),
+            (['disable_by_file', 'placement_database'], Result.OK, 'disable_by_file'),
+            (['placement_databse'], Result.FAILURE, 'placement_databse'),
+            (['disable_by_file'], Result.WARNING, 'without the database'),
+            ([], Result.WARNING, 'without the database'),
+        ):
+            verdict = configuration.judge_health(backends, installed)
+            self.assertEqual(expected, verdict.result, backends)
+            self.assertIn(word, verdict.detail)
+
     def test_files(self):
         self.assertIn('/a.conf, /b.conf', configuration.judge_files(['/a.conf', '/b.conf']).detail)
         self.assertIn('No file', configuration.judge_files([]).detail)
