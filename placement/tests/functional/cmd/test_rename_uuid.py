@@ -1,7 +1,9 @@
 """The command `placement-manage rename-uuid`, with the examples of its page."""
 
+import os
 import pathlib
 import re
+import subprocess
 
 import sqlalchemy as sa
 
@@ -42,6 +44,27 @@ class RenameTest(base.TestCase):
         done = self.run_command(*change)
         self.assertEqual((0, changed), (done.returncode, done.stdout + done.stderr))
         self.assertEqual([self.new], self.uuids())
+
+    def answer(self, text: str) -> tuple[int, str, str]:
+        """Answer the question on a terminal; return the exit status and the outputs."""
+        terminal, end = os.openpty()
+        with os.fdopen(terminal, 'wb'), os.fdopen(end) as stdin:
+            os.write(terminal, text.encode())
+            arguments = ('rename-uuid', self.old, self.new)
+            process = self.start(*arguments, interrupted=False, stdin=stdin, stdout=subprocess.PIPE)
+            status = process.wait()
+        with process.stdout, process.stderr:
+            return status, process.stdout.read().decode(), process.stderr.read().decode()
+
+    def test_the_question_on_a_terminal(self):
+        """The rows are printed before it; another answer than yes changes nothing."""
+        ((_, planned), _) = self.examples
+        for text, expected, remaining in (('no\n', 2, self.old), ('yes\n', 0, self.new)):
+            status, output, errors = self.answer(text)
+            self.assertEqual(expected, status, errors)
+            self.assertTrue(output.strip() and planned.startswith(output), output)
+            self.assertIn('nova-compute of the host must be stopped', errors)
+            self.assertEqual([remaining], self.uuids())
 
     def test_refusals(self):
         for arguments, reason in (
