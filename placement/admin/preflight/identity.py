@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass
+import os
 from typing import Any
 
 from keystoneauth1 import exceptions as auth_exceptions
@@ -22,6 +23,8 @@ ENDPOINT_TIMEOUT = 5
 # By default, Keystone permits users with one of these roles to validate the tokens of others.
 _VALIDATING_ROLES = frozenset({'service', 'admin'})
 _SERVICE_TYPE = 'placement'
+# The options with files for connections to Keystone.
+_FILES = ('cafile', 'certfile', 'keyfile')
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class AuthOptions:
     :param has_secret: there is a key for the tokens in memcached
     :param roles_required: a service token needs one of the roles of services
     :param insecure: the certificate of Keystone is not verified
+    :param unreadable: the option and the path of each file that cannot be read
     """
 
     plugin: str | None
@@ -44,6 +48,7 @@ class AuthOptions:
     has_secret: bool
     roles_required: bool
     insecure: bool
+    unreadable: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,11 @@ def read_options(config: cfg.ConfigOpts) -> AuthOptions:
         has_secret=bool(group.memcache_secret_key),
         roles_required=group.service_token_roles_required,
         insecure=group.insecure,
+        unreadable=tuple(
+            (name, group[name])
+            for name in _FILES
+            if group[name] and not os.access(group[name], os.R_OK)
+        ),
     )
 
 
@@ -99,6 +109,13 @@ def _exists(plugin: str | None) -> bool:
 def judge_options(read: AuthOptions) -> list[Verdict]:
     """Judge the options that connect the service with Keystone."""
     verdicts = [_judge_plugin(read)] if not read.plugin_exists else []
+    verdicts += [
+        failure(
+            f'The file {path} ([{AUTH_GROUP}] {name}) cannot be read.',
+            'Correct its path or its permissions.',
+        )
+        for name, path in read.unreadable
+    ]
     if not read.uri:
         verdicts.append(
             warning(

@@ -303,6 +303,22 @@ class IdentityTest(TestCase):
             findings,
         )
 
+    def test_a_file_that_cannot_be_read(self):
+        server = self.useFixture(IdentityServer(catalog=('placement',)))
+        findings = self.check(
+            {
+                'Keystone Options': 'failure',
+                'Keystone Endpoints': 'skipped',
+                'Service Credentials': 'skipped',
+                'Service Catalog': 'skipped',
+                'Token Cache': 'skipped',
+            },
+            server.url,
+            more='[keystone_authtoken]\ncafile = /no/ca\n',
+        )
+        (verdict,) = findings['Keystone Options']
+        self.assertIn('The file /no/ca ([keystone_authtoken] cafile)', verdict.detail)
+
     def test_an_auth_plugin_that_does_not_describe_its_user(self):
         findings = self.preflight('[keystone_authtoken]\nauth_type = none\n')
         self.assertResults(

@@ -39,6 +39,7 @@ class OptionsTest(base.BaseTestCase):
             ({'needs_secret': True, 'has_secret': True}, [OK]),
             ({'roles_required': False}, [WARNING]),
             ({'insecure': True}, [WARNING]),
+            ({'unreadable': (('cafile', '/no/ca'),)}, [FAILURE]),
             ({'uri': None, 'roles_required': False}, [WARNING, WARNING]),
         ):
             verdicts = identity.judge_options(dataclasses.replace(self.GOOD, **change))
