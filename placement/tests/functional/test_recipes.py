@@ -1,7 +1,8 @@
 """The programs of the user guide, with a service on a loopback port.
 
 `before` replaces a request: a function that returns None changes the data before the request, and
-a function that returns a response sends this response instead.
+a function that returns a response sends this response instead. With LOST, the connection is closed
+without a response.
 """
 
 import io
@@ -11,10 +12,12 @@ from pathlib import Path
 import re
 import runpy
 import shlex
+import socket
 from unittest import mock
 import uuid
 
 from keystoneauth1 import adapter, session, token_endpoint
+from keystoneauth1.exceptions import BadRequest
 import openstack
 from werkzeug.wrappers import Response
 
@@ -23,6 +26,7 @@ from placement import errors
 from placement.tests.functional import served
 
 FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'examples'
+LOST = object()
 OWNER = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
 
 
@@ -51,6 +55,7 @@ class RecipeTestCase(served.ServedTestCase):
             ),
             default_microversion='1.39',
             service_type='placement',
+            connect_retry_delay=0.01,
         )
         self.program = runpy.run_path(str(FOLDER / self.file))
 
@@ -61,6 +66,9 @@ class RecipeTestCase(served.ServedTestCase):
             if method == sent and path.startswith(beginning):
                 del self.before[sent, beginning]
                 response = action()
+                if response is LOST:
+                    environ['werkzeug.socket'].shutdown(socket.SHUT_RDWR)
+                    return []
                 if response is not None:
                     return response(environ, start_response)
         return super().serve(environ, start_response)
@@ -206,6 +214,22 @@ class SchedulerTest(RecipeTestCase):
         self.assert_on(self.large)
         self.assertEqual(2, len(self.writes()))
 
+    def test_after_a_lost_connection_the_applied_claim_is_found(self):
+        self.before['PUT', '/allocations'] = lambda: (
+            self.claim(self.large, self.consumer, VCPU=2) and LOST
+        )
+        self.assert_on(self.large)
+
+    def test_after_a_lost_connection_the_requests_are_repeated(self):
+        for request in (('GET', '/allocation_candidates'), ('PUT', '/allocations')):
+            self.before[request] = lambda: LOST
+        self.assert_on(self.large)
+        self.assertEqual({}, self.before)
+
+    def test_the_program_names_an_unknown_trait(self):
+        error = self.assertRaises(RuntimeError, self.main, 'resources=VCPU:2&required=CUSTOM_X')
+        self.assertIn('No such trait', str(error))
+
     def test_a_claim_that_was_not_applied_is_repeated(self):
         lose = Response('', 503, {'Retry-After': '0'})
         self.before['PUT', '/allocations'] = lambda: lose
@@ -293,6 +317,10 @@ class DeviceAgentTest(RecipeTestCase):
             (child,) = children & set(stored)
             self.assertEqual({'VGPU': amount}, stored[child])
         self.assertEqual({host: {'VCPU': 2}}, self.allocations(other))
+
+    def test_an_exception_contains_the_reason(self):
+        error = self.assertRaises(BadRequest, self.program['adopt'], self.api, '')
+        self.assertIn('name', error.details)
 
     def test_a_removed_device_is_withdrawn_when_it_is_not_in_use(self):
         self.run_agent('a', 'b')
