@@ -72,8 +72,8 @@ def _add_log_lines(app: Any, document: Any) -> None:
         for row in section.next_node(nodes.tbody).children:
             text = row.next_node(nodes.literal).astext()
             row['ids'].append(nodes.make_id(text))
-            # A semicolon would divide the entry.
-            entry = ('single', text.replace(';', ','), row['ids'][0], '', None)
+            # A semicolon would divide the entry. The search lists only main entries before pages.
+            entry = ('single', text.replace(';', ','), row['ids'][0], 'main', None)
             row.next_node(nodes.literal).parent.insert(0, addnodes.index(entries=[entry]))
 
 

@@ -24,6 +24,8 @@ extensions = [
 ]
 _reference = Path(__file__).resolve().parents[2] / 'api-ref' / 'build' / 'html' / 'objects.inv'
 intersphinx_mapping = {'api-ref': (guide_search.REFERENCE, str(_reference))}
+# The search page links the table that lists the lines of the log.
+html_context |= {'log_page': guide_search.LOG_PAGE, 'log_lines': guide_search.LOG_LINES}  # noqa: F405
 man_pages = [
     (f'cli/{name}', name, summary, 'Placement contributors', 1)
     for name, summary in (
