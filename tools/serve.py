@@ -35,8 +35,10 @@ To stop the server, press Ctrl-C. To start with an empty database, delete the da
 """
 
 DEMO = """
-{done} To use the tools for operators with it, and to show it as
-a page, run these commands in another terminal, and open report.html in a browser:
+{done}
+
+To use the tools for operators with it, and to show it as a page, run these commands in another
+terminal, and open report.html in a browser:
 
   {connection}export PATH={programs}:$PATH
   placement-manage report report.html
