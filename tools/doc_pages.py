@@ -29,6 +29,8 @@ GUIDES = ROOT / 'doc' / 'build' / 'html'
 REFERENCE = ROOT / 'api-ref' / 'build' / 'html'
 PAGES = (
     GUIDES / 'index.html',
+    GUIDES / 'admin' / 'index.html',
+    GUIDES / 'admin' / 'databases.html',
     GUIDES / 'user' / 'guide-gpu.html',
     GUIDES / 'user' / 'recipes.html',
     REFERENCE / 'index.html',

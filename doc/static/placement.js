@@ -11,3 +11,9 @@
   addEventListener("resize", fit);
   addEventListener("DOMContentLoaded", fit);
 }
+// Sphinx gives the caption of a list of pages the role of a heading, which needs a level.
+addEventListener("DOMContentLoaded", () => {
+  for (const caption of document.querySelectorAll('.caption[role="heading"]')) {
+    caption.ariaLevel = "2";
+  }
+});
