@@ -22,7 +22,7 @@ import openstack
 from werkzeug.wrappers import Response
 
 import placement
-from placement import errors
+from placement import errors, exception
 from placement.tests.functional import served
 
 FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'examples'
@@ -30,9 +30,9 @@ LOST = object()
 OWNER = {'project_id': 'project', 'user_id': 'user', 'consumer_type': 'INSTANCE'}
 
 
-def conflict(code):
+def conflict(code, detail=''):
     """A response with 409 Conflict."""
-    body = {'errors': [{'status': 409, 'detail': '', 'code': code}]}
+    body = {'errors': [{'status': 409, 'detail': detail, 'code': code}]}
     return Response(json.dumps(body), 409, {'Content-Type': 'application/json'})
 
 
@@ -90,13 +90,13 @@ class RecipeTestCase(served.ServedTestCase):
         body = {'resource_provider_generation': generation, 'traits': names}
         self.api.put(f'/resource_providers/{provider}/traits', json=body)
 
-    def claim(self, provider, consumer=None, **amounts):
+    def claim(self, provider, consumer=None, owner=OWNER, generation=None, **amounts):
         """Claim amounts from a provider, and return the consumer."""
         consumer = consumer or str(uuid.uuid4())
         body = {
             'allocations': {provider: {'resources': amounts}},
-            'consumer_generation': None,
-            **OWNER,
+            'consumer_generation': generation,
+            **owner,
         }
         self.api.put(f'/allocations/{consumer}', json=body)
         return consumer
@@ -197,13 +197,18 @@ class SchedulerTest(RecipeTestCase):
         self.before['PUT', '/allocations'] = lambda: conflict(errors.CONCURRENT_UPDATE)
         self.assert_on(self.large)
 
-    def test_the_program_names_a_provider_that_was_deleted_after_the_search(self):
+    def test_after_a_provider_was_deleted_the_next_candidate_is_claimed(self):
         self.before['PUT', '/allocations'] = lambda: (
             self.api.delete(f'/resource_providers/{self.large}').content or None
         )
+        self.assert_on(self.small)
+
+    def test_after_a_key_violation_the_program_stops(self):
+        detail = str(exception.RepeatedKeyViolation())
+        self.before['PUT', '/allocations'] = lambda: conflict(errors.UNDEFINED_CODE, detail)
         error = self.assertRaises(RuntimeError, self.place)
-        self.assertIn(self.large, str(error))
-        self.assertIn('"status":400', str(error))
+        self.assertIn(detail, str(error))
+        self.assertEqual(1, len(self.writes()))
 
     def test_an_applied_claim_without_a_response_is_not_repeated(self):
         def lose():
@@ -240,6 +245,19 @@ class SchedulerTest(RecipeTestCase):
         self.claim(self.small, self.consumer, VCPU=1)
         self.assertRaises(self.program['AlreadyClaimedError'], self.place)
         self.assertEqual({self.small: {'VCPU': 1}}, self.allocations(self.consumer))
+
+    def test_the_equal_claim_of_another_owner_is_not_taken(self):
+        for changed in OWNER:
+            with self.subTest(changed):
+                self.consumer = str(uuid.uuid4())
+                self.claim(self.large, self.consumer, {**OWNER, changed: 'OTHER'}, VCPU=2)
+                self.assertRaises(self.program['AlreadyClaimedError'], self.place)
+                self.api.delete(f'/allocations/{self.consumer}')
+
+    def test_an_equal_claim_that_was_changed_is_not_taken(self):
+        self.claim(self.large, self.consumer, VCPU=1)
+        self.claim(self.large, self.consumer, generation=1, VCPU=2)
+        self.assertRaises(self.program['AlreadyClaimedError'], self.place)
 
 
 class DeviceAgentTest(RecipeTestCase):

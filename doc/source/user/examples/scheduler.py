@@ -13,6 +13,8 @@ import openstack
 Document = dict[str, Any]
 SEARCHES = 3  # before the scheduler gives up
 WRITES = 5  # of one claim, if the response does not show whether Placement applied it
+# The details of an error if another client took the capacity, or deleted a provider.
+REFUSED = 'Unable to allocate inventory:', 'No such resource provider'
 
 
 class NoValidHostError(Exception):
@@ -20,7 +22,7 @@ class NoValidHostError(Exception):
 
 
 class AlreadyClaimedError(Exception):
-    """Another scheduler claimed other resources for the same consumer."""
+    """The consumer has allocations that are not those of this claim."""
 
 
 def place(api: Adapter, consumer: str, query: Document, owner: Document) -> Document:
@@ -60,20 +62,23 @@ def claim(api: Adapter, consumer: str, candidate: Document, owner: Document) -> 
     """Return whether Placement granted a claim; False if the candidate does not fit any more."""
     url = f'/allocations/{consumer}'
     body = {**candidate, **owner, 'consumer_generation': None}
+    written = {'allocations': candidate['allocations'], **owner, 'consumer_generation': 1}
     for _ in range(WRITES):
         response = api.put(url, json=body, connect_retries=3, raise_exc=False)
         if response.status_code == 204:
             return True
         if response.status_code == 503:  # no database, or it was lost during the commit
             time.sleep(int(response.headers['Retry-After']))
-        elif response.status_code != 409:
+        elif any(text in response.text for text in REFUSED):
+            return False
+        elif '"placement.concurrent_update"' not in response.text:
             raise RuntimeError(response.text)
-        elif response.json()['errors'][0]['code'] != 'placement.concurrent_update':
-            return False  # Another claim took the capacity.
         # An earlier attempt or another scheduler wrote, or too many requests wrote at once.
         stored = read(api, url)
         if stored['allocations']:
-            if resources(stored) == resources(candidate):
+            for allocation in stored['allocations'].values():
+                del allocation['generation']  # of the provider
+            if written.items() <= stored.items():
                 return True
             raise AlreadyClaimedError(consumer)
     return False
@@ -85,11 +90,6 @@ def read(api: Adapter, url: str, query: Document | None = None) -> Any:
     if not response.ok:
         raise RuntimeError(response.text)
     return response.json()
-
-
-def resources(document: Document) -> Document:
-    """Return the amounts by provider, without the provider generations of a stored document."""
-    return {name: one['resources'] for name, one in document['allocations'].items()}
 
 
 if __name__ == '__main__':
