@@ -17,7 +17,7 @@ from unittest import mock
 import uuid
 
 from keystoneauth1 import adapter, session, token_endpoint
-from keystoneauth1.exceptions import BadRequest
+from keystoneauth1.exceptions import BadRequest, Conflict
 import openstack
 from werkzeug.wrappers import Response
 
@@ -105,6 +105,10 @@ class RecipeTestCase(served.ServedTestCase):
         stored = self.api.get(f'/allocations/{consumer}').json()['allocations']
         return {provider: one['resources'] for provider, one in stored.items()}
 
+    def writes(self):
+        """The paths of the requests that are not GET."""
+        return [path for method, path in self.requests if method != 'GET']
+
     def main(self, *arguments, file=None):
         """Run the program like a reader of the guide; return its output."""
         output = io.StringIO()
@@ -157,9 +161,6 @@ class SchedulerTest(RecipeTestCase):
     def assert_on(self, provider):
         self.assertEqual({provider: {'resources': {'VCPU': 2}}}, self.place())
         self.assertEqual({provider: {'VCPU': 2}}, self.allocations(self.consumer))
-
-    def writes(self):
-        return [path for method, path in self.requests if method != 'GET']
 
     def test_the_freest_provider_is_claimed(self):
         self.assert_on(self.large)
@@ -263,6 +264,11 @@ class SchedulerTest(RecipeTestCase):
 class DeviceAgentTest(RecipeTestCase):
     file = 'device_agent.py'
 
+    def setUp(self):
+        super().setUp()
+        self.pauses = mock.Mock()
+        self.program['run'].__globals__['time'] = mock.Mock(sleep=self.pauses)
+
     def run_agent(self, *gpus):
         self.program['run'](self.api, 'host', list(gpus))
 
@@ -283,7 +289,7 @@ class DeviceAgentTest(RecipeTestCase):
             self.assertEqual(['CUSTOM_ACME_GPU'], self.get(child, 'traits'))
         self.requests.clear()
         self.run_agent('a', 'b')
-        self.assertEqual({'GET'}, {method for method, _ in self.requests})
+        self.assertEqual(['/traits/CUSTOM_ACME_GPU'], self.writes())
 
     def test_the_program_reports(self):
         self.main('host', 'a')
@@ -304,12 +310,22 @@ class DeviceAgentTest(RecipeTestCase):
     def test_traits_of_other_clients_remain(self):
         self.run_agent('a')
         child = self.children()['host_a']
-        traits = ['CUSTOM_ACME_OLD', 'CUSTOM_OTHER']
-        for name in traits:
-            self.api.put(f'/traits/{name}')
-        self.traits(child, 2, *traits)
+        self.api.put('/traits/CUSTOM_OTHER')
+        self.traits(child, 2, 'CUSTOM_OTHER')
         self.run_agent('a')
         self.assertEqual(['CUSTOM_ACME_GPU', 'CUSTOM_OTHER'], sorted(self.get(child, 'traits')))
+
+    def test_other_fields_and_classes_remain(self):
+        self.run_agent('a')
+        child = self.children()['host_a']
+        fields = {'total': 2, 'allocation_ratio': 2.0, 'max_unit': 1}
+        inventories = {'VGPU': fields, 'VCPU': {'total': 3}}
+        body = {'resource_provider_generation': 2, 'inventories': inventories}
+        self.api.put(f'/resource_providers/{child}/inventories', json=body)
+        self.run_agent('a')
+        stored = self.get(child, 'inventories')
+        self.assertEqual({**fields, 'total': 4}, {name: stored['VGPU'][name] for name in fields})
+        self.assertEqual(3, stored['VCPU']['total'])
 
     def test_after_a_conflict_the_agent_reads_again(self):
         self.run_agent('a')
@@ -319,6 +335,36 @@ class DeviceAgentTest(RecipeTestCase):
         self.before['PUT', url] = lambda: self.inventories(child, 3, {'VGPU': 3})
         self.run_agent('a')
         self.assertEqual(4, self.get(child, 'inventories')['VGPU']['total'])
+        self.assertEqual(1, self.pauses.call_count)
+
+    def test_after_many_conflicts_the_agent_stops(self):
+        url = '/resource_providers/'
+
+        def refuse():
+            self.before['PUT', url] = refuse
+            return conflict(errors.CONCURRENT_UPDATE)
+
+        self.before['PUT', url] = refuse
+        self.assertRaises(Conflict, self.run_agent, 'a')
+        self.assertEqual(4, self.pauses.call_count)
+
+    def test_the_program_repeats_requests_if_the_database_is_not_available(self):
+        for request in (('GET', '/resource_providers'), ('PUT', '/traits')):
+            self.before[request] = lambda: Response('', 503, {'Retry-After': '0'})
+        self.main('host', 'a')
+        self.assertEqual({}, self.before)
+        self.assertEqual({'host_a'}, set(self.children()))
+
+    def test_two_agents_can_create_a_provider(self):
+        self.before['POST', '/resource_providers'] = lambda: self.provider('host') and None
+        self.run_agent('a')
+        self.assertEqual({'host_a'}, set(self.children()))
+
+    def test_a_provider_of_another_tree_is_not_adopted(self):
+        other = self.provider('host_a')
+        error = self.assertRaises(Conflict, self.run_agent, 'a')
+        self.assertIn('host_a', error.details)
+        self.assertEqual({}, self.get(other, 'inventories'))
 
     def test_the_inventory_of_the_host_moves_with_its_allocations(self):
         host = self.provider('host', VCPU=8, VGPU=8)
@@ -336,6 +382,66 @@ class DeviceAgentTest(RecipeTestCase):
             self.assertEqual({'VGPU': amount}, stored[child])
         self.assertEqual({host: {'VCPU': 2}}, self.allocations(other))
 
+    def test_the_fields_of_the_moved_inventory_remain(self):
+        host = self.provider('host')
+        inventory = {'total': 8, 'allocation_ratio': 2.0}
+        body = {'resource_provider_generation': 1, 'inventories': {'VGPU': inventory}}
+        self.api.put(f'/resource_providers/{host}/inventories', json=body)
+        self.run_agent('a', 'b')
+        moved = self.get(self.children()['host_b'], 'inventories')['VGPU']
+        self.assertEqual((4, 2.0), (moved['total'], moved['allocation_ratio']))
+
+    def test_moved_consumers_keep_their_types(self):
+        host = self.provider('host', VGPU=8)
+        typed, untyped = self.claim(host, VGPU=1), str(uuid.uuid4())
+        body = {
+            'allocations': {host: {'resources': {'VGPU': 1}}},
+            'consumer_generation': None,
+            'project_id': 'project',
+            'user_id': 'user',
+        }
+        self.api.put(f'/allocations/{untyped}', json=body, microversion='1.36')  # like Nova
+        self.run_agent('a', 'b')
+        for consumer, expected in ((typed, 'INSTANCE'), (untyped, 'unknown')):
+            stored = self.api.get(f'/allocations/{consumer}').json()
+            self.assertEqual(expected, stored['consumer_type'])
+            self.assertNotIn(host, stored['allocations'])
+
+    def test_a_moved_consumer_keeps_what_it_uses_from_a_child(self):
+        self.run_agent('a')
+        host = self.api.get('/resource_providers?name=host').json()['resource_providers'][0]['uuid']
+        child = self.children()['host_a']
+        self.inventories(child, 2, {'PGPU': 1})
+        self.inventories(host, 0, {'VGPU': 4})
+        consumer = str(uuid.uuid4())
+        amounts = {host: {'resources': {'VGPU': 1}}, child: {'resources': {'PGPU': 1}}}
+        body = {'allocations': amounts, 'consumer_generation': None, **OWNER}
+        self.api.put(f'/allocations/{consumer}', json=body)
+        self.run_agent('a')
+        self.assertEqual({child: {'PGPU': 1, 'VGPU': 1}}, self.allocations(consumer))
+
+    def test_a_consumer_that_is_released_during_the_move_is_omitted(self):
+        host = self.provider('host', VGPU=8)
+        consumer = self.claim(host, VGPU=1)
+        url = f'/allocations/{consumer}'
+        self.before['GET', url] = lambda: self.api.delete(url).content or None
+        self.run_agent('a', 'b')
+        self.assertEqual({}, self.allocations(consumer))
+        self.assertEqual({}, self.get(host, 'inventories'))
+
+    def test_a_consumer_that_fits_no_device_stops_the_agent(self):
+        host = self.provider('host', VGPU=8)
+        consumer = self.claim(host, VGPU=5)
+        error = self.assertRaises(Conflict, self.run_agent, 'a', 'b')
+        self.assertIn('VGPU', error.details)
+        self.assertEqual({host: {'VGPU': 5}}, self.allocations(consumer))
+
+    def test_without_devices_the_inventory_of_the_host_remains(self):
+        host = self.provider('host', VGPU=8)
+        self.claim(host, VGPU=5)
+        self.run_agent()
+        self.assertEqual(8, self.get(host, 'inventories')['VGPU']['total'])
+
     def test_an_exception_contains_the_reason(self):
         error = self.assertRaises(BadRequest, self.program['adopt'], self.api, '')
         self.assertIn('name', error.details)
@@ -350,3 +456,27 @@ class DeviceAgentTest(RecipeTestCase):
         self.api.delete(f'/allocations/{consumer}')
         self.run_agent('a')
         self.assertEqual({'host_a'}, set(self.children()))
+
+    def test_a_removed_device_in_use_is_reserved_once(self):
+        self.run_agent('a', 'b')
+        self.claim(self.children()['host_b'], VGPU=1)
+        self.run_agent('a')
+        self.requests.clear()
+        self.run_agent('a')
+        self.assertEqual(['/traits/CUSTOM_ACME_GPU'], self.writes())
+
+    def test_a_device_that_returns_is_offered_again(self):
+        self.run_agent('a', 'b')
+        child = self.children()['host_b']
+        self.claim(child, VGPU=1)
+        self.run_agent('a')
+        self.run_agent('a', 'b')
+        self.assertEqual(0, self.get(child, 'inventories')['VGPU']['reserved'])
+
+    def test_children_of_other_services_remain(self):
+        host = self.provider('host')
+        child = {'name': 'host:Open vSwitch agent', 'parent_provider_uuid': host}
+        other = self.api.post('/resource_providers', json=child).json()['uuid']
+        self.inventories(other, 0, {'VCPU': 1})
+        self.run_agent('a')
+        self.assertEqual(0, self.get(other, 'inventories')['VCPU']['reserved'])

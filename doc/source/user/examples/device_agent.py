@@ -2,98 +2,98 @@
 
 from collections.abc import Callable
 import sys
+import time
 from typing import Any
-from urllib.parse import quote
 
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import Conflict
 import openstack
 
-PREFIX = 'CUSTOM_ACME_'  # of the traits of this agent; other clients can set other traits
-INVENTORIES = '/resource_providers/{}/inventories'
+TRAIT, CLASS, TOTAL = 'CUSTOM_ACME_GPU', 'VGPU', 4  # of each provider of this agent
+REPEATED = {'placement.concurrent_update', 'placement.duplicate_name'}
 
 
-def send(api: Adapter, method: str, url: str, body: Any = None) -> Any:
-    """Send a request and return the body of the response. An error raises an exception."""
-    response = api.request(url, method, json=body, raise_exc=True)
+def send(api: Adapter, method: str, url: str, **content: Any) -> Any:
+    """Send a request and return the body. In 1.37, a request does not change a consumer type."""
+    response = api.request(url, method, microversion='1.37', raise_exc=True, **content)
     return response.json() if response.content else None
 
 
-def repeat(step: Callable[..., None], *arguments: Any) -> None:
-    """Read, decide, and write until no other client changes the data in between."""
-    while True:
+def repeat(step: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a step again if another client wrote between its read and its write."""
+    for pause in (0.1, 0.5, 2, 10):
         try:
             return step(*arguments)
         except Conflict as error:
             response: Any = error.response
-            if response.json()['errors'][0]['code'] != 'placement.concurrent_update':
+            if response.json()['errors'][0]['code'] not in REPEATED:
                 raise
+        time.sleep(pause)
+    return step(*arguments)
 
 
 def adopt(api: Adapter, name: str, parent: str | None = None) -> str:
-    """Return the UUID of the provider with a name. Create the provider if it does not exist."""
-    found = send(api, 'GET', f'/resource_providers?name={quote(name)}')['resource_providers']
+    """Return the UUID of the provider with a name, in the tree. Create it if it does not exist."""
+    query = {'name': name, 'in_tree': parent}  # A parameter with the value None is not sent.
+    found = send(api, 'GET', '/resource_providers', params=query)['resource_providers']
     new = {'name': name, 'parent_provider_uuid': parent}
-    return str((found or [send(api, 'POST', '/resource_providers', new)])[0]['uuid'])
+    return str((found or [send(api, 'POST', '/resource_providers', json=new)])[0]['uuid'])
 
 
-def report(api: Adapter, provider: str, totals: dict[str, int], traits: set[str]) -> None:
-    """Write the inventories and the traits of a provider if they differ."""
-    current = send(api, 'GET', INVENTORIES.format(provider))
-    if {name: one['total'] for name, one in current['inventories'].items()} != totals:
-        current['inventories'] = {name: {'total': total} for name, total in totals.items()}
-        send(api, 'PUT', INVENTORIES.format(provider), current)
-    current = send(api, 'GET', f'/resource_providers/{provider}/traits')
-    wanted = traits | {name for name in current['traits'] if not name.startswith(PREFIX)}
-    if wanted != set(current['traits']):
-        for name in traits:
-            send(api, 'PUT', f'/traits/{name}')
-        current['traits'] = sorted(wanted)
-        send(api, 'PUT', f'/resource_providers/{provider}/traits', current)
+def update(api: Adapter, provider: str, kind: str, decide: Callable[[Any], Any]) -> None:
+    """Write the inventories or the traits of a provider if the decision is to change them."""
+    url = f'/resource_providers/{provider}/{kind}'
+    current = send(api, 'GET', url)
+    wanted = decide(current[kind])
+    if wanted != current[kind]:
+        send(api, 'PUT', url, json={**current, kind: wanted})
 
 
-def split(api: Adapter, provider: str, name: str, totals: dict[str, int]) -> None:
-    """Move the inventory and the allocations of a class to children, with these totals."""
-    inventories = {one: send(api, 'GET', INVENTORIES.format(one)) for one in (provider, *totals)}
-    if inventories[provider]['inventories'].pop(name, None) is None:
+def split(api: Adapter, host: str, children: list[str]) -> None:
+    """Move the inventory and the allocations of the class from a host to its children."""
+    url = '/resource_providers/{}/inventories'
+    inventories = {one: send(api, 'GET', url.format(one)) for one in (host, *children)}
+    old = inventories[host]['inventories'].pop(CLASS, None)
+    if old is None or not children:
         return  # There is nothing to move, or an earlier attempt succeeded.
-    for child, total in totals.items():
-        inventories[child]['inventories'][name] = {'total': total}
-    listed = send(api, 'GET', f'/resource_providers/{provider}/allocations')['allocations']
-    moved = [consumer for consumer in listed if name in listed[consumer]['resources']]
-    allocations = {consumer: send(api, 'GET', f'/allocations/{consumer}') for consumer in moved}
-    free = dict(totals)
-    for claim in (document['allocations'] for document in allocations.values()):
-        child = max(free, key=lambda one: free[one])
-        claim[child] = {'resources': {name: claim[provider]['resources'].pop(name)}}
-        free[child] -= claim[child]['resources'][name]
-        if not claim[provider]['resources']:
-            del claim[provider]
-    send(api, 'POST', '/reshaper', {'inventories': inventories, 'allocations': allocations})
+    for child in children:
+        inventories[child]['inventories'][CLASS] = {**old, 'total': TOTAL, 'reserved': 0}
+    allocations, free = {}, dict.fromkeys(children, TOTAL)
+    for consumer in send(api, 'GET', f'/resource_providers/{host}/allocations')['allocations']:
+        document = send(api, 'GET', f'/allocations/{consumer}')
+        claim = document['allocations']
+        amounts = claim.get(host, {'resources': {}})['resources']
+        if CLASS in amounts:  # Otherwise the consumer uses other classes, or was released.
+            child = max(free, key=lambda one: free[one])
+            free[child] -= amounts[CLASS]
+            claim.setdefault(child, {'resources': {}})['resources'][CLASS] = amounts.pop(CLASS)
+            document['allocations'] = {one: claim[one] for one in claim if claim[one]['resources']}
+            allocations[consumer] = document
+    send(api, 'POST', '/reshaper', json={'inventories': inventories, 'allocations': allocations})
 
 
-def withdraw(api: Adapter, provider: str) -> None:
-    """Reserve the inventories of a provider against new claims. Delete it if it is not in use."""
-    current = send(api, 'GET', INVENTORIES.format(provider))
-    for one in current['inventories'].values():
-        one['reserved'] = one['total']
-    send(api, 'PUT', INVENTORIES.format(provider), current)
-    if not send(api, 'GET', f'/resource_providers/{provider}/allocations')['allocations']:
-        send(api, 'DELETE', f'/resource_providers/{provider}')
+def offer(old: Any, reserved: int) -> Any:
+    """Return inventories with one of the class. Other classes and fields remain."""
+    return {**old, CLASS: {**old.get(CLASS, {}), 'total': TOTAL, 'reserved': reserved}}
 
 
 def run(api: Adapter, name: str, gpus: list[str]) -> None:
-    """Make the children of a host those GPUs, each with four virtual GPUs."""
-    host = adopt(api, name)
-    children = {adopt(api, f'{name}_{gpu}', host): 4 for gpu in gpus}
-    repeat(split, api, host, 'VGPU', children)
-    for child, total in children.items():
-        repeat(report, api, child, {'VGPU': total}, {f'{PREFIX}GPU'})
-    for one in send(api, 'GET', f'/resource_providers?in_tree={host}')['resource_providers']:
-        if one['uuid'] not in {host, *children}:
-            repeat(withdraw, api, one['uuid'])
+    """Make the children of a host those GPUs. Delete the others when they are not in use."""
+    send(api, 'PUT', f'/traits/{TRAIT}')
+    host = repeat(adopt, api, name)
+    children = [repeat(adopt, api, f'{name}_{gpu}', host) for gpu in gpus]
+    for child in children:
+        repeat(update, api, child, 'traits', lambda old: old if TRAIT in old else [*old, TRAIT])
+    repeat(split, api, host, children)
+    for child in children:
+        repeat(update, api, child, 'inventories', lambda old: offer(old, 0))
+    marked = send(api, 'GET', f'/resource_providers?in_tree={host}&required={TRAIT}')
+    for gone in {one['uuid'] for one in marked['resource_providers']} - {host, *children}:
+        repeat(update, api, gone, 'inventories', lambda old: offer(old, TOTAL))
+        if not send(api, 'GET', f'/resource_providers/{gone}/allocations')['allocations']:
+            send(api, 'DELETE', f'/resource_providers/{gone}')
 
 
 if __name__ == '__main__':
-    cloud = openstack.connect(placement_default_microversion='1.39')
+    cloud = openstack.connect(placement_connect_retries=3, placement_status_code_retries=3)
     run(cloud.placement, sys.argv[1], sys.argv[2:])
