@@ -77,8 +77,8 @@ def build(config: cfg.ConfigOpts) -> Application:
             authtoken.validate(config)
         else:
             LOG.warning(
-                'Every client has all permissions, because [api] auth_strategy is noauth2, which '
-                'is only for tests. Set it to keystone.'
+                'Every client chooses its own user and roles, because [api] auth_strategy is '
+                'noauth2, which is only for tests. Set it to keystone.'
             )
         if config.log_options:
             config.log_opt_values(LOG, logging.DEBUG)

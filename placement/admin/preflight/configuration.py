@@ -170,7 +170,7 @@ def judge_authentication(strategy: str) -> Verdict:
     """Judge the value of `[api] auth_strategy`."""
     if strategy == 'noauth2':
         return warning(
-            'Every client that can connect has all permissions (noauth2, for tests only).',
+            'Every client that can connect chooses its roles (noauth2, for tests only).',
             'Set [api] auth_strategy to keystone.',
         )
     return ok('Keystone validates the tokens of clients.')

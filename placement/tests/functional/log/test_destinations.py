@@ -197,7 +197,7 @@ class DestinationsTest(TestCase):
         lines = self.serve('[DEFAULT]\n').output.splitlines()
         warnings = [line for line in lines if ' WARNING ' in line]
         self.assertEqual(1, len(warnings), warnings)
-        self.assertIn(' placement.wsgi [-] Every client has all permissions, ', warnings[0])
+        self.assertIn(' placement.wsgi [-] Every client chooses its own user ', warnings[0])
 
     def test_a_slow_request(self) -> None:
         outcome = self.serve('[DEFAULT]\n', OS_API__SLOW_REQUEST_SECONDS='0.000001')

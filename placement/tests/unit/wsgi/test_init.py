@@ -176,4 +176,4 @@ class InitApplicationTest(base.BaseTestCase):
             ):
                 self.init()
             self.assertEqual(lines, len(log.output.splitlines()))
-            self.assertEqual(lines, log.output.count('all permissions, because [api] auth_strat'))
+            self.assertEqual(lines, log.output.count('roles, because [api] auth_strategy is '))
