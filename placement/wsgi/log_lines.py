@@ -49,7 +49,7 @@ class RequestFormatter(formatters.ContextFormatter):
     formats do not contain. A line takes 35 instead of 68 microseconds of processor time, and each
     request writes at least one line (2026-11).
 
-    :param inner: the formatter of oslo.log, which formats all other lines
+    :param inner: the formatter of oslo.log to replace, which has the same configuration
     """
 
     def __init__(self, inner: formatters.ContextFormatter) -> None:
