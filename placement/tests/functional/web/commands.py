@@ -170,7 +170,8 @@ def unprivileged() -> Sequence[str]:
     """Return a prefix that runs a command as the user nobody, with read access to all files.
 
     mod_wsgi does not run as root, and the Python of root can be in a directory that only root can
-    read.
+    read. The capability allows writes, too, so the cache of entry points has no directory: it would
+    be created below the home directory of the user, which is /nonexistent.
     """
     if os.getuid() != 0:
         return ()
@@ -179,6 +180,7 @@ def unprivileged() -> Sequence[str]:
         'setpriv',
         *('--reuid', 'nobody', '--regid', 'nogroup', '--clear-groups'),
         *('--inh-caps', capability, '--ambient-caps', capability),
+        *('env', 'XDG_CACHE_HOME=/dev/null'),
     )
 
 

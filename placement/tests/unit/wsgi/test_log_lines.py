@@ -131,9 +131,10 @@ class RequestFormatterTest(base.BaseTestCase):
         """oslo.log appends the active exception to a warning of a library."""
         context.RequestContext()
         formatter = log_lines.RequestFormatter(inner(configuration()))
+        missing = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'file')
         for name, appended in (('placement.claims', False), ('sqlalchemy.pool', True)):
             try:
-                pathlib.Path('/nonexistent').read_text()
+                missing.read_text()
             except OSError:
                 line = formatter.format(record(name, logging.WARNING))
             self.assertEqual(appended, 'FileNotFoundError' in line)
