@@ -139,14 +139,25 @@ class RequestFormatterTest(base.BaseTestCase):
                 line = formatter.format(record(name, logging.WARNING))
             self.assertEqual(appended, 'FileNotFoundError' in line)
 
-    def test_a_line_for_a_request_reads_the_context_once(self):
+    def test_the_lines_of_a_request_read_the_context_once(self):
         caller = context.RequestContext()
         formatter = log_lines.RequestFormatter(inner(configuration()))
         with mock.patch.object(
             caller, 'get_logging_values', side_effect=caller.get_logging_values
         ) as read:
-            formatter.format(record())
+            lines = [formatter.format(record(message=text)) for text in ('first', 'second')]
         read.assert_called_once_with()
+        self.assertEqual(lines[0].replace('first', 'second'), lines[1])
+
+    def test_the_lines_of_several_requests(self):
+        """Threads log the lines of their requests in any order."""
+        formatter = log_lines.RequestFormatter(inner(configuration()))
+        callers = [context.RequestContext(user_id=user) for user in ('first', 'second')]
+        for caller in (*callers, *callers):
+            caller.update_store()
+            self.assertIn(
+                f'[None {caller.request_id} {caller.user_id} ', formatter.format(record())
+            )
 
     def test_the_record_has_the_values_of_the_context(self):
         """The handler for the journal reads them."""
