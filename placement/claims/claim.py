@@ -104,7 +104,7 @@ class Owners:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class LockedClaims:
     """The claims of a request, and the stored data against which `judge` checks them.
 
     The rows are locked, so that the data stays current until the transaction ends.

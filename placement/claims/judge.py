@@ -1,7 +1,7 @@
 """Accept or reject the claims of a request, and plan the inventory changes of a reshape.
 
-All functions are pure: they receive the stored data as arguments, for example in a `Ground`, and do
-not access the database.
+All functions are pure: they receive the stored data as arguments, for example as
+`LockedClaims`, and do not access the database.
 """
 
 from collections import defaultdict
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from placement import capacity, errors, exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
+from placement.claims.claim import Claim, Consumer, Demand, LockedClaims, Replacement, Reshape
 from placement.objects import generation
 from placement.objects.inventory_rows import Plan, plan_changes
 from placement.objects.provider_rows import Locked
@@ -53,13 +53,13 @@ def check_consumers(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) 
             generation.check_consumer(claim.consumer_uuid, claim.generation, current)
 
 
-def check_claimed_providers(ground: Ground) -> None:
+def check_claimed_providers(locked: LockedClaims) -> None:
     """Check that all providers in the claims exist.
 
     :raises exception.UnknownResourceProviders: lists all providers that do not exist
     """
-    if ground.missing_providers:
-        raise exception.UnknownResourceProviders(ground.missing_providers)
+    if locked.missing_providers:
+        raise exception.UnknownResourceProviders(locked.missing_providers)
 
 
 def _generation(claim: Claim, consumers: Mapping[str, Consumer]) -> int | None:
@@ -168,7 +168,7 @@ def check_reshaped_providers(
 
 def plan_reshape(
     replacements: Mapping[str, Replacement],
-    ground: Ground,
+    locked: LockedClaims,
     current: Mapping[InventoryKey, InventoryUsage],
     class_ids: Mapping[str, int],
 ) -> Reshape:
@@ -178,7 +178,7 @@ def plan_reshape(
     :param current: all stored inventories of all providers in the request
     :param class_ids: the id of each resource class in the request, keyed by class name
     """
-    requested = {ground.providers[uuid].id: new for uuid, new in replacements.items()}
+    requested = {locked.providers[uuid].id: new for uuid, new in replacements.items()}
     before = _by_provider(current)
     after = _inventories_after(requested, current, class_ids)
     current_ids = {name: stored.resource_class_id for (_, name), stored in current.items()}
@@ -227,7 +227,7 @@ def _inventories_after(
 
 
 def check_removed_inventories(
-    plans: Mapping[int, Plan], ground: Ground, current: Mapping[InventoryKey, InventoryUsage]
+    plans: Mapping[int, Plan], locked: LockedClaims, current: Mapping[InventoryKey, InventoryUsage]
 ) -> None:
     """Check that no allocations remain against the inventories that a reshape removes.
 
@@ -236,12 +236,12 @@ def check_removed_inventories(
     :raises exception.InventoryInUse: for the first provider with remaining allocations
     """
     remaining = {key: stored.used for key, stored in current.items()}
-    for key, amount in ground.released.items():
+    for key, amount in locked.released.items():
         remaining[key] = remaining.get(key, 0) - amount
-    for demand in ground.demands:
+    for demand in locked.demands:
         key = demand.provider_id, demand.resource_class
         remaining[key] = remaining.get(key, 0) + demand.amount
-    uuids = {provider.id: provider.uuid for provider in ground.providers.values()}
+    uuids = {provider.id: provider.uuid for provider in locked.providers.values()}
     for provider_id, plan in plans.items():
         in_use = [name for name in plan.remove if remaining.get((provider_id, name), 0) > 0]
         if in_use:

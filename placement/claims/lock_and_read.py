@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from placement import exception
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer_rows, statements
-from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement
+from placement.claims.claim import Claim, Consumer, Demand, LockedClaims, Replacement
 from placement.db import names
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows, provider_rows, resource_class
@@ -58,13 +58,13 @@ def lock_consumers(conn: sa.Connection, claims: Iterable[Claim]) -> dict[str, Co
     return consumer_rows.lock(conn, uuids, {c.consumer_uuid for c in claims if c.allocations})
 
 
-def prepare_ground(
+def lock_claims(
     conn: sa.Connection,
     claims: Sequence[Claim],
     consumers: Mapping[str, Consumer],
     provider_uuids: Iterable[str] = (),
     rows: Rows | None = None,
-) -> Ground:
+) -> LockedClaims:
     """Insert missing owners and consumers, lock the providers, and read the stored data.
 
     :param consumers: the result of `lock_consumers`
@@ -98,7 +98,7 @@ def prepare_ground(
     )
     if allocations or providers:
         _check_still_absent(conn, claims, consumers)
-    return Ground(
+    return LockedClaims(
         claims=claims,
         consumers=consumers,
         owners=owners,
@@ -113,15 +113,17 @@ def prepare_ground(
     )
 
 
-def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, InventoryUsage]:
+def read_inventories(
+    conn: sa.Connection, locked: LockedClaims
+) -> dict[InventoryKey, InventoryUsage]:
     """Return the stored inventories from which the claims allocate, with their usage.
 
     :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     """
-    if not ground.demands:
+    if not locked.demands:
         return {}
-    class_names = {demand.resource_class for demand in ground.demands}
-    provider_ids = {demand.provider_id for demand in ground.demands}
+    class_names = {demand.resource_class for demand in locked.demands}
+    provider_ids = {demand.provider_id for demand in locked.demands}
     inventories = inventory_rows.read_with_usage(conn, provider_ids, class_names)
     # An unknown class is reported in preference to a missing inventory.
     resource_class.ids(conn, class_names - {name for _, name in inventories})
@@ -129,7 +131,7 @@ def read_inventories(conn: sa.Connection, ground: Ground) -> dict[InventoryKey, 
 
 
 def read_all_inventories(
-    conn: sa.Connection, replacements: Mapping[str, Replacement], ground: Ground
+    conn: sa.Connection, replacements: Mapping[str, Replacement], locked: LockedClaims
 ) -> tuple[dict[InventoryKey, InventoryUsage], dict[str, int]]:
     """Return all inventories of the locked providers of a reshape, and the ids of its classes.
 
@@ -137,9 +139,9 @@ def read_all_inventories(
     :raises exception.UnknownResourceClasses: lists all requested classes that do not exist
     """
     class_names = {name for new in replacements.values() for name in new.inventories}
-    for claim in ground.claims:
+    for claim in locked.claims:
         class_names.update(*claim.allocations.values())
-    provider_ids = {provider.id for provider in ground.providers.values()}
+    provider_ids = {provider.id for provider in locked.providers.values()}
     inventories, stored_ids = inventory_rows.read_with_usage_and_class_ids(
         conn, provider_ids, class_names
     )

@@ -1,7 +1,7 @@
 """Write claims: the functions that replace and delete allocations, and that execute a reshape.
 
 Each public function executes one transaction. The transaction locks and reads rows
-(`lock_and_read`), accepts or rejects the claims (`judge`), and settles the accepted ones: it
+(`lock_and_read`), accepts or rejects the claims (`judge`), and writes the accepted ones: it
 replaces the allocations, increments the generations, and deletes the consumers without allocations.
 """
 
@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from placement import capacity, exception, telemetry, trail
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import consumer_rows, judge, statements
-from placement.claims.claim import Claim, Consumer, Demand, Ground, Replacement, Reshape
+from placement.claims.claim import Claim, Consumer, Demand, LockedClaims, Replacement, Reshape
 from placement.claims.lock_and_read import (
+    lock_claims,
     lock_consumers,
-    prepare_ground,
     read_all_inventories,
     read_if_new,
     read_inventories,
@@ -54,22 +54,22 @@ def replace_allocations(claims: Sequence[Claim], min_attempts: int) -> None:
         len(claims) == 1 and claims[0].requires_new_consumer and len(claims[0].allocations) == 1
     )
 
-    def work(conn: sa.Connection) -> Ground | None:
+    def work(conn: sa.Connection) -> LockedClaims | None:
         if insert_directly and _insert_directly(conn, claims[0]):
             return None
         # If a direct insert was not possible, the consumer probably exists and must be locked.
         rows = None if insert_directly else read_if_new(conn, claims)
         consumers = {} if rows is not None else lock_consumers(conn, claims)
         judge.check_consumers(claims, consumers)
-        ground = prepare_ground(conn, claims, consumers, rows=rows)
-        judge.check_claimed_providers(ground)
-        inventories = read_inventories(conn, ground)
-        judge.check_amounts(ground.demands, inventories, ground.released)
-        _settle_claims(conn, ground, inventories, {})
-        return ground
+        locked = lock_claims(conn, claims, consumers, rows=rows)
+        judge.check_claimed_providers(locked)
+        inventories = read_inventories(conn, locked)
+        judge.check_amounts(locked.demands, inventories, locked.released)
+        _write_claims(conn, locked, inventories, {})
+        return locked
 
-    ground = _execute(work, min_attempts, claims)
-    trail.log(_changes_of_claims, claims, ground)
+    locked = _execute(work, min_attempts, claims)
+    trail.log(_changes_of_claims, claims, locked)
     consumer_rows.remember_owners(engine.get_placement_engine(), claims)
 
 
@@ -91,25 +91,25 @@ def reshape_inventories(
     :raises exception.InventoryInUse: allocations remain against an inventory that is removed
     """
 
-    def work(conn: sa.Connection) -> tuple[Ground, Inventories]:
+    def work(conn: sa.Connection) -> tuple[LockedClaims, Inventories]:
         consumers = lock_consumers(conn, claims)
         if judge.has_stale_consumer(claims, consumers):
             # Report an error of a reshaped provider in preference to a stale consumer generation.
             providers = provider_rows.lock(conn, list(replacements))
             judge.check_reshaped_providers(replacements, providers)
         judge.check_consumers(claims, consumers)
-        ground = prepare_ground(conn, claims, consumers, replacements)
-        judge.check_reshaped_providers(replacements, ground.providers)
-        judge.check_claimed_providers(ground)
-        current, class_ids = read_all_inventories(conn, replacements, ground)
-        change = judge.plan_reshape(replacements, ground, current, class_ids)
-        judge.check_amounts(ground.demands, change.current_and_new, ground.released)
-        judge.check_removed_inventories(change.plans, ground, current)
-        _settle_reshape(conn, ground, change)
-        return ground, current
+        locked = lock_claims(conn, claims, consumers, replacements)
+        judge.check_reshaped_providers(replacements, locked.providers)
+        judge.check_claimed_providers(locked)
+        current, class_ids = read_all_inventories(conn, replacements, locked)
+        change = judge.plan_reshape(replacements, locked, current, class_ids)
+        judge.check_amounts(locked.demands, change.current_and_new, locked.released)
+        judge.check_removed_inventories(change.plans, locked, current)
+        _write_reshape(conn, locked, change)
+        return locked, current
 
-    ground, current = _execute(work, min_attempts, claims)
-    trail.log(_changes_of_reshape, replacements, ground, current)
+    locked, current = _execute(work, min_attempts, claims)
+    trail.log(_changes_of_reshape, replacements, locked, current)
 
 
 def delete_allocations(consumer_uuid: str) -> None:
@@ -156,42 +156,42 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
 # Changes in the log ---------------------------------------------------------------
 
 
-def _changes_of_claims(claims: Iterable[Claim], ground: Ground | None) -> Iterator[str]:
+def _changes_of_claims(claims: Iterable[Claim], locked: LockedClaims | None) -> Iterator[str]:
     """Describe the changed allocations of each consumer.
 
-    :param ground: None if the claims are of new consumers, whose allocations no statement read
+    :param locked: None if the claims are of new consumers, whose allocations no statement read
     """
     amounts: dict[str, dict[str, dict[str, int]]] = {}
-    for row in ground.allocations if ground else ():
+    for row in locked.allocations if locked else ():
         of_provider = amounts.setdefault(row.consumer_id, {}).setdefault(row.provider_uuid, {})
         of_provider[row.resource_class] = row.used
     for claim in claims:
-        stored = ground.consumers.get(claim.consumer_uuid) if ground else None
+        stored = locked.consumers.get(claim.consumer_uuid) if locked else None
         uuid = stored.uuid if stored else claim.consumer_uuid
         before, after = amounts.get(uuid, {}), claim.allocations
-        if ground and after:
-            after = {ground.providers[requested].uuid: after[requested] for requested in after}
+        if locked and after:
+            after = {locked.providers[requested].uuid: after[requested] for requested in after}
         if not after:
             yield from trail.allocations_removed(uuid, before) if before else ()
         elif before != after or (
-            stored and ground and _with_owners(stored, claim, ground) != stored
+            stored and locked and _with_owners(stored, claim, locked) != stored
         ):
             owners = claim.consumer_type, claim.project_id, claim.user_id
             yield from trail.allocations(uuid, *owners, before, after)
 
 
 def _changes_of_reshape(
-    replacements: Mapping[str, Replacement], ground: Ground, current: Inventories
+    replacements: Mapping[str, Replacement], locked: LockedClaims, current: Inventories
 ) -> Iterator[str]:
     """Describe the changed inventories, and the changed allocations of each consumer.
 
     :param current: the inventories before the reshape
     """
     for requested, replacement in replacements.items():
-        provider = ground.providers[requested]
+        provider = locked.providers[requested]
         before = {name: usage for (id_, name), usage in current.items() if id_ == provider.id}
         yield from trail.inventories(provider.uuid, None, before, replacement.inventories)
-    yield from _changes_of_claims(ground.claims, ground)
+    yield from _changes_of_claims(locked.claims, locked)
 
 
 # New consumers --------------------------------------------------------------------
@@ -275,12 +275,12 @@ def _insert_if_all_fit(
     return bool(conn.execute(statement, parameters).rowcount == len(amounts))
 
 
-# Settling accepted claims ---------------------------------------------------------
+# Accepted claims ------------------------------------------------------------------
 
 
-def _settle_claims(
+def _write_claims(
     conn: sa.Connection,
-    ground: Ground,
+    locked: LockedClaims,
     inventories: Mapping[InventoryKey, InventoryUsage],
     increments: Mapping[int, int],
 ) -> None:
@@ -291,12 +291,12 @@ def _settle_claims(
         changed inventories in a reshape
     :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
     """
-    _replace_allocations(conn, ground, inventories)
-    _increment_providers(conn, ground, increments)
-    _update_consumers(conn, ground)
+    _replace_allocations(conn, locked, inventories)
+    _increment_providers(conn, locked, increments)
+    _update_consumers(conn, locked)
 
 
-def _settle_reshape(conn: sa.Connection, ground: Ground, change: Reshape) -> None:
+def _write_reshape(conn: sa.Connection, locked: LockedClaims, change: Reshape) -> None:
     """Write the inventory changes of a reshape, and then replace the allocations.
 
     :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
@@ -304,19 +304,19 @@ def _settle_reshape(conn: sa.Connection, ground: Ground, change: Reshape) -> Non
     added = {name for plan in change.plans.values() for name in plan.add}
     resource_class.touch(conn, {name: change.class_ids[name] for name in added})
     inventory_rows.apply_plans(conn, change.plans, change.class_ids)
-    _settle_claims(conn, ground, change.after, change.increments)
+    _write_claims(conn, locked, change.after, change.increments)
 
 
 def _replace_allocations(
-    conn: sa.Connection, ground: Ground, inventories: Mapping[InventoryKey, InventoryUsage]
+    conn: sa.Connection, locked: LockedClaims, inventories: Mapping[InventoryKey, InventoryUsage]
 ) -> None:
-    if ground.allocations:
-        ids = [row.id for row in ground.allocations]
+    if locked.allocations:
+        ids = [row.id for row in locked.allocations]
         deleted = conn.execute(statements.DELETE_ALLOCATIONS, {'ids': ids}).rowcount
         if deleted != len(ids):
             raise exception.ConcurrentChange('The set of allocations of a consumer')
-    if ground.demands:
-        _insert_allocations(conn, ground.demands, inventories)
+    if locked.demands:
+        _insert_allocations(conn, locked.demands, inventories)
 
 
 def _insert_allocations(
@@ -343,7 +343,7 @@ def _insert_allocations(
 
 
 def _increment_providers(
-    conn: sa.Connection, ground: Ground, increments: Mapping[int, int]
+    conn: sa.Connection, locked: LockedClaims, increments: Mapping[int, int]
 ) -> None:
     """Increment the generations of the providers that the claims change.
 
@@ -354,34 +354,34 @@ def _increment_providers(
     :param increments: additional increments, keyed by provider id
     """
     total = dict(increments)
-    claimed = {ground.providers[uuid].id for claim in ground.claims for uuid in claim.allocations}
-    for provider_id in claimed | ground.provider_ids_of_deleted_consumers:
+    claimed = {locked.providers[uuid].id for claim in locked.claims for uuid in claim.allocations}
+    for provider_id in claimed | locked.provider_ids_of_deleted_consumers:
         total[provider_id] = total.get(provider_id, 0) + 1
     seen = {
         provider.id: provider.generation
-        for provider in ground.providers.values()
+        for provider in locked.providers.values()
         if provider.id in total
     }
     try:
         generation.increment_providers(conn, seen, total)
     except exception.ConcurrentChange as exc:
-        uuids = {provider.uuid for provider in ground.providers.values() if provider.id in total}
+        uuids = {provider.uuid for provider in locked.providers.values() if provider.id in total}
         raise exception.ConcurrentChange(exc.what, uuids) from exc
 
 
-def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
+def _update_consumers(conn: sa.Connection, locked: LockedClaims) -> None:
     """Increment the generations of consumers that keep allocations, and delete other consumers."""
     kept: dict[int, Consumer] = {}
     without_allocations: list[int] = []
-    for claim in ground.claims:
-        stored = ground.consumers.get(claim.consumer_uuid)
+    for claim in locked.claims:
+        stored = locked.consumers.get(claim.consumer_uuid)
         if stored is None:
             continue
         if claim.allocations:
-            kept[stored.id] = _with_owners(stored, claim, ground)
+            kept[stored.id] = _with_owners(stored, claim, locked)
         else:
             without_allocations.append(stored.id)
-    current = {stored.id: stored for stored in ground.consumers.values()}
+    current = {stored.id: stored for stored in locked.consumers.values()}
     generation.increment_consumers(
         conn,
         {stored.id: stored.generation for stored in kept.values()},
@@ -390,8 +390,8 @@ def _update_consumers(conn: sa.Connection, ground: Ground) -> None:
     consumer_rows.delete(conn, without_allocations)
 
 
-def _with_owners(stored: Consumer, claim: Claim, ground: Ground) -> Consumer:
-    project_id, user_id, type_id = consumer_rows.owner_ids(claim, ground.owners)
+def _with_owners(stored: Consumer, claim: Claim, locked: LockedClaims) -> Consumer:
+    project_id, user_id, type_id = consumer_rows.owner_ids(claim, locked.owners)
     return dataclasses.replace(
         stored,
         project_id=project_id,

@@ -202,7 +202,7 @@ class OpenTransactionTest(testcase.RaceTestCase):
         allocations = models.allocations
         self.execute(sa.delete(allocations).where(allocations.c.consumer_id == self.consumer))
         request = self.call('PUT', self.path, claim({self.host: 2}, 1))
-        self.assertEqual((), self.send_during_a_correction((write, '_settle_claims'), request))
+        self.assertEqual((), self.send_during_a_correction((write, '_write_claims'), request))
         self.assertEqual(2, self.column(models.consumers.c.generation, self.consumer))
 
     def test_the_allocations_of_a_missing_consumer_are_released(self):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.claims.claim import Demand, Ground, Owners
+from placement.claims.claim import Demand, LockedClaims, Owners
 from placement.objects.provider_rows import Locked
 
 PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
@@ -21,12 +21,12 @@ def demand(amount: int, provider: Locked = PROVIDER) -> Demand:
     return Demand('c', provider.id, provider.uuid, 'VCPU', amount)
 
 
-def ground(
+def locked_claims(
     demands: list[Demand] | None = None,
     released: Mapping[InventoryKey, int] | None = None,
     missing: tuple[str, ...] = (),
-) -> Ground:
-    return Ground(
+) -> LockedClaims:
+    return LockedClaims(
         claims=(),
         consumers={},
         owners=Owners({}, {}, {}),

@@ -9,7 +9,7 @@ from placement.capacity import InventoryUsage
 from placement.claims import judge
 from placement.claims.claim import Claim, Consumer
 from placement.tests.properties import REPEATABLE
-from placement.tests.unit.claims.facts import VCPU, demand, ground, usage
+from placement.tests.unit.claims.facts import VCPU, demand, locked_claims, usage
 
 
 def refusal(
@@ -132,10 +132,10 @@ class ConsumerGenerationTest(base.BaseTestCase):
 
 class ProvidersTest(base.BaseTestCase):
     def test_all_missing_providers_are_named(self):
-        judge.check_claimed_providers(ground())
+        judge.check_claimed_providers(locked_claims())
         error = self.assertRaises(
             exception.UnknownResourceProviders,
             judge.check_claimed_providers,
-            ground(missing=('b', 'a')),
+            locked_claims(missing=('b', 'a')),
         )
         self.assertEqual(['a', 'b'], error.uuids)

@@ -12,7 +12,7 @@ from placement.tests.unit.claims.facts import (
     PROVIDER,
     VCPU,
     demand,
-    ground,
+    locked_claims,
     usage,
 )
 
@@ -35,7 +35,7 @@ class ReshapeTest(base.BaseTestCase):
     current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
 
     def plan(self, replacements):
-        return judge.plan_reshape(replacements, ground(), self.current, CLASS_IDS)
+        return judge.plan_reshape(replacements, locked_claims(), self.current, CLASS_IDS)
 
     def test_plans_and_increments(self):
         change = self.plan({'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})})
@@ -57,11 +57,11 @@ class ReshapeTest(base.BaseTestCase):
 
     def test_removed_inventory_must_have_no_allocations_left(self):
         plans = self.plan({'p': Replacement(5, {})}).plans
-        released = ground(released={VCPU: 4})
+        released = locked_claims(released={VCPU: 4})
         judge.check_removed_inventories(plans, released, self.current)
         for case in (
-            ground(released={VCPU: 3}),
-            ground([demand(1)], released={VCPU: 4}),
+            locked_claims(released={VCPU: 3}),
+            locked_claims([demand(1)], released={VCPU: 4}),
         ):
             error = self.assertRaises(
                 exception.InventoryInUse,
