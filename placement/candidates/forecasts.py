@@ -152,10 +152,10 @@ def _statement(
         has_sharing=forecast.found.sharing_id is not None,
         in_tree_aggregates={},
     )
-    roots = page_statements.lenient_roots(paged, root_range)
-    if roots is page_statements.plain_roots(root_range):
+    root_select = page_statements.lenient_roots(paged, root_range)
+    if root_select is page_statements.plain_roots(root_range):
         return _plain_statement(paged.with_aggregates, kinds, with_sharing)
-    return _combined(roots, paged.with_aggregates, kinds, with_sharing)
+    return _combined(root_select, paged.with_aggregates, kinds, with_sharing)
 
 
 @functools.cache
@@ -163,14 +163,14 @@ def _plain_statement(
     with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
 ) -> sa.CompoundSelect[Any]:
     # PERF: most queries have no conditions on the root, and their statement is built only once.
-    roots = page_statements.plain_roots(RootRange.NEXT)
-    return _combined(roots, with_aggregates, kinds, with_sharing)
+    root_select = page_statements.plain_roots(RootRange.NEXT)
+    return _combined(root_select, with_aggregates, kinds, with_sharing)
 
 
 def _combined(
-    roots: sa.Select[Any], with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
+    root_select: sa.Select[Any], with_aggregates: bool, kinds: tuple[str, ...], with_sharing: bool
 ) -> sa.CompoundSelect[Any]:
-    of_page = page_statements.with_sharing_providers(roots) if with_sharing else roots
+    of_page = page_statements.with_sharing_providers(root_select) if with_sharing else root_select
     # The first part of a UNION determines the types of the columns.
     return sa.union_all(
         page_statements.trees_of(of_page, with_aggregates), *_rows_of_look_up(kinds)

@@ -119,7 +119,7 @@ class Reader:
         return roots, self._anchors(providers)
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
-        """Return the root ids of a statement of `page_statements.roots`."""
+        """Return the root ids that a statement of `page_statements` returns."""
         return list(self._conn.execute(statement, parameters).scalars())
 
     def id_range(self) -> tuple[int, int]:

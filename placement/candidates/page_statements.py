@@ -33,7 +33,7 @@ class RootRange(enum.Enum):
 
     # At most `size` roots with after < id <= upto, in the order of their ids.
     NEXT = 'next'
-    # All roots whose ids are in the list `roots`.
+    # All roots whose ids are in the list `root_ids`.
     LISTED = 'listed'
 
 
@@ -46,7 +46,7 @@ def _id_list(name: str) -> sa.BindParameter[int]:
     return sa.bindparam(name, type_=sa.Integer, expanding=True, literal_execute=True)
 
 
-_LISTED_ROOTS = _id_list('roots')
+_LISTED_ROOTS = _id_list('root_ids')
 _SHARING_ID = sa.bindparam('sharing_id', type_=sa.Integer)
 _SHARED_AGGREGATES = _id_list('aggregates')
 _EXCLUDED = _id_list('excluded')
@@ -68,8 +68,8 @@ MAX_ID = capacity.MAX_INT
 
 @functools.cache
 def plain_roots(root_range: RootRange) -> sa.Select[Any]:
-    """Return a statement like `roots` without conditions."""
-    return roots((), root_range)
+    """Return a statement like `_roots_by_conditions` without conditions."""
+    return _roots_by_conditions((), root_range)
 
 
 @functools.cache
@@ -79,16 +79,16 @@ def plain_page(root_range: RootRange, with_aggregates: bool) -> sa.Select[Any]:
 
 
 def trees_of(
-    roots: sa.Select[Any] | sa.CompoundSelect[Any], with_aggregates: bool
+    root_select: sa.Select[Any] | sa.CompoundSelect[Any], with_aggregates: bool
 ) -> sa.Select[Any]:
     """Return a statement that returns the trees of the roots that a statement returns."""
-    few = roots.subquery('few')
+    few = root_select.subquery('few')
     return tree_rows.columns(with_aggregates).join_from(
         few, PROVIDER, PROVIDER.c.root_provider_id == few.c.id
     )
 
 
-def roots(conditions: Iterable[Clause], root_range: RootRange) -> sa.Select[Any]:
+def _roots_by_conditions(conditions: Iterable[Clause], root_range: RootRange) -> sa.Select[Any]:
     """Return a statement that returns the ids of the roots that satisfy the conditions."""
     few = sa.select(ROOTS.c.id).where(*_IS_ROOT, *_selected(ROOTS.c.id, root_range), *conditions)
     return few if root_range is RootRange.LISTED else few.order_by(ROOTS.c.id).limit(_SIZE)
@@ -107,7 +107,7 @@ def _roots_by_members(
     root_range: RootRange,
     by_class: int | None = None,
 ) -> sa.Select[Any]:
-    """Return a statement like `roots` for trees in which a provider could serve a given slot.
+    """Return a statement that returns the root ids of trees in which a provider could serve a slot.
 
     The statement first selects these providers (the members of a tree), and then groups them by
     their root.
@@ -189,12 +189,13 @@ def roots_of_sharing_providers(of_all: bool) -> sa.Select[Any]:
     )
 
 
-def with_sharing_providers(roots: sa.Select[Any]) -> sa.CompoundSelect[Any]:
+def with_sharing_providers(root_select: sa.Select[Any]) -> sa.CompoundSelect[Any]:
     """Return a statement that also returns the roots of `roots_of_sharing_providers`.
 
-    :param roots: a statement that returns root ids
+    :param root_select: a statement that returns root ids
     """
-    of_page = sa.select(roots.subquery('page').c.id)  # SQLite permits no LIMIT in a part of a UNION
+    # SQLite permits no LIMIT in a part of a UNION.
+    of_page = sa.select(root_select.subquery('page').c.id)
     return of_page.union(roots_of_sharing_providers(of_all=False))
 
 
@@ -234,15 +235,15 @@ def root_conditions(paged: PagedQuery, root: prefilter.RootId) -> list[prefilter
     ]
 
 
-def page(paged: PagedQuery, roots: sa.Select[Any], root_range: RootRange) -> sa.Select[Any]:
+def page(paged: PagedQuery, root_select: sa.Select[Any], root_range: RootRange) -> sa.Select[Any]:
     """Return the statement that returns the trees of roots.
 
-    :param roots: a statement that returns root ids
+    :param root_select: a statement that returns root ids
     """
     # PERF: most queries have no conditions on the root, and their statement is built only once.
-    if roots is plain_roots(root_range):
+    if root_select is plain_roots(root_range):
         return plain_page(root_range, paged.with_aggregates)
-    return trees_of(roots, paged.with_aggregates)
+    return trees_of(root_select, paged.with_aggregates)
 
 
 def lenient_roots(paged: PagedQuery, root_range: RootRange) -> sa.Select[Any]:
@@ -256,7 +257,7 @@ def lenient_roots(paged: PagedQuery, root_range: RootRange) -> sa.Select[Any]:
     if not paged.has_sharing:
         conditions += prefilter.collective_trait_conditions(paged.query, None, root)
         conditions += prefilter.group_conditions(paged.slots, root)
-    return roots(conditions, root_range) if conditions else plain_roots(root_range)
+    return _roots_by_conditions(conditions, root_range) if conditions else plain_roots(root_range)
 
 
 def strict_roots(
@@ -294,7 +295,9 @@ def strict_roots(
         kinds = {slot.kind: slot for slot in paged.slots}
         conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
     conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
-    return roots([*root_conditions(paged, root), prefilter.in_order(conditions)], root_range)
+    return _roots_by_conditions(
+        [*root_conditions(paged, root), prefilter.in_order(conditions)], root_range
+    )
 
 
 def aggregates_of_trees(

@@ -326,7 +326,7 @@ class AtRandom:
         ids = self._next_ids(size)
         self._seen.update(ids)
         roots, anchors = (
-            self._reader.read_page(self._statement, {'roots': ids}) if ids else ([], ())
+            self._reader.read_page(self._statement, {'root_ids': ids}) if ids else ([], ())
         )
         self._found += len(roots)
         return anchors
