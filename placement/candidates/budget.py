@@ -37,7 +37,7 @@ class Budget:
     negative, the slice is spent, and the search must pause.
     """
 
-    __slots__ = ('_granted', '_settled', 'left')
+    __slots__ = ('_counted', '_granted', 'left')
 
     def __init__(self, steps: int = UNLIMITED) -> None:
         """Create a budget with a first slice.
@@ -46,7 +46,7 @@ class Budget:
         """
         self.left = steps
         self._granted = steps
-        self._settled = 0
+        self._counted = 0
 
     @property
     def used(self) -> int:
@@ -62,10 +62,10 @@ class Budget:
         self._granted += steps - self.left
         self.left = steps
 
-    def settle(self) -> int:
+    def new_steps(self) -> int:
         """Return the number of steps that were spent since the last call."""
         used = self._granted - self.left
-        new, self._settled = used - self._settled, used
+        new, self._counted = used - self._counted, used
         return new
 
 

@@ -135,13 +135,13 @@ class TreeSearch:
         budget = self._budget = Budget(min(length, self._limit.left))
         # Whether the anchor has yielded a candidate in the current turn.
         productive = False
-        # PERF: in depth-first order, steps are settled only at the end of each turn, which saves 1
-        # ms for 1,000 small trees (2026-11). In breadth-first order, they are settled for each
+        # PERF: in depth-first order, the limit is reduced only at the end of each turn, which saves
+        # 1 ms for 1,000 small trees (2026-11). In breadth-first order, it is reduced for each
         # candidate, because the caller may stop before the end of a turn.
         bindings = solver.solve(self.prepared, anchor, budget, self._rng)
         for binding in filter(self._is_new, bindings) if self._sharing_ids else bindings:
             if binding is PAUSE:
-                if not self._spend(budget.settle()):
+                if not self._spend(budget.new_steps()):
                     return
                 if not productive or self._counts.steps >= self._page_steps:
                     if self._postpone(anchor):
@@ -159,10 +159,10 @@ class TreeSearch:
             productive = True
             budget.spend(self._size_cost)
             self._counts.candidates += 1
-            if self._in_turns and not self._spend(budget.settle()):
+            if self._in_turns and not self._spend(budget.new_steps()):
                 return
             yield model.Candidate(root_id, binding)
-        self._spend(budget.settle())
+        self._spend(budget.new_steps())
 
     def _accepts(self, anchor: model.Anchor, productive: bool) -> bool:
         """Whether the response may have one more candidate of the anchor.
@@ -216,8 +216,8 @@ class TreeSearch:
         """
         limit = self._limit
         was_cut = limit.exceeded or limit.size_exceeded or self._trees_left_out
-        # The caller may have stopped in the middle of a turn, whose steps are not settled yet.
-        telemetry.searched(count, limit.used + self._budget.settle(), was_cut)
+        # The caller may have stopped in the middle of a turn: the limit does not include its steps.
+        telemetry.searched(count, limit.used + self._budget.new_steps(), was_cut)
         if limit.size_exceeded:
             LOG.warning(
                 'The response to a request for allocation candidates reached the limit [placement] '

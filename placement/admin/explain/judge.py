@@ -141,7 +141,7 @@ class _Search:
         """
         self._budget.grant(min(length, limit.left))
         for binding in self._bindings:
-            limit.spend(self._budget.settle())
+            limit.spend(self._budget.new_steps())
             return None if binding is PAUSE else True
-        limit.spend(self._budget.settle())
+        limit.spend(self._budget.new_steps())
         return False

@@ -291,12 +291,12 @@ class StepsTest(base.BaseTestCase):
     def test_a_budget_counts_the_steps_of_all_slices(self):
         budget = Budget(10)
         budget.spend(12)
-        self.assertEqual(12, budget.settle())
+        self.assertEqual(12, budget.new_steps())
         budget.grant(5)
         budget.spend(1)
         self.assertEqual((4, 13), (budget.left, budget.used))
-        self.assertEqual(1, budget.settle())
-        self.assertEqual(0, budget.settle())
+        self.assertEqual(1, budget.new_steps())
+        self.assertEqual(0, budget.new_steps())
 
     def test_search_limit(self):
         limit = SearchLimit(10)
