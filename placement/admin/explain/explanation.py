@@ -1,7 +1,8 @@
 """Runs the steps of an explanation on one snapshot of the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,7 +16,6 @@ from placement.admin.explain import (
     nearest,
     patterns,
     relaxations,
-    statements,
 )
 from placement.admin.explain.checks import Checks, Failures
 from placement.admin.explain.conditions import Condition
@@ -32,10 +32,14 @@ from placement.admin.progress import Progress
 from placement.candidates import model, page_reader, paging, request
 from placement.candidates import names as names_of_queries
 from placement.candidates.budget import SearchLimit
+from placement.db import provider_conditions
+from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
 # The nearest trees are read in batches of this size.
 NEAR_TREES_PER_BATCH = 1_000
+# If more names are needed, it is faster to read the names of all providers.
+_MAX_NAMES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ def _relaxations(
         for most in by_key.values()
         for id_ in (*most.free.provider_ids, *most.max_unit.provider_ids)
     }
-    names = statements.names(conn, ids)
+    names = _names(conn, ids)
     return tuple(
         Relaxation(
             without=tuple(condition.key for condition in relaxed.without),
@@ -164,14 +168,14 @@ def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, 
     if not roots:
         return ()
     failures = _failures_of_roots(cloud.judge.failures, roots)
-    names = statements.names(conn, roots)
+    names = _names(conn, roots)
     roots.sort(key=lambda id_: (failures[id_].alone.bit_count(), names[id_], id_))
     reader = page_reader.Reader(conn, cloud.query, cloud.sharing_id)
     found: list[NearTree] = []
     for first in range(0, min(count, len(roots)), NEAR_TREES_PER_BATCH):
         batch = roots[first : min(first + NEAR_TREES_PER_BATCH, count)]
         anchors = {anchor.root.id: anchor for anchor in reader.read_trees(batch)}
-        names = statements.names(conn, nearest.provider_ids(anchors.values()))
+        names = _names(conn, nearest.provider_ids(anchors.values()))
         found += (_near_tree(cloud, anchors[id_], names) for id_ in batch)
     return tuple(found)
 
@@ -204,3 +208,12 @@ def _near_tree(cloud: _Cloud, anchor: model.Anchor, names: Mapping[int, str]) ->
 
 def _text(condition: Condition, fact: str) -> str:
     return f'{fact} (group {condition.suffix})' if condition.suffix else fact
+
+
+def _names(conn: sa.Connection, provider_ids: Collection[int]) -> dict[int, str]:
+    """Return provider id -> name, for at least these providers."""
+    providers = models.resource_providers
+    statement: sa.Select[Any] = sa.select(providers.c.id, providers.c.name)
+    if len(provider_ids) <= _MAX_NAMES:
+        statement = statement.where(providers.c.id.in_(provider_conditions.id_list(provider_ids)))
+    return {id_: name or '' for id_, name in conn.execute(statement)}
