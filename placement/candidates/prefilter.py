@@ -226,7 +226,7 @@ def _may_allocate(number: int, amount: int) -> Clause:
 
     :param number: the number of the inventory alias
     """
-    return capacity_sql.may_serve(inventory_alias(number), amount)
+    return capacity_sql.can_serve(inventory_alias(number), amount)
 
 
 @functools.cache

@@ -60,24 +60,11 @@ def can_serve(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool
     return sa.and_(_fits_if_unused(inventory, amount), capacity(inventory) >= needed)
 
 
-def may_serve(inventory: sa.FromClause, amount: int) -> sa.ColumnElement[bool]:
-    """Return a cheaper condition, which is also true for every inventory that `can_serve` accepts.
-
-    The comparison has a tolerance of 10 millionths of the used and requested amount. PERF: if no
-    inventory has enough free capacity, a search with this condition in its prefilter is 5 % faster
-    (MariaDB, 10,000 providers, 2026-11).
-    """
-    if amount > MAX_INT:
-        return sa.false()
-    needed = (used(inventory) + amount) * TOLERANCE
-    return sa.and_(_fits_if_unused(inventory, amount), _nominal_capacity(inventory) >= needed)
-
-
 def largest_amount(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     """Return the largest amount that a consumer may be able to allocate from the `inventory` row.
 
-    Like `may_serve`, the expression has a tolerance: its value is never smaller than the amount
-    that the free capacity and max_unit allow. It is not negative.
+    The expression has a tolerance: its value is never smaller than the amount that the free
+    capacity and max_unit allow. It is not negative.
     """
     free = _nominal_capacity(inventory) / TOLERANCE - used(inventory)
     return portable_sql.Largest(portable_sql.Smallest(free, inventory.c.max_unit), 0)
