@@ -59,7 +59,7 @@ def _explain(config: cfg.ConfigOpts) -> int:
     changes = assume.parse(arguments.assume)
     version = query_text.version(arguments.microversion)
     text = sys.stdin.read() if arguments.query == '-' else arguments.query
-    question = explanation.Question(
+    subject = explanation.Subject(
         text=text.strip(),
         version=version,
         max_steps=config.placement.max_candidate_search_steps,
@@ -69,7 +69,7 @@ def _explain(config: cfg.ConfigOpts) -> int:
         engine.snapshot() as source,
         apply.assumed(source, changes, output.progress) as assumed,
     ):
-        result = explanation.explain(assumed.conn, question, output.progress)
+        result = explanation.explain(assumed.conn, subject, output.progress)
         missing = assumed.conn.scalar(unlisted.COUNT) or 0
     if arguments.format == output.JSON:
         output.print_document(render.document(result) | assume.document(assumed))

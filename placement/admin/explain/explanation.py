@@ -43,7 +43,7 @@ _MAX_NAMES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Subject:
     """What to explain.
 
     :ivar text: the query as the operator wrote it
@@ -70,23 +70,23 @@ class _Cloud:
     judge: judge.Judge
 
 
-def explain(conn: sa.Connection, question: Question, progress: Progress) -> Explanation:
+def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explanation:
     """Return the explanation of a query.
 
     :param conn: a connection on which all statements read the same snapshot of the database
     :raises failure.CannotProceedError: the API refuses the query, or a class or trait of the query
         does not exist
     """
-    cloud = _read(conn, question, progress)
-    nested, max_steps = cloud.query.nested, question.max_steps
+    cloud = _read(conn, subject, progress)
+    nested, max_steps = cloud.query.nested, subject.max_steps
     with progress('Searching candidates') as advance:
         candidates = cloud.judge.trees((), nested, SearchLimit(max_steps), advance)
     found = relaxations.Found(())
     if not candidates.count and not candidates.cut:
         found = relaxations.find(cloud.judge, nested, max_steps, progress)
     return Explanation(
-        query=question.text,
-        microversion=str(question.version),
+        query=subject.text,
+        microversion=str(subject.version),
         candidates=candidates,
         nested=None if nested else cloud.judge.trees((), True, SearchLimit(max_steps)),
         conditions=tuple(condition.key for condition in cloud.conditions),
@@ -94,14 +94,14 @@ def explain(conn: sa.Connection, question: Question, progress: Progress) -> Expl
         pairs_omitted=found.pairs_omitted,
         funnel=funnel.of_groups(cloud.query, cloud.names, cloud.patterns.providers.values()),
         roots=funnel.of_roots(cloud.query, cloud.judge.failures, candidates),
-        nearest=_nearest(conn, cloud, question.nearest),
+        nearest=_nearest(conn, cloud, subject.nearest),
     )
 
 
-def _read(conn: sa.Connection, question: Question, progress: Progress) -> _Cloud:
-    names = query_text.parse(question.text, question.version)
-    pairs = query_text.pairs(question.text)
-    all_conditions = conditions.conditions_of(pairs, question.version, names)
+def _read(conn: sa.Connection, subject: Subject, progress: Progress) -> _Cloud:
+    names = query_text.parse(subject.text, subject.version)
+    pairs = query_text.pairs(subject.text)
+    all_conditions = conditions.conditions_of(pairs, subject.version, names)
     try:
         found = names_of_queries.look_up(conn, names)
         query = request.with_ids(names, found.ids)

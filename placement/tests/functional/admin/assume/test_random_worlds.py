@@ -108,8 +108,8 @@ def results(
 
 
 def explain(query: clouds.Case, conn: sa.Connection) -> Document:
-    question = explanation.Question(query.world.query(query.text), query.version, -1, 5)
-    return explain_render.document(explanation.explain(conn, question, silent))
+    subject = explanation.Subject(query.world.query(query.text), query.version, -1, 5)
+    return explain_render.document(explanation.explain(conn, subject, silent))
 
 
 def headroom(query: clouds.Case, conn: sa.Connection) -> list[Document]:

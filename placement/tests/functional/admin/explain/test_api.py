@@ -44,8 +44,8 @@ class ApiTest(base.TestCase):
                 conn.commit()
                 for _ in range(QUERIES):
                     pairs, version = cases.query(rng, world)
-                    question = explanation.Question(parse.urlencode(pairs), version, -1, 0)
-                    found = explanation.explain(conn, question, progress.silent)
+                    subject = explanation.Subject(parse.urlencode(pairs), version, -1, 0)
+                    found = explanation.explain(conn, subject, progress.silent)
                     conn.rollback()
                     try:
                         compared += self.compare(pairs, version, found, rng)

@@ -33,8 +33,8 @@ class NaiveTest(base.BaseTestCase):
                 rows.fill(conn, world)
                 for _ in range(QUERIES):
                     pairs, version = cases.query(rng, world)
-                    question = explanation.Question(parse.urlencode(pairs), version, -1, 99)
-                    found = explanation.explain(conn, question, progress.silent)
+                    subject = explanation.Subject(parse.urlencode(pairs), version, -1, 99)
+                    found = explanation.explain(conn, subject, progress.silent)
                     try:
                         self.check(naive.Cloud(world), pairs, version, found)
                     except Exception:
