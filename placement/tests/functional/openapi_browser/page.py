@@ -3,7 +3,9 @@
 import atexit
 from collections.abc import Iterator
 import functools
+import json
 from pathlib import Path
+import re
 import tempfile
 from typing import Any
 
@@ -19,14 +21,37 @@ builder = openapi_browser.load()
 # The microversions that the page of the tests offers.
 OLDEST, NEWEST = microversion.VERSIONS[0], microversion.VERSIONS[-1]
 OFFERED = (OLDEST, '1.5', '1.10', '1.11', '1.28', '1.37', '1.38', NEWEST)
+# The document of this microversion is complete. The others contain only these paths, because
+# Swagger UI displays a complete document for seconds of processor time.
+COMPLETE = '1.38'
+PATHS = frozenset({'/', '/resource_classes', '/allocations/{consumer_uuid}'})
 METHODS = frozenset({'get', 'post', 'put', 'delete'})
 # The open operation.
 BLOCK = '.opblock.is-open'
+_REFERENCE = re.compile(r'"#/components/(\w+)/([^"]+)"')
 
 
 def operations(version: str) -> list[tuple[str, str]]:
-    """The paths and methods in the document of a microversion."""
-    return sorted(_operations(files.content(version)))
+    """The paths and methods in the document of a microversion on the page."""
+    return sorted(_operations(_document(version)))
+
+
+def _document(version: str) -> dict[str, Any]:
+    """The document of a microversion, with the components that its paths use."""
+    document = files.content(version)
+    if version == COMPLETE:
+        return document
+    components = {'securitySchemes': document['components']['securitySchemes']}
+    paths = {path: item for path, item in document['paths'].items() if path in PATHS}
+    reduced = {**document, 'paths': paths, 'components': components}
+    while missing := {
+        (kind, name)
+        for kind, name in _REFERENCE.findall(json.dumps(reduced))
+        if name not in components.setdefault(kind, {})
+    }:
+        for kind, name in missing:
+            components[kind][name] = document['components'][kind][name]
+    return reduced
 
 
 def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -41,7 +66,11 @@ def _written() -> Path:
     folder = tempfile.TemporaryDirectory(prefix='placement-openapi-')
     atexit.register(folder.cleanup)
     documents = Path(folder.name, 'documents')
-    files.write(documents, (*OFFERED, files.COMBINED))
+    files.write(documents, (files.COMBINED,))
+    for version in OFFERED:
+        # JSON is valid YAML.
+        text = json.dumps(_document(version))
+        (documents / files.file_name(version)).write_text(text, encoding='utf-8')
     builder.write(documents, Path(folder.name), '17.0.0', ())
     return Path(folder.name)
 
