@@ -120,7 +120,7 @@ class Load:
             self._count(client, 'PUT', f'/allocations/{consumer}', claim)
             self._count(client, 'DELETE', f'/allocations/{consumer}')
             # The servers that start meanwhile need the processor, too.
-            self._stop.wait(0.02)
+            self._stop.wait(0.1)
 
     def _count(self, client: Client, method: str, path: str, body: Any = None) -> None:
         try:
