@@ -44,7 +44,7 @@ class UniformTest(UnmeasuredTestCase):
     def _check(
         self, drawing: list[str], names: list[str], query: str = 'resources=V:1', limit: int = 1
     ) -> None:
-        counts = self._select(drawing, query, limit, times=20 * len(names))
+        counts = self._select(drawing, query, limit, times=10 * len(names))
         self.assertLessEqual(counts.keys(), set(names))
         mean = len(names) - 1
         self.assertLess(_chi_square(counts, names), mean + _DEVIATIONS * (2 * mean) ** 0.5, counts)
