@@ -215,6 +215,30 @@ class AllPagesTest(UnmeasuredTestCase):
             self.assertEqual(requested, bool(anchor.root.aggregates))
 
 
+class PagesTest(base.BaseTestCase):
+    """A search would not return the candidates of a repeated tree twice, so count the trees."""
+
+    def test_no_tree_is_read_twice(self):
+        read_page = paging.Reader.read_page
+        read: list[int] = []
+
+        def recording(*arguments, **options):
+            roots, anchors = read_page(*arguments, **options)
+            read.extend(roots)
+            return roots, anchors
+
+        self.patch(paging, 'FIRST_PAGE', 2)
+        self.patch(paging.Reader, 'read_page', recording)
+        world = worlds.World.of('\n'.join(f'H{n}[V:1]' for n in range(40)))
+        query = dataclasses.replace(world.unbind(world.parse('resources=V:1')), limit=40)
+        with rows.database() as conn:
+            rows.fill(conn, world)
+            for rng in (None, random.Random(1)):
+                read.clear()
+                search.search_with(conn, query, search.Options(), rng=rng)
+                self.assertEqual([*range(1, 41)], sorted(read))
+
+
 class NoRootTest(base.BaseTestCase):
     """Providers without a root, which releases before 2018 created."""
 
