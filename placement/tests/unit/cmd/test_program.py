@@ -4,6 +4,9 @@ import contextlib
 import errno
 import io
 import re
+import signal
+import subprocess
+import sys
 from unittest import mock
 
 import ddt
@@ -186,6 +189,13 @@ class FailureTest(base.BaseTestCase):
                 self.fail_with(KeyboardInterrupt()),
             )
         exit_.assert_called_once_with(program.CANNOT)
+
+    def test_an_interrupt_of_the_imports(self):
+        """The shell, which waits for the process, learns that a signal ended it."""
+        code = 'import placement.cmd; raise KeyboardInterrupt'
+        process = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+        self.assertEqual('Error: The command was interrupted.\n', process.stderr)
+        self.assertEqual(-signal.SIGINT, process.returncode)
 
     def test_a_full_disk(self):
         self.assertEqual(
