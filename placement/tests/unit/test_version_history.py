@@ -14,10 +14,12 @@ PAGE = pathlib.Path(placement.__file__).parent / 'rest_api_version_history.rst'
 _SECTION = re.compile(
     r'^\.\. _(?P<anchor>\S+):\n\n'
     r'(?P<version>\d+\.\d+) (?P<title>.+)\n-+\n\n'
-    r'New in OpenStack (?P<release>\w+)\.\n\n',
+    r'New in OpenStack (?P<release>\w+(?:\.\d)?)\.\n\n',
     re.MULTILINE,
 )
-_ROW = re.compile(r'^([A-Z]\w+(?: \w+)*)  +(?:from )?\d{4}  +`(\S+) <(\S+)_>`__  +(.+)$', re.M)
+_ROW = re.compile(
+    r'^([A-Z\d]\w+(?:\.\d)?(?: \w+)*)  +(?:from )?\d{4}  +`(\S+) <(\S+)_>`__  +(.+)$', re.M
+)
 
 
 class Section(NamedTuple):
