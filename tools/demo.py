@@ -211,12 +211,12 @@ def _sender(url: str, token: str) -> Send:
         headers = {**_HEADERS, 'X-Auth-Token': token}
         request = urllib.request.Request(url.rstrip('/') + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=300) as response:
                 status, text = response.status, response.read()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()
-        except urllib.error.URLError as error:
-            sys.exit(f'Error: {url}: {error.reason}')
+        except OSError as error:
+            sys.exit(f'Error: {url}: {getattr(error, "reason", error)}')
         return status, json.loads(text) if text else None
 
     return send

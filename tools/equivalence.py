@@ -224,7 +224,7 @@ class Client:
             self.url + path,
             json=body,
             headers={'OpenStack-API-Version': f'placement {version}'},
-            timeout=30,
+            timeout=300,
         )
 
 

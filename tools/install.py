@@ -182,7 +182,7 @@ def check_service(folder: Path, venv: Path) -> None:
     with web_server.served('uWSGI', (venv / 'bin/uwsgi', '--ini', ini), port, environment, folder):
         for path, expected in _STATUSES.items():
             url = f'http://127.0.0.1:{port}/placement{path}'
-            status = requests.get(url, timeout=60).status_code
+            status = requests.get(url, timeout=300).status_code
             if status != expected:
                 raise MismatchError(f'GET {path} returned {status} instead of {expected}')
     print(f'uWSGI serves Placement from {venv.name}')

@@ -153,7 +153,7 @@ class Machine:
     def _get(self, path: str) -> int:
         try:
             url = f'http://127.0.0.1:{self.port}{PREFIX}{path}'
-            return requests.get(url, timeout=60).status_code
+            return requests.get(url, timeout=300).status_code
         except requests.ConnectionError:
             return 0
 

@@ -49,12 +49,13 @@ class Service:
         _show(body, '> ')
         request = urllib.request.Request(self._url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=300) as response:
                 status, text = response.status, response.read()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()
-        except urllib.error.URLError as error:
-            sys.exit(f'{self._url}: {error.reason}. Is python3 tools/serve.py running?')
+        except OSError as error:
+            reason = getattr(error, 'reason', error)
+            sys.exit(f'{self._url}: {reason}. Is python3 tools/serve.py running?')
         document = json.loads(text) if text else None
         print(f'< {status}')
         _show(document, '< ')

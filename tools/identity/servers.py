@@ -113,7 +113,7 @@ def placement(folder: Path, identity: str, port: int, **options: str) -> Iterato
         if token is not None:
             all_headers['X-Auth-Token'] = token
         url = f'http://127.0.0.1:{port}{PREFIX}{path}'
-        return requests.request(method, url, headers=all_headers, timeout=60, **arguments)
+        return requests.request(method, url, headers=all_headers, timeout=300, **arguments)
 
     python = Path(sys.executable)
     with _served(python, 'placement.wsgi.api', port, PREFIX, environment, folder):
