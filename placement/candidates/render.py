@@ -26,9 +26,10 @@ from placement.microversion import Version
 # The number of candidates or provider summaries in each part of the text. A candidate can have more
 # than a megabyte.
 _ITEMS_PER_PART = 16
-# The maximum number of patterns of a response, and of slots of a pattern. The patterns can have 100
-# KB each. With more slots, finding the pattern of a binding would take longer than it saves.
+# The maximum number of patterns of a response. A pattern can have 100 KB.
 _PATTERNS = 100
+# The maximum number of slots of a pattern. The time to find the pattern of a binding grows with the
+# square of this number.
 _PATTERN_SLOTS = 32
 # The number of a slot between two NUL characters, in place of the UUID of its provider, as JSON.
 _PLACEHOLDER = re.compile(r'"\\u0000(\d+)\\u0000"')
@@ -154,7 +155,7 @@ class _Pattern:
 
         :param quoted: provider id -> quoted UUID
         """
-        if self._around_uuid:  # All slots are bound to one provider.
+        if self._around_uuid:  # The text contains the UUID of only one provider.
             return quoted[binding[0]].join(self._around_uuid)
         self._parts[1::2] = [quoted[binding[number]] for number in self._slots]
         return ''.join(self._parts)

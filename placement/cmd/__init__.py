@@ -1,8 +1,9 @@
 """The command-line programs `placement-manage` and `placement-status`.
 
 `program.main` handles an interrupt of a command. Before it runs, Python imports the modules of the
-command and of its libraries, which takes about a second. An interrupt of the imports has no handler
-that could catch it, so this package replaces the function that prints such an error.
+command and of its libraries, which takes about a second. During the imports, no code of Placement
+can catch an interrupt. So this package replaces the function with which Python prints an error that
+was not caught.
 """
 
 import sys
