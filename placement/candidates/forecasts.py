@@ -7,8 +7,9 @@ which then needs no transaction.
 
 A forecast can be wrong, because names, trees and usage change. A wrong forecast costs time, but the
 response is correct: the ids are looked up in each search, and if they differ from the forecast, the
-page is discarded. A search that needs more than the forecast page reads it. This module keeps no
-data of a response.
+page is discarded. A search that needs more than one statement reads the pages that it would read
+without a forecast, so that the order of the candidates does not depend on earlier searches. This
+module keeps no data of a response.
 """
 
 from dataclasses import dataclass
@@ -80,6 +81,11 @@ def remember(key: Key, forecast: Forecast) -> None:
     _forecasts[key] = forecast
 
 
+def forget(key: Key) -> None:
+    """Forget the forecast for a query."""
+    _forecasts.pop(key, None)
+
+
 def clear() -> None:
     """Forget all forecasts."""
     _forecasts.clear()
@@ -97,23 +103,28 @@ class FirstReads:
     page: page_reader.FirstPage | None = None
 
 
-def read_first(
-    conn: sa.Connection,
-    query: model.Query[str],
-    forecast: Forecast | None = None,
-) -> FirstReads:
-    """Read the ids of a query and, if there is a forecast, the first page.
+def read_ids(conn: sa.Connection, query: model.Query[str]) -> FirstReads:
+    """Read the ids of a query without a forecast.
 
     :raises exception.UnknownTraits: if a trait does not exist
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     """
     found_names = Names()
-    if forecast is None:
-        found = names.look_up(conn, query, found_names)
-        return FirstReads(found_names, found, request.with_ids(query, found.ids))
-    page = forecast.page or paging.OnlyPage(paging.FIRST_PAGE)
+    found = names.look_up(conn, query, found_names)
+    return FirstReads(found_names, found, request.with_ids(query, found.ids))
+
+
+def read_ids_and_page(
+    conn: sa.Connection, query: model.Query[str], forecast: Forecast, page: paging.OnlyPage
+) -> FirstReads:
+    """Read the ids of a query and, if they are those of the forecast, a first page.
+
+    :raises exception.UnknownTraits: if a trait does not exist
+    :raises exception.UnknownResourceClasses: if a resource class does not exist
+    """
+    found_names = Names()
     kinds, parameters = names.to_look_up(query, names.expected())
-    parameters |= paging.first_parameters(page.size)
+    parameters |= page_statements.first_parameters(page.size)
     if page.aggregates:
         sharing_id = forecast.found.sharing_id
         parameters |= {'sharing_id': sharing_id, 'aggregates': sorted(page.aggregates)}

@@ -41,7 +41,7 @@ _RARE = 32
 
 @dataclass(frozen=True, slots=True)
 class FirstPage:
-    """The first page of a search that was read together with the ids of the query."""
+    """The first trees of a search, which were read together with the ids of the query."""
 
     # The number of trees that was requested.
     size: int
@@ -101,22 +101,28 @@ class Reader:
         providers = tree_rows.providers_of(self._conn.execute(statement, parameters))
         return list({provider.root_id for provider in providers}), self._anchors(providers)
 
-    def page_of(self, first: FirstPage) -> tuple[list[int], tuple[model.Anchor, ...]] | None:
-        """Return the same as `read_page` for a page that was read already.
+    def anchors_of(self, first: FirstPage) -> tuple[model.Anchor, ...] | None:
+        """Return the anchors of trees that were read already, at most `first.size`.
 
-        :returns: None if the page needs more sharing providers, and the connection is closed
+        :returns: None if the search of these trees needs more sharing providers, and the connection
+            is closed
         """
-        self.sharing_providers.add(first.providers, first.aggregates)
-        roots, providers = sorted({p.root_id for p in first.providers}), first.providers
-        if len(roots) > first.size:
-            # The statement also returned trees of sharing providers, which need not satisfy the
-            # conditions of the page. All trees of the page up to the last of these roots were
-            # returned, and the next page begins after it.
-            roots = roots[: first.size]
-            providers = [p for p in providers if p.root_id <= roots[-1]]
-        if self.is_closed and self.sharing_providers.require(providers):
+        registry, providers = self.sharing_providers, first.providers
+        registry.add(providers, first.aggregates)
+        if first.aggregates:
+            # The statement also returned trees of sharing providers that do not satisfy the
+            # conditions of the page, or that come after the last tree of the page.
+            others = {
+                root_id
+                for root_id, tree in registry.trees.items()
+                if not prefilter.satisfies_root_conditions(_root_of(tree), self._query)
+            }
+            roots = {provider.root_id for provider in providers} - others
+            on_page = set(sorted(roots)[: first.size])
+            providers = [provider for provider in providers if provider.root_id in on_page]
+        if self.is_closed and registry.require(providers):
             return None
-        return roots, self._anchors(providers)
+        return self._anchors(providers)
 
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
         """Return the root ids that a statement of `page_statements` returns."""
@@ -219,8 +225,9 @@ class Reader:
         """Return anchors that yield all candidates that use only sharing providers.
 
         If several trees have the same sharing providers, their candidates that use only sharing
-        providers are the same. So one tree is returned for each distinct set of sharing providers,
-        unless that tree was read before.
+        providers are the same. So one tree is returned for each aggregate of sharing providers. If
+        a candidate can use sharing providers of several aggregates, one tree is returned for each
+        distinct set of aggregates. Trees that were read before are not returned.
         """
         providers = {provider.id: provider for found in able.values() for provider in found}
         aggregates = sharing.aggregates_of(providers.values())

@@ -37,6 +37,15 @@ class RootRange(enum.Enum):
     LISTED = 'listed'
 
 
+# The largest id that an INTEGER column can store.
+MAX_ID = capacity.MAX_INT
+
+
+def first_parameters(size: int) -> dict[str, int]:
+    """Return the parameters of a statement that returns the first `size` roots."""
+    return {'after': 0, 'upto': MAX_ID, 'size': size}
+
+
 _AFTER = sa.bindparam('after', type_=sa.Integer)
 _UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
@@ -62,8 +71,6 @@ _HAS_ROOT = provider_conditions.has_rows(
     .where(ROOTS.c.id == ROOT_ID_OF_MEMBER, *_IS_ROOT)
     .correlate(MEMBERS)
 )
-# The largest id that an INTEGER column can store.
-MAX_ID = capacity.MAX_INT
 
 
 @functools.cache

@@ -17,6 +17,9 @@ candidates and search steps of all pages so far, and the cursor uses them to cho
 The roots of a page are selected in the order of their ids, or at random: `AtRandom` implements
 [placement] randomize_allocation_candidates. `page_reader` executes the statements. `all_pages` is
 for tools that need all anchors.
+
+Trees may have been read ahead, together with the ids of the query. This does not change the pages:
+the position of the extra page, and so the order of the candidates, depends on their sizes.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -143,7 +146,8 @@ class Cursor:
         :param target: the number of candidates to find; None for all
         :param rng: selects the trees of each page, and shuffles the anchors of each page. Without
             `rng`, trees are read in the order of their root ids
-        :param first: the first page, if it was read already; only without `rng`
+        :param first: trees that were read already; only without `rng`. If the connection is open,
+            they are the first page
         """
         # Whether the cursor ended because it needs a statement, and the connection is closed.
         self.needs_connection = False
@@ -163,44 +167,50 @@ class Cursor:
         """
         try:
             return self._pages.send(counts) if counts else next(self._pages)
-        except StopIteration:
+        except StopIteration as end:
+            self.needs_connection = end.value
             return None
 
-    def _read_pages(self) -> Generator[Page, Sequence[PageCounts], None]:
-        """Yield the pages; receive the counts of all pages so far."""
+    def _read_pages(self) -> Generator[Page, Sequence[PageCounts], bool]:
+        """Yield the pages; receive the counts of all pages so far.
+
+        :returns: whether the next page needs a statement, and the connection is closed
+        """
         reader, target = self._reader, self._target
         paged = reader.paged_query()
         lenient = functools.partial(page_statements.lenient_roots, paged)
         order: InOrder | AtRandom
         # If all candidates are requested, the order of the pages has no effect on the selection.
         if self._rng is None or target is None:
-            order = InOrder(reader, paged, lenient, self._first)
+            ahead = reader.anchors_of(self._first) if self._first else ()
+            if ahead is None:
+                return True
+            is_last = self._first is not None and len(ahead) < self._first.size
+            order = InOrder(reader, paged, lenient, ahead, is_last)
         else:
             order = AtRandom(reader, paged, lenient, self._rng)
-        size = self._first.size if self._first else smallest_page(target)
+        size = smallest_page(target)
         while order.has_more():
             anchors = order.read(size)
             if anchors is None:
-                self.needs_connection = True
-                return
+                return True
             counts = yield Page(shuffled(anchors, self._rng))
             if not order.has_more():
-                return
-            if reader.is_closed:
-                self.needs_connection = True
-                return
+                break
             last, was_strict = counts[-1], self._strict
             if not was_strict and last.fitting_anchors * 2 < len(anchors):
+                if reader.is_closed:
+                    return True
                 roots_of, representatives = reader.read_for_strict_pages(paged, anchors)
                 order.use(roots_of, sum(page.fitting_anchors for page in counts))
                 self._strict = True
                 left = PAGE_STEPS - last.steps
                 counts = yield Page(shuffled(representatives, self._rng), left)
                 last = dataclasses.replace(last, steps=last.steps + counts[-1].steps)
-            missing = target
-            if target is not None:
-                missing = target - sum(page.candidates for page in counts)
+            found = sum(page.candidates for page in counts)
+            missing = None if target is None else target - found
             size = next_size(size, len(anchors), last, missing, was_strict)
+        return False
 
     def only_page(self, counts: Sequence[PageCounts]) -> OnlyPage | None:
         """Return a first page that would have had all anchors that were searched.
@@ -226,11 +236,6 @@ class Cursor:
         return OnlyPage(size, aggregates) if size <= LARGEST_PAGE else None
 
 
-def first_parameters(size: int) -> dict[str, int]:
-    """Return the parameters of a statement that reads the first `size` trees."""
-    return {'after': 0, 'upto': MAX_ID, 'size': size}
-
-
 class InOrder:
     """Reads the roots in the order of their ids. Each page except the last has `size` trees."""
 
@@ -239,46 +244,44 @@ class InOrder:
         reader: Reader,
         paged: PagedQuery,
         roots_of: RootsOf,
-        first: FirstPage | None = None,
+        ahead: Sequence[model.Anchor] = (),
+        is_last: bool = False,
     ) -> None:
         """Create an order that begins with the smallest root id.
 
-        :param first: the first page, if it was read already
+        :param ahead: the first anchors, if they were read already
+        :param is_last: whether no other anchors exist
         """
-        self._first = first
-        self._has_more = True
+        self._ahead = ahead
+        self._has_more = not is_last
         self._reader = reader
         self._paged = paged
-        self._after = 0
+        self._after = ahead[-1].root.id if ahead else 0
         self.use(roots_of)
 
     def has_more(self) -> bool:
         """Whether roots are left."""
-        return self._has_more
+        return self._has_more or bool(self._ahead)
 
     def use(self, roots_of: RootsOf, _fitting: int = 0) -> None:
         """Read further pages with these conditions."""
         root_range = RootRange.NEXT
         self._statement = page_statements.page(self._paged, roots_of(root_range), root_range)
 
-    def read(self, size: int) -> tuple[model.Anchor, ...] | None:
+    def read(self, size: int) -> Sequence[model.Anchor] | None:
         """Return the anchors of the next page.
 
         :returns: None if the page needs a statement, and the connection is closed
         """
-        if self._first is None:
-            parameters = first_parameters(size) | {'after': self._after}
-            roots, anchors = self._reader.read_page(self._statement, parameters)
-        else:
-            page = self._reader.page_of(self._first)
-            if page is None:
-                return None
-            roots, anchors = page
-            self._first = None
-        if len(roots) < size:
-            self._has_more = False
-        else:
-            self._after = max(roots)
+        if self._ahead:
+            ahead, self._ahead = self._ahead[:size], self._ahead[size:]
+            return ahead
+        if self._reader.is_closed:
+            return None
+        parameters = page_statements.first_parameters(size) | {'after': self._after}
+        roots, anchors = self._reader.read_page(self._statement, parameters)
+        self._has_more = len(roots) == size
+        self._after = max(roots, default=0)
         return anchors
 
 
@@ -362,7 +365,7 @@ class AtRandom:
 
     def _list(self) -> list[int]:
         """Return all roots that satisfy the conditions and were not seen, in random order."""
-        parameters = first_parameters(MAX_ID)
+        parameters = page_statements.first_parameters(MAX_ID)
         roots = self._reader.root_ids(self._roots_of(RootRange.NEXT), parameters)
         self._set_statement(page_statements.plain_roots)  # the listed roots satisfy the conditions
         return list(shuffled([root for root in roots if root not in self._seen], self._rng))

@@ -4,8 +4,8 @@ If a tree has a candidate, its root satisfies all of these conditions (the only 
 `any_slot_condition`). The reverse is not true: a root can satisfy the conditions although its tree
 has no candidate. So the solver checks each tree that the database returns.
 
-Each condition is a correlated scalar subquery with LIMIT 1. No database turns such a subquery into
-a join over all trees. Instead, the database evaluates the conditions root by root, in the order in
+Nearly every condition is a correlated scalar subquery. No database turns such a subquery into a
+join over all trees. Instead, the database evaluates the conditions root by root, in the order in
 which they are written, and stops when the page is full. `page_statements` combines the conditions
 into the SELECT statements that read one page of trees; this module executes no statement.
 
@@ -75,6 +75,19 @@ def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
         if not group.suffix and group.forbidden_aggregates
     ]
     return conditions
+
+
+def satisfies_root_conditions(root: model.Provider, query: model.Query[int]) -> bool:
+    """Whether a root that was read satisfies `root_conditions`."""
+    return (
+        root.traits.issuperset(sorted(query.root_required)[:_MAX_CONDITIONS])
+        and root.traits.isdisjoint(query.root_forbidden)
+        and not any(
+            group.forbidden_aggregates & root.aggregates
+            for group in query.groups
+            if not group.suffix
+        )
+    )
 
 
 def in_tree_conditions(

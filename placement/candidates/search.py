@@ -105,7 +105,7 @@ def search_with(
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    start = forecasts.read_first(conn, query)
+    start = forecasts.read_ids(conn, query)
     found = _search(conn, disconnect, query, options, start, limit, rng)
     assert found is not None  # the connection is open
     return found[0]
@@ -125,7 +125,13 @@ def _search_and_remember(
     :param at_once: whether to search with the single statement that reads the first page
     :returns: None if the search needs another statement; only with `at_once`
     """
-    start = forecasts.read_first(conn, query, forecast)
+    key = query, options.cap, options.strategy
+    if forecast is None:
+        start = forecasts.read_ids(conn, query)
+    else:
+        only = forecast.page if at_once else None
+        page = only or paging.OnlyPage(paging.smallest_page(_target(query, options)))
+        start = forecasts.read_ids_and_page(conn, query, forecast, page)
     if at_once:
         if start.page is None:
             return None
@@ -133,11 +139,12 @@ def _search_and_remember(
     found = _search(conn, disconnect, query, options, start)
     if found is None:
         return None
-    result, page = found
+    result, only_page = found
     if forecasts.can_forecast(start):
         failures = 0 if at_once or forecast is None else forecast.failures
-        new = Forecast(start.found, start.query, page, failures)
-        forecasts.remember((query, options.cap, options.strategy), new)
+        forecasts.remember(key, Forecast(start.found, start.query, only_page, failures))
+    else:
+        forecasts.forget(key)
     return result
 
 
@@ -157,7 +164,7 @@ def _search(
     """
     cap = options.cap
     limit = limit or SearchLimit(options.max_steps, options.max_size)
-    target = min((n for n in (cap, query.limit) if n is not None), default=None)
+    target = _target(query, options)
     strategy = _strategy(options.strategy, cap, target, rng)
     cursor = paging.Cursor(conn, start.query, start.found.sharing_id, target, rng, start.page)
     trees = TreeSearch(
@@ -194,6 +201,11 @@ def _search(
     is_complete = not (limit.exceeded or limit.size_exceeded)
     page = cursor.only_page(trees.pages) if is_complete else None
     return render.SearchResult(slots, candidates, found.providers, shown), page
+
+
+def _target(query: model.Query[str], options: Options) -> int | None:
+    """Return the number of candidates to find; None for all."""
+    return min((n for n in (options.cap, query.limit) if n is not None), default=None)
 
 
 def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Random | None) -> str:

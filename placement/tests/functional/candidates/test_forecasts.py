@@ -84,28 +84,52 @@ class AnyWorldTest(ForecastsTestCase):
     @THOROUGH
     @hypothesis.given(strategies.searches(), strategies.searches(), st.integers(1, 20))
     def test_any_forecast(self, learnt, example, size):
+        self._check(learnt, example, size)
+
+    @THOROUGH
+    @hypothesis.given(
+        strategies.sharing_searches(),
+        strategies.sharing_searches(),
+        st.sampled_from((2, 3, 20)),
+        st.none() | st.integers(1, 3),
+    )
+    def test_any_forecast_if_pages_are_small(self, learnt, example, size, limit):
+        """The order of candidates depends on the sizes of pages, if sharing providers exist."""
+        with mock.patch.object(paging, 'FIRST_PAGE', 2):
+            self._check(learnt, example, size, limit)
+
+    def _check(
+        self,
+        learnt: tuple[worlds.World, model.Query[int]],
+        example: tuple[worlds.World, model.Query[int]],
+        size: int,
+        limit: int | None = None,
+    ) -> None:
+        """Search in the world of the forecast and in another world.
+
+        :param size: the number of trees of another forecast
+        """
         world, query = learnt
         self.fill(world)
-        unbound = world.unbind(query)
+        unbound = dataclasses.replace(world.unbind(query), limit=limit)
         forecast = self.learn(unbound)
         if forecast is None:
             return
-        world, _ = example
-        self.fill(world)
-        with contextlib.suppress(exception.BadInput):
-            expected = self.search(unbound)
-            for forecast_of_size in (forecast, self._of_size(forecast, size)):
-                found = self.search_at_once(unbound, forecast_of_size)
-                if found is not None:
-                    self.assertSameResult(expected, found)
-                again = search._search_and_remember(
-                    unbound, OPTIONS, forecast_of_size, False, self.conn, lambda: None
-                )
-                self.assertSameResult(expected, again)
-
-    def _of_size(self, forecast: Forecast, size: int) -> Forecast:
-        aggregates = forecast.page.aggregates if forecast.page else frozenset()
-        return dataclasses.replace(forecast, page=paging.OnlyPage(size, aggregates))
+        other, _ = example
+        aggregates = {id_ for one in (world, other) for p in one.providers for id_ in p.aggregates}
+        page = paging.OnlyPage(size, frozenset(aggregates))
+        for stored in (world, other):
+            self.fill(stored)
+            with contextlib.suppress(exception.BadInput):
+                expected = self.search(unbound)
+                for one in (forecast, dataclasses.replace(forecast, page=page)):
+                    found = self.search_at_once(unbound, one)
+                    if found is not None:
+                        self.assertSameResult(expected, found)
+                    again = search._search_and_remember(
+                        unbound, OPTIONS, one, False, self.conn, lambda: None
+                    )
+                    self.assertSameResult(expected, again)
 
 
 class ForecastTest(ForecastsTestCase):
@@ -153,11 +177,11 @@ class ForecastTest(ForecastsTestCase):
         self.fill(world)
         query = self.query(world)
         forecast = self.learn(query)
-        full = [dataclasses.replace(host, inventories={}) for host in world.hosts[:10]]
-        self.fill(worlds.World((*full, *world.hosts[10:])))
+        full = [dataclasses.replace(host, inventories={}) for host in world.hosts[:5]]
+        self.fill(worlds.World((*full, *world.hosts[5:])))
         self.assertIsNone(self.search_at_once(query, forecast))
         forecast = self.learn(query, forecast)
-        self.assertLess(30, forecast.page.size)
+        self.assertLess(25, forecast.page.size)
         self.assertSameResult(self.search(query), self.search_at_once(query, forecast))
 
     def test_a_trait_was_created_again(self):
@@ -252,6 +276,52 @@ class ForecastTest(ForecastsTestCase):
         self.assertEqual(2, len(self.learn(query).page.aggregates))
         self.patch(paging, 'MOST_AGGREGATES', 1)
         self.assertFalse(self.learn(query).at_once)
+
+    def test_the_order_does_not_depend_on_earlier_searches(self):
+        """The candidate of the sharing provider is always at the same position."""
+        lines = [*(f'CN{n}[V:1]' for n in range(4)), 'P0[D:9]', 'CN[V:1] @A', 'P1[D:9] {SHARE} @A']
+        world = worlds.World.of('\n'.join(lines))
+        self.fill(world)
+        for limit in (1, 2, 3, None):
+            query = self.query(world, 'resources=D:1', limit)
+            expected, forecast = self.search(query), None
+            for _ in range(3):
+                found = search._search_and_remember(
+                    query, OPTIONS, forecast, False, self.conn, lambda: None
+                )
+                self.assertSameResult(expected, found)
+                forecast = forecasts.of((query, OPTIONS.cap, OPTIONS.strategy))
+
+    def test_the_order_does_not_depend_on_the_size_of_the_forecast_page(self):
+        """The first trees of the page decide whether the next pages are strict."""
+        lines = [*(f'CN{n}[D:9]' for n in range(30)), 'CN[V:1] @A', 'P[D:9] {SHARE} @A']
+        world = worlds.World.of('\n'.join(lines))
+        self.fill(world)
+        query = self.query(world, 'resources=D:1', limit=None)
+        forecast = self.learn(query, self.learn(query))
+        self.assertSameResult(self.search(query), self.search_at_once(query, forecast))
+        full = [dataclasses.replace(host, inventories={}) for host in world.hosts[:12]]
+        self.fill(worlds.World((*full, *world.hosts[12:])))
+        self.assertIsNone(self.search_at_once(query, forecast))
+
+    def test_the_forecast_page_ends_before_the_trees_of_sharing_providers(self):
+        world = self.shared_cloud()
+        self.fill(world)
+        query = self.query(world, 'resources=V:1,D:1')
+        forecast = self.learn(query)
+        page = dataclasses.replace(forecast.page, size=5)
+        self.assertIsNone(self.search_at_once(query, dataclasses.replace(forecast, page=page)))
+
+    def test_no_forecast_if_a_sharing_provider_appears(self):
+        """The first page then depends on the sharing providers in the trees of in_tree."""
+        self.fill(worlds.World.of('CN[V:8]'))
+        world = worlds.World.of('CN[V:8]\nP[D:9] {SHARE}')
+        query = self.query(world, 'resources=V:1&in_tree=CN')
+        forecast = self.learn(query)
+        self.assertTrue(forecast.at_once)
+        self.fill(world)
+        self.assertIsNone(self.search_at_once(query, forecast))
+        self.assertIsNone(self.learn(query, forecast))
 
     def test_searches_that_often_fail_at_once_are_not_tried_again(self):
         world = cloud(5)
