@@ -1,4 +1,4 @@
-"""The HTTP functions that the architecture document lists, for code outside of this repository.
+"""The public functions of `placement.http`, for code outside of this repository.
 
 The modules of this package import these functions from `placement.http` instead.
 """

@@ -51,6 +51,8 @@ OPTIONS = (
     '--wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY',
     '--wsrep-sst-method=rsync',
 )
+# The number of nodes of a cluster.
+_NODES = 3
 # The kernel chooses source ports of connections from 32768 upwards. A stopped node would lose such
 # a port to a connection of a client.
 _PORTS = range(20000, 32768)
@@ -230,10 +232,9 @@ class Node:
 
 
 @contextlib.contextmanager
-def cluster(options: Sequence[str] = (), count: int = 3) -> Iterator[list[Node]]:
-    """Run a cluster while the context is active.
+def cluster() -> Iterator[list[Node]]:
+    """Run a cluster of `_NODES` nodes while the context is active.
 
-    :param options: further arguments of each node
     :returns: the nodes, all of them synced
     :raises ServerStartError: a program is not installed, or a node does not start
     """
@@ -241,7 +242,7 @@ def cluster(options: Sequence[str] = (), count: int = 3) -> Iterator[list[Node]]
     folder.chmod(0o755)
     nodes: list[Node] = []
     try:
-        nodes += _prepare(folder, options, count)
+        nodes += _prepare(folder)
         nodes[0].start('--wsrep-new-cluster')
         for node in nodes[1:]:
             node.start()
@@ -252,10 +253,10 @@ def cluster(options: Sequence[str] = (), count: int = 3) -> Iterator[list[Node]]
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _prepare(folder: Path, options: Sequence[str], count: int) -> list[Node]:
+def _prepare(folder: Path) -> list[Node]:
     """Create the data directories of the nodes."""
-    ports = free_ports(4 * count)
-    groups = [ports.pop() for _ in range(count)]
+    ports = free_ports(4 * _NODES)
+    groups = [ports.pop() for _ in range(_NODES)]
     members = ','.join(f'127.0.0.1:{port}' for port in groups)
     password = secrets.token_hex(8)
     account = 'mysql' if os.getuid() == 0 else None
@@ -278,7 +279,7 @@ def _prepare(folder: Path, options: Sequence[str], count: int) -> list[Node]:
             f'--wsrep-sst-receive-address=127.0.0.1:{ports.pop()}',
             f'--wsrep-provider-options={";".join(provider)}',
         )
-        nodes.append(Node(setting, (*OPTIONS, *own, *options)))
+        nodes.append(Node(setting, (*OPTIONS, *own)))
     return nodes
 
 

@@ -8,7 +8,7 @@ This script creates a virtual environment and runs:
 * the functional tests that `selection` names on private MariaDB and PostgreSQL servers, on MariaDB
   with two drivers,
 * a part of the tests on a private Galera cluster,
-* a check that all test runs together reach the minimum coverage (see .coveragerc).
+* a check that the measured test runs together reach the minimum coverage (see .coveragerc).
 
 Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
 installed. The last lines of the output are a summary: the end of the message of each failed test,

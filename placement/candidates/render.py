@@ -2,8 +2,8 @@
 
 `model` defines the terms slot and binding.
 
-A `Shape` lists the parts of the response that depend on the microversion. `render` uses only the
-`Shape` and does not compare microversions.
+A `Shape` lists the parts of the response that depend on the microversion. Only `Shape.of` compares
+microversions.
 
 PERF: the provider summaries are concatenated from JSON texts. If several have an equal part, for
 example the same traits, its text is created only once. If dictionaries were built and serialized, a

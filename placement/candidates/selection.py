@@ -133,7 +133,7 @@ def candidate_size(query: model.Query[str]) -> int:
     """Return the size of a candidate in the response, in bytes.
 
     The value is exact if each slot (see `model`) is bound to another provider, and the microversion
-    is 1.34 or newer. Otherwise, candidates are smaller.
+    is 1.34 or later. Otherwise, candidates are smaller.
     """
     size = len('{"allocations":{},"mappings":{}},') - 1  # without a comma after the last allocation
     for group in query.groups:

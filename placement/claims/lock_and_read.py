@@ -4,8 +4,9 @@ The lock order is: consumers; owners (projects, users and consumer types, insert
 providers. The data on which acceptance depends is read after the locks are taken. Concurrent claims
 wait for these locks, so no claim is checked against usage that another transaction is changing.
 
-`write._insert_directly` inserts unknown owners before the consumer. If it finds the consumer, the
-transaction goes on here and has the owners already. If this ends in a deadlock, it is repeated.
+`write._insert_directly` inserts unknown owners before the consumer. If the consumer exists, the
+transaction continues with the functions of this module. If this ends in a deadlock, the transaction
+is repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

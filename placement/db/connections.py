@@ -251,8 +251,8 @@ def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: An
 def _warn_of_outdated_decisions(wsrep_sync_wait: int) -> None:
     if not is_sufficient(wsrep_sync_wait):
         LOG.warning(
-            '[placement_database] mysql_wsrep_sync_wait is %s, so requests can be answered from '
-            'outdated data of a Galera node. Remove the option, or set it to %s.',
+            '[placement_database] mysql_wsrep_sync_wait is %s, so responses can contain outdated '
+            'data of a Galera node. Remove the option, or set it to %s.',
             wsrep_sync_wait,
             wsrep_sync_wait | SYNC_WAIT_BITS,
         )

@@ -306,7 +306,7 @@ def _end_transaction(conn: sa.Connection) -> None:
     """Roll back a transaction whose COMMIT failed; if the rollback fails, close the connection.
 
     After a failed COMMIT, SQLAlchemy considers the transaction ended. But if the disk is full,
-    SQLite keeps the transaction open. The pooled connection would then hold the write lock and
+    SQLite keeps the transaction open. The pooled connection would then keep the write lock and
     block all other writers.
     """
     if conn.invalidated:

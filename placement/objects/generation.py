@@ -102,7 +102,7 @@ def increment_given(conn: sa.Connection, uuid: str, given: int) -> bool:
     """Lock a provider and increment its generation, if its generation is the one in the request.
 
     :returns: whether the generation was incremented; if not, the provider does not exist, or its
-        generation is another one
+        generation does not match
     """
     # PostgreSQL rejects larger numbers.
     if not 0 <= given <= MAX_INT:
@@ -136,7 +136,7 @@ def touch(
     so Galera would have nothing to certify. If `updated_at` of a row already is the current second,
     this function therefore sets it back by one second.
 
-    :param conditions: further conditions that a row must fulfil
+    :param conditions: further conditions that a row must satisfy
     :returns: the number of updated rows; the ids of rows that do not exist are not counted
     """
     if not row_ids:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-# Why a transaction was retried. `placement.db.retry` determines the reason.
+# Why a transaction was retried. `placement.db.retry` and `failures` determine the reason.
 RETRY_REASONS = (
     'concurrent_change',
     'conflict',

@@ -24,7 +24,6 @@ class Exporter:
     :param keep: the maximum age of the metrics in seconds; 0 means that each request that finds no
         running read starts one
     :param without: the names of metrics to leave out
-    :param clock: returns the current time in seconds
     """
 
     def __init__(
@@ -32,11 +31,10 @@ class Exporter:
         read: Callable[[], Cloud],
         keep: float,
         without: Collection[str] = (),
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
         self._without = without
-        self._pages = SharedCall(self._read_page, keep, clock)
+        self._pages = SharedCall(self._read_page, keep)
         self._page_without_database = Page(None)
         self._lock = threading.Lock()
         self._available = True

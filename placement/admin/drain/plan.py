@@ -8,7 +8,7 @@ The heuristic is best fit, with the largest consumers first:
   `_COMPARED` trees, the fullest ones of those that fit, and all trees with earlier claims.
 * If consumers have no place, the next plan claims for them first, and for the others in the same
   order as before. If this order was tried before, the next order is random. After `_FIRST_PLANS`
-  plans, this goes on only if a plan had at most `_FEW` consumers without a place, and ends after
+  plans, this continues only if a plan had at most `_FEW` consumers without a place, and ends after
   `_PLANS` plans.
 
 Each plan takes a number of steps that is proportional to the number of consumers, and no plan has a

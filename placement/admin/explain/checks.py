@@ -65,7 +65,6 @@ class Checks:
     """The conditions of a query, prepared for checks."""
 
     def __init__(self, all_conditions: Sequence[Condition], ids: request.Ids) -> None:
-        self._conditions = all_conditions
         self._checks = [_check_of(condition, ids) for condition in all_conditions]
         self._slots = _slots(all_conditions, ids)
         self._always_effective = _always_effective(all_conditions)

@@ -26,7 +26,7 @@ from placement.candidates.budget import PAUSE, Budget
 
 # A new search begins if the old one takes this many times the steps of its first candidate without
 # a candidate that fits.
-PATIENCE = 1
+RESTART_AFTER = 1
 # The simulation reports its progress once for this many anchors.
 _REPORTED = 256
 
@@ -119,7 +119,7 @@ def _claims(
             cost = cost or budget.used
             if count := free.take(providers, amounts_of(prepared.slots, binding)):
                 yield binding, count
-                restart_at = budget.used + PATIENCE * cost
+                restart_at = budget.used + RESTART_AFTER * cost
             elif budget.used > restart_at:
                 is_exhausted = False
                 break

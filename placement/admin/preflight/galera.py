@@ -86,8 +86,8 @@ def _judge_waits(settings: Mapping[str, str], sync_wait: int | None) -> list[Ver
     if sync_wait is not None and not connections.is_sufficient(sync_wait):
         verdicts.append(
             failure(
-                f'mysql_wsrep_sync_wait is {sync_wait}, so that requests can be answered from '
-                'outdated data.',
+                f'mysql_wsrep_sync_wait is {sync_wait}, so that responses can contain outdated '
+                'data.',
                 'Remove the option [placement_database] mysql_wsrep_sync_wait, or set it to '
                 f'{sync_wait | connections.SYNC_WAIT_BITS}.',
             )

@@ -152,9 +152,9 @@ class Browser:
         for key in keys:
             self.driver.switch_to.active_element.send_keys(key)
 
-    def tab_to(self, selector: str, limit: int = 200) -> None:
+    def tab_to(self, selector: str) -> None:
         """Press the tabulator until an element that a CSS selector selects has the focus."""
-        for _ in range(limit):
+        for _ in range(200):
             self.press(Keys.TAB)
             if self.script('return document.activeElement.matches(arguments[0])', selector):
                 return

@@ -156,10 +156,8 @@ class AttackerTestCase(TestCase):
     def store(self, strategy: str) -> token_store.TokenStore:
         return self.open(self.server, memcache_security_strategy=strategy)
 
-    def forge(
-        self, store: token_store.TokenStore, value: bytes, flags: int = 0, token: str = TOKEN
-    ) -> None:
-        name = store._protection.name(token)
+    def forge(self, store: token_store.TokenStore, value: bytes, flags: int = 0) -> None:
+        name = store._protection.name(TOKEN)
         self.assertTrue(self.attacker.set(name, value, expire=0, flags=flags))
 
 

@@ -57,12 +57,12 @@ class Writers:
     One request writes the allocations of both consumers of a pair from all providers.
     """
 
-    def __init__(self, client: Client, count: int = 3) -> None:
+    def __init__(self, client: Client) -> None:
         self.statuses: list[int] = []
         self.pairs: list[tuple[str, str]] = []
         self._client = client
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(count)]
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(3)]
 
     def __enter__(self) -> 'Writers':
         for thread in self._threads:
@@ -74,9 +74,9 @@ class Writers:
         for thread in self._threads:
             thread.join(LONGEST)
 
-    def wait_for_more(self, count: int = 20) -> None:
+    def wait_for_more(self) -> None:
         """Wait for a number of further responses."""
-        goal = len(self.statuses) + count
+        goal = len(self.statuses) + 20
         wait_until(lambda: len(self.statuses) >= goal, 'the writers stopped')
 
     def _run(self) -> None:

@@ -101,9 +101,9 @@ class Load:
         for thread in self._threads:
             thread.join(LONGEST)
 
-    def wait_for_more(self, count: int = 40) -> None:
-        """Wait until this number of further requests has a response."""
-        goal = self.results.total() + count
+    def wait_for_more(self) -> None:
+        """Wait until a number of further requests has a response."""
+        goal = self.results.total() + 40
         wait_until(lambda: self.results.total() >= goal)
 
     def _run(self, client: Client) -> None:

@@ -146,12 +146,12 @@ class Pair:
             raise AssertionError(f'{method} {path}: {status} {document}')
         return document
 
-    def decide(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
+    def decide(self, method: str, path: str, body: Any = None) -> Any:
         """Like `prepare`, for the write on which the response of the second node depends."""
         if self._gate is None:
-            return self.prepare(method, path, body, version)
+            return self.prepare(method, path, body)
         self._gate.hold()
-        document = self.prepare(method, path, body, version)
+        document = self.prepare(method, path, body)
         if self._pause is not None:
             threading.Thread(target=self._release_later, args=(self._gate,), daemon=True).start()
         return document

@@ -71,9 +71,9 @@ class Proxy:
         """Whether the server is in the pool."""
         return self.server(name)['status'].startswith('UP')
 
-    def wait_until(self, name: str, up: bool, seconds: float = LONGEST) -> float:
+    def wait_until(self, name: str, up: bool) -> float:
         """Wait until a server is in the pool or has left it; return the seconds."""
-        return wait(lambda: self.is_up(name) is up, f'{name}: up is not {up}', seconds)
+        return wait(lambda: self.is_up(name) is up, f'{name}: up is not {up}', LONGEST)
 
     def wait_until_passing(self, name: str) -> float:
         """Wait until the health checks of a server pass, also if it is drained."""

@@ -103,22 +103,20 @@ def _large_body(rng: random.Random) -> bytes:
 
 # Hostile requests -------------------------------------------------------------
 
+# The length in bytes at which a query string is cut off, because web servers reject longer ones.
+_LONGEST_QUERY = 64 * 1024
+
 
 class Generator:
     """Generates hostile requests of all kinds.
 
     :param rng: the source of all random decisions
     :param now: reads generations, so that many writes succeed
-    :param longest_query: the length in bytes at which a query string is cut off, because web
-        servers reject longer query strings
     """
 
-    def __init__(
-        self, rng: random.Random, now: valid_writes.Generations, longest_query: int = 64 * 1024
-    ):
+    def __init__(self, rng: random.Random, now: valid_writes.Generations):
         self._rng = rng
         self._now = now
-        self._longest_query = longest_query
         self._kinds: dict[Callable[[], Request], int] = {
             self._invalid_body: 24,
             self._any_body: 6,
@@ -137,7 +135,7 @@ class Generator:
         """Return the next request."""
         (kind,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
         request = kind()
-        return replace(request, query=request.query[: self._longest_query])
+        return replace(request, query=request.query[:_LONGEST_QUERY])
 
     def _write(self) -> tuple[valid_writes.Write, Any]:
         write = self._rng.choice(valid_writes.WRITES)

@@ -133,10 +133,10 @@ class DefinitionTest(UnmeasuredTestCase):
         self.assertLessEqual(limited, whole)
 
 
-def _wide(children: int, groups: int, policy: str = 'isolate', each: str = 'VGPU:1') -> tuple:
+def _wide(children: int, groups: int, policy: str = 'isolate') -> tuple:
     drawing = '\n'.join(['R[V:1]', *(f'  C{n}[VGPU:1]' for n in range(children))])
     world = worlds.World.of(drawing)
-    text = '&'.join(f'resources_{n}={each}' for n in range(groups))
+    text = '&'.join(f'resources_{n}=VGPU:1' for n in range(groups))
     return world, world.parse(f'{text}&group_policy={policy}')
 
 

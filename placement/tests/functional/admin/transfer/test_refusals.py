@@ -239,8 +239,8 @@ class ForceTest(RefusalTest):
         self.load(documents.file_of(documents.EXAMPLE))
 
     @staticmethod
-    def other_rows(seed: int = 3) -> list[documents.Row]:
-        return documents.random_rows(seed)
+    def other_rows() -> list[documents.Row]:
+        return documents.random_rows(3)
 
     def test_data_of_other_uuids_is_added(self):
         rows = self.other_rows()

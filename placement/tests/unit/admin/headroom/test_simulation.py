@@ -59,12 +59,12 @@ class PromiseTest(UnmeasuredTestCase):
         world, query = example
         self.check(query, world)
 
-    def test_any_patience(self):
+    def test_any_restart(self):
         """Whenever a new search begins, the promise holds."""
-        for patience in (0, math.inf):
-            with mock.patch.object(simulation, 'PATIENCE', patience):
+        for factor in (0, math.inf):
+            with mock.patch.object(simulation, 'RESTART_AFTER', factor):
                 for seed in SEEDS[:200]:
-                    with self.subTest(patience=patience, seed=seed):
+                    with self.subTest(factor=factor, seed=seed):
                         case = clouds.case(seed)
                         self.check(case.query, case.world)
 
