@@ -189,7 +189,7 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         options = conf.keystone_authtoken
         self._cache_of_operator = options.cache
         self._seconds = options.token_cache_time
-        self._validations = Validations() if self._seconds > 0 else None
+        self._validations = Validations(self._seconds) if self._seconds > 0 else None
         self._store = store
         self._memory: TokenMemory | None = None
         # With delay_auth_decision, keystonemiddleware passes rejected requests on, too. The age of

@@ -7,6 +7,7 @@ provides one of these backends, `placement_database`, which is the default.
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from importlib import metadata
+import ipaddress
 import logging
 import threading
 import time
@@ -43,7 +44,24 @@ def application(api: Application, conf: cfg.ConfigOpts) -> Application:
         )
         return _unhealthy
     checks: Application = healthcheck.Healthcheck(api, conf)
-    return checks
+    return _from_addresses(checks, api) if conf.healthcheck.allowed_source_ranges else checks
+
+
+def _from_addresses(checks: Application, api: Application) -> Application:
+    """Return an application that excludes requests without the address of a client.
+
+    oslo.middleware would raise an exception if the header of a proxy contains several addresses, a
+    port, or other text.
+    """
+
+    def serve(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            ipaddress.ip_address(environ.get('REMOTE_ADDR', ''))
+        except ValueError:
+            return api(environ, start_response)
+        return checks(environ, start_response)
+
+    return serve
 
 
 def _unhealthy(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

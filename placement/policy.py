@@ -27,7 +27,10 @@ LOG = logging.getLogger(__name__)
 REPORT_SECONDS = 600.0
 
 # For example, an expression contains an incomplete `%(project_id)`.
-_EVALUATION_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_EVALUATION_ERRORS = (
+    *(LookupError, TypeError, ValueError, AttributeError, RecursionError),
+    SyntaxError,  # oslo.policy reads the left side of some checks as an expression of Python
+)
 
 
 class _Source:

@@ -86,9 +86,13 @@ class TokenMemory:
 
 
 class Validations:
-    """Validations in progress. Requests with the same token wait for one validation."""
+    """Validations in progress. Requests with the same token wait for one validation.
 
-    def __init__(self) -> None:
+    :param seconds: how long a success is shared at most
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._running: dict[Hashable, Future[Verdict]] = {}
 
@@ -99,7 +103,8 @@ class Validations:
 
         A failure is raised for all requests that wait, and ends the validation. A success does not
         end it: the request that started it calls `end` after it has remembered the result. Each
-        later request then finds either the validation or the remembered result.
+        later request then finds either the validation or the remembered result. That request may
+        have to wait for Keystone, because of its other token, until the success is too old.
 
         :param recall: called before a new validation; raises an exception if the result has been
             remembered meanwhile
@@ -107,7 +112,7 @@ class Validations:
         """
         with self._lock:
             future = self._running.get(key)
-            if is_first := future is None:
+            if is_first := future is None or self._is_outdated(future):
                 recall()
                 future = self._running[key] = Future()
         try:
@@ -117,6 +122,9 @@ class Validations:
         finally:
             # The traceback of a failure refers to this frame, and the future to the failure.
             del future
+
+    def _is_outdated(self, future: Future[Verdict]) -> bool:
+        return future.done() and future.result().at + self._seconds <= time.time()
 
     def _run(self, key: Hashable, validate: Callable[[], Verdict], future: Future[Verdict]) -> None:
         try:
@@ -131,4 +139,4 @@ class Validations:
         """End validations: the next request with such a token starts a new one."""
         with self._lock:
             for key in keys:
-                del self._running[key]
+                self._running.pop(key, None)

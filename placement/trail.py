@@ -4,7 +4,7 @@ The functions are pure, apart from `log`. They return or yield the texts of the 
 client chose, for example the name of a provider, is percent-encoded.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 import logging
 import re
 from typing import ParamSpec, Protocol
@@ -25,6 +25,8 @@ Amounts = Mapping[str, Mapping[str, int]]
 _UNSAFE = re.compile(r'[^!#-&(-~]+')
 _FIELDS = tuple(Inventory.__dataclass_fields__)
 _UNITS = ('min_unit', 'max_unit', 'step_size')
+# The maximum number of unknown names in a line.
+_MOST_NAMES = 20
 
 
 def quoted(text: str, encoding: str = 'utf-8') -> str:
@@ -217,10 +219,18 @@ def refusal(exc: exception.PlacementException) -> str:
         case exception.ConcurrentChange():
             return f'provider {", ".join(exc.provider_uuids)}: concurrent change'
         case exception.UnknownResourceProviders():
-            return f'provider {", ".join(exc.uuids)}: unknown'
+            return f'provider {_listed(exc.uuids)}: unknown'
         case exception.InventoryInUse():
             return f'{", ".join(exc.resource_classes)} on {exc.provider_uuid}: inventory in use'
-    return str(exc)
+        case exception.UnknownResourceClasses():
+            return f'resource class {_listed(exc.names)}: unknown'
+    return ' '.join(map(quoted, str(exc).split()))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names; a client can request tens of thousands that do not exist."""
+    more = f' and {len(names) - _MOST_NAMES} more' if len(names) > _MOST_NAMES else ''
+    return ', '.join(map(quoted, names[:_MOST_NAMES])) + more
 
 
 def _violation(exc: exception.InvalidAllocation) -> str:

@@ -103,8 +103,12 @@ def list_matching(
         linked = sa.exists().where(_LINKS.c.trait_id == _TRAITS.c.id)
         statement = statement.where(linked if associated else ~linked)
     rows = engine.read(lambda conn: conn.execute(statement).all())
-    # The SQL condition ignores letter case if the collation of the column does.
-    return [_trait(row) for row in rows if prefix is None or row.name.startswith(prefix)]
+    # The SQL conditions ignore letter case if the collation of the column does.
+    return [
+        _trait(row)
+        for row in rows
+        if (prefix is None or row.name.startswith(prefix)) and (names is None or row.name in names)
+    ]
 
 
 def get(name: str) -> Trait:

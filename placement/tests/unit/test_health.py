@@ -138,7 +138,7 @@ class BackendTest(base.BaseTestCase):
         self.conf.set_override('allowed_source_ranges', ['192.0.2.0/24'], 'healthcheck')
         self.error = ValueError('down')
         self.assertEqual(503, self.send(REMOTE_ADDR='192.0.2.7').status)
-        for address in ('198.51.100.1', ''):
+        for address in ('198.51.100.1', '', '192.0.2.7, 192.0.2.8', '192.0.2.7:80', 'unknown'):
             self.assertEqual(b'ok', self.send(REMOTE_ADDR=address).body)
 
     def test_a_missing_backend_is_not_healthy(self):

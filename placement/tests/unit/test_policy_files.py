@@ -181,6 +181,9 @@ class ExpressionsTest(FilesTestCase):
             'user_id.name:%(user_id)s',
             'http://server/%(project_id',
             'http://server/%z',
+            'class:gold',
+            'user_id.:gold',
+            '3x:gold',
         )):  # fmt: skip
             self.replace(self.policy_file, f'"{SHOW}": "{text}"\n'.encode())
             self.clock.monotonic.return_value += 1

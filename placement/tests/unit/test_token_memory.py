@@ -249,6 +249,25 @@ class EndTest(TokenCase):
         self.keystone.before_response = lambda: None
         self.assert_valid_for(CACHE_TIME - 200, 'a', 's')
 
+    def test_a_validation_is_shared_while_keystone_does_not_respond(self):
+        """A request with two tokens waits for the verdict on its second one."""
+        self.keystone.issue('a')
+        self.keystone.issue('s', roles=('service',))
+        statuses = []
+
+        def respond_late() -> None:
+            if self.keystone.validated[-1] == 'a':
+                self.keystone.before_response = lambda: None
+                self.keystone.revoke('s')
+                for _ in range(2):
+                    statuses.append(self.send('s'))
+                    self.clock.advance(CACHE_TIME)
+
+        self.keystone.before_response = respond_late
+        self.send('a', 's')
+        self.assertEqual([200, 401], statuses)
+        self.assertEqual({}, self.layer.guarded._validations._running)
+
     def test_a_token_expires(self):
         self.send(self.keystone.issue('a', lifetime=60))
         self.validations()

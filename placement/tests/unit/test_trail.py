@@ -142,6 +142,21 @@ class RefusalTest(base.BaseTestCase):
                 exception.ConsumerGenerationConflict('u', 1, None),
                 'consumer generation 1 given, null stored',
             ),
-            (exception.UnknownResourceClasses(['A']), str(exception.UnknownResourceClasses(['A']))),
+            (exception.UnknownResourceClasses(['B', 'A']), 'resource class A, B: unknown'),
+            (exception.RequestTooLarge(), str(exception.RequestTooLarge())),
         ):
             self.assertEqual(expected, trail.refusal(error))
+
+    def test_texts_of_clients_are_encoded(self):
+        for error, expected in (
+            (exception.UnknownResourceClasses(['A\n2026 INFO']), 'A%0A2026%20INFO: unknown'),
+            (exception.AmbiguousKeys('a\n b'), 'names a b more'),
+        ):
+            line = trail.refusal(error)
+            self.assertIn(expected, line)
+            self.assertNotIn('\n', line)
+
+    def test_many_unknown_names(self):
+        for error in (exception.UnknownResourceClasses, exception.UnknownResourceProviders):
+            line = trail.refusal(error([f'N{number:02}' for number in range(30)]))
+            self.assertTrue(line.endswith('N18, N19 and 10 more: unknown'), line)

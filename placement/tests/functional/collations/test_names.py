@@ -237,6 +237,12 @@ class Names:
         shown = self.send_ok('GET', '/traits?name=startswith:CUSTOM_PREFIX')
         self.assertEqual(['CUSTOM_PREFIX_A'], shown['traits'])
 
+    def test_traits_by_name(self):
+        self.send_ok('PUT', '/traits/CUSTOM_NAME')
+        for name, expected in (('CUSTOM_NAME', ['CUSTOM_NAME']), ('custom_name', [])):
+            shown = self.send_ok('GET', f'/traits?name=in:{name}')
+            self.assertEqual(expected, shown['traits'])
+
 
 class MariaDB(base.CollationTest):
     engine = 'mysql'
