@@ -128,6 +128,8 @@ def _missing_directory(error: cfg.ConfigDirNotFoundError) -> str:
 
 def _malformed_file(error: cfg.ConfigFileParseError) -> str:
     cause = error.__context__
+    if isinstance(cause, UnicodeDecodeError):
+        return f'The configuration file {error.config_file} is not in UTF-8. Correct it.'
     if isinstance(cause, cfg.ParseError):
         # The message of oslo.config contains the line, which can contain a password.
         return (
@@ -214,22 +216,36 @@ def _database(error: Exception) -> str:
         )
     if failures.is_unknown_database(error):
         return f'{database} does not exist: {reason}. Create it, or {_CHECK_CONNECTION}.'
-    if failures.is_file_inaccessible(error):
-        return (
-            f'{database} cannot be opened: {reason}. Create its directory and allow this user to '
-            f'write to it, or {_CHECK_CONNECTION}.'
-        )
-    if failures.is_old_schema(error):
-        return (
-            f'{database} lacks a table or a column: {reason}. Run `placement-manage db sync`, or '
-            f'{_CHECK_CONNECTION}.'
-        )
+    if text := _file_or_schema(error, database, reason):
+        return text
     if failures.is_unavailable(error) or isinstance(error, sa.exc.OperationalError):
         return (
             f'{database} is not reachable: {reason}. Start the database server, or '
             f'{_CHECK_CONNECTION}.'
         )
     return f'{database} failed: {reason}.'
+
+
+def _file_or_schema(error: Exception, database: str, reason: str) -> str | None:
+    """Describe an error of the file of an SQLite database, or of the schema of any database."""
+    if failures.is_file_inaccessible(error):
+        return (
+            f'{database} cannot be opened: {reason}. Create its directory and allow this user to '
+            f'write to it, or {_CHECK_CONNECTION}.'
+        )
+    if failures.is_locked(error):
+        return f'{database} is in use: {reason}. Try again when the other process has finished.'
+    if failures.is_new_schema(error):
+        return (
+            f'{database} has a table that its migration would create: {reason}. Store the revision '
+            f'of its schema with `placement-manage db stamp`, or {_CHECK_CONNECTION}.'
+        )
+    if failures.is_old_schema(error):
+        return (
+            f'{database} lacks a table or a column: {reason}. Run `placement-manage db sync`, or '
+            f'{_CHECK_CONNECTION}.'
+        )
+    return None
 
 
 def _connections() -> str:

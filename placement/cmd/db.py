@@ -9,7 +9,9 @@ from oslo_log import log as logging
 import prettytable
 
 from placement import messages
+from placement.capacity import MAX_INT
 from placement.cmd import program
+from placement.conf import database_url
 from placement.db.sqlalchemy import migration
 from placement.objects import online_data_migrations
 
@@ -65,8 +67,10 @@ def _sync(_config: cfg.ConfigOpts) -> int:
     return 0
 
 
-def _version(_config: cfg.ConfigOpts) -> int:
-    print(migration.version())
+def _version(config: cfg.ConfigOpts) -> int:
+    file = database_url.file_of(config.placement_database.connection)
+    # A connection to SQLite would create the file.
+    print(migration.version() if file is None or file.exists() else None)
     return 0
 
 
@@ -87,7 +91,7 @@ def _online_data_migrations(config: cfg.ConfigOpts) -> int:
     if max_count < 1:
         print('--max-count must be an integer greater than 0.')
         return INVALID_COUNT
-    return migrate_data(config, online_data_migrations.MIGRATIONS, max_count)
+    return migrate_data(config, online_data_migrations.MIGRATIONS, min(max_count, MAX_INT))
 
 
 def migrate_data(

@@ -224,7 +224,8 @@ def connections_of_process(options: Mapping[str, Any], threads: int | None = Non
     """Return the maximum number of connections of a process, including that of `/healthcheck`.
 
     :param options: the values of this group
-    :param threads: the number of threads that process requests, each with at most one connection
+    :param threads: the number of threads that process requests. Each uses one connection at a time.
+        On MySQL and MariaDB, the pool keeps one for reads and one for writes, up to its size
     :returns: None if neither the options nor the threads limit the number
     """
     size, overflow = options.get('max_pool_size'), options.get('max_overflow')
@@ -233,5 +234,6 @@ def connections_of_process(options: Mapping[str, Any], threads: int | None = Non
     unlimited = size == 0 or overflow < 0
     limits = [] if unlimited else [size + overflow]
     if threads is not None:
-        limits.append(threads)
+        is_mysql = (options.get('connection') or '').startswith('mysql')
+        limits.append(max(threads, min(2 * threads, size)) if is_mysql else threads)
     return min(limits) + _HEALTH_CHECK if limits else None

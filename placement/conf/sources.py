@@ -1,6 +1,6 @@
 """Read the configuration, for the service and for the commands, from the same sources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import io
 import os
@@ -71,6 +71,28 @@ def read(config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None
             )
     except cfg.RequiredOptError as error:
         raise missing_option(config, error.opt_name, _name(error.group)) from error
+    except UnicodeDecodeError as error:
+        paths = sources.get('default_config_files') or _searched(arguments, prog)
+        raise cfg.ConfigFileParseError(_first_undecodable(paths), str(error)) from error
+
+
+def _searched(arguments: Sequence[str], prog: str | None) -> Iterator[str]:
+    """Yield the configuration files that oslo.config reads, and other files of the command line."""
+    yield from cfg.find_config_files(PROJECT, prog)
+    words = [word.rpartition('=')[2] for word in arguments]
+    for path in map(pathlib.Path, (*cfg.find_config_dirs(PROJECT, prog), *words)):
+        yield from map(str, sorted(path.glob('*.conf')) if path.is_dir() else [path])
+
+
+def _first_undecodable(paths: Iterable[str]) -> str:
+    for path in paths:
+        try:
+            pathlib.Path(path).read_text(encoding='utf-8')
+        except UnicodeDecodeError:
+            return path
+        except OSError:
+            continue
+    return 'of this process'
 
 
 def missing_option(config: cfg.ConfigOpts, name: str, group: str) -> MissingOption:

@@ -67,8 +67,8 @@ _MYSQL_USER_LIMIT = 1226
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
 _MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
+_MYSQL_TABLE_EXISTS = 1050
 _MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
-
 _MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
 _STATE_TOO_LARGE = '54'
 # Error messages of SQLite and of psycopg. psycopg counts the parameters of a statement before it
@@ -88,6 +88,7 @@ _STATE_BAD_VALUE = '22'
 _STATE_ACCESS_DENIED = ('28', '42501')
 _STATE_NO_DATABASE = '3D000'
 _STATE_OLD_SCHEMA = ('42P01', '42703')
+_STATE_TABLE_EXISTS = '42P07'
 # At the start of a connection, psycopg reports errors of the server without a SQLSTATE.
 _MESSAGES_ACCESS_DENIED = ('authentication failed', 'no pg_hba.conf entry', 'no password supplied')
 _UNKNOWN_ROLE = re.compile(r'role ".*" (does not exist|is not permitted to log in)')
@@ -122,18 +123,12 @@ _SCHEMA_CHANGES = ('create ', 'alter ', 'drop ')
 _MYSQL_SCHEMA = 'CREATE, ALTER, DROP, and INDEX on the database'
 _POSTGRESQL_SCHEMA = 'CREATE on the schema and ownership of the tables'
 _SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
-_SQLITE_CANNOT_OPEN = 'unable to open database file'
+_SQLITE_INACCESSIBLE = ('unable to open database file', 'readonly database')
+_SQLITE_LOCKED = ('database is locked', 'database table is locked')
+
+_SQLITE_UNAVAILABLE = (*_SQLITE_LOCKED, *_SQLITE_INACCESSIBLE, 'disk is full', 'disk i/o error')
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
-
-_SQLITE_UNAVAILABLE = (
-    'database is locked',
-    'database table is locked',
-    'disk is full',
-    'disk i/o error',
-    _SQLITE_CANNOT_OPEN,
-    'readonly database',
-)
 
 
 def _convert_tls_failure(
@@ -243,10 +238,8 @@ def is_unavailable(exc: Exception) -> bool:
         return True
     if (_sql_state(exc) or '').startswith(_STATE_UNAVAILABLE):
         return True
-    error = _driver_error(exc)
-    if error is None or type(error).__module__ != 'sqlite3':
-        return False
-    return any(text in str(error).lower() for text in _SQLITE_UNAVAILABLE)
+    is_of_sqlite = type(_driver_error(exc)).__module__ == 'sqlite3'
+    return is_of_sqlite and _says(exc, _SQLITE_UNAVAILABLE)
 
 
 def is_bad_value(exc: Exception) -> bool:
@@ -269,8 +262,7 @@ def is_too_large(exc: Exception) -> bool:
         return True
     if (_sql_state(exc) or '').startswith(_STATE_TOO_LARGE):
         return True
-    message = str(_driver_error(exc)).lower()
-    return any(text in message for text in _MESSAGES_TOO_LARGE)
+    return _says(exc, _MESSAGES_TOO_LARGE)
 
 
 def is_access_denied(exc: Exception) -> bool:
@@ -312,9 +304,7 @@ def is_unverified(exc: Exception) -> bool:
         # PyMySQL cannot read the certificate of the CA. For the service and for all commands except
         # preflight, `timeouts` converts this exception.
         return True
-    texts = _TLS_FAILED if _mysql_number(exc) == MYSQL_TLS_FAILED else _UNVERIFIED
-    message = str(_driver_error(exc)).lower()
-    return any(text in message for text in texts)
+    return _says(exc, _TLS_FAILED if _mysql_number(exc) == MYSQL_TLS_FAILED else _UNVERIFIED)
 
 
 def is_unknown_database(exc: Exception) -> bool:
@@ -328,12 +318,24 @@ def is_old_schema(exc: Exception) -> bool:
     """Whether a table or a column does not exist."""
     if _mysql_number(exc) in _MYSQL_OLD_SCHEMA or _sql_state(exc) in _STATE_OLD_SCHEMA:
         return True
-    return any(text in str(_driver_error(exc)).lower() for text in _SQLITE_OLD_SCHEMA)
+    return _says(exc, _SQLITE_OLD_SCHEMA)
+
+
+def is_new_schema(exc: Exception) -> bool:
+    """Whether a table that a migration would create exists."""
+    if _mysql_number(exc) == _MYSQL_TABLE_EXISTS or _sql_state(exc) == _STATE_TABLE_EXISTS:
+        return True
+    return _says(exc, (' already exists',))
 
 
 def is_file_inaccessible(exc: Exception) -> bool:
-    """Whether SQLite cannot open or create the file of the database."""
-    return _SQLITE_CANNOT_OPEN in str(_driver_error(exc)).lower()
+    """Whether SQLite cannot open, create, or write to the file of the database."""
+    return _says(exc, _SQLITE_INACCESSIBLE)
+
+
+def is_locked(exc: Exception) -> bool:
+    """Whether another process has locked an SQLite database for too long."""
+    return _says(exc, _SQLITE_LOCKED)
 
 
 def reason(exc: Exception) -> str:
@@ -369,6 +371,12 @@ def _driver_error(exc: BaseException | None) -> BaseException | None:
     return getattr(original, 'orig', None) or (
         original if not isinstance(original, sa.exc.SQLAlchemyError) else None
     )
+
+
+def _says(exc: Exception, texts: tuple[str, ...]) -> bool:
+    """Return whether the message of the driver contains one of the texts, in any letter case."""
+    message = str(_driver_error(exc)).lower()
+    return any(text in message for text in texts)
 
 
 def _mysql_number(exc: Exception) -> int | None:

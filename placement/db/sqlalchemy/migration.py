@@ -165,9 +165,9 @@ def stamp(version: str) -> None:
     configuration = _configuration()
     try:
         script.ScriptDirectory.from_config(configuration).get_revisions(version)
-    except util.CommandError as error:
+    except (util.CommandError, AssertionError) as error:  # AssertionError: the text is empty
         raise util.CommandError(
-            f'This release has no schema revision {version}. Use head, or one of '
+            f'This release has no schema revision {version or "(empty)"}. Use head, or one of '
             f'{", ".join(revisions())}.'
         ) from error
     with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:

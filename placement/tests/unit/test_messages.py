@@ -1,6 +1,7 @@
 """The messages of errors for operators: one line, with a remedy, and without a secret."""
 
 import logging
+import sqlite3
 import sys
 from unittest import mock
 
@@ -88,6 +89,7 @@ class SentenceTest(base.BaseTestCase):
         (1044, 'denies access'),
         (1049, 'does not exist'),
         (1146, 'lacks a table or a column'),
+        (1050, 'has a table that its migration would create'),
         (2003, 'is not reachable'),
     )
     @ddt.unpack
@@ -95,6 +97,22 @@ class SentenceTest(base.BaseTestCase):
         database = 'The database mysql+pymysql://placement:***@db.example.com/placement'
         sentence = messages.sentence(mysql(number, 'text'))
         self.assertTrue(sentence.startswith(f'{database} {verdict}: text. '), sentence)
+
+    @ddt.data(
+        ('unable to open database file', 'cannot be opened'),
+        ('attempt to write a readonly database', 'cannot be opened'),
+        ('database is locked', 'is in use'),
+        ('table traits already exists', 'has a table that its migration would create'),
+        ('no such table: traits', 'lacks a table or a column'),
+    )
+    @ddt.unpack
+    def test_errors_of_sqlite(self, text, verdict):
+        engine.configure.urls = ('sqlite:////p.db',)
+        error = sa.exc.OperationalError('SELECT secret', {}, sqlite3.OperationalError(text))
+        sentence = messages.sentence(error)
+        self.assertTrue(
+            sentence.startswith(f'The database sqlite:////p.db {verdict}: {text}. '), sentence
+        )
 
     @ddt.data(
         (mysql(1040, 'Too many connections'), "SHOW VARIABLES LIKE 'max_connections'"),

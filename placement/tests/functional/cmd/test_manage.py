@@ -1,7 +1,9 @@
 """The command placement-manage."""
 
+import pathlib
 import subprocess
 
+import fixtures
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
@@ -51,6 +53,13 @@ class SchemaTest(ManageTestCase):
     def test_unknown_revision(self):
         migration.upgrade('head')
         self.assertFailed(self.run_command('db', 'stamp', 'nonsense'), 'nonsense')
+        self.assertFailed(self.run_command('db', 'stamp', ''), 'no schema revision (empty)')
+
+    def test_the_schema_is_newer_than_its_revision(self):
+        migration.upgrade('head')
+        self.run_command('db', 'stamp', 'b5c396305c25')
+        done = self.run_command('db', 'sync')
+        self.assertFailed(done, 'consumer_types', '`placement-manage db stamp`')
 
 
 class UsageTest(ManageTestCase):
@@ -65,6 +74,25 @@ class UsageTest(ManageTestCase):
         done = self.run_command('db', 'version', connection=False)
 
         self.assertFailed(done, '[placement_database] connection', 'configuration files: none')
+
+    def test_a_missing_file_is_not_created(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'missing.db')
+        file = path.with_name('placement.conf')
+        file.write_text(f'[placement_database]\nconnection = sqlite:///{path}\n')
+        done = self.run_command('--config-file', str(file), 'db', 'version', connection=False)
+        self.assertEqual((0, 'None\n'), (done.returncode, done.stdout), done.stderr)
+        self.assertFalse(path.exists())
+
+    def test_a_configuration_file_that_is_not_in_utf_8(self):
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'placement.conf')
+        path.write_bytes(b'# \xf6\n')
+        text = f'The configuration file {path} is not in UTF-8. Correct it.'
+        for arguments in (
+            ('--config-file', str(path)),
+            (f'--config-file={path}',),
+            ('--config-dir', str(path.parent)),
+        ):
+            self.assertFailed(self.run_command(*arguments, 'db', 'version'), text)
 
     def test_missing_configuration_file(self):
         done = self.run_command('--config-file', '/nonexistent/file', 'db', 'version')
@@ -122,6 +150,10 @@ class OnlineDataMigrationsTest(ManageTestCase):
     def test_invalid_numbers_of_rows(self):
         for number in ('0', '-1', 'many', '1.5'):
             self.assertEqual(127, self.migrate(f'--max-count={number}')[0], number)
+
+    def test_a_large_number_of_rows(self):
+        status, output = self.migrate('--max-count', str(10**30))
+        self.assertEqual(0, status, output)
 
 
 class MissingTablesTest(ManageTestCase):

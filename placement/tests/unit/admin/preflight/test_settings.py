@@ -168,6 +168,10 @@ class LimitsTest(base.BaseTestCase):
             ({'max_overflow': -1}, 8, 9),
             ({}, 4, 5),
             ({}, 40, 16),
+            ({'connection': 'mysql+pymysql://host/placement'}, 4, 6),
+            ({'connection': 'mysql+pymysql://host/placement', 'max_pool_size': 20}, 4, 9),
+            ({'connection': 'mysql+pymysql://host/placement', 'max_pool_size': 0}, 4, 5),
+            ({'connection': 'postgresql+psycopg://host/placement', 'max_pool_size': 20}, 4, 5),
         ):
             found = database.connections_of_process(options, threads)
             self.assertEqual(expected, found, (options, threads))
