@@ -172,6 +172,10 @@ def _invalid_url(_error: sa.exc.ArgumentError) -> str:
     return 'A URL in [placement_database] is not a valid database URL. Correct the URL.'
 
 
+def _not_in_utf_8(_error: db_exc.DBInvalidUnicodeParameter) -> str:
+    return 'A name contains bytes that are not UTF-8. Correct the name.'
+
+
 def _operating_system(error: OSError) -> str:
     if error.filename is None:
         return str(error)
@@ -270,6 +274,7 @@ _DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str]], ...] = (
     (sa.exc.NoSuchModuleError, _unknown_driver),
     (sa.exc.ArgumentError, _invalid_url),
     (ImportError, _missing_library),
+    (db_exc.DBInvalidUnicodeParameter, _not_in_utf_8),
     ((db_exc.DBError, sa.exc.SQLAlchemyError), _database),
     (OSError, _operating_system),
     (log.LogConfigError, _log_configuration),

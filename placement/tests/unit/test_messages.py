@@ -64,6 +64,10 @@ class SentenceTest(base.BaseTestCase):
         (alembic.util.CommandError('text'), 'text'),
         (exception.UnsuitableDatabase('text'), 'text'),
         (
+            db_exc.DBInvalidUnicodeParameter(),
+            'A name contains bytes that are not UTF-8. Correct the name.',
+        ),
+        (
             cfg.ConfigFileParseError('a.conf', f'line with {PASSWORD}'),
             'The configuration file a.conf is malformed. Correct it.',
         ),
