@@ -244,7 +244,9 @@ class Reader:
             rows = self._conn.execute(page_statements.aggregates_of_trees(aggregates, conditions))
             for root, aggregate in rows:
                 by_root[root].add(aggregate)
-            roots = set({frozenset(found): root for root, found in by_root.items()}.values())
+            # The smallest root of each set, so that the order of the rows does not matter.
+            first_roots = {frozenset(by_root[root]): root for root in sorted(by_root, reverse=True)}
+            roots = set(first_roots.values())
         return self.read_trees(roots)
 
 
