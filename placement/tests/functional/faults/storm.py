@@ -18,18 +18,19 @@ from placement.tests.waiting import LONGEST, wait_until
 
 # The status of a request without a response.
 NO_RESPONSE = 0
-_CLIENTS = 8
 
 
 class Storm:
     """Sends claims of one VCPU each, with a new consumer for each claim.
 
     :param send_claim: sends the claim of a consumer and returns the status; it is called with the
-        number of the client by `_CLIENTS` threads
+        number of the client by many threads
+    :param clients: the number of threads
     """
 
-    def __init__(self, send_claim: Callable[[int, str], int]):
+    def __init__(self, send_claim: Callable[[int, str], int], clients: int = 8):
         self._send_claim = send_claim
+        self._clients = clients
         self._over = threading.Event()
         self._lock = threading.Lock()
         self.consumers: dict[str, int] = {}  # the status of each claim
@@ -38,8 +39,8 @@ class Storm:
     @contextlib.contextmanager
     def running(self) -> Iterator['Storm']:
         """Send claims for the duration of the context."""
-        with futures.ThreadPoolExecutor(_CLIENTS) as pool:
-            threads = [pool.submit(self._client, number) for number in range(_CLIENTS)]
+        with futures.ThreadPoolExecutor(self._clients) as pool:
+            threads = [pool.submit(self._client, number) for number in range(self._clients)]
             try:
                 yield self
             finally:

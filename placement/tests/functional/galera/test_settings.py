@@ -116,7 +116,7 @@ class SettingsTest(testcase.DeploymentTestCase):
             1,
             (self.logs / 'insufficient')
             .read_text()
-            .count('mysql_wsrep_sync_wait is 1, so requests'),
+            .count('mysql_wsrep_sync_wait is 1, so responses'),
         )
 
     # Other settings ---------------------------------------------------------------
