@@ -9,6 +9,7 @@ Of all modules of this package, only this one and `render` compare microversions
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
 from dataclasses import dataclass, field
 import re
 
@@ -118,7 +119,10 @@ def _root_required(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
         raise exception.BadQuery(
             "'root_required' must not be repeated.", errors.QUERYPARAM_DUPLICATE_KEY
         )
-    any_sets, forbidden = grammar.parse_required(values[0], allow_forbidden=True, allow_any=False)
+    with _naming('root_required'):
+        any_sets, forbidden = grammar.parse_required(
+            values[0], allow_forbidden=True, allow_any=False
+        )
     required = frozenset().union(*any_sets)
     if required & forbidden:
         raise exception.BadQueryValue(
@@ -171,14 +175,25 @@ def _groups(pairs: Pairs, version: Version) -> tuple[model.Group[str], ...]:
     for kind, suffix, value in group_values(pairs, version):
         draft = drafts.setdefault(suffix, _Draft(suffix))
         if kind == 'resources':
-            draft.resources = grammar.parse_resources(value)
+            with _naming(f'resources{suffix}'):
+                draft.resources = grammar.parse_resources(value)
         elif kind == 'in_tree':
-            draft.in_tree = grammar.parse_in_tree(value)
+            with _naming(f'in_tree{suffix}'):
+                draft.in_tree = grammar.parse_in_tree(value)
         elif kind == 'required':
             draft.required.append(value)
         else:
             draft.member_of.append(value)
     return tuple(_group(draft, version) for draft in drafts.values())
+
+
+@contextlib.contextmanager
+def _naming(parameter: str) -> Iterator[None]:
+    """Name the parameter of the query in the error of a value; `grammar` knows only its kind."""
+    try:
+        yield
+    except exception.BadQueryValue as exc:
+        raise exception.BadQueryValue(parameter, exc.value, exc.reason, exc.code) from exc
 
 
 def group_values(pairs: Pairs, version: Version) -> Iterator[tuple[str, str, str]]:
@@ -195,16 +210,18 @@ def group_values(pairs: Pairs, version: Version) -> Iterator[tuple[str, str, str
 def _group(draft: _Draft, version: Version) -> model.Group[str]:
     # Before microversion 1.39, Placement uses only the last value of `required`.
     values = draft.required if version >= microversion.ANY_TRAITS else draft.required[-1:]
-    required, forbidden = grammar.parse_repeated_required(
-        values,
-        allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
-        allow_any=version >= microversion.ANY_TRAITS,
-    )
-    member_of, forbidden_aggregates = grammar.parse_member_of(
-        draft.member_of,
-        allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
-        allow_many=version >= microversion.REPEATED_MEMBER_OF,
-    )
+    with _naming(f'required{draft.suffix}'):
+        required, forbidden = grammar.parse_repeated_required(
+            values,
+            allow_forbidden=version >= microversion.FORBIDDEN_TRAITS,
+            allow_any=version >= microversion.ANY_TRAITS,
+        )
+    with _naming(f'member_of{draft.suffix}'):
+        member_of, forbidden_aggregates = grammar.parse_member_of(
+            draft.member_of,
+            allow_forbidden=version >= microversion.FORBIDDEN_AGGREGATES,
+            allow_many=version >= microversion.REPEATED_MEMBER_OF,
+        )
     return model.Group(
         suffix=draft.suffix,
         amounts=tuple(draft.resources.items()),

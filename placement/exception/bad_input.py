@@ -172,4 +172,5 @@ class BadQueryValue(BadQuery):
     ) -> None:
         self.parameter = parameter
         self.value = value
+        self.reason = reason
         super().__init__(f"Invalid value '{value}' for '{parameter}': {reason}.", code)

@@ -63,8 +63,7 @@ class Call:
     @property
     def mount_prefix(self) -> str:
         """Return the path at which the API is mounted. The links in responses begin with it."""
-        prefix: str = self.environ.get('SCRIPT_NAME', '')
-        return prefix
+        return _mount_prefix(self.environ)
 
 
 class Reply(NamedTuple):
@@ -243,5 +242,8 @@ def absolute_url(environ: Environ, path: str) -> str:
         host = f'{quote(environ["SERVER_NAME"], safe="[]:")}:{environ["SERVER_PORT"]}'
     # The default port is omitted, because clients compare URLs as strings.
     host = host.removesuffix(_SCHEMES[scheme])
-    mount = quote(environ.get('SCRIPT_NAME', ''), encoding='latin-1')
-    return f'{scheme}://{host}{mount}{quote(path)}'
+    return f'{scheme}://{host}{_mount_prefix(environ)}{quote(path)}'
+
+
+def _mount_prefix(environ: Environ) -> str:
+    return quote(environ.get('SCRIPT_NAME', ''), encoding='latin-1')

@@ -23,7 +23,10 @@ _CAPACITY = (
         'The capacity of an inventory, truncated to an integer, is less than 1.',
         until=microversion.RESERVED_MAY_EQUAL_TOTAL.before(),
     ),
-    bad('The capacity of an inventory is negative.', since=microversion.RESERVED_MAY_EQUAL_TOTAL),
+    bad(
+        'The capacity of an inventory, truncated to an integer, is negative.',
+        since=microversion.RESERVED_MAY_EQUAL_TOTAL,
+    ),
 )
 _NO_CLASS = bad('A resource class does not exist.')
 _NO_INVENTORY = missing(

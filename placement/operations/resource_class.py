@@ -112,10 +112,18 @@ UPDATE = Operation(
         ),
     ),
     failures=(
-        bad('The resource class is a standard resource class.', until=_RENAMES),
+        bad(
+            'The resource class is a standard resource class.',
+            since=microversion.RESOURCE_CLASSES,
+            until=_RENAMES,
+        ),
         bad('The name is not a valid name for a custom resource class.', since=_CREATES),
-        missing('The resource class does not exist.', until=_RENAMES),
-        conflict(_EXISTS, until=_RENAMES),
+        missing(
+            'The resource class does not exist.',
+            since=microversion.RESOURCE_CLASSES,
+            until=_RENAMES,
+        ),
+        conflict(_EXISTS, since=microversion.RESOURCE_CLASSES, until=_RENAMES),
         conflict(
             'Another resource class has a name that the database treats as equal.', since=_CREATES
         ),
