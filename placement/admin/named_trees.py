@@ -24,9 +24,13 @@ def find_roots(conn: sa.Connection, given: Iterable[str]) -> dict[str, int | Non
         name is not considered
     """
     uuids = {text: {text, _normalized(text)} for text in given}
+    # In a cycle of parents, the root of a provider has a parent.
+    is_root = sa.and_(
+        _ROOTS.c.id == _PROVIDERS.c.root_provider_id, _ROOTS.c.parent_provider_id.is_(None)
+    )
     rows = conn.execute(
         sa.select(_PROVIDERS.c.uuid, _PROVIDERS.c.name, _ROOTS.c.id)
-        .select_from(_PROVIDERS.outerjoin(_ROOTS, _ROOTS.c.id == _PROVIDERS.c.root_provider_id))
+        .select_from(_PROVIDERS.outerjoin(_ROOTS, is_root))
         .where(
             sa.or_(
                 _PROVIDERS.c.uuid.in_(sorted(set().union(*uuids.values()))),
@@ -58,7 +62,7 @@ def require_roots(conn: sa.Connection, given: Iterable[str]) -> list[int]:
         if root is None:
             raise CannotProceedError(
                 f"The resource provider '{shown}' has no root. Run `placement-manage audit --only "
-                'root-missing`.'
+                'root-missing,parent-cycle`.'
             )
         roots[root] = None
     return list(roots)

@@ -107,7 +107,8 @@ def read(conn: sa.Connection, old_uuid: str, new_uuid: str) -> Facts:
 
     :raises CannotProceedError: OLD does not exist
     """
-    old, new = (_provider(conn, one) for one in (old_uuid, new_uuid))
+    old = _provider(conn, old_uuid) or _provider(conn, old_uuid.lower())
+    new = _provider(conn, new_uuid)
     if old is None:
         raise CannotProceedError(f'No resource provider has the UUID {old_uuid}.')
     ids = [old.id] if new is None else [old.id, new.id]

@@ -9,6 +9,7 @@ import base64
 from collections.abc import Mapping, Sequence
 import hashlib
 from importlib import resources
+import json
 from typing import Any
 
 import jinja2
@@ -86,7 +87,10 @@ def _source(text: str) -> str:
 
 def _embedded(document: Document) -> markupsafe.Markup:
     """Return JSON without characters that could end its element."""
-    text = orjson.dumps(document).decode()
+    try:
+        text = orjson.dumps(document).decode()
+    except TypeError:  # orjson does not support integers of more than 64 bits
+        text = json.dumps(document, separators=(',', ':'))
     for character in '<>&':
         text = text.replace(character, f'\\u{ord(character):04x}')
     return markupsafe.Markup(text)  # noqa: S704 - the loop escapes it

@@ -61,6 +61,10 @@ class UnusedUuidTest(TestCase):
         )
         self.assertEqual((), self.findings())
 
+    def test_the_uuid_in_upper_case(self):
+        rename_uuid.rename(self.host.upper(), NEW)
+        self.assertEqual('host', self.provider(NEW)['name'])
+
 
 class MergeTest(TestCase):
     def setUp(self) -> None:

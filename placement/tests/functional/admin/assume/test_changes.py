@@ -319,12 +319,17 @@ class TreeTest(TestCase):
         self.assertEqual("The stored UUID 'none' is not valid.", self.refusal('copies:1*none'))
 
     def test_a_provider_without_a_root(self):
-        for root_id in (None, 9_000_001):
-            self.update_other(root_provider_id=root_id)
+        own_id = models.resource_providers.c.id
+        for values in (
+            {'root_provider_id': None},
+            {'root_provider_id': 9_000_001},
+            {'root_provider_id': own_id, 'parent_provider_id': own_id},
+        ):
+            self.update_other(**values)
             for text in ('other', self.other, self.other.upper()):
                 reason = (
                     f"The resource provider '{text}' has no root. Run `placement-manage audit "
-                    '--only root-missing`.'
+                    '--only root-missing,parent-cycle`.'
                 )
                 self.assertEqual(reason, self.refusal(f'without:{text}'))
                 self.assertEqual(reason, self.refusal(f'copies:1*{text}'))

@@ -59,6 +59,9 @@ class PageTest(base.BaseTestCase):
         text = render(provider(1), drains=DRAINS)
         self.assertIn('<dt>N+1</dt><dd>1 of 3</dd>', text)
 
+    def test_an_integer_of_more_than_64_bits(self):
+        self.assertEqual('{"capacity":1180591620717411303424}', page._embedded({'capacity': 2**70}))
+
     def test_the_policy_names_the_style_sheet_and_the_script(self):
         text = render(provider(1))
         elements = parsed(text).elements
