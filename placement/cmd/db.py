@@ -69,8 +69,9 @@ def _sync(_config: cfg.ConfigOpts) -> int:
 
 def _version(config: cfg.ConfigOpts) -> int:
     file = database_url.file_of(config.placement_database.connection)
-    # A connection to SQLite would create the file.
-    print(migration.version() if file is None or file.exists() else None)
+    # A connection to SQLite would create the file, if its directory exists.
+    is_missing = file is not None and not file.exists() and file.parent.is_dir()
+    print(None if is_missing else migration.version())
     return 0
 
 

@@ -45,6 +45,7 @@ class TestCase(base.BaseTestCase):
         self.values = {
             'migrated': create_database(self.databases / 'migrated.db', HEAD),
             'older': create_database(self.databases / 'older.db', '422ece571366'),
+            'stamped': create_database(self.databases / 'stamped.db', 'b5c396305c25'),
             'newer': create_database(self.databases / 'newer.db', 'deadbeef0000'),
         }
         # A port that is bound and does not listen rejects connections.

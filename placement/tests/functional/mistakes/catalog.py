@@ -39,7 +39,8 @@ class Mistake:
     :ivar report: the line that a program prints; `...` stands for any text
     :ivar configuration: the text of placement.conf; None for no file. `{folder}` is an empty
         directory, and `{port}` is a port without a server; `{migrated}`, `{older}`, and `{newer}`
-        are URLs of databases with the current schema, an older one, and a newer one
+        are URLs of databases with the current schema, an older one, and a newer one; `{stamped}` is
+        that of a database whose schema is newer than its revision
     :ivar programs: the programs that fail
     :ivar action: the action of `placement-manage db`
     :ivar options: options of the commands
@@ -244,6 +245,14 @@ MISTAKES: dict[str, Mistake] = {
         'so it cannot upgrade the schema. Use the release that upgraded the database, or a newer '
         'one.',
         configuration=database('{newer}'),
+        programs=(MANAGE,),
+        action=('sync',),
+    ),
+    'schema that is newer than its revision': Mistake(
+        report='The database ... has a table that its migration would create: .... Store the '
+        'revision of its schema with `placement-manage db stamp`, or correct [placement_database] '
+        'connection.',
+        configuration=database('{stamped}'),
         programs=(MANAGE,),
         action=('sync',),
     ),
