@@ -73,6 +73,12 @@ class ReplyTest(base.BaseTestCase):
             response = self.send(reply.empty_reply(request(**more), 201, '/traits/A'))
             self.assertEqual(expected, response.headers['location'])
 
+    def test_links_are_encoded_like_the_location(self):
+        for prefix, expected in (('/placement', '/placement'), ('/a b', '/a%20b')):
+            call = request(SCRIPT_NAME=prefix)
+            self.assertEqual(expected, call.mount_prefix)
+            self.assertEqual(f'http://host{expected}', self.located(SCRIPT_NAME=prefix))
+
     def located(self, **more):
         response = self.send(reply.empty_reply(request(**more), 201, '/traits/A'))
         return response.headers['location'].removesuffix('/traits/A')
