@@ -26,10 +26,15 @@ LOG = logging.getLogger(__name__)
 # Files that cannot be used are reported again after this time.
 REPORT_SECONDS = 600.0
 
-# For example, an expression contains an incomplete `%(project_id)`.
+# For example, an expression contains an incomplete `%(project_id)`, or oslo.policy cannot parse the
+# left side of a check as an expression of Python.
 _EVALUATION_ERRORS = (
-    *(LookupError, TypeError, ValueError, AttributeError, RecursionError),
-    SyntaxError,  # oslo.policy reads the left side of some checks as an expression of Python
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    SyntaxError,
 )
 
 

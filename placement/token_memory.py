@@ -103,8 +103,9 @@ class Validations:
 
         A failure is raised for all requests that wait, and ends the validation. A success does not
         end it: the request that started it calls `end` after it has remembered the result. Each
-        later request then finds either the validation or the remembered result. That request may
-        have to wait for Keystone, because of its other token, until the success is too old.
+        later request then finds either the validation or the remembered result. Meanwhile, the
+        first request can wait for Keystone to validate its other token. Therefore, the age of a
+        success is limited, too.
 
         :param recall: called before a new validation; raises an exception if the result has been
             remembered meanwhile
