@@ -74,9 +74,11 @@ _MYSQL_SESSION = ', '.join(
         'SESSION unique_checks = 1',
         'SESSION foreign_key_checks = 1',
         # The first variable limits waits for row locks, the second one waits for table locks. If
-        # the server is configured with a shorter limit, that limit stays in effect.
-        'SESSION innodb_lock_wait_timeout = LEAST(@@SESSION.innodb_lock_wait_timeout, %s)',
-        'SESSION lock_wait_timeout = LEAST(@@SESSION.lock_wait_timeout, %s)',
+        # the server is configured with a shorter limit, that limit stays in effect. MySQL accepts
+        # only signed integers.
+        'SESSION innodb_lock_wait_timeout = '
+        'CAST(LEAST(@@SESSION.innodb_lock_wait_timeout, %s) AS SIGNED)',
+        'SESSION lock_wait_timeout = CAST(LEAST(@@SESSION.lock_wait_timeout, %s) AS SIGNED)',
     )
 )
 # The equivalent for PostgreSQL. `set_config()` has the same effect as SET, and one SELECT can call
