@@ -87,6 +87,8 @@ def _describe(error: BaseException) -> str:
 
 def _own(error: exception.PlacementException) -> str:
     cause = error.__cause__
+    if isinstance(cause, exception.UnsuitableDatabase):
+        return str(cause)
     if isinstance(error, exception.DatabaseUnavailable) and isinstance(cause, Exception):
         return _database(cause)
     return str(error)

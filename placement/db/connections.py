@@ -5,15 +5,16 @@ locked a row, its next statement reads the current data. SQLite uses WAL and a l
 Write transactions on SQLite start with BEGIN IMMEDIATE, because a transaction that first reads
 cannot upgrade to a write lock after another transaction has written. A Galera node applies the
 writes of other nodes with a delay, so this module makes the first statement of each transaction
-wait for these writes (`wsrep_sync_wait`). Every wait for a lock has a time limit, because other
-programs, such as backups, also lock rows.
+wait for these writes (`wsrep_sync_wait`), and likewise on a node of a MySQL replication group with
+several primaries (`group_replication_consistency`). Every wait for a lock has a time limit, because
+other programs, such as backups, also lock rows.
 
 A pooled connection is not checked before each use, because the check would cost a round trip. If
 the connection is dead, its first statement fails, and `db/engine.py` repeats the read or the write
 transaction on a new connection.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import functools
 import logging
@@ -100,8 +101,11 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
 )
 _MYSQL_SERVER_SETTINGS = (
     "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on', "
-    "'transaction_isolation')"
+    "'transaction_isolation', 'group_replication_single_primary_mode', "
+    "'group_replication_consistency')"
 )
+# With these values of `group_replication_consistency`, reads do not wait for writes of other nodes.
+_OUTDATED_READS = frozenset({'EVENTUAL', 'BEFORE_ON_PRIMARY_FAILOVER'})
 
 
 def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
@@ -243,6 +247,11 @@ def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: An
         else:
             _warn_of_outdated_decisions(wsrep_sync_wait)
         cursor.execute(statement)
+    if (
+        has_several_primaries(settings)
+        and settings['group_replication_consistency'] in _OUTDATED_READS
+    ):
+        cursor.execute("SET SESSION group_replication_consistency = 'BEFORE'")
     cursor.close()
     # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
     variable = 'transaction_isolation' if 'transaction_isolation' in settings else 'tx_isolation'
@@ -263,6 +272,14 @@ def _warn_of_outdated_decisions(wsrep_sync_wait: int) -> None:
 def is_sufficient(wsrep_sync_wait: int) -> bool:
     """Whether requests reflect all writes that other Galera nodes have acknowledged."""
     return wsrep_sync_wait & SYNC_WAIT_BITS == SYNC_WAIT_BITS
+
+
+def has_several_primaries(settings: Mapping[str, str]) -> bool:
+    """Whether a server is a node of a MySQL replication group that accepts writes on each node.
+
+    :param settings: the values of the variables of the server in upper case
+    """
+    return settings.get('group_replication_single_primary_mode') == 'OFF'
 
 
 def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:

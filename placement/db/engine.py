@@ -7,8 +7,9 @@ that function in a single transaction. `db/retry.py` decides whether a failed tr
 retried, `db/failures.py` classifies the errors of database drivers, `db/transactions.py` begins and
 ends transactions, and `db/connections.py` applies the session settings of each connection.
 
-A pooled connection may be dead, for example because the server was restarted. This costs a request
-only time: the read or the write transaction is repeated on a new connection.
+A pooled connection may be dead, for example because the server was restarted, or lead to a former
+primary server, which is now read-only. This costs a request only time: the read or the write
+transaction is repeated on a new connection.
 """
 
 from collections.abc import Callable, Iterator
@@ -215,7 +216,7 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
     :raises exception.UnstorableValue: a column cannot store the value of a parameter
     :raises exception.RequestTooLarge: a statement exceeds a limit of the database system
     """
-    return retry.run(lambda: _attempt(work), min_attempts)
+    return retry.run(lambda: _attempt_on_primary(work), min_attempts)
 
 
 class _Connected:
@@ -285,6 +286,16 @@ def _read_with(context: _Connected, work: Callable[[sa.Connection, Callable[[], 
     return _repeated_if_dead(attempt)
 
 
+def _attempt_on_primary(work: Work[T]) -> T:
+    try:
+        return _attempt(work)
+    except Exception as exc:
+        if failures.is_read_only(exc):
+            # All pooled connections may lead to this server.
+            get_placement_engine().dispose()
+        raise
+
+
 def _attempt(work: Work[T]) -> T:
     with _Connected(Mode.TRANSACTION) as conn:
         result = work(conn)
@@ -344,7 +355,12 @@ def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
     """
     try:
         return transactions.connect(engine, mode)
-    except (sa.exc.SQLAlchemyError, db_exc.DBError, engine.dialect.loaded_dbapi.Error) as exc:
+    except (
+        sa.exc.SQLAlchemyError,
+        db_exc.DBError,
+        engine.dialect.loaded_dbapi.Error,
+        exception.UnsuitableDatabase,
+    ) as exc:
         if failures.is_access_denied(exc):
             failures.log_denial(exc)
         else:

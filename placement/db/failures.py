@@ -31,6 +31,7 @@ _MYSQL_CONFLICT = frozenset({
     1317,  # statement interrupted because of a transaction on another Galera node
     1412,  # the definition of a table has changed
     1467,  # deadlock in which the transaction waited for the AUTO_INCREMENT of a table
+    3101,  # failed certification in a replication group
 })  # fmt: skip
 _MYSQL_KEY_VIOLATION = frozenset({
     1022, 1062, 1586,  # duplicate key
@@ -43,14 +44,17 @@ _DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
 # The TLS handshake failed. With TLS, mysqlclient also reports lost connections with this number.
 MYSQL_TLS_FAILED = 2026
 _MYSQL_NOT_READY = 1047  # a Galera node without a connection to its cluster
+_MYSQL_READ_ONLY = frozenset({1290, 1836})
 _MYSQL_UNAVAILABLE = frozenset({
     3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by the system, server or InnoDB
     1037, 1038, 1041, 1206, 1637,  # memory or another resource exhausted
     1040, 1203, 1226,  # too many connections
     _MYSQL_NOT_READY,
     _MYSQL_COMMIT_FAILED,
-    1053, 1077, 1079,  # server is shutting down
-    1290, 1792, 1836,  # server or transaction is read-only
+    1053, 1077, 1079, 3032, 3168,  # server is shutting down or offline
+    *_MYSQL_READ_ONLY,
+    1792,  # transaction is read-only
+    3100, 3796, 3797, 3798, 3799,  # a replication group cannot execute the transaction
     1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
     MYSQL_TLS_FAILED,
@@ -68,7 +72,7 @@ _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
 _MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
 _MYSQL_TABLE_EXISTS = 1050
-_MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3988})
+_MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3854, 3988})
 _MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
 _STATE_TOO_LARGE = '54'
 # Error messages of SQLite and of psycopg. psycopg counts the parameters of a statement before it
@@ -83,7 +87,8 @@ _MESSAGES_TOO_LARGE = (
 _STATE_CONFLICT = frozenset({'40001', '40P01'})
 _STATE_KEY_VIOLATION = frozenset({'23503', '23505'})
 _STATE_LOCK_TIMEOUT = '55P03'
-_STATE_UNAVAILABLE = ('08', '53', '57', '58', '25006', '25P03', '25P04')
+_STATE_READ_ONLY = '25006'
+_STATE_UNAVAILABLE = ('08', '53', '57', '58', _STATE_READ_ONLY, '25P03', '25P04')
 _STATE_BAD_VALUE = '22'
 _STATE_ACCESS_DENIED = ('28', '42501')
 _STATE_NO_DATABASE = '3D000'
@@ -125,7 +130,6 @@ _POSTGRESQL_SCHEMA = 'CREATE on the schema and ownership of the tables'
 _SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
 _SQLITE_INACCESSIBLE = ('unable to open database file', 'readonly database')
 _SQLITE_LOCKED = ('database is locked', 'database table is locked')
-
 _SQLITE_UNAVAILABLE = (*_SQLITE_LOCKED, *_SQLITE_INACCESSIBLE, 'disk is full', 'disk i/o error')
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
@@ -193,7 +197,7 @@ def retry_reason(exc: Exception) -> str:
         return 'key_violation'
     if is_conflict(exc):
         return 'conflict'
-    return 'connection_lost' if is_connection_lost(exc) else 'lock_timeout'
+    return 'connection_lost' if is_connection_lost(exc) or is_read_only(exc) else 'lock_timeout'
 
 
 def is_conflict(exc: Exception) -> bool:
@@ -226,6 +230,11 @@ def is_connection_lost(exc: Exception) -> bool:
     if isinstance(exc, db_exc.DBConnectionError):
         return True
     return isinstance(exc, sa.exc.DBAPIError) and exc.connection_invalidated
+
+
+def is_read_only(exc: BaseException) -> bool:
+    """Whether the server, or on PostgreSQL the transaction, is read-only."""
+    return _mysql_number(exc) in _MYSQL_READ_ONLY or _sql_state(exc) == _STATE_READ_ONLY
 
 
 def is_unavailable(exc: Exception) -> bool:
@@ -379,7 +388,7 @@ def _says(exc: Exception, texts: tuple[str, ...]) -> bool:
     return any(text in message for text in texts)
 
 
-def _mysql_number(exc: Exception) -> int | None:
+def _mysql_number(exc: BaseException) -> int | None:
     error = _driver_error(exc)
     if error is None or not type(error).__module__.startswith(('pymysql', 'MySQLdb')):
         return None
@@ -387,7 +396,7 @@ def _mysql_number(exc: Exception) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _sql_state(exc: Exception) -> str | None:
+def _sql_state(exc: BaseException) -> str | None:
     error = _driver_error(exc)
     return getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
 

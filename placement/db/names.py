@@ -187,7 +187,8 @@ def _insert_missing(dialect: str, table: sa.Table) -> Any:
 
 
 def _insert_missing_mysql(table: sa.Table) -> sa.Insert:
-    return mysql.insert(table).on_duplicate_key_update(id=table.c.id)
+    # MySQL rejects `id = id` for the second of two new rows whose names are equal (error 1869).
+    return mysql.insert(table).on_duplicate_key_update(created_at=table.c.created_at)
 
 
 # For each database system: the function that returns an INSERT for a table. The INSERT skips each

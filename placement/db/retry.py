@@ -2,8 +2,8 @@
 
 This module executes the whole transaction again after a failure that is not the fault of the
 client: a deadlock, a lock wait timeout, a failed certification on a Galera cluster, a duplicate
-key, a row that a concurrent transaction has changed, or a connection that was lost before COMMIT
-was sent.
+key, a row that a concurrent transaction has changed, a connection that was lost before COMMIT was
+sent, or, once, a server that has become read-only.
 """
 
 from collections.abc import Callable
@@ -50,6 +50,7 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
     deadline = time.monotonic() + DEADLINE
     violations = _KeyViolations()
     attempt = 0
+    was_read_only = False
     while True:
         attempt += 1
         try:
@@ -61,7 +62,10 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
         except exception.PlacementException:
             raise
         except Exception as exc:
-            if not failures.is_transient(exc):
+            # The next attempt uses a new connection, which may lead to the new primary server.
+            is_moved = failures.is_read_only(exc) and not was_read_only
+            was_read_only = was_read_only or is_moved
+            if not (is_moved or failures.is_transient(exc)):
                 failures.raise_translated(exc)
             if violations.count(exc) >= max(SAME_KEY_ATTEMPTS, min_attempts):
                 LOG.warning(

@@ -23,6 +23,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event, pool
 
+from placement import exception
 from placement.db import failures, transactions
 from placement.db.transactions import Mode
 
@@ -52,6 +53,9 @@ _TCP = {
     'keepalives_count': 3,
     'tcp_user_timeout': 25_000,
 }
+# PyMySQL raises a RuntimeError if it needs the package cryptography for caching_sha2_password, the
+# default of MySQL, because the connection does not use TLS.
+LOGIN_REMEDY = 'Use TLS, or install the extra mysql of openstack-placement'
 # The attribute of a connection that limits the wait for each response, by driver.
 _READ_LIMITS = {'pymysql': '_read_timeout', 'psycopg': 'read_limit'}
 _UNLIMITED: contextvars.ContextVar[bool] = contextvars.ContextVar('unlimited', default=False)
@@ -142,10 +146,12 @@ def _connect_pymysql(driver: Any, positional: list[Any], named: dict[str, Any]) 
         connection = driver.connect(
             *positional, **{**named, 'read_timeout': min(read or limit, limit)}
         )
+    # PyMySQL converts all others to its own exceptions.
     except OSError as exc:
-        # PyMySQL converts all others to its own exceptions.
         text = f'the certificate of the CA in the URL cannot be used: {exc}'
         raise driver.OperationalError(failures.MYSQL_TLS_FAILED, text) from exc
+    except RuntimeError as exc:
+        raise exception.UnsuitableDatabase(f'{exc}. {LOGIN_REMEDY}.') from exc
     setattr(connection, _READ_LIMITS['pymysql'], read)
     return connection
 

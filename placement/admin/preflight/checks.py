@@ -93,6 +93,9 @@ _DATABASE = (
         needs=(_CONNECTION,),
     ),
     Check('Galera Cluster', database.for_engine({'mysql': galera.read}), needs=(_CONNECTION,)),
+    Check(
+        'Replication Group', database.for_engine({'mysql': mysql.read_group}), needs=(_CONNECTION,)
+    ),
     Check('Schema Revision', schema.check_revision, needs=(_CONNECTION,)),
     Check(
         upgrade_checks.ROOT_PROVIDERS,

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from placement.admin.preflight import encryption, masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.conf import database_url as urls
-from placement.db import connections, failures
+from placement.db import connections, failures, timeouts
 
 # In seconds. The second limit applies to each read from the network.
 CONNECT_SECONDS = 5
@@ -231,6 +231,8 @@ def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
 
 def _remedy(error: Exception) -> str:
     correct = 'correct the URL in [placement_database]'
+    if isinstance(error, RuntimeError):
+        return timeouts.LOGIN_REMEDY
     if failures.is_access_denied(error):
         return f'Grant the privileges to the user, or {correct}'
     if limit := failures.connection_limit(error):
@@ -246,7 +248,8 @@ def _remedy(error: Exception) -> str:
 
 def describe(conn: sa.Connection) -> str:
     """Return the product and the version of a server."""
-    version = '.'.join(str(part) for part in conn.dialect.server_version_info or ())
+    # MySQL adds the revision of the package: '9.7.4-2'.
+    version = '.'.join(str(part) for part in (conn.dialect.server_version_info or ())[:3])
     name = TITLES[conn.dialect.name]
     if conn.dialect.name == 'mysql':
         name = 'MariaDB' if getattr(conn.dialect, 'is_mariadb', False) else 'MySQL'

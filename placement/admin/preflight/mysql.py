@@ -7,7 +7,8 @@ from oslo_config import cfg
 import sqlalchemy as sa
 
 from placement.admin.preflight import database, limits
-from placement.admin.preflight.model import Verdict, failure, ok, warning
+from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
+from placement.db import connections
 from placement.db.sqlalchemy import models
 
 _GLOBAL = 'SHOW GLOBAL VARIABLES'
@@ -151,6 +152,40 @@ def judge_binary_log(settings: Mapping[str, str]) -> Verdict:
             'Set binlog_format to ROW or MIXED.',
         )
     return ok(f'binlog_format is {name}.')
+
+
+def read_group(conn: sa.Connection, config: cfg.ConfigOpts) -> list[Verdict]:
+    """Check the settings of a node of a replication group."""
+    settings = database.variables(conn, _GLOBAL)
+    return judge_group(settings, bool(config.placement_database.slave_connection))
+
+
+def judge_group(settings: Mapping[str, str], has_replica: bool) -> list[Verdict]:
+    """Judge a node of a replication group.
+
+    :param has_replica: whether the option `[placement_database] slave_connection` is set
+    """
+    if not settings.get('group_replication_group_name'):
+        return [skipped('The server is not a node of a replication group.')]
+    verdicts = []
+    if connections.has_several_primaries(settings):
+        verdicts.append(
+            warning(
+                'The group has several primaries. Each request waits for the writes of all nodes, '
+                'and conflicting writes on two nodes are repeated.',
+                'Set group_replication_single_primary_mode to ON, or send all requests of the '
+                'service to one node.',
+            )
+        )
+    if has_replica:
+        verdicts.append(
+            warning(
+                'slave_connection is set, but the service reads only from connection, because a '
+                'replica can return outdated data.',
+                'Remove the option [placement_database] slave_connection.',
+            )
+        )
+    return verdicts or [ok('The node is part of a group with a single primary.')]
 
 
 def read_session(conn: sa.Connection, _config: cfg.ConfigOpts) -> list[Verdict]:

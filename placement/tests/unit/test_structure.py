@@ -14,7 +14,7 @@ import placement
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 RULES = PACKAGE.parent / '.importlinter'
-MODULE_LINES = 400
+MODULE_LINES = 450
 FUNCTION_LINES = 50
 
 

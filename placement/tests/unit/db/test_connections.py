@@ -106,6 +106,23 @@ class SetUpMysqlTest(base.BaseTestCase):
             for statement in self.statements(**variables):
                 self.assertNotIn('wsrep_sync_wait', statement)
 
+    def test_a_node_of_a_group_with_several_primaries_waits_for_the_other_nodes(self):
+        for mode, consistency, waits in (
+            ('OFF', 'EVENTUAL', True),
+            ('OFF', 'BEFORE_ON_PRIMARY_FAILOVER', True),
+            ('OFF', 'BEFORE', False),
+            ('OFF', 'AFTER', False),
+            ('OFF', 'BEFORE_AND_AFTER', False),
+            ('ON', 'EVENTUAL', False),
+        ):
+            with self.subTest(mode=mode, consistency=consistency):
+                statements = self.statements(
+                    group_replication_single_primary_mode=mode,
+                    group_replication_consistency=consistency,
+                )
+                expected = "SET SESSION group_replication_consistency = 'BEFORE'"
+                self.assertEqual(waits, expected in statements)
+
     def test_a_binary_log_of_statements_is_rejected(self):
         error = self.assertRaises(
             exception.UnsuitableDatabase, self.statements, log_bin='ON', binlog_format='STATEMENT'

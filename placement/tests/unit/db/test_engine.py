@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent import futures
+import functools
 import io
 import logging
 import sqlite3
@@ -14,6 +15,7 @@ from oslo_config import fixture as config_fixture
 from oslo_db import exception as db_exc
 from oslo_log import formatters, log
 from oslotest import base
+import psycopg
 import pymysql
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -257,6 +259,24 @@ class WriteTest(base.BaseTestCase):
             f'Giving up after {self.attempts} attempts: DBDeadlock: None\n', log.output
         )
 
+    def test_a_read_only_server_is_retried_once(self):
+        """The new connection may lead to another server."""
+        dispose = self.useFixture(fixtures.MockPatchObject(sa.Engine, 'dispose')).mock
+        for reason in (
+            pymysql.err.OperationalError(1290, 'running with the --read-only option'),
+            pymysql.err.OperationalError(1836, 'Running in read-only mode'),
+            psycopg.errors.ReadOnlySqlTransaction('cannot execute INSERT'),
+        ):
+            error = functools.partial(sa.exc.OperationalError, '', {}, reason)
+            self.attempts = 0
+            self.assertRaises(
+                exception.DatabaseUnavailable, db_engine.write, self.failing(error), 10
+            )
+            self.assertEqual(2, self.attempts)
+        self.assertEqual(6, dispose.call_count)
+        self.attempts = 0
+        self.assertEqual('done', db_engine.write(self.failing(error, None)))
+
     def test_full_disk_is_not_retried(self):
         def full() -> Exception:
             return sa.exc.OperationalError(
@@ -282,8 +302,10 @@ class WriteTest(base.BaseTestCase):
 
     def test_unsuitable_server(self):
         error = exception.UnsuitableDatabase('remedy')
+        log = self.useFixture(fixtures.FakeLogger('placement.db', logging.WARNING))
         with mock.patch.object(sa.Engine, 'connect', side_effect=error):
-            self.assertRaises(exception.UnsuitableDatabase, db_engine.write, self.failing(None))
+            self.assertRaises(exception.DatabaseUnavailable, db_engine.write, self.failing(None))
+        self.assertIn('remedy', log.output)
 
     def fail_commits(self, *errors: Exception) -> None:
         remaining = list(errors)

@@ -57,6 +57,7 @@ class MysqlTest(base.BaseTestCase):
         1213: CONFLICT, 1020: CONFLICT, 1317: CONFLICT, 1412: CONFLICT, 1467: CONFLICT,
         1022: CONFLICT, 1062: CONFLICT, 1586: CONFLICT,  # duplicate key
         1216: CONFLICT, 1217: CONFLICT, 1451: CONFLICT, 1452: CONFLICT,  # reference
+        3101: CONFLICT,  # certification in a replication group
         1205: LOCK_TIMEOUT,
         3: UNAVAILABLE, 28: UNAVAILABLE, 1021: UNAVAILABLE,  # disk full
         1026: UNAVAILABLE, 1030: UNAVAILABLE, 1114: UNAVAILABLE,  # disk full
@@ -64,7 +65,11 @@ class MysqlTest(base.BaseTestCase):
         1047: UNAVAILABLE,  # a Galera node that has lost its cluster
         1053: UNAVAILABLE, 1290: UNAVAILABLE, 1836: UNAVAILABLE, 1969: UNAVAILABLE,
         2002: UNAVAILABLE, 2003: UNAVAILABLE, 2026: UNAVAILABLE,
-        1264: BAD, 1366: BAD, 1406: BAD,
+        3032: UNAVAILABLE, 3168: UNAVAILABLE,  # server is offline
+        # a replication group without quorum, or a node that is not ready
+        3100: UNAVAILABLE, 3796: UNAVAILABLE, 3797: UNAVAILABLE, 3798: UNAVAILABLE,
+        3799: UNAVAILABLE,
+        1264: BAD, 1366: BAD, 1406: BAD, 3854: BAD,
         1054: DEFECT, 1064: DEFECT, 1146: DEFECT,
     })  # fmt: skip
 

@@ -9,6 +9,7 @@ from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import pool
 
+from placement import exception
 from placement.db import connections, timeouts
 from placement.tests.unit import edge
 
@@ -122,6 +123,18 @@ class PyMySQLTest(base.BaseTestCase):
         self.assertEqual([10, 30], self.limits(30))
         self.assertEqual([5, 5], self.limits(5))
         self.assertEqual([10, None], self.limits(None))
+
+    def test_a_password_that_requires_cryptography(self):
+        driver = mock.Mock()
+        driver.connect.side_effect = RuntimeError("'cryptography' package is required")
+        error = self.assertRaises(
+            exception.UnsuitableDatabase,
+            timeouts._connect_pymysql,
+            driver,
+            [],
+            {'connect_timeout': 10},
+        )
+        self.assertIn('Use TLS, or install the extra mysql', str(error))
 
 
 class Psycopg(types.SimpleNamespace):

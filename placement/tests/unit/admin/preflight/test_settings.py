@@ -51,6 +51,20 @@ class MysqlTest(base.BaseTestCase):
         verdict = mysql.judge_character_set('utf8mb4', 'utf8mb4_general_ci', [])[0]
         self.assertNotIn('four-byte characters', verdict.detail)
 
+    def test_group(self):
+        group = {'group_replication_group_name': 'a'}
+        single = {**group, 'group_replication_single_primary_mode': 'ON'}
+        several = {**group, 'group_replication_single_primary_mode': 'OFF'}
+        for settings, has_replica, expected in (
+            ({}, True, [SKIPPED]),
+            ({'group_replication_group_name': ''}, True, [SKIPPED]),
+            (single, False, [OK]),
+            (single, True, [WARNING]),
+            (several, False, [WARNING]),
+            (several, True, [WARNING, WARNING]),
+        ):
+            self.assertEqual(expected, results(mysql.judge_group(settings, has_replica)), settings)
+
     def test_storage_engine(self):
         for default, tables, expected in (
             ('InnoDB', [], OK),
