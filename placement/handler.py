@@ -11,6 +11,7 @@ from placement.http.request import (
     check_acceptable,
     check_body_headers,
     check_content_type,
+    check_query,
     query_items,
     read_json,
     validate_query,
@@ -227,7 +228,7 @@ class Mapper:
 
 
 class PlacementHandler:
-    """Checks Content-Length and Content-Type, and calls the application of the route."""
+    """Checks headers and the query string, and calls the application of the route."""
 
     def __init__(
         self, declarations: Mapping[str, Mapping[str, Application]] = ROUTE_DECLARATIONS
@@ -250,6 +251,7 @@ class PlacementHandler:
 
     def _dispatch(self, environ: Environ) -> Application:
         """Return the application of a request, and store the path parameters in `environ`."""
+        check_query(environ)
         check_body_headers(environ)
         match = self._mapper.match(_path(environ))
         if match is None:

@@ -21,6 +21,7 @@ from placement.http.request import (
     ENVIRON_REQUEST_ID,
     BodyTooLarge,
     NotAcceptable,
+    QueryLost,
     UnsupportedMediaType,
     acceptable,
 )
@@ -37,6 +38,7 @@ STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
     microversion.UnsupportedVersion: HTTPStatus.NOT_ACCEPTABLE,
     exception.Conflict: HTTPStatus.CONFLICT,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    QueryLost: HTTPStatus.REQUEST_URI_TOO_LONG,
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     exception.ServiceUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -17,9 +17,12 @@ from placement import microversion
 from placement.http import ENVIRON_CONTEXT, JSON, Environ
 from placement.microversion import Version
 
-# Python 3.13 changed the phrase of status 413 to "Content Too Large" (RFC 9110). Placement returns
-# the earlier phrase with every version of Python.
-PHRASES = {status.value: status.phrase for status in HTTPStatus} | {413: 'Request Entity Too Large'}
+# Python 3.13 changed the phrases of two statuses (RFC 9110). Placement returns the earlier phrases
+# with every version of Python.
+PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
+    413: 'Request Entity Too Large',
+    414: 'Request-URI Too Long',
+}
 STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in PHRASES.items()}
 
 # The minimum length of the chunks of a large document, except for the last chunk.

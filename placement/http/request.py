@@ -47,6 +47,13 @@ class BodyTooLarge(exception.PlacementException):
         super().__init__(f'The request body is larger than {limit} bytes.')
 
 
+class QueryLost(exception.PlacementException):
+    """The URL is so long that the web server has discarded the query string."""
+
+    def __init__(self) -> None:
+        super().__init__('The URL is too long: the web server has discarded the query string.')
+
+
 class UnsupportedMediaType(exception.PlacementException):
     """The body has a media type that the route does not accept."""
 
@@ -197,6 +204,21 @@ def check_body_headers(environ: Environ) -> None:
 
 
 # Query string -------------------------------------------------------------------
+
+
+def check_query(environ: Environ) -> None:
+    """Check that the web server has passed on the query string of the URL.
+
+    If the URL and the query string together exceed the buffer of uWSGI, uWSGI passes on the URL
+    only.
+
+    :raises QueryLost: the URL has a query string, and `environ` has none
+    """
+    if environ.get('QUERY_STRING'):
+        return
+    url, _, _ = environ.get('REQUEST_URI', '').partition('#')
+    if url.partition('?')[2]:
+        raise QueryLost
 
 
 def query_items(environ: Environ) -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
-"""Routing, and the checks of Content-Length and Content-Type."""
+"""Routing, and the checks of Content-Length, Content-Type, and a lost query string."""
 
 import ddt
 from oslotest import base
 
-from placement import handler, microversion
+from placement import deploy, handler, microversion
 from placement.tests.unit import edge
 
 
@@ -79,6 +79,55 @@ class RoutingTest(base.BaseTestCase):
         self.assertEqual(400, self.send('/', CONTENT_LENGTH='1', CONTENT_TYPE='').status)
         self.assertEqual(200, self.send('/', CONTENT_LENGTH='0').status)
         self.assertEqual(200, self.send('/', CONTENT_LENGTH='1', CONTENT_TYPE='x/y').status)
+
+
+@ddt.ddt
+class LostQueryTest(base.BaseTestCase):
+    """The web server passes on the URL, but not its query string."""
+
+    def setUp(self):
+        super().setUp()
+        self.application = deploy._build(edge.configuration())
+
+    def send(self, url, version='latest', **more):
+        environ = edge.environ(
+            path='/resource_providers',
+            REQUEST_URI=url,
+            HTTP_X_AUTH_TOKEN='admin',
+            HTTP_OPENSTACK_API_VERSION=f'placement {version}',
+            **more,
+        )
+        return edge.call(self.application, environ)
+
+    @ddt.data(
+        '/placement/resource_providers?name=one',
+        'http://host/resource_providers?x',
+        '/resource_providers??',
+    )
+    def test_the_request_is_refused(self, url):
+        response = self.send(url)
+        self.assertEqual(414, response.status)
+        self.assertEqual('placement.undefined_code', response.error['code'])
+        self.assertEqual('Request-URI Too Long', response.error['title'])
+        self.assertIn('discarded the query string', response.error['detail'])
+        self.assertNotIn('code', self.send(url, '1.22').error)
+        environ = edge.at(microversion.MAX_VERSION, path='/things', REQUEST_URI=url)
+        del environ['QUERY_STRING']
+        self.assertEqual(414, edge.call(handler.PlacementHandler(ROUTES), environ).status)
+
+    @ddt.data('/things', '/things?', '/things#a?b', '')
+    def test_a_url_without_a_query(self, url):
+        environ = edge.environ(path='/things', REQUEST_URI=url)
+        self.assertEqual(200, edge.call(handler.PlacementHandler(ROUTES), environ).status)
+
+    def test_a_query_that_is_not_lost(self):
+        environ = edge.environ(path='/things', REQUEST_URI='/things?a=1', QUERY_STRING='a=1')
+        self.assertEqual(200, edge.call(handler.PlacementHandler(ROUTES), environ).status)
+
+    def test_the_health_check_has_no_query(self):
+        environ = edge.environ(path='/healthcheck', REQUEST_URI='/healthcheck?x=1')
+        # The database of the test has no tables.
+        self.assertEqual(503, edge.call(self.application, environ).status)
 
 
 class DeclarationsTest(base.BaseTestCase):
