@@ -6,6 +6,11 @@ from typing import Any
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import BodyTooLarge
 
+try:
+    from uwsgi import chunked_read
+except ImportError:  # the web server is not uWSGI
+    chunked_read = None
+
 
 class BodyLimit:
     """Rejects bodies of more than `[oslo_middleware] max_request_body_size` bytes.
@@ -30,9 +35,26 @@ class BodyLimit:
                 environ, start_response
             )
             return refusal
+        if chunked_read and _has_chunks(environ):
+            environ |= {'wsgi.input': _Chunks(), 'wsgi.input_terminated': True}
         if length <= 0 and environ.get('wsgi.input_terminated'):
             environ['wsgi.input'] = _LimitedInput(environ['wsgi.input'], self.limit)
         return self.application(environ, start_response)
+
+
+def _has_chunks(environ: Environ) -> bool:
+    """Return whether uWSGI itself has received the body of a request in chunks."""
+    chunked: bool = environ.get('HTTP_TRANSFER_ENCODING', '').lower() == 'chunked'
+    return chunked and not environ.get('CONTENT_LENGTH')
+
+
+class _Chunks:
+    """The input of a body in chunks, which `wsgi.input` of uWSGI does not contain."""
+
+    def read(self, _: int) -> bytes:
+        """Return the next chunk, whatever its size, or nothing at the end."""
+        chunk: bytes = chunked_read()
+        return chunk
 
 
 class _LimitedInput:

@@ -1,6 +1,7 @@
 """The limit on the size of request bodies."""
 
 import io
+from unittest import mock
 
 from oslotest import base
 import webob
@@ -55,6 +56,16 @@ class BodyLimitTest(base.BaseTestCase):
         source = Source(b'x' * 1000)
         self.send(**{'wsgi.input': source, 'wsgi.input_terminated': True})
         self.assertLessEqual(source.tell(), LIMIT + 1)
+
+    def test_the_chunks_of_uwsgi(self):
+        chunks = [b'', b'x' * (LIMIT - 3), b'xxx']
+        uwsgi = {'HTTP_TRANSFER_ENCODING': 'Chunked', 'wsgi.input': io.BytesIO()}
+        with mock.patch.object(body_limit, 'chunked_read', chunks.pop):
+            self.assertEqual(LIMIT, self.send(**uwsgi).json)
+            chunks += [b'', b'x' * 100, b'xxx']
+            self.assertEqual(413, self.send(**uwsgi).status)
+            # A web server in front of uWSGI has sent the length.
+            self.assertEqual(0, self.send(CONTENT_LENGTH='0', **uwsgi).json)
 
     def test_the_dispatcher_checks_a_length_that_is_not_a_number(self):
         application = body_limit.BodyLimit(edge.ok, LIMIT)

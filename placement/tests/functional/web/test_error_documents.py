@@ -128,7 +128,7 @@ class ErrorDocumentsTest(base.TestCase):
         self.check(*CASES, CHUNKED)
 
     def test_errors_with_uwsgi(self) -> None:
-        # An application can read chunked bodies from uWSGI only through the API of uWSGI.
+        # uWSGI closes the connection of a client that has not sent all chunks.
         self.serve(commands.uwsgi)
         self.check(*CASES)
 
