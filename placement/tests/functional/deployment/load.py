@@ -1,7 +1,7 @@
 """Clients that send requests to a server until the test stops them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import http.client
 import json
 from pathlib import Path
@@ -50,13 +50,25 @@ class Client:
         return self._send(method, path, data, HEADERS | (headers or {}))
 
     def post(
-        self, path: str, headers: dict[str, str], body: bytes
+        self, path: str, headers: dict[str, str], body: bytes | Iterator[bytes]
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Send a POST request with only these headers, and return what `send` returns."""
+        """Send a POST request with only these headers, and return what `send` returns.
+
+        :param body: the body, or its chunks
+        """
         return self._send('POST', path, body, headers)
 
+    def open(self, path: str) -> http.client.HTTPResponse:
+        """Send a GET request, and return the response before its body is read."""
+        self._connection.request('GET', self._prefix + path, headers=HEADERS)
+        return self._connection.getresponse()
+
     def _send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+        self,
+        method: str,
+        path: str,
+        body: bytes | Iterator[bytes] | None,
+        headers: dict[str, str],
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         self._connection.request(method, self._prefix + path, body, headers)
         response = self._connection.getresponse()

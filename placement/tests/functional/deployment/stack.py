@@ -33,6 +33,7 @@ _APACHE_MODULES = (
     'reqtimeout',
     'alias',
     'buffer',
+    'env',
     'proxy',
     'proxy_http',
 )

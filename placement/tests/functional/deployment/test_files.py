@@ -26,7 +26,8 @@ OPTIONS = {
     'systemd/placement.service': r'^(Type|User|Exec(?!Start)\w+|\w+Directory|Restart)=',
     'nginx/placement.conf': r'^ +(server_name|client_\w+|large_\w+|uwsgi_param)',
     'apache2/placement-uwsgi.conf': (
-        r'^ *(Proxy\w+|SetInputFilter|Request\w+|Limit\w+|ThreadsPerChild|Max\w+|<?Location|<?If)'
+        r'^ *(Proxy\w+|SetInputFilter|SetEnv|Request\w+|Limit\w+|ThreadsPerChild|Max\w+|<?Location'
+        r'|<?If)'
     ),
     'apache2/placement-wsgi.conf': r'^ *(WSGI\w+|Listen|ServerLimit|ProxyPass)',
     'haproxy/placement.cfg': (

@@ -42,7 +42,7 @@ IncludeOptional conf.d/*.conf
 """
 MODULES = {
     '00-base.conf': (
-        *('alias', 'authz_core', 'authz_host', 'headers', 'reqtimeout', 'socache_shmcb'),
+        *('alias', 'authz_core', 'authz_host', 'env', 'headers', 'reqtimeout', 'socache_shmcb'),
     ),
     '00-mpm.conf': ('mpm_event',),
     '00-proxy.conf': ('proxy', 'proxy_http'),
