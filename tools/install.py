@@ -4,9 +4,10 @@ The script builds wheels from a clone, a shallow clone, an archive, and a source
 compares their versions and files. Then it runs the commands of the installation guide in a new
 virtual environment, which it fills from the archive, and writes the OpenAPI documents with the
 installed package. It serves Placement with uWSGI and the configuration of the guide, with nothing
-but the packages of the guide and of the container image. Then it installs all extras and imports
-what they provide. All files are in a temporary directory. The tree must be a clone, because the
-script builds the last commit.
+but the packages of the guide and of the container image, once with the module of the application
+and once with the script ``placement-api``. Then it installs all extras and imports what they
+provide. All files are in a temporary directory. The tree must be a clone, because the script builds
+the last commit.
 """
 
 from collections.abc import Mapping
@@ -177,15 +178,23 @@ def check_service(folder: Path, venv: Path) -> None:
         program, *arguments = command.split()
         run(folder, str(venv / f'bin/placement-{program}'), *arguments, environment=environment)
     port = with_database.free_port()
+    module = _uwsgi_configuration(venv, folder / 'run', port)
+    file = f'wsgi-file = {venv}/bin/placement-api'
+    script = re.sub(r'^mount = .*$', file, module, flags=re.MULTILINE)
     ini = folder / 'uwsgi.ini'
-    ini.write_text(_uwsgi_configuration(venv, folder / 'run', port))
-    with web_server.served('uWSGI', (venv / 'bin/uwsgi', '--ini', ini), port, environment, folder):
-        for path, expected in _STATUSES.items():
-            url = f'http://127.0.0.1:{port}/placement{path}'
-            status = requests.get(url, timeout=300).status_code
-            if status != expected:
-                raise MismatchError(f'GET {path} returned {status} instead of {expected}')
-    print(f'uWSGI serves Placement from {venv.name}')
+    server = (venv / 'bin/uwsgi', '--ini', ini)
+    for text, prefix in ((module, '/placement'), (script, '')):
+        ini.write_text(text)
+        with web_server.served('uWSGI', server, port, environment, folder):
+            _check_statuses(f'http://127.0.0.1:{port}{prefix}')
+    print(f'uWSGI serves Placement from {venv.name}, with the module and with the script')
+
+
+def _check_statuses(url: str) -> None:
+    for path, expected in _STATUSES.items():
+        status = requests.get(f'{url}{path}', timeout=300).status_code
+        if status != expected:
+            raise MismatchError(f'GET {path} returned {status} instead of {expected}')
 
 
 def _uwsgi_configuration(venv: Path, directory: Path, port: int) -> str:

@@ -48,7 +48,7 @@ class BuildTest(base.BaseTestCase):
         repository = self.folder / 'repository'
         junk = shutil.ignore_patterns('__pycache__', '*.pyc', '*.sample')
         repository.mkdir()
-        for name in ('placement', 'etc'):
+        for name in ('bin', 'etc', 'placement'):
             shutil.copytree(ROOT / name, repository / name, ignore=junk)
         for path in ROOT.iterdir():
             if path.suffix in ('.cfg', '.in', '.py', '.rst', '.toml', '.txt'):
@@ -73,7 +73,7 @@ class BuildTest(base.BaseTestCase):
         return completed.stdout
 
     def version(self, tree: pathlib.Path, **variables: str) -> str:
-        """Return the version of the package in a tree; check that it contains all data files."""
+        """Return the version of the package in a tree; check that it contains all other files."""
         result = self.folder / 'result'
         result.mkdir()
         command = (sys.executable, 'setup.py', '-q', 'egg_info', '--egg-base', str(result))
@@ -94,7 +94,7 @@ class BuildTest(base.BaseTestCase):
             if path.is_file() and path.suffix != '.pyc'
         }
         self.assertIn('placement/db/sqlalchemy/alembic.ini', data)
-        return data
+        return {*data, 'bin/placement-api'}
 
     def declared(self) -> str:
         declarations = configparser.ConfigParser()
