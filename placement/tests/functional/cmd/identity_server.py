@@ -12,12 +12,13 @@ import fixtures
 
 USER = 'placement'
 PASSWORD = 'hush-keystone'
+TOKEN = 'token'
 # The path of a service in the catalog.
 SERVICE = '/service'
 
 
 class IdentityServer(fixtures.Fixture):
-    """Issues a token to one user; other users receive 401 Unauthorized.
+    """Issues a token to one user, and validates it; other users receive 401 Unauthorized.
 
     :param roles: the roles of the user
     :param catalog: the types of the services in the catalog
@@ -81,7 +82,11 @@ class IdentityServer(fixtures.Fixture):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._send(200 if self.path in ('/v3', SERVICE) else 404, self.server.fixture.version())
+        if self.path == '/v3/auth/tokens' and self.headers['X-Subject-Token'] == TOKEN:
+            self._send(200, self.server.fixture.token())
+        else:
+            status = 200 if self.path in ('/v3', SERVICE) else 404
+            self._send(status, self.server.fixture.version())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
@@ -97,7 +102,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header('Content-Type', 'application/json')
         self.send_header('Content-Length', str(len(body)))
-        self.send_header('X-Subject-Token', 'token')
+        self.send_header('X-Subject-Token', TOKEN)
         self.end_headers()
         self.wfile.write(body)
 

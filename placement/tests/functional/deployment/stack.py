@@ -1,6 +1,6 @@
 """Starts uWSGI and the web servers of a test with the files in etc/."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import grp
 import os
 from pathlib import Path
@@ -80,6 +80,26 @@ def certificate(folder: Path) -> Path:
     return file
 
 
+def apache(
+    port: int, folder: Path, site: Path, modules: Iterable[str], directives: Iterable[str] = ()
+) -> Sequence[str]:
+    """Return the command of Apache with one site.
+
+    :param folder: an empty directory for its configuration, its log, and its sockets
+    :param modules: the names of the modules
+    :param directives: other directives before those of the site
+    """
+    loaded = [f'LoadModule {name}_module {commands.apache_module(name)}' for name in modules]
+    configuration = folder / 'apache2.conf'
+    configuration.write_text(
+        _APACHE.format(
+            folder=folder, port=port, modules='\n'.join([*loaded, *directives]), site=site
+        )
+    )
+    program = commands.apache_program()
+    return [*commands.unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
+
+
 class Stack:
     """Starts servers that use one database.
 
@@ -136,11 +156,7 @@ class Stack:
 
         :param kind: `wsgi` to run Placement with mod_wsgi, `uwsgi` to forward requests to uWSGI
         """
-        program = commands.apache_program()
         wsgi = [commands.wsgi_module()] if kind == 'wsgi' else []
-        modules = [
-            f'LoadModule {name}_module {commands.apache_module(name)}' for name in _APACHE_MODULES
-        ]
         folder = self._folder(f'apache-{kind}')
 
         def command(port: int) -> Sequence[str]:
@@ -153,16 +169,7 @@ class Stack:
             }
             site = folder / 'placement.conf'
             site.write_text(files.read(f'apache2/placement-{kind}.conf', values, self.prefix))
-            configuration = folder / 'apache2.conf'
-            configuration.write_text(
-                _APACHE.format(
-                    folder=folder, port=port, modules='\n'.join([*modules, *wsgi]), site=site
-                )
-            )
-            return [
-                *commands.unprivileged(),
-                *(program, '-D', 'FOREGROUND', '-f', str(configuration)),
-            ]
+            return apache(port, folder, site, _APACHE_MODULES, wsgi)
 
         return self._start(folder.name, command)
 
