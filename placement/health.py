@@ -87,6 +87,10 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
         """
         del server_port
         error = self._check.error()
+        if error is not None and failures.connection_limit(error):
+            # Other programs can use up the connections of the server, while the connections in the
+            # pool serve all requests.
+            error = None
         summary = None if error is None else failures.summary(error)
         self._log_change(summary)
         if summary is None:

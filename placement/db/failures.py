@@ -65,8 +65,7 @@ _MYSQL_CONNECTION_LIMITS = {
     1203: 'max_user_connections of the server '
     "(`SHOW VARIABLES LIKE 'max_user_connections'` prints it)",
 }
-# The limit of an account. The message contains its value. The same number is that of limits for the
-# statements of an hour.
+# The limits of an account, of connections and of statements. The message contains the value.
 _MYSQL_USER_LIMIT = 1226
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
@@ -301,7 +300,8 @@ def connection_limit(exc: Exception) -> str | None:
     """
     number, message = _mysql_number(exc), str(_driver_error(exc))
     if number == _MYSQL_USER_LIMIT:
-        return 'max_user_connections of the user' if 'max_user_connections' in message else None
+        limit = re.search('max_user_connections|max_connections_per_hour', message)
+        return f'{limit[0]} of the user' if limit else None
     if number in _MYSQL_CONNECTION_LIMITS:
         return _MYSQL_CONNECTION_LIMITS[number]
     return next((setting for text, setting in _CONNECTION_LIMITS if text in message), None)

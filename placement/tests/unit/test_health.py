@@ -10,6 +10,8 @@ from unittest import mock
 import fixtures
 from oslo_config import cfg
 from oslotest import base
+import psycopg
+import pymysql
 import sqlalchemy as sa
 from sqlalchemy import pool
 
@@ -92,6 +94,23 @@ class BackendTest(base.BaseTestCase):
             self.assertEqual(503, response.status)
             self.assertIn(b'DATABASE UNAVAILABLE', response.body)
             self.assertNotIn(b'secret', response.body)
+
+    def test_a_limit_of_connections_is_no_failure(self):
+        """The connections in the pool can still serve all requests."""
+        for error in (
+            pymysql.err.OperationalError(1040, 'Zu viele Verbindungen'),
+            pymysql.err.OperationalError(1203, 'User a has more than max_user_connections'),
+            pymysql.err.OperationalError(1226, "exceeded 'max_user_connections' (value: 1)"),
+            pymysql.err.OperationalError(1226, "exceeded 'max_connections_per_hour' (value: 1)"),
+            psycopg.OperationalError('FATAL:  sorry, too many clients already'),
+            psycopg.OperationalError('FATAL:  too many connections for role "placement"'),
+        ):
+            self.error = sa.exc.OperationalError(None, None, error)
+            self.assertEqual(200, self.send().status, error)
+        self.error = sa.exc.OperationalError(
+            None, None, pymysql.err.OperationalError(1226, "exceeded 'max_queries_per_hour'")
+        )
+        self.assertEqual(503, self.send().status)
 
     def test_details(self):
         self.conf.set_override('detailed', True, 'healthcheck')

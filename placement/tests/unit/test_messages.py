@@ -146,6 +146,8 @@ class SentenceTest(base.BaseTestCase):
         text = "User 'p' has exceeded the 'max_user_connections' resource (current value: 9)"
         sentence = messages.sentence(mysql(1226, text))
         self.assertIn(f'{text}. Increase max_user_connections of the user, or', sentence)
+        sentence = messages.sentence(mysql(1226, "exceeded 'max_connections_per_hour'"))
+        self.assertIn('Increase max_connections_per_hour of the user, or', sentence)
         sentence = messages.sentence(mysql(1226, "User 'placement' has exceeded 'max_queries'"))
         self.assertIn('is not reachable', sentence)
 

@@ -1,8 +1,10 @@
 """The health check follows the state of the database, without a restart of the service."""
 
 from concurrent import futures
+import contextlib
 from unittest import mock
 
+import sqlalchemy as sa
 import webob
 
 from placement.db import health
@@ -11,6 +13,12 @@ from placement.tests.functional.races import testcase
 from placement.tests.waiting import wait_until
 
 PROBES = 12
+# The service and its health check need few of these connections.
+CONNECTIONS = 20
+_LIMIT = {
+    'mariadb': (f'--max-connections={CONNECTIONS}',),
+    'postgresql': ('-c', f'max_connections={CONNECTIONS}'),
+}
 
 
 class HealthTestCase(testcase.RaceTestCase):
@@ -27,7 +35,7 @@ class HealthTestCase(testcase.RaceTestCase):
 
 class ServerHealthTest(HealthTestCase):
     def setUp(self):
-        self.server = machines.DatabaseServer()
+        self.server = machines.DatabaseServer(*_LIMIT[machines.engine_of_run()])
         self.addCleanup(self.server.remove)
         self.connection = self.server.create_database('placement')
         patch = mock.patch.object(health, 'check', wraps=health.check)
@@ -56,3 +64,24 @@ class ServerHealthTest(HealthTestCase):
         self.server.resume()
         self.assert_becomes(200, 'the end of the hang')
         self.assertEqual(200, self.send('GET', '/resource_classes').status)
+
+    def test_other_programs_use_up_the_connections(self):
+        """The connections in the pool of the service still serve all requests."""
+        self.assertEqual(200, self.send('GET', '/resource_classes').status)
+        with contextlib.ExitStack() as others:
+            self.assertRaises(sa.exc.OperationalError, self._use_up_connections, others)
+            self.checks.reset_mock()
+            # The result of a check is used for a second.
+            wait_until(lambda: self.probe() and self.checks.called)
+            self.assertRaises(sa.exc.OperationalError, health.check)
+            self.assert_becomes(200, 'a check without a free connection')
+            self.assertEqual(200, self.send('GET', '/resource_classes').status)
+        self.assert_becomes(200, 'the end of the other programs')
+
+    def _use_up_connections(self, others: contextlib.ExitStack) -> None:
+        """Open connections until the server rejects one.
+
+        :raises sa.exc.OperationalError: the server rejects a connection
+        """
+        for _ in range(2 * CONNECTIONS):
+            others.enter_context(machines.other_connection(self.connection))
