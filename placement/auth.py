@@ -16,11 +16,12 @@ from typing import Any
 from keystoneauth1 import exceptions as keystone_exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
+from webob import exc as webob_exc
 
 from placement import context, exception, telemetry
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
 from placement.token_memory import TokenMemory, Validations, Verdict
-from placement.token_store import TokenStore
+from placement.token_store import TokenStore, require_identity
 
 LOG = logging.getLogger(__name__)
 
@@ -230,6 +231,11 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         except _RememberedError as known:
             environ.update(known.identity)
             response = None
+        except (exception.IdentityUnavailable, webob_exc.HTTPException):
+            raise
+        except Exception as exc:
+            # keystonemiddleware does not check the form of what Keystone returns.
+            raise _unavailable(exc) from exc
         finally:
             _CURRENT.reset(reset)
             if self._validations is not None:
@@ -311,15 +317,22 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
 
     def _request_data(self, token: str, allow_expired: bool) -> Any:
         try:
-            return super().fetch_token(token, allow_expired=allow_expired)
-        except keystone_exc.ClientException as exc:
-            LOG.warning('The identity service is unavailable: %s: %s', type(exc).__name__, exc)
-            raise exception.IdentityUnavailable from exc
+            data = super().fetch_token(token, allow_expired=allow_expired)
+            require_identity(data)
         except Exception as exc:
-            # keystonemiddleware has logged the cause of its own exception.
             if isinstance(exc.__context__, _UNAVAILABLE):
+                # keystonemiddleware has logged the cause of its own exception.
                 raise exception.IdentityUnavailable from exc
-            raise
+            if isinstance(exc, auth_token.InvalidToken):
+                raise
+            raise _unavailable(exc) from exc
+        return data
+
+
+def _unavailable(exc: Exception) -> exception.IdentityUnavailable:
+    """Log a failure of Keystone, and return the exception for it."""
+    LOG.warning('The identity service is unavailable: %s: %.1000s', type(exc).__name__, exc)
+    return exception.IdentityUnavailable()
 
 
 def _depends_on_request(token: Any) -> bool:

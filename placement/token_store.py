@@ -23,7 +23,8 @@ import ssl
 import time
 from typing import Any
 
-from keystonemiddleware import opts
+from keystoneauth1 import access
+from keystonemiddleware import auth_token, opts
 import orjson
 from oslo_config import cfg
 
@@ -184,8 +185,26 @@ def _verdict(text: bytes) -> Verdict:
     """
     match orjson.loads(text):
         case {'at': float() | int() as at, 'data': {'token': dict()} as data}:
+            require_identity(data)
             return Verdict(data, at)
     raise ValueError('it is not a validated token')
+
+
+def require_identity(data: Any) -> None:
+    """Check that keystonemiddleware can derive the identity headers from the data of a token.
+
+    :raises ValueError: a part of the data is missing or has a wrong type
+    """
+    request = auth_token._request._AuthTokenRequest({})  # noqa: SLF001 - no copy
+    try:
+        token = access.create(body=data)
+        token.will_expire_soon()
+        request.set_user_headers(token)
+    except Exception as exc:
+        # The class of the exception depends on the part.
+        raise ValueError(f'no valid token: {type(exc).__name__}: {exc!s:.200}') from exc
+    if not all(isinstance(value, str | None) for value in request.environ.values()):
+        raise ValueError('no valid token: an ID or a name is no text')
 
 
 def open_store(config: cfg.ConfigOpts) -> TokenStore | None:

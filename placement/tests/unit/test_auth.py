@@ -1,6 +1,8 @@
 """Authentication, and the request context."""
 
+import copy
 from unittest import mock
+import uuid
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exc
@@ -249,5 +251,95 @@ class KeystoneFailureTest(base.BaseTestCase):
         self.assertEqual('', self.log.output)
 
     def test_other_failures(self):
-        """For example, those of a client of memcached."""
-        self.assertRaises(ZeroDivisionError, self.send, ZeroDivisionError())
+        """For example, those of a library that interprets what Keystone returned."""
+        self.assert_unavailable(self.send(ZeroDivisionError('x' * 10_000)))
+        self.assertIn('ZeroDivisionError: xxx', self.log.output)
+        self.assertLess(len(self.log.output), 2000)
+
+
+class TokenPartsTest(base.BaseTestCase):
+    """Keystone, or a proxy in front of it, returns a token with wrong parts."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = {}
+        self.keystone = identity.Keystone()
+        rules = [{'id': 'i', 'method': 'GET', 'path': '/traits', 'service': 'placement'}]
+        self.keystone.issue(
+            'a',
+            issued_at='2026-01-01T00:00:00.000000Z',
+            application_credential={'id': 'x', 'name': 'x', 'access_rules': rules},
+            bind={'other': 'x'},
+            domain={'id': 'x', 'name': 'x'},
+            system={'all': True},
+            is_admin_project=True,
+        )
+        self.whole = self.keystone.verify_token('a')
+        self.whole['token']['catalog'][0]['endpoints'] = [
+            {'interface': 'public', 'region': 'x', 'url': 'http://x', 'id': 'x'}
+        ]
+        server = mock.Mock(**{'verify_token.side_effect': lambda *_, **options: self.data})
+        self.store = mock.Mock(**{'get.return_value': None})
+        inner = auth.ContextMiddleware(self._inside, edge.configuration())
+        self.application = identity.middleware(
+            inner, server, self.store, service_type='placement', service_token_roles=['admin']
+        )
+
+    def _inside(self, environ, start_response):
+        for name in (*IDENTITY, *CATALOG):
+            self.assertIsInstance(environ.get(name), str | None, name)
+        return edge.ok(environ, start_response)
+
+    def send(self, data, **headers: str) -> int:
+        """Send a request with a new token, for which Keystone returns some data."""
+        self.data = data
+        token = str(uuid.uuid4())
+        request = edge.environ(path='/traits', HTTP_X_AUTH_TOKEN=token, **headers)
+        return edge.call(self.application, request).status
+
+    def test_the_whole_token(self):
+        self.assertEqual(200, self.send(self.whole))
+        self.assertEqual(200, self.send(self.whole, HTTP_X_SERVICE_TOKEN='s'))
+
+    def test_each_part(self):
+        junk = (None, True, 0, 1.5, 10**400, '', 'text', '0000-00-00', [], [None], ['x'], {})
+        self.assertGreater(len(list(parts(self.whole))), 40)
+        for place, name in parts(self.whole):
+            kept = place[name]
+            for place[name] in junk:
+                self._assert_no_failure()
+            if isinstance(place, dict):
+                del place[name]
+                self._assert_no_failure()
+            place[name] = kept
+        self.assertEqual(200, self.send(self.whole))
+
+    def _assert_no_failure(self) -> None:
+        for headers in ({}, {'HTTP_X_SERVICE_TOKEN': str(uuid.uuid4())}):
+            self.assertIn(self.send(self.whole, **headers), (200, 401, 503), self.whole)
+
+    def test_a_token_without_an_identity_is_not_stored(self):
+        for name in ('user', 'expires_at'):
+            data = copy.deepcopy(self.whole)
+            data['token'][name] = None
+            self.assertEqual(503, self.send(data))
+        self.store.set.assert_not_called()
+
+    def test_dates(self):
+        for date in (
+            '0001-01-01T00:00:00+14:00',
+            '9999-12-31T23:59:59-14:00',
+            '2099-13-01T00:00:00Z',
+            '2099-01-01T00:00:00Z\0',
+            '9' * 5000,
+        ):
+            self.whole['token']['expires_at'] = date
+            self.assertIn(self.send(self.whole), (401, 503), date)
+
+
+def parts(value):
+    """Yield each dictionary and list in a value, with each of its keys or indexes."""
+    for name in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, name
+        if isinstance(value[name], (dict, list)):
+            yield from parts(value[name])

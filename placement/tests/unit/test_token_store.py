@@ -17,7 +17,8 @@ from placement.conf import authtoken, sources
 from placement.tests.unit import edge
 from placement.token_memory import Verdict
 
-DATA = {'token': {'user': {'id': 'u'}}}
+USER = {'id': 'u', 'name': 'u', 'domain': {'id': 'd', 'name': 'd'}}
+DATA = {'token': {'expires_at': '2099-01-01T00:00:00Z', 'user': USER}}
 LIFETIME = 300
 LIMITS = memcached.Limits(
     timeout=0.1, dead_retry=30, connections=2, get_timeout=0.01, unused_timeout=60
@@ -217,13 +218,18 @@ class VerdictTest(TestCase):
             {'at': None, 'data': DATA},
             {'at': now, 'data': {}},
             {'at': now, 'data': {'token': []}},
+            {'at': now, 'data': {'token': {}}},
+            {'at': now, 'data': {'token': {**DATA['token'], 'user': None}}},
+            {'at': now, 'data': {'token': {**DATA['token'], 'user': {**USER, 'id': 1}}}},
+            {'at': now, 'data': {'token': {**DATA['token'], 'expires_at': 'never'}}},
+            {'at': now, 'data': {'token': {**DATA['token'], 'roles': None}}},
         ):
             for strategy in ('none', 'mac', 'encrypt'):
                 protection = token_store.Protection(strategy, b'secret')
                 text = orjson.dumps(document)
                 self.values[protection.name('token')] = protection.protect('token', text)
                 self.assertIsNone(self.store(strategy).get('token'), document)
-        self.assertEqual(8 * 3, self.log.output.count('Placement has not written it'))
+        self.assertEqual(13 * 3, self.log.output.count('Placement has not written it'))
 
     def test_nested_lists_do_not_exhaust_the_stack(self):
         name = token_store.Protection('none', b'').name('token')

@@ -3,6 +3,7 @@
 A real Keystone is part of `tox -e keystone`.
 """
 
+from dataclasses import dataclass
 import http.server
 import json
 import threading
@@ -12,19 +13,30 @@ import fixtures
 
 USER = 'placement'
 PASSWORD = 'hush-keystone'
-TOKEN = 'token'
+TOKEN = 'hush-token-of-the-service'
 # The path of a service in the catalog.
 SERVICE = '/service'
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response of the server."""
+
+    status: int
+    body: bytes
+    content_type: str = 'application/json'
+
+
 class IdentityServer(fixtures.Fixture):
-    """Issues a token to one user, and validates it; other users receive 401 Unauthorized.
+    """Issues a token to one user, and validates all but `invalid`; other users receive 401 Unauthorized.
 
     :param roles: the roles of the user
     :param catalog: the types of the services in the catalog
     :param interfaces: the interfaces of the endpoints of each service
     :ivar endpoint: the URL of these endpoints; the server responds to it
     :ivar region: the region of these endpoints
+    :ivar replies: replies that replace those for the version document, for the token of the user
+        (`login`), and for the token of a client (`validation`)
     """
 
     def __init__(
@@ -38,6 +50,7 @@ class IdentityServer(fixtures.Fixture):
         self.catalog = catalog
         self.interfaces = interfaces
         self.region = 'one'
+        self.replies: dict[str, Reply] = {}
 
     def _setUp(self) -> None:
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), _Handler)
@@ -82,29 +95,30 @@ class IdentityServer(fixtures.Fixture):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        if self.path == '/v3/auth/tokens' and self.headers['X-Subject-Token'] == TOKEN:
-            self._send(200, self.server.fixture.token())
+        fixture = self.server.fixture
+        if self.path.startswith('/v3/auth/tokens') and self.headers['X-Subject-Token'] != 'invalid':
+            self._send('validation', 200, fixture.token())
         else:
-            status = 200 if self.path in ('/v3', SERVICE) else 404
-            self._send(status, self.server.fixture.version())
+            self._send('version', 200 if self.path in ('/v3', SERVICE) else 404, fixture.version())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers['Content-Length'])))
         user = body['auth']['identity']['password']['user']
         if (user['name'], user['password']) == (USER, PASSWORD):
-            self._send(201, self.server.fixture.token())
+            self._send('login', 201, self.server.fixture.token())
         else:
             error = {'code': 401, 'title': 'Unauthorized', 'message': 'Authenticate first.'}
-            self._send(401, {'error': error})
+            self._send('login', 401, {'error': error})
 
-    def _send(self, status: int, document: dict[str, Any]) -> None:
-        body = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header('Content-Type', 'application/json')
-        self.send_header('Content-Length', str(len(body)))
+    def _send(self, kind: str, status: int, document: dict[str, Any]) -> None:
+        usual = Reply(status, json.dumps(document).encode())
+        reply = self.server.fixture.replies.get(kind, usual)
+        self.send_response(reply.status)
+        self.send_header('Content-Type', reply.content_type)
+        self.send_header('Content-Length', str(len(reply.body)))
         self.send_header('X-Subject-Token', TOKEN)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(reply.body)
 
     def log_message(self, *arguments: Any) -> None:
         pass
