@@ -41,7 +41,8 @@ class RemoteCheck(policy.Check):
     ) -> bool:
         """Return whether the policy server grants the permission.
 
-        :raises exception.PolicyServerUnavailable: the server did not respond
+        :raises exception.PolicyServerUnavailable: the server did not respond, or its response
+            cannot be interpreted
         """
         try:
             address = self.match % _quoted(target)
@@ -50,7 +51,8 @@ class RemoteCheck(policy.Check):
         check = self._kind_of_check(self.kind, address.replace('%', '%%'))
         try:
             return check(target, creds, enforcer, current_rule)
-        except (requests.RequestException, OSError, RuntimeError) as error:
+        except (requests.RequestException, OSError, RuntimeError, ValueError) as error:
+            # requests raises a ValueError for a charset or a redirect that it cannot interpret.
             LOG.warning(
                 'The policy server %s://%s is unavailable: %s',
                 self.kind,

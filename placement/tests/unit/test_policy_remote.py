@@ -24,22 +24,26 @@ class PolicyServer(fixtures.Fixture):
     """Permits requests for the path `/projects/allowed` and for `/allow-all`.
 
     :param tls: the context of an HTTPS server
+    :ivar headers: further headers of each response
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self._tls = tls
         self.paths: list[str] = []
+        self.headers: dict[str, str] = {}
 
     def _setUp(self) -> None:
-        paths = self.paths
+        paths, headers = self.paths, self.headers
 
         class Handler(server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 paths.append(self.path)
                 self.rfile.read(int(self.headers['Content-Length']))
                 body = b'True' if self.path in (ALLOWED, '/allow-all') else b'False'
-                self.send_response(200)
+                self.send_response(302 if 'Location' in headers else 200)
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.send_header('Content-Length', str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -156,6 +160,20 @@ class UnavailableTest(ServersTestCase):
         for address in ('[half', ''):
             self.use(f'http://{address}/')
             self.assertRaises(exception.PolicyServerUnavailable, self.permits)
+
+    def test_responses_that_cannot_be_interpreted(self):
+        server = self.useFixture(PolicyServer())
+        self.use(f'http://{server.address}{ALLOWED}')
+        for name, values in (
+            ('Content-Type', [f'text/plain; charset={text}' for text in ('idna', 'a\0')]),
+            ('Location', ['http://[', 'http://.a/', 'http://a..b/', '\xff', 'ftp://a/']),
+            ('Content-Encoding', ['gzip']),
+        ):
+            for value in values:
+                server.headers[name] = value
+                self.assertRaises(exception.PolicyServerUnavailable, self.permits)
+            server.headers.clear()
+        self.assertTrue(self.permits())
 
 
 class CertificatesTest(ServersTestCase):
