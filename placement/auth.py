@@ -20,6 +20,7 @@ from webob import exc as webob_exc
 
 from placement import context, exception, telemetry
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
+from placement.telemetry.server import thread_count
 from placement.token_memory import TokenMemory, Validations, Verdict
 from placement.token_store import TokenStore, require_identity
 
@@ -189,8 +190,8 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         super().__init__(application, {'oslo_config_config': conf, 'cache': _ENVIRON_CACHE})
         options = conf.keystone_authtoken
         self._cache_of_operator = options.cache
-        self._seconds = options.token_cache_time
-        self._validations = Validations(self._seconds) if self._seconds > 0 else None
+        seconds = self._seconds = options.token_cache_time
+        self._validations = Validations(seconds, thread_count()) if seconds > 0 else None
         self._store = store
         self._memory: TokenMemory | None = None
         # With delay_auth_decision, keystonemiddleware passes rejected requests on, too. The age of

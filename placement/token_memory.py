@@ -8,12 +8,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 import hashlib
+import math
 import secrets
 import threading
 import time
 from typing import Any
 
 import cachetools
+
+# In seconds: if Keystone takes longer, the last free thread does not wait for it.
+LONGEST_WAIT = 1.0
 
 _DIGEST_SIZE = 16
 _ABSENT = object()
@@ -89,11 +93,16 @@ class Validations:
     """Validations in progress. Requests with the same token wait for one validation.
 
     :param seconds: how long a success is shared at most
+    :param threads: the number of threads that process requests; None if it is unknown
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, threads: int | None = None) -> None:
         self._seconds = seconds
+        self._most_waits = math.inf if threads is None else max(1, threads - 1)
         self._lock = threading.Lock()
+        # The start of the wait of each thread, in seconds of the monotonic clock.
+        self._waits: dict[object, float] = {}
+        self._last_wait = 0.0
         self._running: dict[Hashable, Future[Verdict]] = {}
 
     def share(
@@ -110,19 +119,32 @@ class Validations:
         :param recall: called before a new validation; raises an exception if the result has been
             remembered meanwhile
         :param validate: validates the token
+        :raises TimeoutError: Keystone is slow, and only this thread can process other requests
         """
+        wait = object()
         with self._lock:
+            if self._is_busy():
+                recall()
+                raise TimeoutError('All other threads wait for its response.')
             future = self._running.get(key)
             if is_first := future is None or self._is_outdated(future):
                 recall()
                 future = self._running[key] = Future()
+            self._waits[wait] = time.monotonic()
         try:
             if is_first:
                 self._run(key, validate, future)
             return future.result()
         finally:
+            with self._lock:
+                self._last_wait = time.monotonic() - self._waits.pop(wait)
             # The traceback of a failure refers to this frame, and the future to the failure.
             del future
+
+    def _is_busy(self) -> bool:
+        """Return whether all other threads wait, and either one or the last wait took long."""
+        waits = [self._last_wait, *(time.monotonic() - start for start in self._waits.values())]
+        return len(self._waits) >= self._most_waits and max(waits) > LONGEST_WAIT
 
     def _is_outdated(self, future: Future[Verdict]) -> bool:
         return future.done() and future.result().at + self._seconds <= time.time()

@@ -1,6 +1,7 @@
 """Authentication, and the request context."""
 
 import copy
+import logging
 from unittest import mock
 import uuid
 
@@ -262,6 +263,8 @@ class TokenPartsTest(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
+        # keystonemiddleware logs each wrong token.
+        self.useFixture(fixtures.FakeLogger(level=logging.CRITICAL + 1))
         self.data = {}
         self.keystone = identity.Keystone()
         rules = [{'id': 'i', 'method': 'GET', 'path': '/traits', 'service': 'placement'}]

@@ -696,6 +696,126 @@ class ThreadsTest(TokenCase):
             self.assertEqual(401, rejected.result(LIMIT))
 
 
+class BusyTest(TokenCase):
+    """Threads of the web server wait for Keystone."""
+
+    def setUp(self):
+        super().setUp()
+        self.respond = threading.Event()
+        self.executor = futures.ThreadPoolExecutor(THREADS)
+        self.addCleanup(self.executor.shutdown)
+        self.addCleanup(self.respond.set)
+
+    def start(self, threads: int | None) -> None:
+        """Create the middleware in a web server with so many threads."""
+        with mock.patch.object(auth, 'thread_count', return_value=threads):
+            self.layer = self.middleware()
+
+    def wait(self, number: int) -> list[futures.Future]:
+        """Send requests with other tokens, for which Keystone does not respond."""
+        arrived = threading.Semaphore(0)
+
+        def hold() -> None:
+            arrived.release()
+            self.respond.wait(LIMIT)
+
+        self.keystone.before_response = hold
+        sent = [self.executor.submit(self.send, uuid.uuid4().hex) for _ in range(number)]
+        for _ in sent:
+            self.assertTrue(arrived.acquire(timeout=LIMIT))
+        self.keystone.before_response = lambda: None
+        return sent
+
+    def test_the_last_thread_does_not_wait(self):
+        self.start(threads=4)
+        self.send(self.keystone.issue('known'))
+        self.keystone.issue('a')
+        sent = self.wait(3)
+        self.clock.advance(token_memory.LONGEST_WAIT + 1)
+        self.validations()
+        for token in ('a', 'unknown', 'a'):
+            environ = edge.environ(path='/traits', HTTP_X_AUTH_TOKEN=token)
+            response = edge.call(self.layer, environ)
+            self.assertEqual(503, response.status)
+            self.assertEqual('1', response.headers['retry-after'])
+        self.assertEqual(200, self.send('known'))
+        self.assertEqual(0, self.validations())
+        self.respond.set()
+        self.assertEqual([401] * 3, [request.result(LIMIT) for request in sent])
+        self.assertEqual(200, self.send('a'))
+        self.assertEqual({}, self.layer.guarded._validations._waits)
+
+    def test_a_cold_start(self):
+        """All threads wait, but each for a short time only."""
+        self.start(threads=4)
+        self.wait(3)
+        self.clock.advance(token_memory.LONGEST_WAIT)
+        self.assertEqual(200, self.send(self.keystone.issue('a')))
+
+    def test_a_thread_is_free(self):
+        self.start(threads=4)
+        self.wait(2)
+        self.clock.advance(60)
+        self.assertEqual(200, self.send(self.keystone.issue('a')))
+
+    def test_requests_with_one_token(self):
+        """Each of them waits for the same validation."""
+        self.start(threads=2)
+        self.keystone.issue('a')
+        arrived = threading.Event()
+
+        def hold() -> None:
+            arrived.set()
+            self.respond.wait(LIMIT)
+
+        self.keystone.before_response = hold
+        first = self.executor.submit(self.send, 'a')
+        self.assertTrue(arrived.wait(LIMIT))
+        self.clock.advance(60)
+        self.assertEqual(503, self.send('a'))
+        self.respond.set()
+        self.assertEqual(200, first.result(LIMIT))
+
+    def validate(self, seconds: float) -> None:
+        """Send a request with a new token, which Keystone validates in so many seconds."""
+        self.keystone.before_response = lambda: self.clock.advance(seconds)
+        self.assertEqual(200, self.send(self.keystone.issue(uuid.uuid4().hex)))
+
+    def test_one_validation_is_always_possible(self):
+        for threads in (1, 2):
+            self.start(threads)
+            for _ in range(2):
+                self.validate(token_memory.LONGEST_WAIT + 1)
+
+    def test_the_last_validation_took_long(self):
+        """The threads that wait have just begun to wait."""
+        self.start(threads=4)
+        for seconds, status in ((2, 503), (1, 200), (2, 503)):
+            self.validate(seconds)
+            sent = self.wait(3)
+            self.assertEqual(status, self.send(self.keystone.issue('a')))
+            self.respond.set()
+            self.assertEqual([401] * 3, [request.result(LIMIT) for request in sent])
+            self.respond.clear()
+            self.keystone.revoke('a')
+            self.clock.advance(CACHE_TIME)
+
+    def test_the_number_of_threads_is_unknown(self):
+        self.start(threads=None)
+        self.wait(20)
+        self.clock.advance(60)
+        self.assertEqual(200, self.send(self.keystone.issue('a')))
+
+    def test_a_token_that_was_validated_meanwhile(self):
+        """It was unknown at the beginning of the request."""
+        self.start(threads=2)
+        self.send(self.keystone.issue('a'))
+        self.wait(1)
+        self.clock.advance(60)
+        with mock.patch.object(self.layer.guarded, 'recall', return_value=None):
+            self.assertEqual(200, self.send('a'))
+
+
 class RandomTokensTest(TokenCase):
     """Clients send many different tokens. PLACEMENT_TEST_TOKENS is their number."""
 

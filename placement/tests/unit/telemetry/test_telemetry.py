@@ -175,6 +175,18 @@ class SeveralProcessesTest(base.BaseTestCase):
         ):
             self.assertEqual(expected, self.logged(servers, multiprocess=True), servers)
 
+    def test_the_number_of_threads(self):
+        for module, expected in (
+            (mock.Mock(opt={'threads': b'8'}), 8),
+            (mock.Mock(opt={}), None),
+            # The option was set twice.
+            (mock.Mock(opt={'threads': [b'8', b'4']}), None),
+            (mock.Mock(spec=()), None),
+            (None, None),
+        ):
+            with mock.patch.dict(sys.modules, {'uwsgi': module}):
+                self.assertEqual(expected, server.thread_count())
+
     def test_only_the_request_states_the_number(self):
         # Outside of Apache, the package mod_wsgi has no such attribute.
         for servers in ({}, {'mod_wsgi': mock.Mock(spec=())}):
