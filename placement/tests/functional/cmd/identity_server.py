@@ -28,7 +28,9 @@ class Reply:
 
 
 class IdentityServer(fixtures.Fixture):
-    """Issues a token to one user, and validates all but `invalid`; other users receive 401 Unauthorized.
+    """Issues a token to one user, and validates all tokens but `invalid`.
+
+    Other users receive 401 Unauthorized.
 
     :param roles: the roles of the user
     :param catalog: the types of the services in the catalog
