@@ -38,10 +38,11 @@ _MEASURED = {
     'sqlite': ('programs', 'searches', OTHERS),
     'mariadb': ('programs', 'database'),
     'postgresql': ('programs',),
+    'mysql': (),
 }
 
-# tools/test.py runs the first ones with a cluster. tox -e deployers runs the others.
-NEVER = ('galera', 'deployers')
+# tools/test.py runs the first ones with clusters. tox -e deployers runs the others.
+NEVER = ('galera', 'group_replication', 'deployers')
 
 # What does not run on MariaDB and PostgreSQL, and why no fault of an engine remains undetected.
 # A new test runs on both, unless it is added here.
@@ -179,11 +180,37 @@ ON_MYSQLCLIENT = {
     'test_round_trips': 'The driver decides what a message contains.',
 }
 
+# What every run repeats on MySQL, in a single part. `tox -e mysql` runs all that runs on MariaDB.
+_DIALECT = 'The statements or the variables of MySQL are others than those of MariaDB.'
+_NAMES = 'MySQL has collations of its own, and reports characters that it cannot store otherwise.'
+_LOCKS = 'MySQL decides which transaction waits, and which one it ends.'
+ON_MYSQL = {
+    'cmd.test_preflight_databases': _DIALECT,
+    'collations.test_character_sets': _NAMES,
+    'collations.test_names.BinTest': _NAMES,
+    'collations.test_names.ThreeBytesTest': _NAMES,
+    'collations.test_names.Uca900Test': _NAMES,
+    'db.test_character_set': _NAMES,
+    'db.test_migration': _DIALECT,
+    'db.test_online_data_migrations': _DIALECT,
+    'db.test_session_settings': _DIALECT,
+    'db.test_sync': _LOCKS,
+    'faults.test_switchover': 'MySQL has privileges and error numbers of its own.',
+    'faults.test_tls': _DIALECT,
+    'races.test_claims': _LOCKS,
+    'races.test_interleavings': _LOCKS,
+    'races.test_new_consumer': _LOCKS,
+}
+
 _EXCLUDED = {
     'sqlite': NEVER,
     'mariadb': (*NEVER, *NOT_ON_SERVERS),
+    'mysql': (*NEVER, *NOT_ON_SERVERS),
     'postgresql': (*NEVER, *NOT_ON_SERVERS, *NOT_ON_POSTGRESQL),
 }
+
+# The parts of the databases on which the run repeats only some tests.
+_SINGLE_PARTS = {'mariadb-mysqlclient': ON_MYSQLCLIENT, 'mysql-bounded': ON_MYSQL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +245,9 @@ def parts(database: str) -> list[str]:
 
     :param database: `sqlite`, or the name of a server in `tools/with_database.py`
     """
-    if database == 'mariadb-mysqlclient':
-        return [database]
+    single = [part for part in _SINGLE_PARTS if part in (database, f'{database}-bounded')]
+    if single:
+        return single
     return [
         f'{database}-{part}' for part in (*PARTS, OTHERS) if database == 'sqlite' or part != _WEB
     ]
@@ -233,8 +261,8 @@ def is_measured(name: str) -> bool:
 
 def named(name: str) -> Selection:
     """Return a selection: all tests on a database, or a part of them, as `parts` names it."""
-    if name == 'mariadb-mysqlclient':
-        return Selection(tuple(ON_MYSQLCLIENT))
+    if name in _SINGLE_PARTS:
+        return Selection(tuple(_SINGLE_PARTS[name]))
     database, _, part = name.partition('-')
     excluded = _EXCLUDED[database]
     if part == OTHERS:

@@ -7,7 +7,8 @@ This script creates a virtual environment and runs:
 * the test suite on SQLite,
 * the functional tests that `selection` names on private MariaDB and PostgreSQL servers, on MariaDB
   with two drivers,
-* a part of the tests on a private Galera cluster,
+* some of them on a private MySQL server, which is downloaded if necessary,
+* a part of the tests on a private Galera cluster, and on a private group of MySQL servers,
 * a check that the measured test runs together reach the minimum coverage (see .coveragerc).
 
 Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
@@ -48,8 +49,10 @@ RESULTS = bootstrap.ROOT / '.stestr-parts'
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
 # Only the functional tests of this part are loaded (placement/tests/functional/__init__.py).
 SELECTION = 'PLACEMENT_TEST_SELECTION'
-# The tests in placement/tests/functional/galera run only if this variable is set.
+# The tests in placement/tests/functional/galera and group_replication run only if the variable is
+# set.
 CLUSTER = 'PLACEMENT_TEST_GALERA'
+GROUP = 'PLACEMENT_TEST_GROUP_REPLICATION'
 PASSED = frozenset({'success', 'xfail'})
 # The summary contains this many lines of the message of a failed test, each of at most this length.
 MESSAGE_LINES = 25
@@ -248,6 +251,8 @@ def _parts(results: Results, options: argparse.Namespace) -> Iterator[Part]:
     importlib.invalidate_caches()
     yield from _tests_on('sqlite', 'SQLite')
     yield from _tests_on_servers(results, options)
+    sys.path.append(str(bootstrap.ROOT))
+    yield from _tests_on_mysql(results, options)
     yield from _cluster_tests(results, options)
 
 
@@ -294,12 +299,36 @@ def _tests_on_servers(results: Results, options: argparse.Namespace) -> Iterator
             reason = f'the {missing} is not installed'
             results.skip(title, reason, failed=options.require_databases)
             continue
-        server = (sys.executable, 'tools/with_database.py', engine.name, '--')
-        yield from _tests_on(engine.name, engine.title, *server)
+        yield from _tests_on(engine.name, engine.title, *_server(engine.name))
+
+
+def _server(engine: str) -> tuple[str, ...]:
+    """Return the command that executes another one with a database server."""
+    return (sys.executable, 'tools/with_database.py', engine, '--')
+
+
+def _tests_on_mysql(results: Results, options: argparse.Namespace) -> Iterator[Part]:
+    """Yield the tests on MySQL; skip them if MySQL cannot be had.
+
+    Only the unstable suite of Debian contains MySQL, so a missing package does not fail the run.
+    """
+    from tools import galera, mysql
+
+    title = 'tests on a group of MySQL servers'
+    try:
+        mysql.root()
+    except mysql.UnavailableError as error:
+        results.skip(f'functional tests on MySQL, {title}', f'MySQL cannot be had: {error}')
+        return
+    yield from _tests_on('mysql', 'MySQL', *_server('mysql'))
+    if 'haproxy' in galera.missing_packages():
+        results.skip(title, 'HAProxy is not installed', failed=options.require_databases)
+        return
+    command, path = _stestr('group', path=f'{FUNCTIONAL}/group_replication')
+    yield Part(title, command, {GROUP: 'bounded'}, path)
 
 
 def _cluster_tests(results: Results, options: argparse.Namespace) -> Iterator[Part]:
-    sys.path.append(str(bootstrap.ROOT))
     from tools import galera
 
     title = 'tests on a Galera cluster'

@@ -1,12 +1,12 @@
 """Run a command with a private database server: ``with_database.py ENGINE -- COMMAND ...``.
 
-ENGINE is ``mariadb``, ``mariadb-mysqlclient``, or ``postgresql``. The tool starts the database
-server that is installed on this machine, with an empty data directory, on a free port of the
-loopback interface. The command receives the URL of an administrative database in the environment
-variable PLACEMENT_TEST_DATABASE_URL. The driver of this URL is PyMySQL for ``mariadb``, mysqlclient
-for ``mariadb-mysqlclient``, and psycopg for ``postgresql``. When the command ends, the tool stops
-the server, deletes the data, and exits with the exit status of the command. If the server or the
-driver is not installed, the tool fails.
+ENGINE is ``mariadb``, ``mariadb-mysqlclient``, ``mysql``, or ``postgresql``. The tool starts the
+database server that is installed on this machine, or that ``mysql.py`` has unpacked, with an empty
+data directory, on a free port of the loopback interface. The command receives the URL of an
+administrative database in the environment variable PLACEMENT_TEST_DATABASE_URL. The driver of this
+URL is PyMySQL for ``mariadb`` and ``mysql``, mysqlclient for ``mariadb-mysqlclient``, and psycopg
+for ``postgresql``. When the command ends, the tool stops the server, deletes the data, and exits
+with the exit status of the command. If the server or the driver is not installed, the tool fails.
 
 The server does not wait until data is written to the disk, because no data is needed after the
 command. Any user can run the tool. If root runs the tool, the server runs as the system user that
@@ -99,16 +99,27 @@ def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path],
         '--auth-root-authentication-method=normal',
         '--skip-test-db',
     )
+    command: list[str | Path] = [
+        program('mariadbd'),
+        *_common_options(setting),
+        '--innodb-doublewrite=0',
+        '--performance-schema=OFF',
+        *options,
+    ]
+    return command, _pymysql_url(setting, options)
+
+
+def _common_options(setting: Setting) -> list[str]:
+    """Return options of MariaDB and MySQL; the server creates the account when it starts."""
     account = f"'{USER}'@'127.0.0.1'"
     first = setting.private_file(
         'first.sql',
         f"CREATE USER {account} IDENTIFIED BY '{setting.password}';\n"
         f'GRANT ALL ON *.* TO {account} WITH GRANT OPTION;\n',
     )
-    command: list[str | Path] = [
-        program('mariadbd'),
+    return [
         '--no-defaults',
-        f'--datadir={data}',
+        f'--datadir={setting.folder / "data"}',
         # When a server starts, it deletes temporary tables of other servers in the same directory.
         f'--tmpdir={setting.folder}',
         f'--socket={setting.folder / "socket"}',
@@ -120,16 +131,16 @@ def mariadb(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path],
         '--character-set-server=utf8mb4',
         '--max-connections=500',
         '--innodb-flush-log-at-trx-commit=0',
-        '--innodb-doublewrite=0',
-        '--performance-schema=OFF',
-        *options,
     ]
+
+
+def _pymysql_url(setting: Setting, options: Sequence[str]) -> str:
     authority = f'{USER}:{setting.password}@127.0.0.1:{setting.port}'
     url = f'mysql+pymysql://{authority}/mysql?charset=utf8mb4'
     if not any(option.startswith('--ssl') for option in options):
         # PyMySQL would load the certificates of the system for each connection: 30 ms of CPU.
         url += _WITHOUT_TLS
-    return command, url
+    return url
 
 
 def mariadb_with_mysqlclient(
@@ -143,6 +154,35 @@ def mariadb_with_mysqlclient(
         raise ServerStartError('The Python package mysqlclient is not installed.')
     command, url = mariadb(setting, options)
     return command, url.replace('mysql+pymysql:', 'mysql+mysqldb:').replace(_WITHOUT_TLS, '')
+
+
+def mysql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
+    """Prepare a MySQL server; return the command that starts it and its administrative URL.
+
+    :raises ServerStartError: MySQL cannot be had
+    """
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from tools import mysql as packages
+
+    try:
+        server = packages.command('mysqld')
+    except packages.UnavailableError as error:
+        raise ServerStartError(f'MySQL cannot be had: {error}') from error
+    redo_log = '--innodb-redo-log-capacity=64M'
+    data = f'--datadir={setting.folder / "data"}'
+    setting.run(*server, '--no-defaults', '--initialize-insecure', data, redo_log)
+    command = [
+        *server,
+        *_common_options(setting),
+        redo_log,
+        '--innodb-flush-method=nosync',
+        '--innodb-doublewrite=OFF',
+        '--disable-log-bin',
+        '--mysqlx=OFF',
+        '--secure-file-priv=NULL',
+        *options,
+    ]
+    return command, _pymysql_url(setting, options)
 
 
 def postgresql(setting: Setting, options: Sequence[str]) -> tuple[list[str | Path], str]:
@@ -172,6 +212,8 @@ Prepare = Callable[[Setting, Sequence[str]], tuple[list[str | Path], str]]
 ENGINES: dict[str, tuple[Prepare, str]] = {
     'mariadb': (mariadb, 'mysql'),
     'mariadb-mysqlclient': (mariadb_with_mysqlclient, 'mysql'),
+    # The package of the server, which creates a user, is not installed.
+    'mysql': (mysql, 'nobody'),
     'postgresql': (postgresql, 'postgres'),
 }
 

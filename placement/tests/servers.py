@@ -6,6 +6,7 @@ the other. tools/with_database.py deletes them together with the server.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+import functools
 import itertools
 import os
 import secrets
@@ -38,6 +39,19 @@ def admin_url() -> sa.URL:
     :raises KeyError: the run has no server
     """
     return sa.make_url(os.environ[ADMIN_URL])
+
+
+@functools.cache
+def engine() -> str:
+    """Return the engine of this run: `mariadb`, `mysql`, `postgresql`, or `sqlite`."""
+    if ADMIN_URL not in os.environ:
+        return 'sqlite'
+    url = admin_url()
+    if url.get_backend_name() == 'postgresql':
+        return 'postgresql'
+    # MariaDB and MySQL have the same URLs.
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as conn:
+        return 'mariadb' if getattr(conn.dialect, 'is_mariadb', False) else 'mysql'
 
 
 def lease() -> Lease:
@@ -89,7 +103,7 @@ def change_password(admin: sa.URL, account: sa.URL) -> None:
     password = secrets.token_hex(8)
     statement = f"ALTER ROLE {account.username} PASSWORD '{password}'"
     if admin.get_backend_name() == 'mysql':
-        statement = f"SET PASSWORD FOR '{account.username}'@'127.0.0.1' = PASSWORD('{password}')"
+        statement = f"ALTER USER '{account.username}'@'127.0.0.1' IDENTIFIED BY '{password}'"
     execute(admin, statement)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 import time
 from typing import Any
 
+from placement.tests.functional.cluster import proxy
 from placement.tests.functional.faults import storm
-from placement.tests.functional.galera import proxy, testcase
+from placement.tests.functional.galera import testcase
 
 _LAST = 2  # the node that fails, and its API process
 

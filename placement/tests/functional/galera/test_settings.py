@@ -1,10 +1,8 @@
 """Settings of the cluster and of Placement that doc/source/admin/galera.rst describes."""
 
-from collections import Counter
 from concurrent import futures
 import contextlib
 import datetime
-import itertools
 import math
 import os
 import time
@@ -14,9 +12,11 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests.functional.cluster import answers
+from placement.tests.functional.cluster.traffic import CAPACITY
 from placement.tests.functional.faults import machines, storm
-from placement.tests.functional.galera import answers, testcase
-from placement.tests.functional.galera.traffic import CAPACITY
+from placement.tests.functional.galera import testcase
+from placement.tests.functional.galera.gate import Gate
 from placement.tests.functional.races.testcase import claim
 from placement.tests.waiting import wait_until
 
@@ -45,8 +45,8 @@ class SettingsTest(testcase.DeploymentTestCase):
 
     # Responses reflect every write that another node has acknowledged -------------
 
-    def gate(self) -> answers.Gate:
-        gate = answers.Gate(self.nodes[_SECOND], self.nodes[_FIRST])
+    def gate(self) -> Gate:
+        gate = Gate(self.nodes[_SECOND], self.nodes[_FIRST])
         self.addCleanup(gate.remove)
         return gate
 
@@ -59,24 +59,10 @@ class SettingsTest(testcase.DeploymentTestCase):
         requested = int(os.environ.get(PAIRS, '0'))
         rounds = max(1, round(requested * share / clients / len(answers.KINDS)))
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
-        stale: list[tuple[str, Any]] = []
-        sent: Counter[str] = Counter()
-
-        def send(_client: int) -> None:
-            with contextlib.closing(answers.Pair(*ports, **options)) as pair:
-                for _, kind in itertools.product(range(rounds), answers.KINDS):
-                    if not pair.is_fresh(kind):
-                        stale.append((kind, pair.answer_seen))
-                    sent[kind] += 1
-
-        with futures.ThreadPoolExecutor(clients) as pool:
-            list(pool.map(send, range(clients)))
+        results = answers.send_pairs(ports, rounds, clients, **options)
         if requested:
-            by_kind = Counter(kind for kind, _ in stale)
-            for kind, count in sent.items():
-                print(f'{name}: {kind}: {count} pairs, {by_kind[kind]} stale')
-            print(f'{name}: {sent.total()} pairs, {len(stale)} stale')
-        self.assertEqual([], stale)
+            print(results.describe(name))
+        self.assertEqual([], results.stale)
 
     def test_responses_while_a_node_applies_no_changes(self):
         self.send_pairs('stopped', 0.4, gate=self.gate())

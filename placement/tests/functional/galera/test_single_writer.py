@@ -4,7 +4,8 @@ from collections.abc import Callable
 import time
 from typing import Any
 
-from placement.tests.functional.galera import proxy, testcase
+from placement.tests.functional.cluster import proxy
+from placement.tests.functional.galera import testcase
 
 
 class SingleWriterTest(testcase.DeploymentTestCase):

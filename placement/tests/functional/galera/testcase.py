@@ -1,155 +1,44 @@
 """A test case with a Galera cluster, three API processes, and HAProxy in front of them."""
 
-import atexit
-import contextlib
 import functools
 import importlib
-import os
-from pathlib import Path
-import tempfile
 from typing import Any
-import unittest
-
-from oslotest import base
-import sqlalchemy as sa
 
 from placement.db.connections import SYNC_WAIT_BITS
-from placement.tests import servers
-from placement.tests.functional.faults import machines, storm
-from placement.tests.functional.galera import configuration, proxy
-from placement.tests.functional.galera.traffic import CAPACITY, Traffic, create_providers
-from placement.tests.functional.races import audit
+from placement.tests.functional.cluster import configuration, proxy, testcase
 
-# `full` runs all tests, `bounded` those that are part of every run of tools/test.py. Without the
-# variable, the tests are skipped.
 SELECTION = 'PLACEMENT_TEST_GALERA'
-# Statuses of requests during a fault: 502 and 504 are responses of HAProxy.
-UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
-_NAMES = ('api1', 'api2', 'api3')
-_LOG_LINES = 15
+
+full = testcase.full(SELECTION)
 
 
 def tool() -> Any:
     """Return the module tools/galera.py; skip the test if this run has no cluster."""
-    if not os.environ.get(SELECTION):
-        raise unittest.SkipTest(f'{SELECTION} is not set')
+    testcase.selected(SELECTION)
     return importlib.import_module('tools.galera')
 
 
 @functools.cache
-def started_nodes() -> list[Any]:
-    """Start the cluster of this process, with an empty database; it stops with the process."""
-    resources = contextlib.ExitStack()
-    atexit.register(resources.close)
-    nodes: list[Any] = resources.enter_context(tool().cluster())
-    servers.create_database(sa.make_url(nodes[0].url), 'placement')
-    return nodes
+def _started_nodes() -> list[Any]:
+    return testcase.started(tool().cluster())
 
 
-def full(function: Any) -> Any:
-    """Mark a test that is not part of the bounded run."""
-    bounded = os.environ.get(SELECTION) != 'full'
-    return unittest.skipIf(bounded, 'not part of the bounded run')(function)
+class DeploymentTestCase(testcase.DeploymentTestCase):
+    """Uses a Galera cluster."""
 
-
-class DeploymentTestCase(base.BaseTestCase):
-    """Starts three API processes behind HAProxy.
-
-    :cvar single_writer: whether all processes use one node through another HAProxy; otherwise, each
-        process uses its own node
-    """
-
-    single_writer = False
-    resources: contextlib.ExitStack
-    logs: Path
-    nodes: list[Any]
-    workers: list[machines.Worker]
+    waiting = f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}'
 
     @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.resources = contextlib.ExitStack()
-        cls.addClassCleanup(cls.resources.close)
-        cls.logs = Path(
-            cls.resources.enter_context(tempfile.TemporaryDirectory(prefix='placement-api-'))
-        )
-        cls.nodes = started_nodes()
-        ports = [node.port for node in cls.nodes]
-        if cls.single_writer:
-            ports = [cls._start_database_proxy()] * len(ports)
-        cls.workers = [
-            cls.start_worker(cls.database(port), **cls.settings_of(number))
-            for number, port in enumerate(ports)
-        ]
-        cls.port = tool().free_ports(1)[0]
-        text = configuration.api(cls.port, [worker.port for worker in cls.workers])
-        cls.proxy = cls.start_proxy(text)
+    def started_nodes(cls) -> list[Any]:
+        return _started_nodes()
 
     @classmethod
-    def _start_database_proxy(cls) -> int:
-        checks = [proxy.NodeCheck(node.is_synced) for node in cls.nodes]
-        for check in checks:
-            cls.resources.callback(check.remove)
-        port = tool().free_ports(1)[0]
-        nodes = [node.port for node in cls.nodes]
-        text = configuration.database(port, nodes, [check.port for check in checks])
-        cls.database_proxy = cls.start_proxy(text)
-        return int(port)
+    def is_usable(cls, node: Any) -> bool:
+        return bool(node.is_synced())
 
     @classmethod
-    def settings_of(cls, number: int) -> dict[str, str]:
-        """Return additional environment variables of an API process."""
-        return {}
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.providers = create_providers(self.engine())
-        for number in range(len(self.workers)):
-            self.wait_until_back(number)
-        self.addCleanup(self.heal)
-
-    @classmethod
-    def database(cls, port: int) -> str:
-        """Return the URL of Placement's database at a port of a node or of a proxy."""
-        url = sa.make_url(cls.nodes[0].url).set(port=port, database='placement')
-        return url.render_as_string(hide_password=False)
-
-    @classmethod
-    def engine(cls, node: int = 0) -> sa.Engine:
-        """Return an engine for the database at a node, that waits for the other nodes."""
-        return sa.create_engine(
-            cls.database(cls.nodes[node].port),
-            poolclass=sa.NullPool,
-            connect_args={'init_command': f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}'},
-        )
-
-    @classmethod
-    def start_worker(cls, url: str, **settings: str) -> machines.Worker:
-        """Start an API process that uses a database URL, until the end of the class.
-
-        :param settings: further environment variables
-        """
-        port = tool().free_ports(1)[0]
-        worker = machines.Worker(
-            url,
-            log=cls.logs / str(port),
-            port=port,
-            settings={
-                **settings,
-                'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
-                'OS_PLACEMENT_DATABASE__RETRY_INTERVAL': '1',
-                'OS_PLACEMENT_DATABASE__MAX_RETRIES': '60',
-            },
-        )
-        cls.resources.callback(worker.remove)
-        return worker
-
-    @classmethod
-    def start_proxy(cls, text: str) -> proxy.Proxy:
-        """Start HAProxy with a configuration, until the end of the class."""
-        started = proxy.Proxy(text)
-        cls.resources.callback(started.remove)
-        return started
+    def database_configuration(cls, port: int, checks: list[int]) -> str:
+        return configuration.database(port, [node.port for node in cls.nodes], checks)
 
     def heal(self) -> None:
         """Resume, start and connect all nodes, and wait until all of them have the same data."""
@@ -175,58 +64,3 @@ class DeploymentTestCase(base.BaseTestCase):
             return synced and len(changes) == 1 and sizes == {str(len(self.nodes))}
 
         proxy.wait(complete, 'a node is not part of the cluster')
-
-    def traffic(self, clients: int = 8) -> Traffic:
-        return Traffic(self.port, self.providers, clients)
-
-    def health(self, number: int) -> int:
-        """Return the status of the health check of an API process."""
-        return storm.send(self.workers[number].port, 'GET', '/healthcheck')
-
-    def wait_until_gone(self, number: int) -> float:
-        """Wait until an API process has left the pool of HAProxy; return the seconds."""
-        return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=False)
-
-    def wait_until_back(self, number: int) -> float:
-        """Wait until an API process is in the pool of HAProxy; return the seconds."""
-        try:
-            return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=True)
-        except AssertionError as exc:
-            raise AssertionError(f'{exc}\n{self.describe(number)}') from exc
-
-    def describe(self, number: int) -> str:
-        """Describe an API process: its health, what HAProxy knows of it, and the end of its log."""
-        worker = self.workers[number]
-        health = storm.exchange(worker.port, 'GET', '/healthcheck')
-        statistics = self.proxy.server(f'placement/{_NAMES[number]}')
-        log = (self.logs / str(worker.port)).read_text(errors='replace')
-        return '\n'.join((str(health), str(statistics), *log.splitlines()[-_LOG_LINES:]))
-
-    def check(self, traffic: Traffic, **figures: object) -> None:
-        """Compare all responses with the data of each node; store the figures of the test."""
-        self.wait_until_complete()
-        with self.engine().connect() as conn:
-            used = conn.scalar(sa.text('SELECT COUNT(*) FROM allocations'))
-        traffic.report(self.id().split('galera.')[-1], stored=used, **figures)
-        self.assertLessEqual(set(traffic.statuses), {204, 409, *UNAVAILABLE}, traffic.unexpected)
-        self.assertLessEqual(set(traffic.reads), {200, *UNAVAILABLE})
-        self.assertEqual([], traffic.stale)
-        tables = []
-        for number in range(len(self.nodes)):
-            engine = self.engine(number)
-            self.assertEqual((set(), set()), traffic.compare(engine))
-            self.assertEqual([], audit.problems(engine))
-            with engine.connect() as conn:
-                tables.append(audit.read(conn))
-        self.assertEqual(tables[0], tables[1])
-        self.assertEqual(tables[0], tables[2])
-        self.assertEqual(set(), traffic.full - full_providers(tables[0]))
-
-
-def full_providers(tables: dict[str, Any]) -> set[str]:
-    """Return the UUIDs of the providers without free capacity."""
-    used: dict[int, int] = {}
-    for row in tables['allocations']:
-        used[row.resource_provider_id] = used.get(row.resource_provider_id, 0) + row.used
-    uuids = {row.id: row.uuid for row in tables['resource_providers']}
-    return {uuids[number] for number, amount in used.items() if amount == CAPACITY}

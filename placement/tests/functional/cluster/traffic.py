@@ -16,7 +16,7 @@ from placement.tests.functional.faults import storm
 from placement.tests.functional.races import testcase
 
 # The file to which each test appends one line of figures, if the variable is set.
-FIGURES = 'PLACEMENT_TEST_GALERA_FIGURES'
+FIGURES = 'PLACEMENT_TEST_CLUSTER_FIGURES'
 
 CAPACITY = 30  # VCPU of one provider
 CLAIMS = 40  # claims for one provider, so that some of them do not fit

@@ -24,7 +24,7 @@ def api(port: int, servers: Sequence[int]) -> str:
 
 
 def database(port: int, nodes: Sequence[int], checks: Sequence[int]) -> str:
-    """Return the configuration of the load balancer of a cluster with a single writer.
+    """Return the configuration of the load balancer of a cluster or group with a single writer.
 
     :param port: the port for Placement
     :param nodes: the ports of the nodes

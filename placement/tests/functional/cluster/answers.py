@@ -4,15 +4,18 @@ Each function in `KINDS` sends one pair. It returns whether the response at the 
 the write that the first node has acknowledged.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent import futures
+import contextlib
 import http.client
+import itertools
 import json
 import threading
 import time
-from typing import Any
+from typing import Any, Protocol
 import uuid
 
-from placement.tests import waiting
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import storm
 from placement.tests.waiting import LONGEST
@@ -51,64 +54,14 @@ class Client:
         self._connection.close()
 
 
-class Gate:
-    """Stops the applier of a node, which then applies no changes of other nodes.
-
-    The applier executes a trigger that waits while a global variable has a value that no server
-    uses. The variable has no other effect, because the slow query log is off.
-
-    :param stopped: the node whose applier stops
-    :param other: a node that executes the statement for which the applier stops
-    """
-
-    _HELD = 31536000
-
-    def __init__(self, stopped: Any, other: Any) -> None:
-        self._lock = threading.Lock()
-        self._stopped, self._other = stopped.connect(), other.connect()
-        self._execute(self._other, 'CREATE DATABASE gate')
-        self._execute(self._other, 'CREATE TABLE gate.changes (id INT AUTO_INCREMENT PRIMARY KEY)')
-        self._execute(
-            self._other,
-            'CREATE TRIGGER gate.stop AFTER INSERT ON gate.changes FOR EACH ROW '
-            f'WHILE @@GLOBAL.long_query_time = {self._HELD} DO DO SLEEP(0.002); END WHILE',
-        )
-        # By default, an applier does not execute triggers.
-        self._execute(self._stopped, "SET GLOBAL slave_run_triggers_for_rbr = 'ENFORCE'")
-        # Another applier would apply later changes, without their COMMIT, and so lock their rows.
-        self._threads = stopped.execute('SELECT @@wsrep_slave_threads')[0]
-        self._execute(self._stopped, 'SET GLOBAL wsrep_slave_threads = 1')
-        waiting.wait_until(lambda: self._has_one_applier(stopped))
-
-    def _has_one_applier(self, node: Any) -> bool:
-        # A superfluous applier ends after its next change.
-        self._insert()
-        return bool(node.status('wsrep_applier_thread_count') == '1')
-
-    def _insert(self) -> None:
-        self._execute(self._other, 'INSERT INTO gate.changes () VALUES ()')
-
-    def _execute(self, connection: Any, statement: str) -> None:
-        with self._lock, connection.cursor() as cursor:
-            cursor.execute(statement)
+class Gate(Protocol):
+    """Stops the applier of a node, which then applies no changes of other nodes."""
 
     def hold(self) -> None:
         """Stop the applier until `release` is called."""
-        self._execute(self._stopped, f'SET GLOBAL long_query_time = {self._HELD}')
-        self._insert()
 
     def release(self) -> None:
         """Let the applier continue."""
-        self._execute(self._stopped, 'SET GLOBAL long_query_time = 10')
-
-    def remove(self) -> None:
-        """Release the gate, and undo what it has changed."""
-        self.release()
-        self._execute(self._stopped, "SET GLOBAL slave_run_triggers_for_rbr = 'NO'")
-        self._execute(self._stopped, f'SET GLOBAL wsrep_slave_threads = {self._threads}')
-        self._execute(self._other, 'DROP DATABASE gate')
-        self._stopped.close()
-        self._other.close()
 
 
 class Pair:
@@ -200,6 +153,42 @@ class Pair:
         """Claim for a new consumer at the second node; return whether the status is this one."""
         body = claim({own.uuid: {'VCPU': amount} for own in providers})
         return self.answers(status, 'PUT', new_consumer(), body)
+
+
+class Results:
+    """The pairs that were sent, and those whose response did not reflect the write."""
+
+    def __init__(self) -> None:
+        self.sent: Counter[str] = Counter()
+        self.stale: list[tuple[str, Any]] = []
+
+    def describe(self, name: str) -> str:
+        """Return a line for each kind, and one for the total."""
+        stale = Counter(kind for kind, _ in self.stale)
+        lines = [f'{kind}: {sent} pairs, {stale[kind]} stale' for kind, sent in self.sent.items()]
+        lines.append(f'{self.sent.total()} pairs, {len(self.stale)} stale')
+        return '\n'.join(f'{name}: {line}' for line in lines)
+
+
+def send_pairs(ports: Sequence[int], rounds: int = 1, clients: int = 1, **options: Any) -> Results:
+    """Send all kinds of pairs in each round of each client.
+
+    :param ports: the API processes of the first and of the second node
+    :param options: arguments of `Pair`
+    """
+    results = Results()
+
+    def send(_client: int) -> None:
+        first, second = ports
+        with contextlib.closing(Pair(first, second, **options)) as pair:
+            for _, kind in itertools.product(range(rounds), KINDS):
+                if not pair.is_fresh(kind):
+                    results.stale.append((kind, pair.answer_seen))
+                results.sent[kind] += 1
+
+    with futures.ThreadPoolExecutor(clients) as pool:
+        list(pool.map(send, range(clients)))
+    return results
 
 
 class Provider:

@@ -1,0 +1,239 @@
+"""A test case with a database cluster, three API processes, and HAProxy in front of them."""
+
+import atexit
+from collections.abc import Callable
+import contextlib
+import functools
+import importlib
+import os
+from pathlib import Path
+import tempfile
+from typing import Any
+import unittest
+
+from oslotest import base
+import sqlalchemy as sa
+
+from placement.tests import servers
+from placement.tests.functional.cluster import configuration, proxy
+from placement.tests.functional.cluster.traffic import CAPACITY, Traffic, create_providers
+from placement.tests.functional.faults import machines, storm
+from placement.tests.functional.races import audit
+
+# Statuses of requests during a fault: 502 and 504 are responses of HAProxy.
+UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
+_NAMES = ('api1', 'api2', 'api3')
+_LOG_LINES = 15
+
+
+def selected(variable: str) -> None:
+    """Skip the test if this run has no cluster.
+
+    :param variable: the environment variable that selects the tests of a kind of cluster: `full`
+        selects all tests, `bounded` those that are part of every run of tools/test.py
+    """
+    if not os.environ.get(variable):
+        raise unittest.SkipTest(f'{variable} is not set')
+
+
+def full(variable: str) -> Callable[[Any], Any]:
+    """Return a decorator for tests that are not part of the bounded run."""
+    bounded = os.environ.get(variable) != 'full'
+    return unittest.skipIf(bounded, 'not part of the bounded run')
+
+
+def started(cluster: contextlib.AbstractContextManager[list[Any]]) -> list[Any]:
+    """Start a cluster, which stops with this process, and create a database; return the nodes."""
+    resources = contextlib.ExitStack()
+    atexit.register(resources.close)
+    nodes = resources.enter_context(cluster)
+    servers.create_database(sa.make_url(nodes[0].url), 'placement')
+    return nodes
+
+
+def free_port() -> int:
+    """Return a free TCP port that no client receives while a test restarts its server."""
+    return int(importlib.import_module('tools.nodes').free_ports(1)[0])
+
+
+class DeploymentTestCase(base.BaseTestCase):
+    """Starts three API processes behind HAProxy.
+
+    :cvar single_writer: whether all processes use one node through another HAProxy; otherwise, each
+        process uses its own node
+    :cvar waiting: the statement with which a session waits for the changes of the other nodes
+    """
+
+    single_writer = False
+    waiting: str
+    resources: contextlib.ExitStack
+    logs: Path
+    nodes: list[Any]
+    workers: list[machines.Worker]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.resources = contextlib.ExitStack()
+        cls.addClassCleanup(cls.resources.close)
+        cls.logs = Path(
+            cls.resources.enter_context(tempfile.TemporaryDirectory(prefix='placement-api-'))
+        )
+        cls.nodes = cls.started_nodes()
+        ports = [node.port for node in cls.nodes]
+        if cls.single_writer:
+            ports = [cls._start_database_proxy()] * len(ports)
+        cls.workers = [
+            cls.start_worker(cls.database(port), **cls.settings_of(number))
+            for number, port in enumerate(ports)
+        ]
+        cls.port = free_port()
+        text = configuration.api(cls.port, [worker.port for worker in cls.workers])
+        cls.proxy = cls.start_proxy(text)
+
+    @classmethod
+    def started_nodes(cls) -> list[Any]:
+        """Return the running nodes of the cluster; skip the tests if this run has no cluster."""
+        raise NotImplementedError
+
+    @classmethod
+    def is_usable(cls, node: Any) -> bool:
+        """Whether the proxy of a cluster with a single writer may use a node."""
+        raise NotImplementedError
+
+    @classmethod
+    def database_configuration(cls, port: int, checks: list[int]) -> str:
+        """Return the configuration of this proxy.
+
+        :param port: the port for Placement
+        :param checks: for each node, the port that responds to the health checks
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def _start_database_proxy(cls) -> int:
+        checks = [proxy.NodeCheck(functools.partial(cls.is_usable, node)) for node in cls.nodes]
+        for check in checks:
+            cls.resources.callback(check.remove)
+        port = free_port()
+        text = cls.database_configuration(port, [check.port for check in checks])
+        cls.database_proxy = cls.start_proxy(text)
+        return port
+
+    @classmethod
+    def settings_of(cls, number: int) -> dict[str, str]:
+        """Return additional environment variables of an API process."""
+        return {}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.providers = create_providers(self.engine())
+        for number in range(len(self.workers)):
+            self.wait_until_back(number)
+        self.addCleanup(self.heal)
+
+    @classmethod
+    def database(cls, port: int) -> str:
+        """Return the URL of Placement's database at a port of a node or of a proxy."""
+        url = sa.make_url(cls.nodes[0].url).set(port=port, database='placement')
+        return url.render_as_string(hide_password=False)
+
+    @classmethod
+    def engine(cls, node: int = 0) -> sa.Engine:
+        """Return an engine for the database at a node, that waits for the other nodes."""
+        return sa.create_engine(
+            cls.database(cls.nodes[node].port),
+            poolclass=sa.NullPool,
+            connect_args={'init_command': cls.waiting},
+        )
+
+    @classmethod
+    def start_worker(cls, url: str, **settings: str) -> machines.Worker:
+        """Start an API process that uses a database URL, until the end of the class.
+
+        :param settings: further environment variables
+        """
+        port = free_port()
+        worker = machines.Worker(
+            url,
+            log=cls.logs / str(port),
+            port=port,
+            settings={
+                **settings,
+                'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
+                'OS_PLACEMENT_DATABASE__RETRY_INTERVAL': '1',
+                'OS_PLACEMENT_DATABASE__MAX_RETRIES': '60',
+            },
+        )
+        cls.resources.callback(worker.remove)
+        return worker
+
+    @classmethod
+    def start_proxy(cls, text: str) -> proxy.Proxy:
+        """Start HAProxy with a configuration, until the end of the class."""
+        started = proxy.Proxy(text)
+        cls.resources.callback(started.remove)
+        return started
+
+    def heal(self) -> None:
+        """Undo what a test did to nodes, and wait until all of them have the same data."""
+        raise NotImplementedError
+
+    def wait_until_complete(self) -> None:
+        """Wait until all nodes are part of the cluster and have all data."""
+        raise NotImplementedError
+
+    def traffic(self, clients: int = 8) -> Traffic:
+        return Traffic(self.port, self.providers, clients)
+
+    def health(self, number: int) -> int:
+        """Return the status of the health check of an API process."""
+        return storm.send(self.workers[number].port, 'GET', '/healthcheck')
+
+    def wait_until_gone(self, number: int) -> float:
+        """Wait until an API process has left the pool of HAProxy; return the seconds."""
+        return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=False)
+
+    def wait_until_back(self, number: int) -> float:
+        """Wait until an API process is in the pool of HAProxy; return the seconds."""
+        try:
+            return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=True)
+        except AssertionError as exc:
+            raise AssertionError(f'{exc}\n{self.describe(number)}') from exc
+
+    def describe(self, number: int) -> str:
+        """Describe an API process: its health, what HAProxy knows of it, and the end of its log."""
+        worker = self.workers[number]
+        health = storm.exchange(worker.port, 'GET', '/healthcheck')
+        statistics = self.proxy.server(f'placement/{_NAMES[number]}')
+        log = (self.logs / str(worker.port)).read_text(errors='replace')
+        return '\n'.join((str(health), str(statistics), *log.splitlines()[-_LOG_LINES:]))
+
+    def check(self, traffic: Traffic, **figures: object) -> None:
+        """Compare all responses with the data of each node; store the figures of the test."""
+        self.wait_until_complete()
+        with self.engine().connect() as conn:
+            used = conn.scalar(sa.text('SELECT COUNT(*) FROM allocations'))
+        traffic.report(self.id().split('functional.')[-1], stored=used, **figures)
+        self.assertLessEqual(set(traffic.statuses), {204, 409, *UNAVAILABLE}, traffic.unexpected)
+        self.assertLessEqual(set(traffic.reads), {200, *UNAVAILABLE})
+        self.assertEqual([], traffic.stale)
+        tables = []
+        for number in range(len(self.nodes)):
+            engine = self.engine(number)
+            self.assertEqual((set(), set()), traffic.compare(engine))
+            self.assertEqual([], audit.problems(engine))
+            with engine.connect() as conn:
+                tables.append(audit.read(conn))
+        self.assertEqual(tables[0], tables[1])
+        self.assertEqual(tables[0], tables[2])
+        self.assertEqual(set(), traffic.full - full_providers(tables[0]))
+
+
+def full_providers(tables: dict[str, Any]) -> set[str]:
+    """Return the UUIDs of the providers without free capacity."""
+    used: dict[int, int] = {}
+    for row in tables['allocations']:
+        used[row.resource_provider_id] = used.get(row.resource_provider_id, 0) + row.used
+    uuids = {row.id: row.uuid for row in tables['resource_providers']}
+    return {uuids[number] for number, amount in used.items() if amount == CAPACITY}
