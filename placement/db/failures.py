@@ -54,7 +54,7 @@ _MYSQL_UNAVAILABLE = frozenset({
     1053, 1077, 1079, 3032, 3168,  # server is shutting down or offline
     *_MYSQL_READ_ONLY,
     1792,  # transaction is read-only
-    3100, 3796, 3797, 3798, 3799,  # a replication group cannot execute the transaction
+    3100, 3796, 3797, 3798, 3799, 4094,  # a replication group cannot execute the transaction
     1969, 3024,  # statement exceeded a time limit of the server
     1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
     MYSQL_TLS_FAILED,

@@ -23,7 +23,12 @@ def module_of(name: str) -> tuple[pathlib.Path, list[str]]:
 
 class SelectionTest(base.BaseTestCase):
     def test_every_name_exists(self):
-        names = (selection.NOT_ON_SERVERS, selection.NOT_ON_POSTGRESQL, selection.ON_MYSQLCLIENT)
+        names = (
+            selection.NOT_ON_SERVERS,
+            selection.NOT_ON_POSTGRESQL,
+            selection.ON_MYSQLCLIENT,
+            selection.ON_MYSQL,
+        )
         for name in (name for table in names for name in table):
             with self.subTest(name):
                 if name.startswith(API):
@@ -85,6 +90,14 @@ class SelectionTest(base.BaseTestCase):
         self.assertIn(f'{PREFIX}faults.test_tls.TlsTest.test', selected)
         self.assertNotIn(f'{PREFIX}a_new_module.Test.test', selected)
         self.assertIn(f'{PREFIX}mistakes.test_mistakes', selected.modules())
+
+    def test_mysql(self):
+        name = f'{PREFIX}cmd.test_audit.Test.test'
+        self.assertEqual(['mysql-bounded'], selection.parts('mysql'))
+        self.assertNotIn(name, selection.named('mysql-bounded'))
+        self.assertIn(f'{PREFIX}races.test_claims.Test.test', selection.named('mysql-bounded'))
+        self.assertIn(name, selection.named('mysql'))
+        self.assertFalse(selection.is_measured('mysql-bounded'))
 
     def test_a_failed_import_is_in_each_selection(self):
         for name in selection.parts('sqlite'):

@@ -470,10 +470,10 @@ class PrivilegesTest(TestCase):
         name, url = f'exporter_{uuid.uuid4().hex[:8]}', self.engine.url
         account, tables = (
             (f"'{name}'@'{url.host}'", f'{url.database}.*')
-            if engine == 'mariadb'
+            if engine != 'postgresql'
             else (name, 'ALL TABLES IN SCHEMA public')
         )
-        password = 'IDENTIFIED BY' if engine == 'mariadb' else 'PASSWORD'
+        password = 'IDENTIFIED BY' if engine != 'postgresql' else 'PASSWORD'
         self.execute(f"CREATE USER {account} {password} 'secret'")
         self.addCleanup(self.execute, f'DROP USER {account}')
         self.execute(f'GRANT SELECT ON {tables} TO {account}')
@@ -560,7 +560,7 @@ class SharedReadTest(TestCase):
         process = self.serve('--cache', '0')
         with futures.ThreadPoolExecutor(8) as clients:
             with machines.other_connection(self.database.url) as conn:
-                if engine == 'mariadb':
+                if engine != 'postgresql':
                     conn.exec_driver_sql('LOCK TABLES allocations WRITE')
                 else:
                     conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
@@ -569,14 +569,14 @@ class SharedReadTest(TestCase):
                 wait_until(lambda: self.waiting_statements(conn))
                 time.sleep(0.5)
                 self.assertEqual(1, self.waiting_statements(conn))
-                if engine == 'mariadb':
+                if engine != 'postgresql':
                     conn.exec_driver_sql('UNLOCK TABLES')
             self.assertEqual([EMPTY] * 8, [scrape.result() for scrape in scrapes])
 
     def waiting_statements(self, conn: sa.Connection) -> int:
         """Return the number of statements that wait for a lock."""
         if conn.dialect.name == 'mysql':
-            return conn.exec_driver_sql(
-                "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting%%'"
-            ).scalar_one()
+            waiting = "state LIKE 'Waiting for%%'"
+            query = f'SELECT count(*) FROM information_schema.processlist WHERE {waiting}'
+            return conn.exec_driver_sql(query).scalar_one()
         return conn.exec_driver_sql('SELECT count(*) FROM pg_locks WHERE NOT granted').scalar_one()

@@ -30,7 +30,7 @@ NEED_CONNECTION = [
 
 
 def require_engine(name: str) -> None:
-    if servers.ADMIN_URL not in os.environ or machines.engine_of_run() != name:
+    if servers.engine() != name:
         raise unittest.SkipTest(f'the test runs only on {name}')
 
 
@@ -96,7 +96,7 @@ class SqliteTest(test_preflight.TestCase):
 
 
 class ServerTest(test_preflight.TestCase):
-    """What MariaDB and PostgreSQL have in common."""
+    """What all servers have in common."""
 
     def setUp(self) -> None:
         machines.engine_of_run()
@@ -152,8 +152,8 @@ class ServerTest(test_preflight.TestCase):
         size = '--machines 40 --processes 5 --threads 2 --format json'
         done = self.execute(NOAUTH, *size.split())
         self.assertEqual((1, ''), (done.returncode, done.stderr))
-        # On MariaDB, the pool of 5 connections keeps two for each thread.
-        each = 5 if 'MariaDB' in done.stdout else 3
+        # On MariaDB and MySQL, the pool of 5 connections keeps two for each thread.
+        each = 3 if self.url.get_backend_name() == 'postgresql' else 5
         text = f'can open {200 * each} connections, {each} each, and the server accepts'
         self.assertIn(text, done.stdout)
 
@@ -303,8 +303,8 @@ class PrivilegesTest(test_preflight.TestCase):
             self.assertIn('Grant SELECT, INSERT, UPDATE, and DELETE', verdict.remedy)
         # Privileges on single tables.
         account = servers.create_account(self.url, ())
-        mariadb = self.system == 'mariadb'
-        user = f"'{account.username}'@'127.0.0.1'" if mariadb else account.username
+        postgresql = self.system == 'postgresql'
+        user = account.username if postgresql else f"'{account.username}'@'127.0.0.1'"
         readable = [f'GRANT SELECT ON {name} TO {user}' for name in self.tables()]
         servers.execute(self.url, *readable, f'GRANT INSERT, UPDATE ON traits TO {user}')
         (verdict,) = self.verdicts(account)
@@ -321,7 +321,7 @@ class PrivilegesTest(test_preflight.TestCase):
         both = [complete, 'The user can migrate the schema.']
         lacking = '!The user cannot migrate the schema; it lacks: {}.'
         self.assertEqual(both, [verdict.detail for verdict in self.verdicts(self.url)])
-        if self.system == 'mariadb':
+        if self.system != 'postgresql':
             for missing in self.MIGRATING:
                 granted = [name for name in self.MIGRATING if name != missing]
                 self.check((*self.REQUIRED, *granted), complete, lacking.format(missing))
@@ -333,15 +333,17 @@ class PrivilegesTest(test_preflight.TestCase):
         self.assertEqual(before, self.tables())
 
     def test_an_empty_database(self):
-        lacking = ', '.join(self.MIGRATING) if self.system == 'mariadb' else 'CREATE on the schema'
+        lacking = 'CREATE on the schema'
+        if self.system != 'postgresql':
+            lacking = ', '.join(self.MIGRATING)
         self.check(self.REQUIRED, f'!The user cannot migrate the schema; it lacks: {lacking}.')
         self.assertEqual([], self.tables())
 
     def test_a_revision_that_the_user_cannot_read(self):
         migration.upgrade('head')
         account = servers.create_account(self.url, ())
-        mariadb = self.system == 'mariadb'
-        user = f"'{account.username}'@'127.0.0.1'" if mariadb else account.username
+        postgresql = self.system == 'postgresql'
+        user = account.username if postgresql else f"'{account.username}'@'127.0.0.1'"
         servers.execute(
             self.url, *(f'GRANT SELECT ON {name} TO {user}' for name in models.metadata.tables)
         )
@@ -349,12 +351,12 @@ class PrivilegesTest(test_preflight.TestCase):
         url = account.render_as_string(hide_password=False)
         findings = self.preflight(NOAUTH, url, (*self.CHECKS, *revision))
         (verdict,) = findings['Schema Revision']
-        if mariadb:
-            self.assertEqual(Result.WARNING, verdict.result)
-            self.assertIn('Grant SELECT on alembic_version', verdict.remedy)
-        else:
+        if postgresql:
             self.assertEqual(Result.FAILURE, verdict.result)
             self.assertIn('permission denied for table alembic_version', verdict.detail)
+        else:
+            self.assertEqual(Result.WARNING, verdict.result)
+            self.assertIn('Grant SELECT on alembic_version', verdict.remedy)
 
     def tables(self) -> list[str]:
         engine = sa.create_engine(self.url, poolclass=sa.NullPool)
@@ -365,16 +367,17 @@ class PrivilegesTest(test_preflight.TestCase):
         servers.execute(self.url, 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO PUBLIC')
 
 
-class MariadbTest(test_preflight.TestCase):
+class MysqlTest(test_preflight.TestCase):
     def setUp(self) -> None:
-        require_engine('mariadb')
+        if machines.engine_of_run() == 'postgresql':
+            self.skipTest('the test runs only on MariaDB and MySQL')
         super().setUp()
         migration.upgrade('head')
 
     def test_tables(self):
         with self.engine.begin() as conn:
-            conn.exec_driver_sql('ALTER TABLE users ENGINE = MyISAM')
             conn.exec_driver_sql('ALTER TABLE users CONVERT TO CHARACTER SET latin1')
+            conn.exec_driver_sql('ALTER TABLE users ENGINE = MyISAM')
         findings = self.preflight(NOAUTH)
         self.assertResults(
             NOAUTH_WARNING | {'Character Set': 'warning warning', 'Storage Engine': 'failure'},

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-from typing import ClassVar
 
 import fixtures
 from oslo_config import cfg
@@ -17,21 +16,14 @@ from placement.tests.functional.fixtures import capture
 
 
 class EmptyDatabase(fixtures.Fixture):
-    """An empty SQLite file, or a database on the server of this test run, for the service.
-
-    :param name: the name of the database on a server; None for a new name
-    """
+    """An empty SQLite file, or a database on the server of this test run, for the service."""
 
     url: str
     engine: sa.Engine
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__()
-        self._name = name
-
     def _setUp(self) -> None:
         if servers.ADMIN_URL in os.environ:
-            self.url = self._create()
+            self.url = servers.create()
         else:
             folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
             self.url = f'sqlite:///{folder / "placement.db"}'
@@ -43,24 +35,15 @@ class EmptyDatabase(fixtures.Fixture):
         self.engine = db_api.get_placement_engine()
         self.addCleanup(self.engine.dispose)
 
-    def _create(self) -> str:
-        if self._name is None:
-            return servers.create()
-        self.addCleanup(servers.drop_database, servers.admin_url(), self._name)
-        return servers.create_database(servers.admin_url(), self._name)
-
 
 class TestCase(base.BaseTestCase):
     """Provides an empty database and a configuration for each test."""
-
-    # The name of the database on a server; None for a new name.
-    database_name: ClassVar[str | None] = None
 
     def setUp(self) -> None:
         super().setUp()
         self.useFixture(capture.Logging())
         self.useFixture(capture.WarningsFixture())
-        self.database = self.useFixture(EmptyDatabase(self.database_name))
+        self.database = self.useFixture(EmptyDatabase())
         self.engine = self.database.engine
         self.config = cfg.ConfigOpts()
         conf.register_opts(self.config)

@@ -1,9 +1,11 @@
 """The commands of the documentation, and a shell that executes them on the database of a test."""
 
 from collections.abc import Mapping
+import importlib
 import os
 from pathlib import Path
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,9 @@ _HEADING = re.compile(r'^(\S.*)\n([=-])\2+$', re.MULTILINE)
 _BLOCK = re.compile(r'^\.\. code-block:: bash\n\n((?:    .*\n|\n)+)', re.MULTILINE)
 # The service of a test is not a service of systemd. The test stops and starts it.
 _SYSTEMCTL = '#!/bin/sh\necho "$@" >> {folder}/systemctl.log\n'
+# On MySQL, the client programs have other names, and need not be installed.
+_CLIENTS = {'mariadb': 'mysql', 'mariadb-dump': 'mysqldump'}
+_CLIENT = '#!/bin/sh\nexec {command} "$@"\n'
 _MANAGE = '#!/bin/sh\nexec {python} -m placement.cmd.manage "$@"\n'
 
 
@@ -50,8 +55,12 @@ class Shell:
         programs = folder / 'bin'
         programs.mkdir()
         for name, text in (('systemctl', _SYSTEMCTL), ('placement-manage', _MANAGE)):
-            (programs / name).write_text(text.format(folder=folder, python=sys.executable))
-            (programs / name).chmod(0o755)
+            _write_program(programs / name, text.format(folder=folder, python=sys.executable))
+        if servers.engine() == 'mysql':
+            packages = importlib.import_module('tools.mysql')
+            for name, client in _CLIENTS.items():
+                command = shlex.join(map(str, packages.command(client)))
+                _write_program(programs / name, _CLIENT.format(command=command))
         self._environment = {
             **os.environ,
             'HOME': str(folder),
@@ -104,3 +113,8 @@ class Shell:
         """Return the arguments of each call of `systemctl`."""
         log = self.folder / 'systemctl.log'
         return log.read_text().splitlines() if log.exists() else []
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)

@@ -1,5 +1,6 @@
 """The commands of doc/source/admin/backup.rst, while clients write."""
 
+from collections.abc import Sequence
 import json
 from pathlib import Path
 import threading
@@ -25,6 +26,13 @@ _PROGRAMS = {
     'mysql': ('mariadb-dump', 'mariadb', 'gzip'),
     'postgresql': ('pg_dump', 'pg_restore', 'createdb', 'dropdb'),
     'sqlite': ('sqlite3',),
+}
+# The texts of the blocks that contain the name of the database, `placement`.
+_BACKUP = {'mysql': ('--databases {}',), 'postgresql': ('.dump {}',), 'sqlite': ()}
+_RESTORE = {
+    'mysql': ('DROP DATABASE {}',),
+    'postgresql': ('dropdb {}', 'template0 {}', '--dbname={}'),
+    'sqlite': (),
 }
 
 
@@ -95,9 +103,6 @@ class Writers:
 
 
 class BackupTest(base.TestCase):
-    # The commands of the page contain this name.
-    database_name = 'placement'
-
     def setUp(self) -> None:
         super().setUp()
         migration.upgrade('head')
@@ -106,7 +111,9 @@ class BackupTest(base.TestCase):
         name = self.engine.dialect.name
         for program in _PROGRAMS[name]:
             commands.program(program)
-        self.backup, self.restore = runbook.blocks(_PAGE, _SECTIONS[name])
+        backup, restore = runbook.blocks(_PAGE, _SECTIONS[name])
+        self.backup = self.with_own_database(backup, _BACKUP[name])
+        self.restore = self.with_own_database(restore, _RESTORE[name])
         folder = Path(self.useFixture(fixtures.TempDir()).path)
         self.shell = runbook.Shell(folder, self.database.url)
         # SQLite has no server, and the file of a test is not in the directory of the service.
@@ -114,6 +121,14 @@ class BackupTest(base.TestCase):
         self.replaced = {'/var/lib/placement': str(own)} if name == 'sqlite' else {}
         for number, provider in enumerate(_PROVIDERS):
             self.make_provider(provider, f'h\N{LATIN SMALL LETTER O WITH DIAERESIS}st {number}')
+
+    def with_own_database(self, block: str, texts: Sequence[str]) -> str:
+        """Return a block of the page with the name of the database of this test."""
+        for text in texts:
+            old = text.format('placement')
+            self.assertIn(old, block)
+            block = block.replace(old, text.format(self.engine.url.database))
+        return block
 
     def make_provider(self, provider: str, name: str) -> None:
         body = {'name': name, 'uuid': provider}
@@ -132,7 +147,6 @@ class BackupTest(base.TestCase):
             return {name: sorted(rows) for name, rows in audit.read(conn).items()}
 
     def test_backup_and_restore(self):
-        # One test, because tests in parallel processes cannot use databases of the same name.
         self.check_backup_while_clients_write()
         self.assertEqual(['stop placement', 'start placement'], self.shell.systemctl())
         self.check_service_after_restore()

@@ -63,6 +63,9 @@ class ConversionTest(base.TestCase):
         """Return the schema of a new database with utf8mb4."""
         self.execute(f'DROP DATABASE {self.engine.url.database}')
         servers.create_database(servers.admin_url(), str(self.engine.url.database))
+        # The collation of the page, which is not the default of MySQL.
+        name, collation = self.engine.url.database, 'utf8mb4_general_ci'
+        self.execute(f'ALTER DATABASE {name} CHARACTER SET utf8mb4 COLLATE {collation}')
         self.engine.dispose()
         migration.upgrade('head')
         return schema.describe(self.engine)

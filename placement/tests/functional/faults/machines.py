@@ -32,15 +32,16 @@ _TOOLS = Path(placement.__file__).parents[1] / 'tools'
 # durable as long as the machine does not crash.
 _DURABLE = {
     'mariadb': ('--innodb-flush-log-at-trx-commit=2', '--innodb-doublewrite=1'),
+    'mysql': ('--innodb-flush-log-at-trx-commit=2', '--innodb-doublewrite=ON'),
     'postgresql': ('-c', 'synchronous_commit=on', '-c', 'full_page_writes=on'),
 }
 
 
 def engine_of_run() -> str:
-    """Return `mariadb` or `postgresql`; skip the test if the run has no server."""
+    """Return `mariadb`, `mysql` or `postgresql`; skip the test if the run has no server."""
     if servers.ADMIN_URL not in os.environ:
         raise unittest.SkipTest('the test needs a database server')
-    return 'mariadb' if servers.admin_url().get_dialect().name == 'mysql' else 'postgresql'
+    return servers.engine()
 
 
 def tool(name: str) -> ModuleType:
@@ -293,7 +294,7 @@ def close_all(url: str) -> None:
 def limit_idle_time(url: str, seconds: int) -> None:
     """Let the server close each connection that is idle for so many seconds.
 
-    The limit is valid for new connections, on MariaDB for those to other databases too.
+    The limit is valid for new connections, on MySQL and MariaDB for those to other databases too.
     """
     with other_connection(url) as conn:
         if conn.dialect.name == 'postgresql':

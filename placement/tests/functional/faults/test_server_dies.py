@@ -128,13 +128,13 @@ class LockedOrClosedTest(testcase.RaceTestCase):
         provider = self.make_provider({'VCPU': 10})
         put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
         with machines.other_connection(self.url) as conn:
-            if self.engine == 'mariadb':
+            if self.engine != 'postgresql':
                 conn.exec_driver_sql('LOCK TABLES allocations WRITE')
             else:
                 conn.exec_driver_sql('LOCK TABLE allocations IN ACCESS EXCLUSIVE MODE')
             self.assertUnavailable(put())
             self.assertUnavailable(self.send('GET', f'/resource_providers/{provider}/allocations'))
-            if self.engine == 'mariadb':
+            if self.engine != 'postgresql':
                 conn.exec_driver_sql('UNLOCK TABLES')
         self.assertEqual(204, put().status)
         self.audit()

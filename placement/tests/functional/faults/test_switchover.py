@@ -33,7 +33,7 @@ class SwitchoverTest(testcase.RaceTestCase):
 
     def set_read_only(self, value: str) -> None:
         """Let the server reject writes, or accept them; on PostgreSQL for new connections."""
-        if self.engine == 'mariadb':
+        if self.engine != 'postgresql':
             servers.execute(self.admin, f'SET GLOBAL read_only = {value}')
             return
         role = f'ALTER ROLE {self.account.username}'
@@ -42,10 +42,11 @@ class SwitchoverTest(testcase.RaceTestCase):
     def switch_over(self) -> None:
         self.set_read_only('on')
         self.addCleanup(self.set_read_only, 'off')
-        if self.engine == 'mariadb':
+        if self.engine != 'postgresql':
             # A new privilege applies to new connections.
+            privilege = 'READ ONLY ADMIN' if self.engine == 'mariadb' else 'CONNECTION_ADMIN'
             account = f"'{self.account.username}'@'127.0.0.1'"
-            servers.execute(self.admin, f'GRANT READ ONLY ADMIN ON *.* TO {account}')
+            servers.execute(self.admin, f'GRANT {privilege} ON *.* TO {account}')
             return
         machines.close_all(self.connection)
         self.assertUnavailable(self.claim())

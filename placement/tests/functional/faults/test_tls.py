@@ -44,7 +44,14 @@ class Certificates:
         self._owner = owner
         for name in ('ours', 'other'):
             self._create(name, f'/CN={name}', 'basicConstraints=critical,CA:TRUE')
+        certificates = [(self.folder / f'{name}.crt').read_text() for name in ('ours', 'other')]
+        self.both.write_text(''.join(certificates))
         self.present(*_RIGHT)
+
+    @property
+    def both(self) -> Path:
+        """The certificates of both CAs."""
+        return self.folder / 'both.crt'
 
     @property
     def trusted(self) -> Path:
@@ -108,8 +115,10 @@ class TlsTest(base.BaseTestCase):
     def options(cls, engine: str) -> list[str]:
         """Return the options with which a server offers TLS."""
         certificate, key = (cls.certificates.folder / f'server.{kind}' for kind in ('crt', 'key'))
-        if engine == 'mariadb':
-            return [f'--ssl-cert={certificate}', f'--ssl-key={key}']
+        if engine != 'postgresql':
+            options = [f'--ssl-cert={certificate}', f'--ssl-key={key}']
+            # When MySQL reads the certificate again, it requires that it knows the CA.
+            return [*options, *([f'--ssl-ca={cls.certificates.both}'] if engine == 'mysql' else [])]
         rules = cls.certificates.folder / 'pg_hba.conf'
         (line,) = _HBA.findall(tls_guide.section())
         # The administrative account of the test uses TLS, too.
@@ -141,7 +150,8 @@ class TlsTest(base.BaseTestCase):
         """Let the server present another certificate to new connections."""
         self.certificates.present(authority, name)
         if self.admin.get_backend_name() == 'mysql':
-            servers.execute(self.admin, 'FLUSH SSL')
+            mariadb = machines.engine_of_run() == 'mariadb'
+            servers.execute(self.admin, 'FLUSH SSL' if mariadb else 'ALTER INSTANCE RELOAD TLS')
             return
         previous = self.loaded()
         servers.execute(self.admin, 'SELECT pg_reload_conf()')

