@@ -200,11 +200,15 @@ class Candidate(NamedTuple):
 
 
 def slots_of(query: Query[int]) -> tuple[Slot, ...]:
-    """Return the slots of a query in the order of its groups and of their resource classes."""
+    """Return the slots of a query, sorted by suffix and resource class.
+
+    So the search does not depend on the order in which the client writes the groups and classes.
+    """
     slots = []
-    for group in query.groups:
+    for group in sorted(query.groups, key=lambda group: group.suffix):
+        amounts = tuple(sorted(group.amounts))
         if group.suffix:
-            slots.append(Slot(group, group.amounts))
+            slots.append(Slot(group, amounts))
         else:
-            slots.extend(Slot(group, (item,)) for item in group.amounts)
+            slots.extend(Slot(group, (item,)) for item in amounts)
     return tuple(slots)
