@@ -3,8 +3,9 @@
 A *slot* is a part of the query that exactly one provider serves. The *options* of a slot are the
 ids of the providers that the search tries for it. A *binding* assigns one option to each slot.
 
-Slots are bound in a fixed order: the slots with the fewest options are first. The position of a
-slot in this order is its depth. For each depth, there is one generator, `_Search._bind(depth)`:
+Slots are bound in a fixed order: the slots with the fewest options are first, and among these the
+slots with the largest amounts. The position of a slot in this order is its depth. For each depth,
+there is one generator, `_Search._bind(depth)`:
 
 * Each `next()` call binds the slot to the next permitted option, reserves the capacity that the
   option uses, and yields True.
@@ -27,19 +28,32 @@ the options 1 and 2.
                    2 is in use; False
     False                                          the search is complete
 
+If a binding leads to no candidate, the search skips bindings that can lead to none either:
+
+* Two options are in the same *state* if they are options of the same slots, and have the same free
+  capacity. If a slot cannot be bound to one of them, it cannot be bound to the other one.
+* Two consecutive slots are *alike* if they are of the same kind. If the first one cannot be bound
+  to an option, the second one cannot be bound to it either: if a candidate existed, exchanging the
+  two providers would yield a candidate in which the first slot is bound to this option.
+
 If the search has tried many options since the last candidate, it checks necessary conditions for
 the unbound slots before it moves to the next depth (`_may_bind_from`). The search is not recursive:
-Python's recursion limit would limit the number of groups, and each pause of
-the search would have to pass through all recursion levels.
+Python's recursion limit would limit the number of groups, and each pause of the search would have
+to pass through all recursion levels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+import functools
+from itertools import pairwise
 import math
+import random
 
 from placement.candidates import model
 from placement.candidates.budget import PAUSE, Budget, Pause
 from placement.candidates.joint_conditions import CollectiveTrait, JointConditions
 from placement.candidates.same_subtree import SlotOptions
+from placement.candidates.selection import shuffled
 
 # After (this number + the total number of options) trials without a candidate, the search checks
 # necessary conditions before it moves to the next depth.
@@ -64,6 +78,7 @@ def bindings(
     options: SlotOptions,
     trial_costs: Sequence[int],
     budget: Budget,
+    rng: random.Random | None = None,
 ) -> Bindings:
     """Return an iterator over all bindings that satisfy the conditions.
 
@@ -71,8 +86,9 @@ def bindings(
         are checked for each option. Each any-set of required traits is checked as soon as all slots
         that may contribute its traits are bound
     :param trial_costs: slot -> the search steps that are counted for each option that is tried
+    :param rng: shuffles the options of each slot; None to keep their order
     """
-    return _Search(conditions, options, trial_costs, budget).bindings()
+    return _Search(conditions, options, trial_costs, budget, rng).bindings()
 
 
 class _Search:
@@ -84,13 +100,26 @@ class _Search:
         options: SlotOptions,
         trial_costs: Sequence[int],
         budget: Budget,
+        rng: random.Random | None,
     ) -> None:
         self._conditions = conditions
         self._options = options
         self._trial_costs = trial_costs
         self._budget = budget
+        self._rng = rng
         # Depth -> slot.
-        self._order = sorted(range(len(options)), key=lambda slot: len(options[slot]))
+        kinds, sizes = conditions.kinds, conditions.sizes
+        self._order = sorted(
+            range(len(options)),
+            key=lambda slot: (len(options[slot]), -sizes[slot], options[slot], kinds[slot]),
+        )
+        # Depth -> whether its slot and the previous one are alike.
+        self._repeats = [False] + [
+            kinds[slot] == kinds[previous] and options[slot] is options[previous]
+            for previous, slot in pairwise(self._order)
+        ]
+        # Depth -> the options that lead to no candidate with the bindings of the previous depths.
+        self._failed: list[set[int]] = [set() for _ in options]
         self._binding = [_UNBOUND] * len(options)
         # The free capacity minus the reservations of the bound slots.
         self._free = {class_id: dict(free) for class_id, free in conditions.free.items()}
@@ -99,17 +128,16 @@ class _Search:
         # Root id -> the providers of its tree that slots are bound to. Used only if the binding may
         # contain at most one provider of each tree (`JointConditions.roots`).
         self._bound_in_tree: dict[int, list[int]] = {}
-        # The number of options tried since the last candidate.
-        self._trials_since_candidate = 0
-        # Depth -> the trait conditions to check at this depth, and the search steps charged for the
-        # check.
+        # The number of options tried so far, and at the time when the last candidate was found.
+        self._tried = self._found_at = 0
+        # Depth -> the trait conditions to check at this depth.
         self._due = self._due_traits()
-        self._due_costs = [sum(1 + len(trait.slots) // 8 for trait in due) for due in self._due]
         # Slot -> its demands.
-        self._demands = [
-            tuple((self._free[class_id], amount) for class_id, amount in amounts)
-            for amounts in conditions.amounts
-        ]
+        demands = {
+            amounts: tuple([(self._free[class_id], amount) for class_id, amount in amounts])
+            for amounts in {*conditions.amounts}
+        }
+        self._demands = [demands[amounts] for amounts in conditions.amounts]
         budget.spend(len(options) + sum(map(len, conditions.free.values())) // 8)
 
     def _due_traits(self) -> list[list[CollectiveTrait]]:
@@ -141,9 +169,9 @@ class _Search:
                     break
                 if depth == last:
                     budget.left -= cost
-                    self._trials_since_candidate = 0
+                    self._found_at = self._tried
                     yield tuple(binding)
-                elif self._trials_since_candidate <= check_after or self._may_bind_from(depth + 1):
+                elif self._tried - self._found_at <= check_after or self._may_bind_from(depth + 1):
                     depth += 1
                     break
                 elif budget.left < 0:
@@ -161,10 +189,18 @@ class _Search:
         slot, last, budget = self._order[depth], depth == len(self._order) - 1, self._budget
         binding, isolated = self._binding, self._isolated
         roots, is_isolated = self._conditions.roots, slot in self._conditions.isolated
-        options, demands = self._options[slot], self._demands[slot]
+        options, demands = shuffled(self._options[slot], self._rng), self._demands[slot]
         due, cost = self._due[depth], self._trial_costs[slot]
-        tried = 0
+        # After the last slot, no slot remains that a reservation could affect.
+        isolates, reserves = is_isolated and not last, (demands or roots) and not last
+        states: set[Hashable] = set()
+        inherited = self._failed[depth - 1] if self._repeats[depth] else ()
+        tried, failed = 0, self._failed[depth]
         while True:
+            if failed or inherited:
+                states.clear()
+                failed.clear()
+                failed.update(inherited)
             for option in options:
                 tried += 1
                 if (
@@ -174,30 +210,50 @@ class _Search:
                     or (demands and not _fits(option, demands))
                     # before microversion 1.29: another provider of this tree is in use
                     or (roots and self._has_sibling(option))
+                    # this option, or another one in the same state, leads to no candidate
+                    or (failed and (option in failed or self._state(option) in states))
+                    or (due and not self._are_satisfied(depth, option))
                 ):
                     continue
                 binding[slot] = option
-                if due and not self._are_satisfied(depth):
-                    continue
                 budget.left -= tried * cost
-                self._trials_since_candidate += tried
+                self._tried = so_far = self._tried + tried
                 tried = 0
-                if last:  # no slot remains that the reservation could affect
-                    yield True
-                    continue
-                if is_isolated:
+                if isolates:
                     isolated.add(option)
-                if demands or roots:
+                if reserves:
                     self._reserve(option, demands)
                 yield True
-                if is_isolated:
+                if isolates:
                     isolated.discard(option)
-                if demands or roots:
+                if reserves:
                     self._release(option, demands)
+                if self._found_at < so_far:
+                    failed.add(option)
+                    states.add(self._state(option))
             budget.left -= tried * cost
-            self._trials_since_candidate += tried
+            self._tried += tried
             tried = 0
             yield False
+
+    def _state(self, option: int) -> Hashable:
+        """Return a value that is equal for options that can replace each other from now on."""
+        self._budget.spend(len(self._free) // 8)
+        free = (of_class.get(option) for of_class in self._free.values())
+        return self._roles[option], option in self._isolated, *free
+
+    @functools.cached_property
+    def _roles(self) -> dict[int, Hashable]:
+        """Option -> a value that is equal for options of the same slots."""
+        different = {id(options): options for options in self._options}
+        sets = [*different.values(), *(trait.providers for trait in self._conditions.traits)]
+        self._budget.spend(sum(map(len, sets)) // 8)
+        numbers: dict[int, list[int]] = defaultdict(list)
+        for number, ids in enumerate(sets):
+            for id_ in ids:
+                numbers[id_].append(number)
+        roots = self._conditions.roots
+        return {id_: (tuple(of_id), roots.get(id_)) for id_, of_id in numbers.items()}
 
     def _reserve(self, option: int, demands: _Demands) -> None:
         for free, amount in demands:
@@ -218,10 +274,11 @@ class _Search:
         bound = self._bound_in_tree.get(self._conditions.roots[option])
         return bound is not None and bound[:1] not in ([], [option])
 
-    def _are_satisfied(self, depth: int) -> bool:
-        """Whether the binding satisfies the trait conditions to check at this depth."""
-        self._budget.spend(self._due_costs[depth])
+    def _are_satisfied(self, depth: int, option: int) -> bool:
+        """Whether the binding with this option satisfies the trait conditions of this depth."""
+        self._binding[self._order[depth]] = option
         for trait in self._due[depth]:
+            self._budget.spend(1 + len(trait.slots) // 8)
             if not trait.is_satisfied(self._binding):
                 return False
         return True

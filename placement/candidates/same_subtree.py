@@ -95,7 +95,7 @@ class Division:
     :param viable: called with options that are reduced to subtrees. If it returns False, these
         options cannot yield a candidate and are skipped
     :param budget: receives the search steps of this division
-    :param rng: shuffles tops and options; None for a fixed order
+    :param rng: shuffles tops; None for a fixed order
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Division:
     ) -> None:
         self._all_options = options
         self._kinds = kinds
-        self._same_subtrees = [tuple(sorted(slots)) for slots in same_subtrees]
+        self._same_subtrees = sorted(tuple(sorted(slots)) for slots in same_subtrees)
         self._slots = sorted(frozenset().union(*same_subtrees))
         self._forest = forest
         # With a single same_subtree, the checks would cost more than they save.
@@ -279,5 +279,5 @@ class Division:
             positions_of_slot = positions[slot]
             if id(positions_of_slot) not in converted:
                 converted[id(positions_of_slot)] = self._ids(positions_of_slot)
-            result[slot] = shuffled(converted[id(positions_of_slot)], self._rng)
+            result[slot] = converted[id(positions_of_slot)]
         return result

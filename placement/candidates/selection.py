@@ -13,7 +13,7 @@ used as follows:
 
 * If the number of candidates is limited, `paging` reads the trees in random order.
 * `paging` shuffles the trees of each page.
-* `solver` shuffles the providers that it tries for each request group.
+* `solver` and `backtracking` shuffle the providers that they try for each request group.
 * `same_subtree` shuffles the subtrees that it tries.
 * `select` shuffles the candidates of the response.
 

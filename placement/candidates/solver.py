@@ -18,6 +18,7 @@ When the slice of the budget is spent, the solver yields `PAUSE`, and continues 
 call. The generator ends only when the search is complete.
 """
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
@@ -52,6 +53,8 @@ class PreparedQuery:
     # Slot -> an integer that identifies its kind. Slots of one kind have the same amounts and
     # conditions, and so the same eligible providers.
     kinds: tuple[int, ...]
+    # Slot -> the sum of its amounts, each as a fraction of the amount that all slots request.
+    sizes: tuple[float, ...]
     # group_policy=isolate: the slots that must be bound to different providers.
     isolated: frozenset[int]
     # Whether a candidate may use at most one provider of each tree.
@@ -87,11 +90,17 @@ class PreparedQuery:
         numbers: dict[tuple[object, ...], int] = {}
         kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
         examples = dict(zip(kinds, slots, strict=True))
+        totals: Counter[int] = Counter()
+        for slot in slots:
+            totals.update(dict(slot.amounts))
         set_checks = sum(_set_checks(slot.group) for slot in slots[:1])
         return cls(
             query=query,
             slots=slots,
             kinds=kinds,
+            sizes=tuple(
+                sum(n / totals[class_id] for class_id, n in slot.amounts) for slot in slots
+            ),
             isolated=frozenset(
                 number for number, slot in enumerate(slots) if query.isolate and slot.suffixed
             ),
@@ -141,9 +150,9 @@ def solve(
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
     if not eligible:
         return
-    options = _options(eligible, rng)
+    options = _options(eligible)
     if prepared.independent:
-        yield from _combinations(options, budget)
+        yield from _combinations(options, budget, rng)
         return
     conditions = yield from _conditions(prepared, anchor, eligible, budget)
     if conditions is None:
@@ -151,7 +160,7 @@ def solve(
     if prepared.subtrees:
         yield from _search_subtrees(prepared, anchor, conditions, options, budget, rng)
     else:
-        yield from _bindings(prepared, conditions, options, budget)
+        yield from _bindings(prepared, conditions, options, budget, rng)
 
 
 def without_search(
@@ -254,15 +263,11 @@ def _set_checks(group: model.Group[int]) -> int:
     return len(any_sets) // 4 + sum(map(len, any_sets)) // 32
 
 
-def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
+def _options(eligible: Eligible) -> SlotOptions:
     """Return the ids of the eligible providers of each slot.
 
-    Without `rng`, slots of the same kind have the same list object, which saves time and memory.
-
-    :param rng: shuffles the ids of each slot; None to keep the order
+    Slots of the same kind have the same list object, which saves time and memory.
     """
-    if rng:
-        return [[provider.id for provider in shuffled(found, rng)] for found in eligible]
     ids: dict[int, list[int]] = {}
     for found in eligible:
         if id(found) not in ids:
@@ -270,13 +275,17 @@ def _options(eligible: Eligible, rng: random.Random | None) -> SlotOptions:
     return [ids[id(found)] for found in eligible]
 
 
-def _combinations(options: SlotOptions, budget: Budget) -> Bindings:
+def _combinations(options: SlotOptions, budget: Budget, rng: random.Random | None) -> Bindings:
     """Yield all combinations of options.
 
     Call this only for independent slots, for which each combination is a candidate.
+
+    :param rng: shuffles the options of each slot; None to keep their order
     """
     cost = CANDIDATE_COST * len(options)
-    for binding in itertools.product(*options):
+    for binding in itertools.product(
+        *([shuffled(ids, rng) for ids in options] if rng else options)
+    ):
         if budget.left < 0:
             yield PAUSE
         budget.spend(cost)
@@ -304,6 +313,7 @@ def _conditions(
     return joint_conditions(
         prepared.slots,
         prepared.kinds,
+        prepared.sizes,
         prepared.isolated,
         eligible,
         traits,
@@ -339,13 +349,17 @@ def _search_subtrees(
         if part is PAUSE:
             yield PAUSE
         else:
-            yield from _bindings(prepared, conditions, part, budget)
+            yield from _bindings(prepared, conditions, part, budget, rng)
 
 
 def _bindings(
-    prepared: PreparedQuery, conditions: JointConditions, options: SlotOptions, budget: Budget
+    prepared: PreparedQuery,
+    conditions: JointConditions,
+    options: SlotOptions,
+    budget: Budget,
+    rng: random.Random | None,
 ) -> Bindings:
     """Return the bindings that use only these options."""
     if conditions.is_empty:
-        return _combinations(options, budget)
-    return backtracking.bindings(conditions, options, prepared.trial_costs, budget)
+        return _combinations(options, budget, rng)
+    return backtracking.bindings(conditions, options, prepared.trial_costs, budget, rng)

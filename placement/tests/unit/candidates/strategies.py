@@ -145,3 +145,29 @@ def contended_searches(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]
         for suffix in draw(st.sampled_from((('', '_1'), ('_1', '_2'), ('', '_1', '_2'), _SUFFIXES)))
     )
     return world, model.Query(groups=groups, isolate=draw(st.booleans()))
+
+
+@st.composite
+def packings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
+    """Generate a tree, and a query for unequal amounts that nearly exhaust the tree."""
+    names = draw(st.sampled_from((('VCPU',), ('VCPU', 'DISK_GB'))))
+    totals = draw(st.lists(st.sampled_from((6, 6, 8)), min_size=2, max_size=4))
+    hosts = [worlds.Host(name='R')]
+    hosts += [
+        worlds.Host(
+            name=f'P{number}',
+            parent='R',
+            inventories={name: worlds.inventory(total) for name in names},
+        )
+        for number, total in enumerate(totals)
+    ]
+    world = worlds.World(tuple(hosts))
+    count = draw(st.integers(3, 6))
+    amounts = st.fixed_dictionaries(
+        {world.ids.classes[name]: st.sampled_from((1, 2, 3, 4, 5)) for name in names}
+    )
+    groups = tuple(
+        model.Group(suffix=f'_{number}', amounts=tuple(draw(amounts).items()))
+        for number in range(count)
+    )
+    return world, model.Query(groups=groups, isolate=draw(st.sampled_from((False, False, True))))

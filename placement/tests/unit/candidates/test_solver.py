@@ -3,8 +3,8 @@
 from collections import Counter
 import dataclasses
 import itertools
+import random
 import sys
-from typing import ClassVar
 from unittest import mock
 
 import hypothesis
@@ -15,13 +15,12 @@ from placement import capacity
 from placement.candidates import (
     backtracking,
     joint_conditions,
-    max_flow,
     model,
     provider_checks,
     same_subtree,
     solver,
 )
-from placement.candidates.budget import PAUSE, Budget, SearchLimit
+from placement.candidates.budget import PAUSE, UNLIMITED, Budget, Pause, SearchLimit
 from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.candidates import cases, naive, strategies, worlds
 
@@ -133,6 +132,75 @@ class DefinitionTest(UnmeasuredTestCase):
         self.assertLessEqual(limited, whole)
 
 
+def _search(
+    world: worlds.World, query: model.Query[int], steps: int, seed: int | None
+) -> list[tuple[list[model.Binding | Pause], int]]:
+    """Return the bindings and the number of steps of a search in each tree.
+
+    :param steps: the number of steps after which the search of each tree ends
+    :param seed: randomizes the order of the options; None for a fixed order
+    """
+    prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
+    result = []
+    for anchor in world.anchors:
+        budget = Budget(steps)
+        rng = None if seed is None else random.Random(seed)
+        found = solver.solve(prepared, anchor, budget, rng)
+        bindings = list(itertools.takewhile(lambda binding: binding is not PAUSE, found))
+        result.append((bindings, budget.used))
+    return result
+
+
+class OrderTest(UnmeasuredTestCase):
+    """What a client writes first has no effect on the search."""
+
+    @THOROUGH
+    @hypothesis.given(
+        strategies.searches() | strategies.packings(), st.sampled_from((None, 1)), st.data()
+    )
+    def test_order_of_the_groups(self, example, seed, data):
+        """A search with other orders of groups and classes takes the same steps."""
+        world, query = example
+        groups = [
+            dataclasses.replace(group, amounts=tuple(data.draw(st.permutations(group.amounts))))
+            for group in data.draw(st.permutations(query.groups))
+        ]
+        other = dataclasses.replace(
+            query,
+            groups=tuple(groups),
+            same_subtrees=tuple(data.draw(st.permutations(query.same_subtrees))),
+        )
+        for steps in (40, 200, UNLIMITED):
+            self.assertEqual(_search(world, query, steps, seed), _search(world, other, steps, seed))
+
+    @THOROUGH
+    @hypothesis.given(strategies.packings(), st.data())
+    def test_suffixes(self, example, data):
+        """A search with other suffixes finds as many candidates in as many steps."""
+        world, query = example
+        suffixes = data.draw(st.permutations([group.suffix for group in query.groups]))
+        other = dataclasses.replace(
+            query,
+            groups=tuple(
+                dataclasses.replace(group, suffix=suffix)
+                for group, suffix in zip(query.groups, suffixes, strict=True)
+            ),
+        )
+        for steps in (40, 200, UNLIMITED):
+            ((expected, used),) = _search(world, query, steps, None)
+            ((found, used_by_other),) = _search(world, other, steps, None)
+            self.assertEqual((len(expected), used), (len(found), used_by_other))
+
+    @hypothesis.settings(THOROUGH, max_examples=400)
+    @hypothesis.given(strategies.packings())
+    def test_checks_exclude_no_candidate(self, example):
+        """The checks of unequal amounts, and skipped options, exclude no candidate."""
+        world, query = example
+        with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
+            found = _all(world, query)
+        self.assertEqual(sorted(_by_definition(world, query)), sorted(found))
+
+
 def _wide(children: int, groups: int, policy: str = 'isolate') -> tuple:
     drawing = '\n'.join(['R[V:1]', *(f'  C{n}[VGPU:1]' for n in range(children))])
     world = worlds.World.of(drawing)
@@ -151,10 +219,10 @@ class StepsTest(base.BaseTestCase):
         prepared = solver.PreparedQuery.of(query)
         found = used = 0
         for anchor in world.anchors:
-            budget = Budget()
-            for _ in solver.solve(prepared, anchor, budget):
-                found += 1
-                if found == take:
+            budget = Budget(10**7)
+            for binding in solver.solve(prepared, anchor, budget):
+                found += binding is not PAUSE
+                if found == take or binding is PAUSE:
                     break
             used += budget.used
         return found, used
@@ -193,6 +261,66 @@ class StepsTest(base.BaseTestCase):
         found, steps = self._steps(world, query, take=-1)
         self.assertEqual(0, found)
         self.assertLess(steps, 1000)
+
+    def test_unequal_amounts_take_few_steps(self):
+        """Neither the order of the groups nor the amounts make a search long."""
+        six = [100, 300, 600] * 6
+        for totals, amounts, most in (
+            # Large amounts must be bound before small ones.
+            ([1000] * 6, six, 10),
+            ([1000] * 5, six[:15], 10),
+            # The total is large enough, but 600 fits only once in each provider.
+            ([1000] * 8, [600] * 9, 0),
+            ([1000] * 8, [600] * 9 + [100] * 4, 0),
+            ([1000] * 7 + [500] * 5, [600] * 8 + [100] * 4, 0),
+            # 301 fits into no provider after 700, but only the search finds that out.
+            ([1000] * 20, [700] * 20 + [301] * 5, 0),
+            # Alike groups and providers can be exchanged in many ways.
+            ([10] * 4, [6, 6, 6, 6, 3, 3, 3, 5], 0),
+        ):
+            drawing = '\n'.join(['R', *(f'  C{n}[V:{total}]' for n, total in enumerate(totals))])
+            world = worlds.World.of(drawing)
+            for ordered in (amounts, sorted(amounts), sorted(amounts, reverse=True)):
+                text = '&'.join(f'resources_{n}=V:{amount}' for n, amount in enumerate(ordered))
+                found, steps = self._steps(world, world.parse(f'{text}&group_policy=none'), take=10)
+                self.assertEqual(most, found, ordered)
+                self.assertLess(steps, 2500, ordered)
+
+    def test_unequal_amounts_of_two_classes_take_few_steps(self):
+        for totals, pairs in (
+            ([10] * 4, [(6, 2), (2, 6)] * 4 + [(3, 3)] * 2),
+            # All providers differ, but many groups are alike.
+            ([16, 10, 14, 18, 17], [(9, 9)] * 5 + [(6, 6)] * 2 + [(9, 6), (6, 9)]),
+        ):
+            lines = (f'  C{n}[V:{total}, M:{total}]' for n, total in enumerate(totals))
+            world = worlds.World.of('\n'.join(['R', *lines]))
+            for ordered in (pairs, sorted(pairs), sorted(pairs, reverse=True)):
+                text = '&'.join(f'resources_{n}=V:{v},M:{m}' for n, (v, m) in enumerate(ordered))
+                found, steps = self._steps(world, world.parse(f'{text}&group_policy=none'), take=1)
+                self.assertEqual(0, found)
+                self.assertLess(steps, 2500, ordered)
+
+    def test_different_groups_and_providers_take_few_steps(self):
+        """If all groups and providers differ, only the necessary conditions keep a search short."""
+        twelve = [('T1',)] * 12
+        pairs = [('T1',)] * 9 + [('T2',)] * 9
+        overlapping = [[f'T{n + more}' for more in range(4)] for n in range(20)]
+        for traits, required in (
+            # Each provider can serve only one group.
+            (twelve, ['T1'] * 13),
+            (pairs, ['T2'] * 10 + ['T1'] * 8),
+            (overlapping, [f'T{n}' for n in (*range(3, 20), 5, 9, 13, 17)]),
+        ):
+            lines = (
+                f'  C{n}[V:{1000 + n}] {{{" ".join(names)}}}' for n, names in enumerate(traits)
+            )
+            world = worlds.World.of('\n'.join(['R', *lines]))
+            text = '&'.join(
+                f'resources_{n}=V:{600 + n}&required_{n}={name}' for n, name in enumerate(required)
+            )
+            found, steps = self._steps(world, world.parse(f'{text}&group_policy=none'), take=-1)
+            self.assertEqual(0, found)
+            self.assertLess(steps, 2500, required)
 
     def test_siblings_are_no_subtree(self):
         """Neither of two siblings is an ancestor of the other, so siblings cannot serve a pair."""
@@ -309,34 +437,6 @@ class StepsTest(base.BaseTestCase):
         limit = SearchLimit(-1)
         self.assertTrue(limit.spend(10**12))
         self.assertFalse(limit.exceeded)
-
-
-class FlowTest(base.BaseTestCase):
-    """The check whether demands can be distributed over bins."""
-
-    CAPACITIES: ClassVar = {1: 1, 2: 1, 3: 2}
-
-    def _feasible(self, demands: list[max_flow.Demand]) -> bool:
-        return max_flow.feasible(demands, self.CAPACITIES.__getitem__, Budget())
-
-    def test_feasible_demands(self):
-        for demands in (
-            [],
-            [(4, (1, 2, 3))],
-            [(2, (1, 2, 3)), (2, (1, 2))],
-            [(1, (1, 2)), (1, (1,)), (2, (3,))],
-            # The bin of the first demand is moved twice.
-            [(1, (1, 2)), (1, (2, 3)), (1, (3, 1)), (1, (1,))],
-        ):
-            self.assertTrue(self._feasible(demands), demands)
-
-    def test_infeasible_demands(self):
-        for demands in (
-            [(5, (1, 2, 3))],
-            [(2, (1, 2, 3)), (3, (1, 2))],
-            [(1, (1,)), (1, (1,))],
-        ):
-            self.assertFalse(self._feasible(demands), demands)
 
 
 class _Mutants(UnmeasuredTestCase):
@@ -472,10 +572,6 @@ class JointConditionsMutantsTest(_Mutants):
             return dataclasses.replace(right(query, one_per_tree), isolated=frozenset())
 
         self._assert_caught(solver.PreparedQuery, 'of', wrong)
-
-    def test_flow_moves_no_demand(self):
-        with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
-            self._assert_caught(max_flow._Flow, '_augment', lambda *args: 0)
 
     def test_capacity_is_not_released(self):
         self._assert_caught(backtracking._Search, '_release', lambda *args: None)
