@@ -17,6 +17,7 @@ from placement import db_api, exception
 from placement.candidates import forecasts, model, paging, render, search
 from placement.candidates.forecasts import Forecast
 from placement.db.sqlalchemy import models
+from placement.microversion import NESTED_CANDIDATES, Version
 from placement.tests.functional import base as functional_base
 from placement.tests.functional.candidates import rows
 from placement.tests.functional.candidates.test_rows import THOROUGH
@@ -70,12 +71,17 @@ class ForecastsTestCase(base.BaseTestCase):
             yield conn
             self.statements = len(statements)
 
-    def assertSameResult(self, expected: render.SearchResult, found: render.SearchResult) -> None:
-        self.assertEqual(_body(expected), _body(found))
+    def assertSameResult(
+        self,
+        expected: render.SearchResult,
+        found: render.SearchResult,
+        version: Version = worlds.NEWEST,
+    ) -> None:
+        self.assertEqual(_body(expected, version), _body(found, version))
 
 
-def _body(result: render.SearchResult) -> object:
-    return json.loads(''.join(render.render(result, render.Shape.of(worlds.NEWEST))))
+def _body(result: render.SearchResult, version: Version) -> object:
+    return json.loads(''.join(render.render(result, render.Shape.of(version))))
 
 
 class AnyWorldTest(ForecastsTestCase):
@@ -112,6 +118,8 @@ class AnyWorldTest(ForecastsTestCase):
         world, query = learnt
         self.fill(world)
         unbound = dataclasses.replace(world.unbind(query), limit=limit)
+        # Before nested candidates, a search does not read the roots, which later versions show.
+        version = worlds.NEWEST if query.nested else NESTED_CANDIDATES.before()
         forecast = self.learn(unbound)
         if forecast is None:
             return
@@ -125,11 +133,11 @@ class AnyWorldTest(ForecastsTestCase):
                 for one in (forecast, dataclasses.replace(forecast, page=page)):
                     found = self.search_at_once(unbound, one)
                     if found is not None:
-                        self.assertSameResult(expected, found)
+                        self.assertSameResult(expected, found, version)
                     again = search._search_and_remember(
                         unbound, OPTIONS, one, False, self.conn, lambda: None
                     )
-                    self.assertSameResult(expected, again)
+                    self.assertSameResult(expected, again, version)
 
 
 class ForecastTest(ForecastsTestCase):

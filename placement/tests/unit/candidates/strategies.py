@@ -1,5 +1,6 @@
 """Hypothesis strategies that generate small worlds and queries."""
 
+import hypothesis
 from hypothesis import strategies as st
 
 from placement.candidates import model
@@ -82,6 +83,8 @@ def queries(draw: st.DrawFn, world: worlds.World) -> model.Query[int]:
     groups = [group(suffix) for suffix in suffixes]
     if not suffixes or draw(st.booleans()):
         groups.insert(0, group(''))
+    # The API refuses other queries.
+    hypothesis.assume(any(one.amounts for one in groups))
     together = st.frozensets(st.sampled_from(suffixes), min_size=1) if suffixes else st.nothing()
     return model.Query(
         groups=tuple(groups),
