@@ -112,6 +112,30 @@ class ConstraintsTest(base.BaseTestCase):
         untested = versions('service').keys() - versions('test').keys()
         self.assertEqual(set(), untested)
 
+    def test_each_package_has_one_lower_bound(self) -> None:
+        """`tox -e lowest` tests the bounds in requirements.txt and test-requirements.txt."""
+        settings = configparser.ConfigParser()
+        settings.read(ROOT / 'setup.cfg', encoding='utf-8')
+        texts = [path.read_text() for path in ROOT.glob('*requirements.txt')]
+        bounds: dict[str, str] = {}
+        for requirement in parsed(*texts, *settings['extras'].values()):
+            bound = str(requirement.specifier)
+            self.assertEqual(bound, bounds.setdefault(requirement.name, bound), requirement.name)
+        pages = [ROOT / 'README.rst', ROOT / 'tox.ini', *(ROOT / 'doc' / 'source').rglob('*.rst')]
+        for path in pages:
+            named = re.findall(r'\b([\w.]+)(?: ([\d.]+) or newer|>=([\d.]+\b))', path.read_text())
+            for name, *versions in named:
+                expected = bounds.get(name, '>=' + ''.join(versions))
+                self.assertEqual(expected, '>=' + ''.join(versions), f'{path}: {name}')
+
+    def test_the_classifiers_are_the_tested_versions_of_python(self) -> None:
+        settings = configparser.ConfigParser()
+        settings.read(ROOT / 'setup.cfg', encoding='utf-8')
+        stated = re.findall(r'Python :: 3\.(\d+)', settings['metadata']['classifier'])
+        (tested,) = re.findall(r'\[testenv:py{(.+)}\]', (ROOT / 'tox.ini').read_text())
+        self.assertEqual(tested, ','.join(f'3{minor}' for minor in stated))
+        self.assertEqual(f'>=3.{stated[0]}', settings['metadata']['python_requires'])
+
     def test_every_extra_can_be_installed(self) -> None:
         settings = configparser.ConfigParser()
         settings.read(ROOT / 'setup.cfg', encoding='utf-8')
