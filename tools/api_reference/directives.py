@@ -11,6 +11,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
+from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
 from placement.openapi import names
 from placement.operations import OPERATIONS
@@ -102,7 +103,7 @@ class ErrorExamplesDirective(SphinxDirective):
             markup.details(
                 '',
                 *_messages(example),
-                summary=f'{example.status.value} {example.status.phrase}: {example.title}',
+                summary=f'{STATUS_LINES[example.status]}: {example.title}',
             )
             for example in sorted(errors, key=lambda example: example.status)
         ]
@@ -174,7 +175,7 @@ def _statuses(reasons: list[Reason], place: _Place) -> Iterator[nodes.Node]:
 def _status_table(reasons: list[Reason], label: str) -> nodes.Node:
     rows = (
         (
-            f'{one.status.value} {one.status.phrase}',
+            STATUS_LINES[one.status],
             one.when,
             f'`{one.code}`' if one.code else '',
             *_limits(one.since, one.until),

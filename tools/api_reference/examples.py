@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
 from placement.openapi import recorded
 
@@ -76,7 +77,7 @@ def _example(entry: Mapping[str, Any], folder: Path) -> Example:
         version=MIN_VERSION if version is None else of_text(version),
         status=status,
         request=_message(f'{request["method"]} {request["url"]} HTTP/1.1', request, folder),
-        response=_message(f'HTTP/1.1 {status.value} {status.phrase}', response, folder),
+        response=_message(f'HTTP/1.1 {STATUS_LINES[status]}', response, folder),
         shortened=response.get('shortened', False),
     )
 

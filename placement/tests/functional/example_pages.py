@@ -20,7 +20,6 @@ does not define their order. The gabbi files do not use templates such as `$RESP
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-import http
 import json
 from pathlib import Path
 import re
@@ -30,6 +29,7 @@ import webob
 import yaml
 
 import placement
+from placement.http.reply import STATUS_LINES
 from placement.tests.functional.fixtures import gabbits
 
 ROOT = Path(placement.__file__).parents[1]
@@ -168,7 +168,7 @@ def rendered(
     if exchange.body is not None:
         yield from _document(exchange.body, without)
     yield ''
-    yield f'{exchange.status} {http.HTTPStatus(exchange.status).phrase}'
+    yield STATUS_LINES[exchange.status]
     if exchange.response is not None:
         yield from _document(exchange.response, response_without)
 
