@@ -23,7 +23,10 @@ from tools import selection
 
 ROOT = Path(__file__).resolve().parent.parent
 SYSTEM = Path(os.environ.get('PLACEMENT_NEWEST_ROOT', '/var/cache/placement-tests/newest'))
-PACKAGES = 'ca-certificates,git,mariadb-server,postgresql,procps,python3-venv,sqlite3'
+PACKAGES = (
+    'ca-certificates,curl,git,libsasl2-modules,mariadb-server,memcached,openssl,postgresql,procps,'
+    'python3-venv,sqlite3'
+)
 _DATABASES = ('sqlite', 'mariadb', 'postgresql')
 _FUNCTIONAL = tuple(part for database in _DATABASES for part in selection.parts(database))
 PARTS = ('unit', *(part for part in _FUNCTIONAL if part != 'sqlite-web'))
