@@ -12,9 +12,7 @@ memory in MiB. The memory of the database server is not included.
 import argparse
 from collections.abc import Sequence
 import contextlib
-from dataclasses import dataclass
 import hashlib
-import os
 from pathlib import Path
 import random
 import subprocess
@@ -28,32 +26,17 @@ from placement.admin import tables
 from placement.admin.transfer import tables as kinds
 from placement.db.sqlalchemy import models
 from tools import with_database
-from tools.perf import databases, measure, worlds
+from tools.perf import databases, service, worlds
 
 ENGINES = ('sqlite', 'mariadb', 'postgresql')
 _TITLES = ('Step', 'From', 'To', 'Seconds', 'CPU', 'MiB', 'Result')
 _NUMBERS = ('Seconds', 'CPU', 'MiB')
-# Seconds between two readings of the memory peak of a command.
-_INTERVAL = 0.05
 # Seconds within which the server must have rolled back a killed import.
 _ROLLBACK = 300
 
 
-class FailedError(Exception):
-    """A command failed, or two files differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a command needed: elapsed seconds, CPU seconds, and its memory peak in MiB."""
-
-    seconds: float
-    cpu: float
-    mib: float
-
-    def cells(self) -> tuple[str, str, str]:
-        """Return the cells of a table."""
-        return f'{self.seconds:.1f}', f'{self.cpu:.1f}', f'{self.mib:.0f}'
+class DifferenceError(Exception):
+    """Two files differ, or a database is not empty."""
 
 
 def main() -> int:
@@ -73,7 +56,7 @@ def main() -> int:
             for target in options.targets if options.kills else ():
                 file = folder / f'{options.sources[0]}.jsonl'
                 rows += _kills(target, create[target], file, options.kills, options.seed)
-    except (with_database.ServerStartError, FailedError) as error:
+    except (with_database.ServerStartError, service.FailedError, DifferenceError) as error:
         print(f'transfer_pairs: {error}', file=sys.stderr)
         return 1
     print(tables.table(_TITLES, rows, _NUMBERS))
@@ -103,20 +86,22 @@ def _pairs(
     folder: Path,
 ) -> list[Sequence[str]]:
     url = create[source]('world')
-    measure.in_new_process(measure.build, url, world, False)
+    service.in_new_process(_load, url, world)
     _vary(url)
     file, again = folder / f'{source}.jsonl', folder / 'again.jsonl'
     rows: list[Sequence[str]] = []
-    rows.append(('export', source, '', *_manage(url, 'export', str(file)).cells(), _size(file)))
+    rows.append(
+        ('export', source, '', *_cells(service.manage(url, 'export', str(file))), _size(file))
+    )
     _show(rows[-1])
     for target in targets:
         copy = create[target](f'copy_of_{source}'.replace('-', '_'))
-        _manage(copy, 'db', 'sync')
-        imported = _manage(copy, 'import', str(file))
-        _manage(copy, 'export', str(again))
+        service.manage(copy, 'db', 'sync')
+        imported = service.manage(copy, 'import', str(file))
+        service.manage(copy, 'export', str(again))
         if _digest(file) != _digest(again):
-            raise FailedError(f'The files of {source} and {target} differ.')
-        rows.append(('import', source, target, *imported.cells(), 'equal'))
+            raise DifferenceError(f'The files of {source} and {target} differ.')
+        rows.append(('import', source, target, *_cells(imported), 'equal'))
         _show(rows[-1])
     return rows
 
@@ -131,15 +116,17 @@ def _kills(
     rows: list[Sequence[str]] = []
     for _ in range(kills):
         part = moments.random()
-        process = _start(url, 'import', '-', stdin=subprocess.PIPE)
-        assert process.stdin is not None  # See the arguments of `_start`.
+        process = service.start(url, ('import', '-'), stdin=subprocess.PIPE)
+        assert process.stdin is not None  # See the arguments of `start`.
         process.stdin.write(content[: int(part * len(content))])
         process.kill()
         process.wait()
         _require_empty(url)
         rows.append(('kill', '', target, '', '', '', f'empty, after {part:.0%}'))
         _show(rows[-1])
-    rows.append(('import', '', target, *_manage(url, 'import', str(file)).cells(), 'complete'))
+    rows.append(
+        ('import', '', target, *_cells(service.manage(url, 'import', str(file))), 'complete')
+    )
     _show(rows[-1])
     return rows
 
@@ -147,7 +134,7 @@ def _kills(
 def _create_synced(create: databases.CreateDatabase, name: str) -> str:
     """Create a database with all tables and return its URL."""
     url = create(name)
-    _manage(url, 'db', 'sync')
+    service.manage(url, 'db', 'sync')
     return url
 
 
@@ -167,56 +154,21 @@ def _vary(url: str) -> None:
     engine.dispose()
 
 
-def _start(url: str, *arguments: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, 'OS_PLACEMENT_DATABASE__CONNECTION': url}
-    command = [sys.executable, '-m', 'placement.cmd.manage', *arguments]
-    return subprocess.Popen(
-        command,
-        env=environment,
-        stdin=stdin,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+def _load(url: str, world: worlds.World) -> None:
+    engine = service.Service(url).engine
+    worlds.load(engine, world)
+    engine.dispose()
 
 
-def _manage(url: str, *arguments: str) -> Cost:
-    """Execute a command of placement-manage.
-
-    :raises FailedError: its exit status is not 0
-    """
-    started = time.perf_counter()
-    process = _start(url, *arguments)
-    peak = 0.0
-    status = Path(f'/proc/{process.pid}/status')
-    while True:
-        ended, code, usage = os.wait4(process.pid, os.WNOHANG)
-        if ended:
-            break
-        peak = max(peak, _peak(status))
-        time.sleep(_INTERVAL)
-    process.returncode = os.waitstatus_to_exitcode(code)
-    assert process.stderr is not None  # `_start` creates the pipe.
-    messages = process.stderr.read().decode()
-    process.stderr.close()
-    if process.returncode:
-        raise FailedError(f'placement-manage {" ".join(arguments)}: {messages}')
-    return Cost(time.perf_counter() - started, usage.ru_utime + usage.ru_stime, peak)
-
-
-def _peak(status: Path) -> float:
-    """Return the memory peak of a process in MiB; 0 after its end."""
-    # `ru_maxrss` would include the memory of this process, from which the command was started.
-    with contextlib.suppress(OSError):
-        for line in status.read_text().splitlines():
-            if line.startswith('VmHWM:'):
-                return int(line.split()[1]) / 1024
-    return 0.0
+def _cells(cost: service.Cost) -> tuple[str, str, str]:
+    """Return the cells of a cost in the table."""
+    return f'{cost.seconds:.1f}', f'{cost.cpu_seconds:.1f}', f'{cost.peak_mib:.0f}'
 
 
 def _require_empty(url: str) -> None:
     """Check that the database is empty, and wait until the server has released all locks.
 
-    :raises FailedError: the database is not empty
+    :raises DifferenceError: the database is not empty
     """
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     deadline = time.monotonic() + _ROLLBACK
@@ -224,7 +176,7 @@ def _require_empty(url: str) -> None:
         with engine.connect() as conn:
             counts = {name: number for name, number in kinds.counts(conn).items() if number}
             if counts:
-                raise FailedError(f'After a kill, the database has {counts}.')
+                raise DifferenceError(f'After a kill, the database has {counts}.')
             try:
                 conn.execute(sa.insert(models.projects), {'external_id': 'project-1'})
             except (sa.exc.IntegrityError, sa.exc.OperationalError):

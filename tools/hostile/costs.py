@@ -22,7 +22,7 @@ from typing import NamedTuple
 from placement.tests import wsgi_client
 from placement.tests.wsgi_client import Request
 from tools.hostile import cloud, expensive
-from tools.perf import measure
+from tools.perf import service as perf
 from tools.perf.service import Service
 
 _HEADER = '  CPU s   MiB above idle   response MB   request KB   status   request'
@@ -114,13 +114,13 @@ def _in_new_process(service: Service, name: str, request: Request) -> Cost:
 
 def _cost(service: Service, name: str, request: Request) -> Cost:
     wsgi_client.send(service.application, Request('GET', '/resource_classes'))
-    measure.reset_peak()
-    before, cpu = measure.peak_mib(), time.process_time()
+    perf.reset_peak()
+    before, cpu = perf.peak_mib(), time.process_time()
     status, received = _consume(service.application, request)
     return Cost(
         name,
         time.process_time() - cpu,
-        measure.peak_mib() - before,
+        perf.peak_mib() - before,
         len(request.query) + len(request.body),
         received,
         status,

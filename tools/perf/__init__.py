@@ -1,5 +1,6 @@
-"""Measure the cost of requests on reproducible data.
+"""Measure the service and its commands on reproducible data.
 
-`tox -e perf` prints a table of the costs. `tools.perf.scale` measures how the cost grows with the
-size of the data, and `tools.perf.plot` draws diagrams of these measurements.
+`measure` is the program. It fills databases with `worlds` and sends the requests of `scenarios`.
+`table` prints the tables of doc/source/admin/performance.rst from its results, and `plot` draws the
+diagrams.
 """

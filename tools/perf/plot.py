@@ -1,14 +1,14 @@
-"""Draw diagrams from the results of other tools: ``python -m tools.perf.plot``.
+"""Draw diagrams from the results of `measure`: ``python -m tools.perf.plot``.
 
-This tool writes the SVG files of doc/source/admin/performance.rst. From the results of
-`tools.perf.scale`, it draws the minimum duration of each request, because other processes affect
-the minimum least. From the results of `tools.perf.boots`, it draws how many instances schedulers
-start each second. Only this tool needs matplotlib, which `tox -e perf-plot` installs.
+This tool writes the SVG files of doc/source/admin/performance.rst. From the results of the sets
+`scale` and `million`, it draws the minimum duration of each request, because other processes affect
+the minimum least. From the results of the set `boots`, it draws how many instances schedulers start
+each second. Only this tool needs matplotlib, which `tox -e perf-plot` installs.
 """
 
 import argparse
-from collections.abc import Callable, Iterable
-import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 import re
 from typing import Any
@@ -16,11 +16,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot
 
-from tools.perf import scale
+from tools.perf import scenarios
+from tools.perf.table import Point, read
 
-Point = dict[str, str]
-
-STYLE = {
+_STYLE = {
     'font.size': 9,
     'axes.spines.top': False,
     'axes.spines.right': False,
@@ -31,88 +30,148 @@ STYLE = {
     'svg.fonttype': 'none',  # write text as text, not as paths
     'svg.hashsalt': 'placement',  # write identical files for identical data
 }
-_GROWS_WITH_RESPONSE = (
-    'provider: inventories',
-    'candidates: limit=10',
-    'candidates: limit=1000',
-    'candidates: 1 host in 100 fits, limit=10',
-    'claim',
-    'register a host, 4 requests',
-)
-_GROWS_WITH_CLOUD = (
-    'providers: that fit, trait',
-    'providers: all',
-    'project usages',
-    'candidates: nothing fits',
-)
-# The same for the measurements of `--million`.
-_SAME_WITH_A_MILLION = (
-    'provider: inventories',
-    'claim',
-    'candidates: limit=10',
-    'candidates: limit=1000',
-    'candidates: trait of 1 host, limit=10',
-    'candidates: 1 host in 1,000 fits, limit=10',
-)
-_MORE_WITH_A_MILLION = (
-    'candidates: 1 aggregate of 20, limit=1000',
-    'candidates: rare trait, limit=1000',
-    'candidates: 1 host fits, limit=10',
-    'candidates: nothing fits',
-)
+# Name of a diagram -> the scenarios whose cost depends on the response, and on the number of hosts.
+_BY_HOSTS = {
+    'hosts': (
+        (
+            'provider: inventories',
+            'candidates: limit=10',
+            'candidates: limit=1000',
+            'candidates: 1 host in 100 fits, limit=10',
+            'claim',
+            'register a host, 4 requests',
+        ),
+        (
+            'providers: that fit, trait',
+            'providers: all',
+            'project usages',
+            'candidates: nothing fits',
+        ),
+    ),
+    'million': (
+        (
+            'provider: inventories',
+            'claim',
+            'candidates: limit=10',
+            'candidates: limit=1000',
+            'candidates: trait of 1 host, limit=10',
+            'candidates: 1 host in 1,000 fits, limit=10',
+        ),
+        (
+            'candidates: 1 aggregate of 20, limit=1000',
+            'candidates: rare trait, limit=1000',
+            'candidates: 1 host fits, limit=10',
+            'candidates: nothing fits',
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A part of a picture, with a line for each name.
+
+    :ivar x: the column with the x coordinate
+    :ivar names: the names of the lines
+    :ivar name: returns the name of the line of a point
+    :ivar ticks: the marks of the x axis, whose scale then has the base 2
+    """
+
+    title: str
+    x: str
+    points: Sequence[Point]
+    names: Iterable[str]
+    name: Callable[[Point], str] = lambda point: point['scenario']
+    ticks: Sequence[int] = ()
 
 
 def main() -> None:
     """Draw all diagrams from the CSV files that the command line names."""
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.plot',
-        description='Draw how the cost of requests grows with the data.',
+        prog='python -m tools.perf.plot', description='Draw the results of measurements.'
     )
-    parser.add_argument(
-        'data',
-        type=Path,
-        nargs='*',
-        metavar='CSV',
-        help='result files of tools.perf.scale or tools.perf.boots',
-    )
-    parser.add_argument(
-        '--million',
-        type=Path,
-        nargs='+',
-        default=[],
-        metavar='CSV',
-        help='result files of tools.perf.scale --million',
-    )
-    parser.add_argument(
-        '--output', type=Path, required=True, metavar='FOLDER', help='directory for the SVG files'
-    )
+    for name, count in (('data', '*'), ('--million', '+')):
+        parser.add_argument(
+            name, type=Path, nargs=count, default=[], metavar='CSV', help='files of tools.perf'
+        )
+    parser.add_argument('--output', type=Path, required=True, metavar='FOLDER')
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     mpl.use('svg')
-    with mpl.rc_context(STYLE):
-        points, million = _read(options.data), _read(options.million)
-        if scaled := [point for point in points if 'scenario' in point]:
-            draw_hosts(scaled, options.output, 'hosts', _GROWS_WITH_RESPONSE, _GROWS_WITH_CLOUD)
-            draw_limits(scaled, options.output / 'performance-limit.svg')
-            draw_widths(scaled, options.output / 'performance-width.svg')
-        draw_hosts(million, options.output, 'million', _SAME_WITH_A_MILLION, _MORE_WITH_A_MILLION)
+    with mpl.rc_context(_STYLE):
+        points = read(options.data)
+        scaled = [point for point in points if 'scenario' in point]
+        for title, found in (('hosts', scaled), ('million', read(options.million))):
+            for engine in sorted({point['engine'] for point in found}):
+                of_engine = [point for point in found if point['engine'] == engine]
+                path = options.output / f'performance-{title}-{engine}.svg'
+                _draw(path, (10, 4.4), _by_hosts(title, of_engine))
+        if scaled:
+            _draw(options.output / 'performance-limit.svg', (5.6, 3.8), [_by_limit(scaled)])
+            widths = _by_width(scaled)
+            size = (4.6 * len(widths), 3.8)
+            _draw(options.output / 'performance-width.svg', size, widths)
         if boots := [point for point in points if 'schedulers' in point]:
-            draw_boots(boots, options.output / 'performance-boots.svg')
+            _draw_boots(boots, options.output / 'performance-boots.svg')
 
 
-def draw_boots(points: list[Point], path: Path) -> None:
+def _by_hosts(title: str, points: Sequence[Point]) -> list[Diagram]:
+    response, hosts = _BY_HOSTS[title]
+    return [
+        Diagram('Cost that depends on the response', 'hosts', points, response),
+        Diagram('Cost that depends on the number of hosts', 'hosts', points, hosts),
+    ]
+
+
+def _by_limit(points: Sequence[Point]) -> Diagram:
+    limited = [
+        {**point, 'limit': match[1]}
+        for point in points
+        if (match := re.fullmatch(r'limit=(\d+)', point['scenario']))
+    ]
+    title = f'Allocation candidates of {limited[0]["hosts"]} hosts'
+    engines = sorted({point['engine'] for point in limited})
+    return Diagram(title, 'limit', limited, engines, lambda point: point['engine'])
+
+
+def _by_width(points: Sequence[Point]) -> list[Diagram]:
+    diagrams = []
+    for engine in sorted({point['engine'] for point in points}):
+        wide = [one for one in points if one['world'] == 'pci' and one['engine'] == engine]
+        names = sorted({point['scenario'] for point in wide})
+        title = f'{scenarios.WIDE_HOSTS} hosts with devices, {engine}'
+        diagrams.append(Diagram(title, 'devices', wide, names, ticks=scenarios.WIDTHS))
+    return diagrams
+
+
+def _draw(path: Path, size: tuple[float, float], diagrams: Sequence[Diagram]) -> None:
+    figure, axes = pyplot.subplots(1, len(diagrams), figsize=size, sharey=True, squeeze=False)
+    for axis, diagram in zip(axes[0], diagrams, strict=True):
+        for name in diagram.names:
+            line = sorted(
+                (int(point[diagram.x]), float(point['least_ms']))
+                for point in diagram.points
+                if diagram.name(point) == name
+            )
+            axis.plot([x for x, _ in line], [y for _, y in line], **_MARKED, label=name)
+        _finish(axis, diagram.title, 'devices of a host' if diagram.ticks else diagram.x)
+        if diagram.ticks:
+            axis.set_ylim(bottom=1)
+            _set_ticks(axis, diagram.ticks)
+    axes[0][0].set_ylabel('milliseconds')
+    _save(figure, path)
+
+
+def _draw_boots(points: Sequence[Point], path: Path) -> None:
     """Draw the started instances per second, and the time of one, by the number of schedulers."""
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4))
-    numbers = sorted({int(point['schedulers']) for point in points})
     for engine, limit in sorted({(point['engine'], int(point['limit'])) for point in points}):
-        line = [
-            point for point in points if (point['engine'], int(point['limit'])) == (engine, limit)
-        ]
+        line = [one for one in points if (one['engine'], int(one['limit'])) == (engine, limit)]
         line.sort(key=lambda point: int(point['schedulers']))
         x = [int(point['schedulers']) for point in line]
         name = f'{engine}, limit={limit}'
         rates = [float(point['boots_per_second']) for point in line]
-        (drawn,) = axes[0].plot(x, rates, marker='o', markersize=3, label=name)
+        (drawn,) = axes[0].plot(x, rates, **_MARKED, label=name)
         for column, style, label in (('p50_ms', '-', name), ('p99_ms', ':', None)):
             values = [float(point[column]) for point in line]
             axes[1].plot(x, values, style, color=drawn.get_color(), label=label)
@@ -120,86 +179,11 @@ def draw_boots(points: list[Point], path: Path) -> None:
     _finish(axes[1], 'Milliseconds: median, and 99th percentile (dotted)', 'schedulers')
     axes[0].set(yscale='linear', ylim=(0, None))
     for axis in axes:
-        axis.set_xscale('log', base=2)
-        axis.set_xticks(numbers, [str(number) for number in numbers])
+        _set_ticks(axis, sorted({int(point['schedulers']) for point in points}))
     _save(figure, path)
 
 
-def _read(paths: Iterable[Path]) -> list[Point]:
-    points: list[Point] = []
-    for path in paths:
-        with path.open(newline='') as file:
-            points += csv.DictReader(file)
-    return points
-
-
-def draw_hosts(
-    points: list[Point], folder: Path, title: str, left: Iterable[str], right: Iterable[str]
-) -> None:
-    """Draw two diagrams for each database system: costs by the number of hosts.
-
-    :param title: a part of the file name
-    :param left: the scenarios whose cost depends on the response
-    :param right: the scenarios whose cost depends on the number of hosts
-    """
-    for engine in sorted({point['engine'] for point in points}):
-        of_engine = [point for point in points if point['engine'] == engine]
-        figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.4), sharey=True)
-        for axis, heading, names in (
-            (axes[0], 'Cost that depends on the response', left),
-            (axes[1], 'Cost that depends on the number of hosts', right),
-        ):
-            for name in names:
-                _line(axis, of_engine, name, lambda point: point['scenario'], 'hosts')
-            _finish(axis, heading, 'hosts')
-        axes[0].set_ylabel('milliseconds')
-        _save(figure, folder / f'performance-{title}-{engine}.svg')
-
-
-def draw_limits(points: list[Point], path: Path) -> None:
-    """Draw the cost by the value of `limit`, with one line for each database system."""
-    figure, axis = pyplot.subplots(figsize=(5.6, 3.8))
-    limited = [
-        {**point, 'limit': match[1]}
-        for point in points
-        if (match := re.fullmatch(r'limit=(\d+)', point['scenario']))
-    ]
-    for engine in sorted({point['engine'] for point in limited}):
-        _line(axis, limited, engine, lambda point: point['engine'], 'limit')
-    _finish(axis, f'Allocation candidates of {limited[0]["hosts"]} hosts', 'limit')
-    axis.set_ylabel('milliseconds')
-    _save(figure, path)
-
-
-def draw_widths(points: list[Point], path: Path) -> None:
-    """Draw the cost by the number of devices of a host, with one line for each number of groups."""
-    engines = sorted({point['engine'] for point in points})
-    figure, axes = pyplot.subplots(1, len(engines), figsize=(4.6 * len(engines), 3.8), sharey=True)
-    for axis, engine in zip(axes if len(engines) > 1 else [axes], engines, strict=True):
-        wide = [one for one in points if one['world'] == 'pci' and one['engine'] == engine]
-        for name in sorted({point['scenario'] for point in wide}):
-            _line(axis, wide, name, lambda point: point['scenario'], 'devices')
-        _finish(axis, f'{scale.WIDE_HOSTS} hosts with devices, {engine}', 'devices of a host')
-        axis.set_xscale('log', base=2)
-        axis.set_ylim(bottom=1)
-        axis.set_xticks(scale.WIDTHS, [str(width) for width in scale.WIDTHS])
-    (axes[0] if len(engines) > 1 else axes).set_ylabel('milliseconds')
-    _save(figure, path)
-
-
-def _line(
-    axis: Any, points: Iterable[Point], name: str, named: Callable[[Point], str], along: str
-) -> None:
-    coordinates = sorted(
-        (int(point[along]), float(point['least_ms'])) for point in points if named(point) == name
-    )
-    axis.plot(
-        [x for x, _ in coordinates],
-        [y for _, y in coordinates],
-        marker='o',
-        markersize=3,
-        label=name,
-    )
+_MARKED = {'marker': 'o', 'markersize': 3}
 
 
 def _finish(axis: Any, title: str, along: str) -> None:
@@ -207,6 +191,11 @@ def _finish(axis: Any, title: str, along: str) -> None:
     axis.yaxis.set_major_formatter(mpl.ticker.FormatStrFormatter('%g'))
     axis.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda x, _: f'{x:,.0f}'))
     axis.legend()
+
+
+def _set_ticks(axis: Any, numbers: Sequence[int]) -> None:
+    axis.set_xscale('log', base=2)
+    axis.set_xticks(numbers, [str(number) for number in numbers])
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -1,18 +1,30 @@
-"""Run the service in this process, and count the SQL statements and rows of its requests."""
+"""Run the service, its servers and its commands, and count what they need."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+import concurrent.futures
 import contextlib
 from dataclasses import dataclass
+import multiprocessing
+import os
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import time
 from typing import Any, NamedTuple
 
 import orjson
 from oslo_config import cfg
-import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, deploy, wsgi
 from placement.db import engine
 from placement.tests import statements, wsgi_client
+from placement.tests.functional.faults import machines
+
+# Seconds between two readings of the memory peak of a command.
+_INTERVAL = 0.05
 
 
 class Request(NamedTuple):
@@ -27,16 +39,17 @@ class Request(NamedTuple):
     body: Any = None
 
 
-class RequestFailedError(Exception):
-    """A request failed unexpectedly; the message contains the request and the response."""
+class FailedError(Exception):
+    """A request or a command failed unexpectedly; the message contains the output."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
-    """The number of SQL statements, and the number of rows that the database returned."""
+    """What a process needed: elapsed seconds, processor seconds, and its memory peak in MiB."""
 
-    statements: int = 0
-    rows: int = 0
+    seconds: float
+    cpu_seconds: float
+    peak_mib: float
 
 
 class Service:
@@ -60,74 +73,121 @@ class Service:
     def send(self, request: Request) -> bytes:
         """Send a request and return the body of the response.
 
-        :raises RequestFailedError: the status is not 2xx
+        :raises FailedError: the status is not 2xx
         """
-        response = wsgi_client.send(self.application, _wsgi_request(request))
+        path, _, query = request.path.partition('?')
+        body = b'' if request.body is None else orjson.dumps(request.body)
+        environ: dict[str, str | None] = {'HTTP_ACCEPT': 'application/json'}
+        if not body:
+            environ |= {'CONTENT_TYPE': None, 'CONTENT_LENGTH': None}
+        sent = wsgi_client.Request(request.method, path, query, body, environ=environ)
+        response = wsgi_client.send(self.application, sent)
         if not 200 <= response.status < 300:
             text = response.content.decode()
-            raise RequestFailedError(f'{request.method} {request.path}: {response.status} {text}')
+            raise FailedError(f'{request.method} {request.path}: {response.status} {text}')
         return response.content
 
     @contextlib.contextmanager
-    def metered(self) -> Iterator[Cost]:
-        """Count the SQL statements and returned rows while the context is active.
+    def counted(self) -> Iterator[Counter[str]]:
+        """Count the SQL statements and the returned rows while the context is active.
 
         The number of statements is available after the end of the context.
         """
-        cost = Cost()
-        row_counter = _SqliteRows(cost) if self.engine.dialect.name == 'sqlite' else _Rows(cost)
-        with statements.recorded(self.engine) as recorded, row_counter.listening(self.engine):
-            yield cost
-        cost.statements = len(recorded)
+        counts = Counter[str]()
+
+        def add(_cursor: Any, row: Any) -> Any:
+            counts['rows'] += 1
+            return row
+
+        def count(_conn: Any, cursor: Any, *_: Any) -> None:
+            if cursor.description is None:
+                return
+            if self.engine.dialect.name == 'sqlite':
+                # SQLite does not report the number of rows: count each row when it is read.
+                cursor.row_factory = add
+            else:
+                counts['rows'] += max(cursor.rowcount, 0)
+
+        event.listen(self.engine, 'after_cursor_execute', count)
+        with statements.recorded(self.engine) as recorded:
+            yield counts
+        event.remove(self.engine, 'after_cursor_execute', count)
+        counts['statements'] = len(recorded)
 
 
-class _Rows:
-    """Adds up the numbers of rows that the driver reports for each result."""
-
-    def __init__(self, cost: Cost) -> None:
-        self._cost = cost
-
-    def _listeners(self) -> dict[str, Callable[..., None]]:
-        return {'after_cursor_execute': self._count}
-
-    @contextlib.contextmanager
-    def listening(self, engine: sa.Engine) -> Iterator[None]:
-        """Count the rows that an engine returns while the context is active."""
-        listeners = self._listeners()
-        for name, listener in listeners.items():
-            event.listen(engine, name, listener)
-        try:
-            yield
-        finally:
-            for name, listener in listeners.items():
-                event.remove(engine, name, listener)
-
-    def _count(self, _conn: Any, cursor: Any, *_: Any) -> None:
-        if cursor.description is not None and cursor.rowcount > 0:
-            self._cost.rows += cursor.rowcount
+# Processes --------------------------------------------------------------------
 
 
-class _SqliteRows(_Rows):
-    """Counts each row when it is read, because SQLite does not report the number of rows."""
-
-    def _listeners(self) -> dict[str, Callable[..., None]]:
-        return {'checkout': self._start, 'checkin': self._stop}
-
-    def _start(self, dbapi_connection: Any, *_: Any) -> None:
-        dbapi_connection.row_factory = self._add
-
-    def _stop(self, dbapi_connection: Any, *_: Any) -> None:
-        dbapi_connection.row_factory = None
-
-    def _add(self, _cursor: Any, row: Any) -> Any:
-        self._cost.rows += 1
-        return row
+def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a new process, which has its own memory peak, and return its result."""
+    context = multiprocessing.get_context('spawn')
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(function, *arguments).result()
 
 
-def _wsgi_request(request: Request) -> wsgi_client.Request:
-    path, _, query = request.path.partition('?')
-    body = b'' if request.body is None else orjson.dumps(request.body)
-    environ: dict[str, str | None] = {'HTTP_ACCEPT': 'application/json'}
-    if not body:
-        environ |= {'CONTENT_TYPE': None, 'CONTENT_LENGTH': None}
-    return wsgi_client.Request(request.method, path, query, body, environ=environ)
+def reset_peak() -> None:
+    """Reset the memory peak of this process to its current memory; works only on Linux."""
+    with contextlib.suppress(OSError):
+        Path('/proc/self/clear_refs').write_text('5')
+
+
+def peak_mib(pid: int | None = None) -> float:
+    """Return the peak of the resident memory of a process in MiB; 0 after its end."""
+    with contextlib.suppress(OSError):
+        for line in Path(f'/proc/{pid or "self"}/status').read_text().splitlines():
+            if line.startswith('VmHWM:'):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of a process, in user and system mode."""
+    fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+@contextlib.contextmanager
+def running(url: str, command: Callable[[int], Sequence[str]]) -> Iterator[machines.Worker]:
+    """Run a server on a free port while the context is active."""
+    worker = machines.Worker(url, command)
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+def start(url: str, arguments: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a command of placement-manage.
+
+    :param url: the URL of the database
+    :param options: arguments for `subprocess.Popen`
+    """
+    settings = {'OS_PLACEMENT_DATABASE__CONNECTION': url, 'PYTHONPATH': str(Path.cwd())}
+    return subprocess.Popen(
+        [sys.executable, '-m', 'placement.cmd.manage', *arguments],
+        env=os.environ | settings,
+        stdout=subprocess.DEVNULL,
+        **options,
+    )
+
+
+def manage(url: str, *arguments: str, highest: int = 0, **options: Any) -> Cost:
+    """Execute a command of placement-manage and return its cost.
+
+    :param highest: the highest exit status of a successful command
+    :raises FailedError: the command fails
+    """
+    with tempfile.TemporaryFile() as errors:
+        started, peak = time.perf_counter(), 0.0
+        process = start(url, arguments, stderr=errors, **options)
+        # `ru_maxrss` would include the memory of this process, from which the command was started.
+        while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+            peak = max(peak, peak_mib(process.pid))
+            time.sleep(_INTERVAL)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(ended[1])
+        errors.seek(0)
+        if not 0 <= process.returncode <= highest:
+            text = errors.read().decode()
+            raise FailedError(f'placement-manage {" ".join(arguments)}: {text}')
+    return Cost(seconds, ended[2].ru_utime + ended[2].ru_stime, peak)

@@ -1,97 +1,79 @@
-"""Print the results of several database systems in a table: ``python -m tools.perf.table``.
+"""Print the results of `measure` in a table: ``python -m tools.perf.table``.
 
-This tool reads the files that `tools.perf --json` wrote, and prints the CSV table of
-doc/source/admin/performance.rst. The durations are from all files; the number of statements, the
-size, the time in Python and the memory are from the first file.
+The tool reads the CSV files of the set `requests` for several database systems, and prints the CSV
+table of doc/source/admin/performance.rst. The number of statements, the size, the time in Python
+and the memory are from the first file.
 
 With `--hosts`, the tool instead prints how the durations grow with the number of hosts, from a file
-that `tools.perf.scale` wrote. The memory is that with the most hosts.
+of the set `million`. The memory is that with the most hosts.
 """
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
 import csv
-import json
 from pathlib import Path
 import sys
-from typing import Any
 
-Result = dict[str, Any]
+Point = Mapping[str, str]
+_NAMES = {'mariadb': 'MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
+
+
+def read(paths: Sequence[Path]) -> list[Point]:
+    """Return the rows of CSV files."""
+    return [row for path in paths for row in csv.DictReader(path.read_text().splitlines())]
 
 
 def main() -> None:
     """Print the table for the files that the command line names."""
     parser = argparse.ArgumentParser(
-        prog='python -m tools.perf.table',
-        description='Compare measurements of several database systems or numbers of hosts.',
+        prog='python -m tools.perf.table', description='Compare measurements.'
     )
+    parser.add_argument('data', type=Path, nargs='+', metavar='CSV', help='files of tools.perf')
     parser.add_argument(
-        'columns', nargs='*', metavar='NAME=JSON', help='name and result file of a column'
+        '--hosts', action='store_true', help='compare numbers of hosts, not database systems'
     )
-    parser.add_argument('--hosts', type=Path, metavar='CSV', help='result file of tools.perf.scale')
     options = parser.parse_args()
-    if options.hosts:
-        _print_growth(options.hosts)
-    else:
-        _print_systems(dict(column.split('=', 1) for column in options.columns))
+    rows = _growth if options.hosts else _systems
+    csv.writer(sys.stdout, lineterminator='\n').writerows(rows(read(options.data)))
 
 
-def _print_systems(columns: dict[str, str]) -> None:
-    results_by_name = {name: _read(Path(path)) for name, path in columns.items()}
-    first = next(iter(results_by_name.values()))
-    writer = csv.writer(sys.stdout, lineterminator='\n')
-    writer.writerow(
-        [
-            'Request',
-            'Statements',
-            'KiB',
-            *(f'{name} ms' for name in results_by_name),
-            'in Python ms',
-            'MiB',
-        ]
-    )
+def _systems(points: Sequence[Point]) -> Iterator[Sequence[object]]:
+    engines = list(dict.fromkeys(point['engine'] for point in points))
+    milliseconds = {
+        (point['world'], point['scenario'], point['engine']): _short(point['ms'])
+        for point in points
+    }
+    columns = [f'{_NAMES.get(engine, engine)} ms' for engine in engines]
+    yield ['Request', 'Statements', 'KiB', *columns, 'in Python ms', 'MiB']
     world = ''
-    for key, result in first.items():
-        if result['world'] != world:
-            world = result['world']
-            writer.writerow(
-                [f'**{world}, {result["hosts"]:,} hosts**', *[''] * (len(results_by_name) + 4)]
-            )
-        writer.writerow(
-            [
-                result['scenario'],
-                result['statements'],
-                _short(result['bytes'] / 1024),
-                *(
-                    _short(results[key]['ms']) if key in results else ''
-                    for results in results_by_name.values()
-                ),
-                _short(result['cpu_ms']),
-                round(result['peak_mib']),
-            ]
-        )
+    for point in (one for one in points if one['engine'] == engines[0]):
+        if point['world'] != world:
+            world = point['world']
+            heading = f'**{world}, {int(point["hosts"]):,} hosts**'
+            yield [heading, *[''] * (len(engines) + 4)]
+        yield [
+            point['scenario'],
+            point['statements'],
+            _short(int(point['bytes']) / 1024),
+            *(milliseconds.get((world, point['scenario'], engine), '') for engine in engines),
+            _short(point['cpu_ms']),
+            round(float(point['peak_mib'])),
+        ]
 
 
-def _print_growth(path: Path) -> None:
-    with path.open(newline='') as file:
-        points = list(csv.DictReader(file))
+def _growth(points: Sequence[Point]) -> Iterator[Sequence[object]]:
     sizes = sorted({int(point['hosts']) for point in points})
-    writer = csv.writer(sys.stdout, lineterminator='\n')
-    writer.writerow(['Request', *(f'{size:,} hosts, ms' for size in sizes), 'Growth', 'MiB'])
+    yield ['Request', *(f'{size:,} hosts, ms' for size in sizes), 'Growth', 'MiB']
     for name in dict.fromkeys(point['scenario'] for point in points):
         by_size = {int(point['hosts']): point for point in points if point['scenario'] == name}
         durations = [float(by_size[size]['ms']) for size in sizes]
-        growth, memory = durations[-1] / durations[0], float(by_size[sizes[-1]]['peak_mib'])
-        writer.writerow([name, *map(_short, durations), _short(growth), round(memory)])
+        memory = round(float(by_size[sizes[-1]]['peak_mib']))
+        yield [name, *map(_short, durations), _short(durations[-1] / durations[0]), memory]
 
 
-def _read(path: Path) -> dict[tuple[str, str], Result]:
-    results: list[Result] = json.loads(path.read_text())['results']
-    return {(result['world'], result['scenario']): result for result in results}
-
-
-def _short(number: float) -> str:
+def _short(number: str | float) -> str:
     """Format a number: one decimal place if it is less than 10, otherwise no decimal places."""
-    return f'{number:.1f}' if number < 10 else f'{number:,.0f}'
+    return f'{float(number):.1f}' if float(number) < 10 else f'{float(number):,.0f}'
 
 
 if __name__ == '__main__':

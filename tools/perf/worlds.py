@@ -12,15 +12,20 @@ allocations; all other hosts have allocations. The disks of the hosts without al
 of three sizes, so that a search can fit one host in 100, one host in 1,000, or only the last host
 (if the number of hosts is a multiple of 1,000).
 
-`loading` inserts the rows into a database.
+The rows are inserted directly into the tables, because creating them through the API would take
+hours. They are generated and inserted in batches, so the memory does not grow with the world: the
+process that loads a million hosts needs about 120 MiB.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
 from dataclasses import dataclass
 import datetime
 import random
 from typing import Any
 import uuid
+
+import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
 
@@ -33,6 +38,7 @@ COMMON, RARE = 'COMPUTE_VOLUME_MULTI_ATTACH', 'CUSTOM_PERF_RARE'
 SINGLE = 'CUSTOM_PERF_SINGLE'
 RACKS = ('CUSTOM_PERF_RACK_A', 'CUSTOM_PERF_RACK_B')
 CUSTOM_TRAITS = (RARE, SINGLE, *RACKS)
+SHARING = 'MISC_SHARES_VIA_AGGREGATE'
 
 _SEED = 17
 _NAMESPACE = uuid.UUID('6ba7b8f1-0000-4000-8000-000000000000')
@@ -40,23 +46,21 @@ _TIMESTAMP = datetime.datetime(2026, 1, 1)
 # PERF: with batches of a tenth of this size, loading takes twice as long (MariaDB, 20,000 hosts,
 # 2026-11).
 ROWS_PER_BATCH = 25_000
-_SHARING = 'MISC_SHARES_VIA_AGGREGATE'
-# The tables are in this order, so that each inserted row refers only to existing rows.
-TABLES = (
-    models.projects,
-    models.users,
-    models.consumer_types,
-    models.placement_aggregates,
-    models.resource_providers,
-    models.inventories,
-    models.resource_provider_traits,
-    models.resource_provider_aggregates,
-    models.consumers,
-    models.allocations,
+# In this order, each inserted row refers only to existing rows.
+TABLES = tuple(
+    table
+    for table in models.metadata.sorted_tables
+    if table.name not in ('resource_classes', 'traits')
 )
-WITH_GIVEN_IDS = TABLES[:5]  # Their rows have explicit ids, which do not advance the sequences.
 
-Rows = dict[str, list[dict[str, Any]]]
+# The ids of resource classes and traits by name.
+Ids = Mapping[str, int]
+# The members of inventories by resource class; `total` has no default.
+Inventories = Mapping[str, Mapping[str, int | float]]
+
+
+class NotEmptyError(Exception):
+    """The database already has resource providers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +82,82 @@ def name_based(name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-@dataclass(frozen=True, slots=True)
-class Ids:
-    """The ids of resource classes and traits by name, including the names of `CUSTOM_TRAITS`."""
+class Rows:
+    """The rows of all tables, by the name of the table."""
 
-    classes: Mapping[str, int]
-    traits: Mapping[str, int]
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._providers = 0
+        self.of: dict[str, list[dict[str, Any]]] = {}
+        self.take()
+
+    def size(self) -> int:
+        """Return the number of rows."""
+        return sum(map(len, self.of.values()))
+
+    def take(self) -> dict[str, list[dict[str, Any]]]:
+        """Return and forget all rows."""
+        rows, self.of = self.of, {table.name: [] for table in TABLES}
+        return rows
+
+    def add(self, table: str, **values: Any) -> None:
+        """Add a row."""
+        self.of[table].append({**values, 'created_at': _TIMESTAMP, 'updated_at': _TIMESTAMP})
+
+    def add_provider(
+        self,
+        name: str,
+        root: int | None = None,
+        parent: int | None = None,
+        traits: Iterable[str] = (),
+        aggregates: Iterable[int] = (),
+        inventories: Inventories | None = None,
+    ) -> int:
+        """Add a provider with its traits, its aggregates, and its inventories; return its id."""
+        self._providers += 1
+        provider = self._providers
+        self.add(
+            'resource_providers',
+            id=provider,
+            uuid=name_based(name),
+            name=name,
+            generation=1,
+            root_provider_id=root or provider,
+            parent_provider_id=parent,
+        )
+        for trait in traits:
+            trait_id = self._ids[trait]
+            self.add('resource_provider_traits', resource_provider_id=provider, trait_id=trait_id)
+        for aggregate in aggregates:
+            self.add(
+                'resource_provider_aggregates',
+                resource_provider_id=provider,
+                aggregate_id=aggregate,
+            )
+        self.add_inventories(provider, inventories or {})
+        return provider
+
+    def add_inventories(self, provider: int, inventories: Inventories) -> None:
+        """Add inventories to a provider."""
+        for name, values in inventories.items():
+            defaults = {'reserved': 0, 'min_unit': 1, 'step_size': 1, 'allocation_ratio': 1.0}
+            row = {**defaults, 'max_unit': values['total'], **values}
+            class_id = self._ids[name]
+            self.add(
+                'inventories', resource_provider_id=provider, resource_class_id=class_id, **row
+            )
 
 
-def rows_of(world: World, ids: Ids) -> Iterator[Rows]:
+def rows_of(world: World, ids: Ids) -> Iterator[dict[str, list[dict[str, Any]]]]:
     """Generate the rows of all tables in batches of hosts."""
-    yield _shared_rows(world)
     cloud = _Cloud(world, ids)
+    for number in range(1, PROJECTS + 1):
+        cloud.add('projects', id=number, external_id=f'project-{number}')
+        cloud.add('users', id=number, external_id=f'user-{number}')
+    cloud.add('consumer_types', id=1, name='INSTANCE')
+    for number in range(1, AGGREGATES + world.hosts // SHARED_BY + 2):
+        cloud.add('placement_aggregates', id=number, uuid=name_based(f'aggregate-{number}'))
+    yield cloud.take()
     for number in range(world.hosts):
         cloud.add_host(number)
         if cloud.size() >= ROWS_PER_BATCH:
@@ -97,77 +165,43 @@ def rows_of(world: World, ids: Ids) -> Iterator[Rows]:
     yield cloud.take()
 
 
-def _shared_rows(world: World) -> Rows:
-    """Return the projects, users, consumer types and aggregates, to which other rows refer."""
-    rows = _empty()
-    for number in range(1, PROJECTS + 1):
-        rows['projects'].append(_stamped(id=number, external_id=f'project-{number}'))
-        rows['users'].append(_stamped(id=number, external_id=f'user-{number}'))
-    rows['consumer_types'].append(_stamped(id=1, name='INSTANCE'))
-    for number in range(1, AGGREGATES + world.hosts // SHARED_BY + 2):
-        rows['placement_aggregates'].append(
-            _stamped(id=number, uuid=name_based(f'aggregate-{number}'))
-        )
-    return rows
-
-
-def _empty() -> Rows:
-    return {table.name: [] for table in TABLES}
-
-
-def _stamped(**values: Any) -> dict[str, Any]:
-    return {**values, 'created_at': _TIMESTAMP, 'updated_at': _TIMESTAMP}
-
-
-class _Cloud:
+class _Cloud(Rows):
     """Generates the rows of the hosts."""
 
     def __init__(self, world: World, ids: Ids) -> None:
+        super().__init__(ids)
         self._world = world
-        self._ids = ids
         self._random = random.Random(_SEED)
-        self._rows = _empty()
-        self._providers = 0
         self._consumers = 0
         self._disk = 0  # the id of the sharing provider of the current hosts
 
-    def size(self) -> int:
-        """Return the number of rows that were generated since the previous call of `take`."""
-        return sum(map(len, self._rows.values()))
-
-    def take(self) -> Rows:
-        """Return the rows that were generated since the previous call."""
-        rows, self._rows = self._rows, _empty()
-        return rows
-
     def add_host(self, number: int) -> None:
         """Add a host with its child providers and consumers."""
-        kind, unused = self._world.kind, number % 100 == 99
-        if kind == 'shared' and number % SHARED_BY == 0:
-            self._add_pool(number // SHARED_BY)
-        name = f'host-{number:06d}'
-        root = self._add(name)
-        self._add_traits(root, COMMON, RACKS[number % 2], *([RARE] if number % 100 == 0 else []))
-        if number == self._world.hosts - 1:
-            self._add_traits(root, SINGLE)
-        self._add_aggregate(root, 1 + number % AGGREGATES)
-        processors, disk = [root], root
-        if kind == 'numa':
-            processors = self._add_nodes(name, root)
-        elif kind == 'pci':
-            for device in range(self._world.devices):
-                self._add_inventory(self._add(f'{name}-device-{device}', root, root), DEVICE, 1)
-        elif kind == 'shared':
-            self._add_aggregate(root, AGGREGATES + 1 + number // SHARED_BY)
-            disk = self._disk
-        if disk == root:
-            disk_size = self._unused_disk(number) if unused else 4000
-            self._add_inventory(root, 'DISK_GB', disk_size, reserved=100)
+        kind, name, unused = self._world.kind, f'host-{number:06d}', number % 100 == 99
+        traits = [COMMON, RACKS[number % 2], *[RARE] * (number % 100 == 0)]
+        traits += [SINGLE] * (number == self._world.hosts - 1)
+        aggregates = [1 + number % AGGREGATES]
+        if kind == 'shared':
+            aggregates.append(AGGREGATES + 1 + number // SHARED_BY)
+            if number % SHARED_BY == 0:
+                self._add_pool(number // SHARED_BY)
+        root = self.add_provider(name, None, None, traits, aggregates)
+        if kind != 'shared':
+            self._disk = root
+            size = self._unused_disk(number) if unused else 4000
+            self.add_inventories(root, {'DISK_GB': {'total': size, 'reserved': 100}})
+        processors = self._add_nodes(name, root) if kind == 'numa' else [root]
+        devices = {DEVICE: {'total': 1}}
+        for device in range(self._world.devices if kind == 'pci' else 0):
+            self.add_provider(f'{name}-device-{device}', root, root, inventories=devices)
         for provider in processors:
-            self._add_inventory(provider, 'VCPU', 64 // len(processors), allocation_ratio=4.0)
-            self._add_inventory(provider, 'MEMORY_MB', 262144 // len(processors), reserved=512)
+            inventories: Inventories = {
+                'VCPU': {'total': 64 // len(processors), 'allocation_ratio': 4.0},
+                'MEMORY_MB': {'total': 262144 // len(processors), 'reserved': 512},
+            }
+            self.add_inventories(provider, inventories)
         for _ in range(0 if unused else self._world.consumers):
-            self._add_consumer(self._random.choice(processors), disk)
+            self._add_consumer(self._random.choice(processors))
 
     def _unused_disk(self, number: int) -> int:
         if number == self._world.hosts - 1:
@@ -175,89 +209,134 @@ class _Cloud:
         return 2500 if number % 1000 == 999 else 2000
 
     def _add_pool(self, number: int) -> None:
-        self._disk = self._add(f'pool-{number:04d}')
-        self._add_traits(self._disk, _SHARING)
-        self._add_aggregate(self._disk, AGGREGATES + 1 + number)
-        self._add_inventory(self._disk, 'DISK_GB', 1_000_000)
+        shared, aggregates = {'DISK_GB': {'total': 1_000_000}}, [AGGREGATES + 1 + number]
+        name = f'pool-{number:04d}'
+        self._disk = self.add_provider(name, None, None, [SHARING], aggregates, shared)
 
     def _add_nodes(self, name: str, root: int) -> list[int]:
-        nodes = []
-        for node in range(2):
-            nodes.append(self._add(f'{name}-node-{node}', root, root))
-            self._add_traits(nodes[-1], 'HW_NUMA_ROOT')
+        nodes, functions = [], {'SRIOV_NET_VF': {'total': 8}}
+        for number in range(2):
+            node = f'{name}-node-{number}'
+            nodes.append(self.add_provider(node, root, root, ['HW_NUMA_ROOT']))
             for card in range(2):
-                interface = self._add(f'{name}-node-{node}-card-{card}', root, nodes[-1])
-                self._add_inventory(interface, 'SRIOV_NET_VF', 8)
+                self.add_provider(f'{node}-card-{card}', root, nodes[-1], inventories=functions)
         return nodes
 
-    def _add(self, name: str, root: int | None = None, parent: int | None = None) -> int:
-        self._providers += 1
-        self._rows['resource_providers'].append(
-            _stamped(
-                id=self._providers,
-                uuid=name_based(name),
-                name=name,
-                generation=1,
-                root_provider_id=root or self._providers,
-                parent_provider_id=parent,
-            )
-        )
-        return self._providers
-
-    def _add_inventory(
-        self,
-        provider: int,
-        resource_class: str,
-        total: int,
-        reserved: int = 0,
-        allocation_ratio: float = 1.0,
-    ) -> None:
-        self._rows['inventories'].append(
-            _stamped(
-                resource_provider_id=provider,
-                resource_class_id=self._ids.classes[resource_class],
-                total=total,
-                reserved=reserved,
-                min_unit=1,
-                max_unit=total,
-                step_size=1,
-                allocation_ratio=allocation_ratio,
-            )
-        )
-
-    def _add_traits(self, provider: int, *traits: str) -> None:
-        self._rows['resource_provider_traits'] += [
-            _stamped(resource_provider_id=provider, trait_id=self._ids.traits[trait])
-            for trait in traits
-        ]
-
-    def _add_aggregate(self, provider: int, aggregate: int) -> None:
-        self._rows['resource_provider_aggregates'].append(
-            _stamped(resource_provider_id=provider, aggregate_id=aggregate)
-        )
-
-    def _add_consumer(self, processors: int, disk: int) -> None:
+    def _add_consumer(self, processors: int) -> None:
         number, self._consumers = self._consumers, self._consumers + 1
         consumer = name_based(f'consumer-{number}')
-        self._rows['consumers'].append(
-            _stamped(
-                uuid=consumer,
-                project_id=1 + number % PROJECTS,
-                user_id=1 + number // PROJECTS % PROJECTS,
-                consumer_type_id=1,
-                generation=1,
-            )
+        self.add(
+            'consumers',
+            uuid=consumer,
+            project_id=1 + number % PROJECTS,
+            user_id=1 + number // PROJECTS % PROJECTS,
+            consumer_type_id=1,
+            generation=1,
         )
-        for provider, resource_class, used in (
-            (processors, 'VCPU', self._random.choice((1, 2, 4))),
-            (processors, 'MEMORY_MB', self._random.choice((1024, 2048, 4096))),
-            (disk, 'DISK_GB', self._random.choice((10, 20, 40))),
+        for provider, name, amounts in (
+            (processors, 'VCPU', (1, 2, 4)),
+            (processors, 'MEMORY_MB', (1024, 2048, 4096)),
+            (self._disk, 'DISK_GB', (10, 20, 40)),
         ):
-            self._rows['allocations'].append(
-                _stamped(
-                    resource_provider_id=provider,
-                    consumer_id=consumer,
-                    resource_class_id=self._ids.classes[resource_class],
-                    used=used,
-                )
+            self.add(
+                'allocations',
+                resource_provider_id=provider,
+                consumer_id=consumer,
+                resource_class_id=self._ids[name],
+                used=self._random.choice(amounts),
             )
+
+
+# Loading ----------------------------------------------------------------------
+
+
+def load(engine: sa.Engine, world: World, erase: bool = False) -> None:
+    """Insert a world into a database that has the standard traits and resource classes.
+
+    :param erase: whether to delete the existing providers, consumers and allocations
+    :raises NotEmptyError: the database has providers, and `erase` is false
+    """
+    providers = models.resource_providers
+    with engine.begin() as conn:
+        if erase:
+            nothing = {'parent_provider_id': None, 'root_provider_id': None}
+            conn.execute(sa.update(providers).values(nothing))
+            for table in reversed(TABLES):
+                conn.execute(sa.delete(table))
+        elif conn.execute(sa.select(providers.c.id).limit(1)).first():
+            raise NotEmptyError('The database already has resource providers')
+        ids = ids_of_names(conn)
+    with engine.connect() as conn:
+        _without_key_checks(conn)
+        for rows in rows_of(world, ids):
+            with conn.begin():
+                insert(conn, rows)
+    _update_statistics(engine)
+
+
+def insert(conn: sa.Connection, rows: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Insert rows of all tables."""
+    for table in TABLES:
+        if rows[table.name]:
+            conn.execute(sa.insert(table), rows[table.name])
+
+
+def ids_of_names(
+    conn: sa.Connection, classes: Iterable[str] = (DEVICE,), traits: Iterable[str] = CUSTOM_TRAITS
+) -> Ids:
+    """Return the ids of all resource classes and traits; create the missing ones of these names."""
+    ids: dict[str, int] = {}
+    for table, names in ((models.resource_classes, classes), (models.traits, traits)):
+        query = sa.select(table.c.name, table.c.id)
+        existing = dict(conn.execute(query).tuples().all())
+        missing = [name for name in names if name not in existing]
+        rows = [{'name': name, 'id': 10_000 + number} for number, name in enumerate(missing)]
+        if rows:
+            conn.execute(sa.insert(table), rows)
+        ids |= dict(conn.execute(query).tuples().all())
+    return ids
+
+
+def _without_key_checks(conn: sa.Connection) -> None:
+    """Disable the checks of keys on MySQL, and keep the connection out of the pool afterwards."""
+    if conn.dialect.name == 'mysql':
+        conn.detach()
+        with conn.begin():
+            conn.exec_driver_sql('SET foreign_key_checks = 0, unique_checks = 0')
+
+
+def _update_statistics(engine: sa.Engine) -> None:
+    """Update statistics, sequences and data files to the state that they have in production."""
+    if engine.dialect.name == 'sqlite':
+        return
+    # VACUUM cannot run in a transaction, and the engine of the service begins transactions.
+    outside = sa.create_engine(engine.url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
+    with outside.connect() as conn:
+        if engine.dialect.name == 'mysql':
+            names = ', '.join(table.name for table in TABLES)
+            conn.exec_driver_sql(f'ANALYZE TABLE {names}').all()
+            # Write all changed pages to the data files. Otherwise, the server does so during the
+            # measurement, and claims take several times longer.
+            with contextlib.suppress(sa.exc.OperationalError):  # the account may not do this
+                conn.exec_driver_sql(f'FLUSH TABLES {names} FOR EXPORT')
+                conn.exec_driver_sql('UNLOCK TABLES')
+            return
+        # Explicit ids do not advance the sequences.
+        for table in (one for one in TABLES if 'id' in one.c):
+            sequence = sa.func.pg_get_serial_sequence(table.name, 'id')
+            last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
+            conn.execute(sa.select(sa.func.setval(sequence, last)))
+        conn.exec_driver_sql('VACUUM ANALYZE')
+
+
+def size_mib(engine: sa.Engine) -> float:
+    """Return the size of the tables and indexes of the database; 0 on SQLite."""
+    queries = {
+        'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
+        'WHERE table_schema = DATABASE()',
+        'postgresql': 'SELECT pg_database_size(current_database())',
+    }
+    if engine.dialect.name not in queries:
+        return 0.0
+    with engine.connect() as conn:
+        return int(conn.exec_driver_sql(queries[engine.dialect.name]).scalar_one()) / 2**20

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.tests.functional import base
-from tools.perf import loading, scenarios, worlds
+from tools.perf import scenarios, worlds
 from tools.perf.worlds import World
 
 # The columns in which two hosts with equal resources differ.
@@ -25,7 +25,7 @@ _REFERENCES = {
 
 class GeneratedWorldTest(base.TestCase):
     def load(self, world: World) -> None:
-        loading.build(db_api.get_placement_engine(), world)
+        worlds.load(db_api.get_placement_engine(), world)
 
     def rows(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> list[dict[str, Any]]:
         """Return the rows in the order of their values, without the values that must differ."""
@@ -106,13 +106,12 @@ class GeneratedWorldTest(base.TestCase):
             ('candidates: trait of 1 host, limit=10', [world.host(1999)]),
             ('candidates: nothing fits', []),
         ):
-            [scenario] = scenarios.named(f'flat: {name}')
-            [request] = scenario.prepare(lambda _: b'', world, 0)
-            self.assertEqual(set(expected), self.providers_in(request.path), name)
+            path = scenarios.SCENARIOS['flat'][name]
+            self.assertEqual(set(expected), self.providers_in(path), name)
 
     def test_a_batch_is_at_most_one_host_larger_than_the_configured_number_of_rows(self):
         with db_api.get_placement_engine().begin() as conn:
-            ids = loading.ids_of_names(conn)
+            ids = worlds.ids_of_names(conn)
         for kind in worlds.KINDS:
             _, one_host = map(_size, worlds.rows_of(World(kind, 1), ids))
             with mock.patch.object(worlds, 'ROWS_PER_BATCH', 2 * one_host):
@@ -122,8 +121,8 @@ class GeneratedWorldTest(base.TestCase):
 
     def test_a_database_with_providers_is_refused(self):
         self.make_provider('host')
-        self.assertRaises(loading.NotEmptyError, self.load, World('flat', 1))
+        self.assertRaises(worlds.NotEmptyError, self.load, World('flat', 1))
 
 
-def _size(batch: worlds.Rows) -> int:
+def _size(batch: dict[str, list[Any]]) -> int:
     return sum(map(len, batch.values()))
