@@ -2,9 +2,12 @@
 
 Run the tool in the top directory of the source tree. With ``--kind hostile``, any part of a request
 that a client controls can be invalid. With ``--kind valid``, the tool sends valid queries of up to
-8 KB. Runs with the same database system, kind, seed and count send the same requests. The output
-shows the memory of the worker, the status codes, the slowest requests and the defective responses.
-The exit status is 1 if a response is defective, for example if its status is 5xx.
+8 KB. With ``--kind expensive``, it fills the database with the large cloud of `expensive`, and
+sends searches of up to 1 MiB.
+
+Runs with the same database system, kind, seed and count send the same requests. The output shows
+the memory of the worker, the status codes, the slowest requests and the defective responses. The
+exit status is 1 if a response is defective, for example if its status is 5xx.
 
 The application runs in the worker process without a web server. ``--failures FILE`` writes the
 requests with defective responses to a file, and ``--replay FILE`` sends the requests in such a file
@@ -27,8 +30,9 @@ import time
 from placement.tests.functional.invalid_requests import generated, responses
 from placement.tests.wsgi_client import Request
 from tools import with_database
-from tools.hostile import worker
+from tools.hostile import expensive, worker
 from tools.perf import databases
+from tools.perf.service import in_new_process
 
 # Hostile requests can delete rows of the test cloud. After this number of requests, the missing
 # rows are created again.
@@ -92,11 +96,12 @@ def main() -> int:
     """Send the requests and return 1 if a response is defective."""
     options = _parse()
     try:
-        with (
-            databases.private(options.engine) as create_database,
-            worker.started(create_database('hostile')) as target,
-        ):
-            return _run(options, target)
+        with databases.private(options.engine) as create_database:
+            url = create_database('hostile')
+            if options.kind == 'expensive':
+                in_new_process(expensive.load, url)
+            with worker.started(url) as target:
+                return _run(options, target)
     except with_database.ServerStartError as error:
         print(f'hostile: {error}', file=sys.stderr)
         return 1
@@ -110,7 +115,10 @@ def _parse() -> argparse.Namespace:
         '--engine', choices=databases.ENGINES, default='sqlite', help='database system to start'
     )
     parser.add_argument(
-        '--kind', choices=('hostile', 'valid'), default='hostile', help='kind of requests'
+        '--kind',
+        choices=('hostile', 'valid', 'expensive'),
+        default='hostile',
+        help='kind of requests',
     )
     parser.add_argument('--count', type=int, default=20_000, help='number of requests')
     parser.add_argument('--seconds', type=float, default=float('inf'), help='time limit in seconds')
@@ -134,7 +142,8 @@ def _run(options: argparse.Namespace, target: worker.Worker) -> int:
     driver = Driver(target)
     print(f'{options.engine}, {options.kind} requests, seed {options.seed}')
     print(f'at the start: {_memory(target)}', flush=True)
-    driver.restore_cloud()
+    if options.kind != 'expensive':
+        driver.restore_cloud()
     begin = last = time.monotonic()
     for request in _requests(options, driver):
         driver.send(request, only_valid=options.kind == 'valid')
@@ -161,6 +170,8 @@ def _requests(options: argparse.Namespace, driver: Driver) -> Iterator[Request]:
     rng = random.Random(f'{options.kind} {options.seed}')
     if options.kind == 'valid':
         endless: Iterable[Request] = (generated.valid_query(rng) for _ in itertools.count())
+    elif options.kind == 'expensive':
+        endless = (expensive.request(rng) for _ in itertools.count())
     else:
         generator = generated.Generator(rng, driver)
         endless = (generator.request() for _ in itertools.count())

@@ -147,9 +147,14 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def running(url: str, command: Callable[[int], Sequence[str]]) -> Iterator[machines.Worker]:
-    """Run a server on a free port while the context is active."""
-    worker = machines.Worker(url, command)
+def running(
+    url: str, command: Callable[[int], Sequence[str]], **options: Any
+) -> Iterator[machines.Worker]:
+    """Run a server on a free port while the context is active.
+
+    :param options: arguments for `machines.Worker`
+    """
+    worker = machines.Worker(url, command, **options)
     try:
         yield worker
     finally:
