@@ -22,6 +22,7 @@ _MARIADB_OPTIONS = (
 _OPTIONS = {
     'mariadb': _MARIADB_OPTIONS,
     'mariadb-mysqlclient': _MARIADB_OPTIONS,
+    'mysql': (*_MARIADB_OPTIONS, '--innodb-flush-method=fsync'),
     'postgresql': (
         *('-c', 'fsync=on'),
         *('-c', 'synchronous_commit=on'),
