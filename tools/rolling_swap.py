@@ -17,7 +17,7 @@ PLACEMENT_REFERENCE_VENV is the path of a virtual environment with the reference
 and uWSGI. The tool runs the reference release, but does not import or read its code.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 from dataclasses import dataclass
 import json
@@ -27,7 +27,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import equivalence
@@ -39,12 +38,13 @@ import with_database
 from placement.conf import opts
 from placement.tests import schema, servers
 from placement.tests.functional.deployment import files, haproxy, stack
+from placement.tests.functional.faults.machines import Worker
 from placement.tests.functional.races import audit
 from placement.tests.functional.web import commands
+from placement.tests.waiting import wait_until
 
 RUNBOOK = equivalence.ROOT / 'doc' / 'source' / 'admin' / 'migration.rst'
 PREFIX = '/placement'
-WAIT = 60  # seconds after which the tool fails
 # The sections with options of the service. Other sections belong to libraries.
 SECTIONS = ('api', 'metrics', 'placement', 'placement_database', 'workarounds')
 # The option of uWSGI that HAProxy requires. The runbook adds it to the old configuration.
@@ -65,12 +65,6 @@ class Place:
         """Return the path of the configuration file that both releases read."""
         return self.folder / 'placement.conf'
 
-    @property
-    def release_environment(self) -> dict[str, str]:
-        """Return the environment variables that both releases use."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
-        return kept | {'OS_PLACEMENT_CONFIG_DIR': str(self.folder)}
-
     def run(
         self, release: equivalence.Release, module: str, *arguments: str, highest: int = 0
     ) -> str:
@@ -82,7 +76,7 @@ class Place:
         code = f'import sys; from placement.cmd import {module} as m; sys.exit(m.main())'
         completed = subprocess.run(
             [release.python, '-c', code, f'--config-file={self.configuration}', *arguments],
-            env=self.environment(release),
+            env=_kept() | self.environment(release),
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -93,10 +87,9 @@ class Place:
         return completed.stdout
 
     def environment(self, release: equivalence.Release) -> dict[str, str]:
-        """Return the environment variables for a process of a release."""
-        if release is equivalence.REFERENCE:
-            return self.release_environment
-        return self.release_environment | {'PYTHONPATH': commands.SEARCH_PATH}
+        """Return the environment variables that the processes of a release need."""
+        path = '' if release is equivalence.REFERENCE else commands.SEARCH_PATH
+        return {'OS_PLACEMENT_CONFIG_DIR': str(self.folder), 'PYTHONPATH': path}
 
 
 class Machine:
@@ -106,7 +99,7 @@ class Machine:
         self.name = name
         self.port = with_database.free_port()
         self._place = place
-        self._process: subprocess.Popen[bytes] | None = None
+        self._server: Worker | None = None
 
     def start(self, release: equivalence.Release) -> None:
         """Start a release and wait until it responds; check which release responds."""
@@ -123,32 +116,26 @@ class Machine:
         }
         ini = run / 'placement.ini'
         ini.write_text(files.read('uwsgi/placement.ini', values))
-        program = virtualenv / 'bin' / 'uwsgi'
-        with (run / 'log').open('ab') as log:
-            self._process = subprocess.Popen(
-                [str(program), '--ini', str(ini)],
-                env=self._place.environment(release),
-                cwd=run,  # uWSGI imports modules from the current directory
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        # uWSGI imports modules from the current directory.
+        command = [str(virtualenv / 'bin' / 'uwsgi'), f'--chdir={run}', f'--ini={ini}']
+        settings = self._place.environment(release)
         try:
-            wait_until(lambda: self._get('/') == 200, f'{release.name} responds on {self.name}')
-        except RuntimeError as error:
-            raise RuntimeError(f'{error}\n{(run / "log").read_text()[-4000:]}') from None
+            self._server = Worker(
+                self._place.url, lambda _: command, settings, run / 'log', self.port
+            )
+            wait_until(lambda: self._get('/') == 200, f'{release.name} does not respond')
+        except AssertionError as error:
+            raise RuntimeError(
+                f'{self.name}: {error}\n{(run / "log").read_text()[-4000:]}'
+            ) from None
         healthy = self._get('/healthcheck') == 200
         if healthy != (release is equivalence.THIS):
             raise RuntimeError(f'{self.name} does not run the release {release.name}')
 
     def stop(self) -> None:
         """Stop the server, as `systemctl stop` does."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        self._process.wait(150)
-        self._process = None
+        if self._server is not None:
+            self._server.stop()
 
     def _get(self, path: str) -> int:
         try:
@@ -281,17 +268,16 @@ def balancer(place: Place, machines: Sequence[Machine]) -> Iterator[tuple[haprox
     }
     configuration = place.folder / 'haproxy.cfg'
     configuration.write_text(files.read('haproxy/placement.cfg', values))
-    command = [*commands.unprivileged(), commands.program('haproxy'), '-db', '-f', configuration]
-    with (place.folder / 'haproxy.log').open('wb') as log:
-        process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log)
+    command = [*commands.unprivileged(), commands.program('haproxy'), '-db', '-f']
+    log = place.folder / 'haproxy.log'
+    server = Worker('', lambda _: [*command, str(configuration)], log=log, port=port)
     try:
         proxy = haproxy.HAProxy(place.folder / 'admin.sock')
-        wait_until((place.folder / 'admin.sock').exists, 'HAProxy listens')
+        wait_until((place.folder / 'admin.sock').exists, 'HAProxy does not listen')
         proxy.wait_until_up(len(machines))
         yield proxy, f'http://127.0.0.1:{port}{PREFIX}'
     finally:
-        process.terminate()
-        process.wait()
+        server.stop()
 
 
 def replace(machine: Machine, release: equivalence.Release, proxy: haproxy.HAProxy) -> None:
@@ -302,11 +288,11 @@ def replace(machine: Machine, release: equivalence.Release, proxy: haproxy.HAPro
     )
     index = int(machine.name.removeprefix('api')) - 1
     proxy.command(drain)
-    wait_until(lambda: proxy.sessions()[index] == 0, f'{machine.name} has no sessions')
+    wait_until(lambda: proxy.sessions()[index] == 0, f'{machine.name} has sessions')
     machine.stop()
     machine.start(release)
     proxy.command(ready)
-    wait_until(lambda: proxy.states()[index] == 'UP', f'{machine.name} is up')
+    wait_until(lambda: proxy.states()[index] == 'UP', f'{machine.name} is not up')
 
 
 def incomplete(
@@ -320,16 +306,9 @@ def incomplete(
     return problems
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition is true.
-
-    :raises RuntimeError: it does not become true in time
-    """
-    deadline = time.monotonic() + WAIT
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError(f'This did not happen in time: {what}')
-        time.sleep(0.1)
+def _kept() -> dict[str, str]:
+    """Return the environment variables without those of Python and of the service."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
 
 
 if __name__ == '__main__':
