@@ -31,6 +31,7 @@ from placement.tests.functional.invalid_requests import generated, responses
 from placement.tests.wsgi_client import Request
 from tools import with_database
 from tools.hostile import expensive, worker
+from tools.hostile.worker import NO_RESPONSE
 from tools.perf import databases
 from tools.perf.service import in_new_process
 
@@ -154,7 +155,8 @@ def _run(options: argparse.Namespace, target: worker.Worker) -> int:
             last = now
             if options.kind == 'hostile':
                 driver.restore_cloud()
-        if time.monotonic() - begin > options.seconds:
+        # A worker that does not respond does not respond to further requests either.
+        if driver.statuses[NO_RESPONSE] or time.monotonic() - begin > options.seconds:
             break
     _report(driver, time.monotonic() - begin)
     print(f'at the end: {_memory(target)}')

@@ -1,22 +1,29 @@
 """Run the application in a worker process that does nothing but respond to WSGI requests.
 
 The parent process generates the requests and checks the responses, so the memory of the worker is
-the memory of the service. Instead of a web server, the worker uses a pipe, from which it reads the
-WSGI variables and the body of each request.
+the memory of the service. There is no web server: the worker receives the WSGI variables and the
+body of each request.
 """
 
 from collections.abc import Iterator
+import concurrent.futures
 import contextlib
 import logging
 import multiprocessing
-from multiprocessing.connection import Connection
+import os
 from pathlib import Path
+import signal
 import time
 import traceback
 from typing import NamedTuple
 
 from placement.tests import wsgi_client
+from placement.tests.waiting import LONGEST
 from placement.tests.wsgi_client import Request, Response
+from tools.perf.service import Service
+
+# The status of a response that does not come in time.
+NO_RESPONSE = 504
 
 
 class Result(NamedTuple):
@@ -34,19 +41,21 @@ class Result(NamedTuple):
 class Worker:
     """The interface of a worker process in the parent process."""
 
-    def __init__(self, connection: Connection, pid: int) -> None:
-        self._connection = connection
-        self._pid = pid
+    def __init__(self, pool: concurrent.futures.Executor) -> None:
+        self._pool = pool
+        self.pid = pool.submit(os.getpid).result()
 
     def send(self, request: Request) -> Result:
         """Send a request and wait for its response."""
-        self._connection.send((request.variables(), request.body))
-        result: Result = self._connection.recv()
-        return result
+        future = self._pool.submit(_respond, request.variables(), request.body)
+        try:
+            return future.result(LONGEST)
+        except TimeoutError:
+            return Result(Response(NO_RESPONSE, {}, b'The worker does not respond'), LONGEST, '')
 
     def memory(self) -> tuple[float, float]:
         """Return the resident memory of the worker and the peak, both in MiB; only on Linux."""
-        lines = Path(f'/proc/{self._pid}/status').read_text().splitlines()
+        lines = Path(f'/proc/{self.pid}/status').read_text().splitlines()
         values = dict(line.split(':', 1) for line in lines)
         return _mebibytes(values['VmRSS']), _mebibytes(values['VmHWM'])
 
@@ -59,18 +68,14 @@ def _mebibytes(value: str) -> float:
 def started(url: str) -> Iterator[Worker]:
     """Run a worker process on a database while the context is active."""
     context = multiprocessing.get_context('spawn')
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, url), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        ours.recv()  # The worker sends a message after it has loaded the application.
-        assert process.pid is not None
-        yield Worker(ours, process.pid)
-    finally:
-        ours.close()
-        process.join(10)
-        process.kill()
+    with concurrent.futures.ProcessPoolExecutor(
+        1, mp_context=context, initializer=_start, initargs=(url,)
+    ) as pool:
+        worker = Worker(pool)
+        try:
+            yield worker
+        finally:
+            os.kill(worker.pid, signal.SIGKILL)
 
 
 class _ErrorLog(logging.Handler):
@@ -98,26 +103,21 @@ class _ErrorLog(logging.Handler):
         return text[-4000:]
 
 
-def _serve(connection: Connection, url: str) -> None:
-    from tools.perf.service import Service
-
-    errors = _ErrorLog()
-    logging.basicConfig(level=logging.INFO, handlers=[errors])
-    application = Service(url).application
-    errors.take()
-    connection.send('ready')
-    with contextlib.suppress(EOFError):
-        while True:
-            variables, body = connection.recv()
-            connection.send(_respond(application, variables, body, errors))
+_errors = _ErrorLog()
+_services: list[Service] = []
 
 
-def _respond(
-    application: wsgi_client.Application, variables: dict[str, str], body: bytes, errors: _ErrorLog
-) -> Result:
+def _start(url: str) -> None:
+    """Load the application of this process."""
+    logging.basicConfig(level=logging.INFO, handlers=[_errors])
+    _services.append(Service(url))
+    _errors.take()
+
+
+def _respond(variables: dict[str, str], body: bytes) -> Result:
     begin = time.perf_counter()
     try:
-        response = wsgi_client.respond(application, variables, body)
+        response = wsgi_client.respond(_services[0].application, variables, body)
     except Exception:  # A web server would respond with status 500.
         response = Response(500, {}, traceback.format_exc().encode())
-    return Result(response, time.perf_counter() - begin, errors.take())
+    return Result(response, time.perf_counter() - begin, _errors.take())
