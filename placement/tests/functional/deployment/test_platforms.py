@@ -211,12 +211,12 @@ class DistributionsTest(base.TestCase):
             'Log': 'log_file',
             'Health check': re.findall(rf' uri {prefix}(\S+)$', balancer, re.M)[0],
             'Application': application,
-            'Script for mod_wsgi': 'share/placement/apache2/placement.wsgi',
+            'Script for web servers': 'placement-api',
             'Schema': 'placement-manage db sync',
             'Check': 'placement-status preflight',
         }
         self.assertEqual(expected, dict(rows))
-        self.assertTrue((files.ETC / 'apache2' / 'placement.wsgi').exists())
+        self.assertTrue((files.ETC.parent / 'bin' / 'placement-api').exists())
         for module, command in ((manage, ['db', 'sync']), (status, ['preflight'])):
             parser = argparse.ArgumentParser()
             module._add_commands(parser.add_subparsers())
