@@ -581,6 +581,73 @@ R
     ),
 )
 
+# In the next examples, the search skips providers that lead to no candidate. The candidates use
+# providers that differ from skipped ones only in one property.
+_example(
+    'a provider is required by other groups',
+    """
+R
+  A[V:3] {T1 T2}
+  B[V:3] {T2}
+  C[V:3] {T1}
+""",
+    Row(
+        query=(
+            'resources_X=V:3&required_X=T2&group_policy=none'
+            '&resources_1=V:2&required_1=T1&resources_2=V:2&required_2=T1'
+        ),
+        candidates='A{V:2} B{V:3} C{V:2} (_X=B _1=A _2=C); A{V:2} B{V:3} C{V:2} (_X=B _1=C _2=A)',
+    ),
+)
+
+_example(
+    'a provider fails and succeeds in the same state',
+    """
+R
+  A[V:4] {T1 T2}
+  B[V:3] {T1}
+  C[V:4] {T2}
+""",
+    Row(
+        query=(
+            'resources_X=V:4&required_X=T2&resources_Y=V:3&required_Y=T1&group_policy=none'
+            '&resources_1=V:2&required_1=T1&resources_2=V:2&required_2=T1'
+        ),
+        candidates='A{V:4} B{V:3} C{V:4} (_X=C _Y=B _1=A _2=A)',
+    ),
+)
+
+_example(
+    'one of two equal providers is isolated, or has a required trait',
+    """
+A[V:1, VF:1] {T1}
+  B[V:1, VF:1]
+""",
+    Row(
+        query='resources=V:1&resources_1=V:1&resources_2=VF:1&group_policy=isolate',
+        candidates=("A{V:1} B{V:1,VF:1} (''=B _1=A _2=B); A{V:1,VF:1} B{V:1} (''=A _1=B _2=A)"),
+    ),
+    Row(
+        query='resources=V:1,VF:1&required=T1&resources_1=V:1,VF:1',
+        candidates="A{V:1,VF:1} B{V:1,VF:1} (''=A _1=B)",
+    ),
+)
+
+_example(
+    'one of two equal providers is in the tree of another one',
+    """
+A[V:1] @A
+  B[VF:2] @A
+C[V:1] {SHARE} @A
+  D[VF:1] {SHARE} @A
+""",
+    Row(
+        query='resources=V:1&resources1=VF:1&resources2=VF:1&group_policy=none',
+        candidates='C{V:1} B{VF:2}',
+        minor=28,
+    ),
+)
+
 GENERATION = worlds.World.of(
     '\n'.join(line for root in 'ABC' for line in (root, *(f'  {root}{n}[VF:4]' for n in range(3))))
 )

@@ -1,5 +1,8 @@
 """Hypothesis strategies that generate small worlds and queries."""
 
+from collections import Counter
+import random
+
 import hypothesis
 from hypothesis import strategies as st
 
@@ -174,3 +177,47 @@ def packings(draw: st.DrawFn) -> tuple[worlds.World, model.Query[int]]:
         for number in range(count)
     )
     return world, model.Query(groups=groups, isolate=draw(st.sampled_from((False, False, True))))
+
+
+def tight_searches() -> st.SearchStrategy[tuple[worlds.World, model.Query[int]]]:
+    """Generate a tree with little more than the groups of a query request.
+
+    Hypothesis draws only a seed, because drawing each number would take ten times as long.
+    """
+    return st.builds(_tight_search, st.randoms(use_true_random=True))
+
+
+def _tight_search(rng: random.Random) -> tuple[worlds.World, model.Query[int]]:
+    isolate, classes = rng.random() < 0.5, _CLASSES[: rng.randint(1, 2)]
+    most, required = rng.choice((1, 2, 3)), rng.choice((0, 0.5))
+    totals = [Counter({name: rng.choice((0, 0, 1)) for name in classes}) for _ in range(4)]
+    totals = totals[: rng.randint(2, 4)]
+    requests = {}
+    for suffix in rng.choice((('', '_1', '_2', '_3'), ('_1', '_2', '_3', '_4'))):
+        few = rng.sample(classes, rng.randint(1, len(classes))) if suffix else classes
+        requests[suffix] = Counter({name: rng.randint(1, most) for name in few})
+    unused = rng.sample(totals, len(totals))
+    for suffix, amounts in requests.items():
+        total = unused.pop() if suffix and isolate and unused else rng.choice(totals)
+        total.update(amounts)
+    world = worlds.World(
+        tuple(
+            worlds.Host(
+                name=f'P{number}',
+                parent='P0' if number else None,
+                inventories={name: worlds.inventory(n) for name, n in total.items() if n},
+                traits=tuple(name for name in _TRAITS[:2] if rng.random() < required),
+            )
+            for number, total in enumerate(totals)
+        )
+    )
+    traits = [frozenset({world.ids.traits[worlds.trait(name)]}) for name in _TRAITS[:2]]
+    groups = tuple(
+        model.Group(
+            suffix=suffix,
+            amounts=tuple((world.ids.classes[name], n) for name, n in amounts.items()),
+            required=(rng.choice(traits),) if rng.random() < required else (),
+        )
+        for suffix, amounts in requests.items()
+    )
+    return world, model.Query(groups=groups, isolate=isolate)

@@ -191,14 +191,22 @@ class OrderTest(UnmeasuredTestCase):
             ((found, used_by_other),) = _search(world, other, steps, None)
             self.assertEqual((len(expected), used), (len(found), used_by_other))
 
-    @hypothesis.settings(THOROUGH, max_examples=400)
-    @hypothesis.given(strategies.packings())
+    @hypothesis.settings(THOROUGH, max_examples=1000)
+    @hypothesis.given(strategies.tight_searches())
     def test_checks_exclude_no_candidate(self, example):
         """The checks of unequal amounts, and skipped options, exclude no candidate."""
         world, query = example
         with mock.patch.object(backtracking, 'CHECK_AFTER', 0):
             found = _all(world, query)
         self.assertEqual(sorted(_by_definition(world, query)), sorted(found))
+
+    def test_many_different_groups(self):
+        """More than 16 kinds of groups share one list of options, but are not alike."""
+        amounts = range(101, 118)
+        world = worlds.World.of(f'R\n  A[V:217]\n  B[V:{sum(amounts) - 217}]')
+        text = '&'.join(f'resources_{n}=V:{n}' for n in amounts)
+        found = _all(world, world.parse(f'{text}&group_policy=none'))
+        self.assertEqual(8, len(found))  # two groups exhaust A: 101 and 116, 102 and 115, ...
 
 
 def _wide(children: int, groups: int, policy: str = 'isolate') -> tuple:
