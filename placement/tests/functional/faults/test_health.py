@@ -17,6 +17,7 @@ PROBES = 12
 CONNECTIONS = 20
 _LIMIT = {
     'mariadb': (f'--max-connections={CONNECTIONS}',),
+    'mysql': (f'--max-connections={CONNECTIONS}',),
     'postgresql': ('-c', f'max_connections={CONNECTIONS}'),
 }
 
