@@ -142,7 +142,7 @@ class Validations:
             del future
 
     def _is_busy(self) -> bool:
-        """Return whether all other threads wait, and either one or the last wait took long."""
+        """Return whether all other threads wait, and one of their waits or the last one is long."""
         waits = [self._last_wait, *(time.monotonic() - start for start in self._waits.values())]
         return len(self._waits) >= self._most_waits and max(waits) > LONGEST_WAIT
 

@@ -65,7 +65,7 @@ _MYSQL_CONNECTION_LIMITS = {
     1203: 'max_user_connections of the server '
     "(`SHOW VARIABLES LIKE 'max_user_connections'` prints it)",
 }
-# The limits of an account, of connections and of statements. The message contains the value.
+# A limit of an account, for its connections or its statements. The message names the limit.
 _MYSQL_USER_LIMIT = 1226
 _MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
 _MYSQL_NO_DATABASE = 1049
@@ -231,7 +231,7 @@ def is_connection_lost(exc: Exception) -> bool:
     return isinstance(exc, sa.exc.DBAPIError) and exc.connection_invalidated
 
 
-def is_read_only(exc: BaseException) -> bool:
+def is_read_only(exc: Exception) -> bool:
     """Whether the server, or on PostgreSQL the transaction, is read-only."""
     return _mysql_number(exc) in _MYSQL_READ_ONLY or _sql_state(exc) == _STATE_READ_ONLY
 
@@ -388,7 +388,7 @@ def _says(exc: Exception, texts: tuple[str, ...]) -> bool:
     return any(text in message for text in texts)
 
 
-def _mysql_number(exc: BaseException) -> int | None:
+def _mysql_number(exc: Exception) -> int | None:
     error = _driver_error(exc)
     if error is None or not type(error).__module__.startswith(('pymysql', 'MySQLdb')):
         return None
@@ -396,7 +396,7 @@ def _mysql_number(exc: BaseException) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def _sql_state(exc: BaseException) -> str | None:
+def _sql_state(exc: Exception) -> str | None:
     error = _driver_error(exc)
     return getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
 

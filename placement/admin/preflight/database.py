@@ -231,7 +231,7 @@ def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
 
 def _remedy(error: Exception) -> str:
     correct = 'correct the URL in [placement_database]'
-    if isinstance(error, RuntimeError):
+    if isinstance(error, RuntimeError):  # of PyMySQL; see `timeouts.LOGIN_REMEDY`
         return timeouts.LOGIN_REMEDY
     if failures.is_access_denied(error):
         return f'Grant the privileges to the user, or {correct}'
