@@ -10,7 +10,7 @@ from oslotest import base
 import requests
 
 from placement import db_api
-from placement.tests import statements
+from placement.tests import statements, worlds
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 
@@ -78,6 +78,15 @@ class TestCase(base.BaseTestCase):
             yield counts
         counts.update(statement.verb for statement in recorded)
         counts['all'] = len(recorded)
+
+
+class WorldTestCase(TestCase):
+    """The service has the traits of the random worlds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for name in worlds.EXISTING_TRAITS:
+            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
 
 
 def claim(

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.tests.functional.admin import world_rows
+from placement.tests.worlds import rows as world_rows
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 TRAITS = (

@@ -10,8 +10,7 @@ import sqlalchemy as sa
 
 from placement.candidates import forecasts, names, rare
 from placement.db.sqlalchemy import models
-from placement.tests import servers
-from placement.tests.unit.candidates import worlds
+from placement.tests import servers, worlds
 
 # Tables in the order in which they can be filled.
 _TABLES = (

@@ -18,11 +18,12 @@ from placement.candidates import forecasts, model, paging, render, search
 from placement.candidates.forecasts import Forecast
 from placement.db.sqlalchemy import models
 from placement.microversion import NESTED_CANDIDATES, Version
+from placement.tests import worlds
 from placement.tests.functional import base as functional_base
 from placement.tests.functional.candidates import rows
 from placement.tests.functional.candidates.test_rows import THOROUGH
 from placement.tests.statements import recorded
-from placement.tests.unit.candidates import strategies, worlds
+from placement.tests.worlds import strategies
 
 OPTIONS = search.Options()
 

@@ -8,8 +8,9 @@ from unittest import mock
 
 from placement.candidates import paging, tree_search
 from placement.microversion import Version
+from placement.tests import worlds
 from placement.tests.functional import base
-from placement.tests.unit.candidates import cases, worlds
+from placement.tests.unit.candidates import cases
 
 _INVENTORY = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 

@@ -8,10 +8,10 @@ import random
 from oslotest import base
 
 from placement.candidates import paging, search
+from placement.tests import worlds
 from placement.tests.functional.candidates import rows
 from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.statements import recorded
-from placement.tests.unit.candidates import worlds
 
 # The probability that the chi-square of a uniform selection exceeds its mean (the number of trees
 # minus 1) by this many standard deviations is below 1 in 500.

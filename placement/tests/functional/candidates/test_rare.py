@@ -6,9 +6,9 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement.candidates import model, names, paging, rare, request, search
+from placement.tests import worlds
 from placement.tests.functional.candidates import rows
 from placement.tests.statements import recorded
-from placement.tests.unit.candidates import worlds
 
 _TREES = 40
 

@@ -23,10 +23,12 @@ from placement.candidates.budget import Budget, SearchLimit
 from placement.db.sqlalchemy import models
 from placement.schemas.allocation_candidate import CANDIDATES
 from placement.telemetry import declarations
+from placement.tests import worlds
 from placement.tests.functional.candidates import rows, test_statements
 from placement.tests.properties import UnmeasuredTestCase
-from placement.tests.unit.candidates import cases, strategies, worlds
+from placement.tests.unit.candidates import cases
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
+from placement.tests.worlds import strategies
 
 THOROUGH = hypothesis.settings(
     max_examples=40,

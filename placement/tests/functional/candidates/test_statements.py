@@ -9,9 +9,10 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement.candidates import paging, search
+from placement.tests import worlds
 from placement.tests.functional.candidates import rows
 from placement.tests.statements import recorded
-from placement.tests.unit.candidates import cases, worlds
+from placement.tests.unit.candidates import cases
 
 # A statement may scan its own intermediate results, but no table.
 _HARMLESS = ('SCAN few', 'SCAN CONSTANT ROW', 'SCAN (subquery')

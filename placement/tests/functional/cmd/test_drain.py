@@ -9,10 +9,10 @@ import fixtures
 
 from placement.db.sqlalchemy import models
 from placement.objects import sync
+from placement.tests import worlds
 from placement.tests.functional.admin.drain import rows
 from placement.tests.functional.cmd import base
 from placement.tests.unit.admin.drain import clouds
-from placement.tests.unit.candidates import worlds
 
 # The load of `small` fits elsewhere, and that of `large` does not.
 CASE = clouds.Case(

@@ -10,9 +10,9 @@ import fixtures
 from placement.db.sqlalchemy import models
 from placement.microversion import VERSIONS
 from placement.objects import sync
-from placement.tests.functional.admin import world_rows
+from placement.tests import worlds
 from placement.tests.functional.cmd import base
-from placement.tests.unit.candidates import worlds
+from placement.tests.worlds import rows as world_rows
 
 WORLD = worlds.World.of("""
 compute1[V:8, M:4096] @A,B

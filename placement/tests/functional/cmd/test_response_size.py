@@ -7,9 +7,9 @@ from placement.candidates import search
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import sync
-from placement.tests.functional.admin import world_rows
+from placement.tests import worlds
 from placement.tests.functional.cmd import base
-from placement.tests.unit.candidates import worlds
+from placement.tests.worlds import rows as world_rows
 
 # Each tree has candidates with the second child, too.
 WORLD = worlds.World.of("""

@@ -7,7 +7,7 @@ Three tests use each case: with the solver alone, with rows in a database, and o
 from dataclasses import dataclass
 
 from placement.microversion import Version
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from oslotest import base
 
-from placement.tests.unit.candidates import cases, worlds
+from placement.tests import worlds
+from placement.tests.unit.candidates import cases
 
 
 class WorkedExamplesTest(base.BaseTestCase):

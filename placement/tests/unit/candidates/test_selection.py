@@ -8,7 +8,7 @@ from oslotest import base
 
 from placement.candidates import model, render, selection
 from placement.candidates.budget import PAUSE, Pause
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 
 class OrderingTest(base.BaseTestCase):

@@ -3,7 +3,7 @@
 from oslotest import base
 
 from placement.candidates import model, sharing
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 WORLD = worlds.World.of("""
 CN1[V:8] @A

@@ -21,8 +21,10 @@ from placement.candidates import (
     solver,
 )
 from placement.candidates.budget import PAUSE, UNLIMITED, Budget, Pause, SearchLimit
+from placement.tests import worlds
 from placement.tests.properties import UnmeasuredTestCase
-from placement.tests.unit.candidates import cases, naive, strategies, worlds
+from placement.tests.unit.candidates import cases
+from placement.tests.worlds import naive, strategies
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
 THOROUGH = hypothesis.settings(

@@ -10,9 +10,9 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
-from placement.tests.functional.admin import world_rows
+from placement.tests import worlds
 from placement.tests.unit.admin.headroom import clouds
-from placement.tests.unit.candidates import worlds
+from placement.tests.worlds import rows as world_rows
 
 QUERIES = 4
 _CLASSES = tuple(worlds.CLASSES[name] for name in clouds.CLASSES)

@@ -20,7 +20,7 @@ from placement.admin.progress import silent
 from placement.cmd import assume
 from placement.db import engine
 from placement.tests import servers
-from placement.tests.functional.admin import world_rows
+from placement.tests.functional import base
 from placement.tests.functional.admin.assume import cases, requests
 from placement.tests.properties import Seeds
 from placement.tests.unit.admin.headroom import clouds
@@ -31,7 +31,7 @@ Document = dict[str, Any]
 Usages = dict[tuple[str, str], int]
 
 
-class RandomWorldsTest(world_rows.TestCase):
+class RandomWorldsTest(base.WorldTestCase):
     def test_assumed_results_are_those_after_requests(self):
         counts: Counter[str] = Counter()
         for seed in SEEDS.range:

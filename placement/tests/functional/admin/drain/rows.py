@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
-from placement.tests.functional.admin import world_rows
 from placement.tests.unit.admin.drain import clouds
+from placement.tests.worlds import rows as world_rows
 
 _TYPES = {None: None, 'INSTANCE': 1, 'MIGRATION': 2}
 

@@ -16,19 +16,18 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.progress import silent
 from placement.cmd import assume
 from placement.db import engine
-from placement.tests import servers
-from placement.tests.functional.admin import world_rows
+from placement.tests import servers, worlds
+from placement.tests.functional import base
 from placement.tests.functional.admin.assume import requests
 from placement.tests.functional.admin.drain import rows
 from placement.tests.properties import Seeds
 from placement.tests.unit.admin.drain import clouds
-from placement.tests.unit.candidates import worlds
 
 # On a server, the same statements only have to be valid there.
 SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-4' if servers.ADMIN_URL in os.environ else '0-12')
 
 
-class AssumptionsTest(world_rows.TestCase):
+class AssumptionsTest(base.WorldTestCase):
     def test_assumed_results_are_those_after_requests(self):
         counts: Counter[str] = Counter()
         for seed in SEEDS.range:

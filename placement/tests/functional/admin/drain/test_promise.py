@@ -16,19 +16,17 @@ from placement.admin.drain import moves, reading, report
 from placement.admin.drain.requests import Consumer
 from placement.admin.progress import silent
 from placement.db import engine
-from placement.tests import servers
+from placement.tests import servers, worlds
 from placement.tests.functional import base
-from placement.tests.functional.admin import world_rows
 from placement.tests.functional.admin.drain import rows
 from placement.tests.properties import Seeds
 from placement.tests.unit.admin.drain import clouds
-from placement.tests.unit.candidates import worlds
 
 # On a server, the same statements only have to be valid there.
 SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-15' if servers.ADMIN_URL in os.environ else '0-40')
 
 
-class PromiseTest(world_rows.TestCase):
+class PromiseTest(base.WorldTestCase):
     def test_all_moves_are_granted_and_then_the_trees_are_empty(self):
         counts: Counter[str] = Counter()
         for seed in SEEDS.range:

@@ -6,7 +6,7 @@ import random
 from placement import exception
 from placement.candidates import request
 from placement.microversion import ANY_TRAITS, MAX_VERSION, Version
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 Pairs = list[tuple[str, str]]
 

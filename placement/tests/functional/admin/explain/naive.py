@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from placement import microversion
 from placement.microversion import Version
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 Host = worlds.Host
 Failures = dict[str, frozenset[str]]

@@ -14,11 +14,11 @@ from placement import db_api
 from placement.admin.headroom import claims, reading, report
 from placement.admin.progress import silent
 from placement.db import engine
+from placement.tests import worlds
 from placement.tests.functional import base
-from placement.tests.functional.admin import world_rows
 from placement.tests.properties import Seeds
 from placement.tests.unit.admin.headroom import clouds
-from placement.tests.unit.candidates import worlds
+from placement.tests.worlds import rows as world_rows
 
 OWNER = claims.Owner('project', 'user')
 
@@ -26,7 +26,7 @@ OWNER = claims.Owner('project', 'user')
 SEEDS = Seeds('PLACEMENT_TEST_HEADROOM', '0-60')
 
 
-class PromiseTest(world_rows.TestCase):
+class PromiseTest(base.WorldTestCase):
     def test_all_claims_are_granted_and_then_there_is_no_candidate(self):
         counts: Counter[str] = Counter()
         for seed in SEEDS.range:

@@ -13,8 +13,8 @@ from placement.admin.drain import reading, requests
 from placement.admin.drain.reading import Options
 from placement.admin.drain.requests import Allocation, Cloud, Conditions, Consumer
 from placement.candidates import request
+from placement.tests import worlds
 from placement.tests.unit.admin.headroom.definition import Cloud as Claims
-from placement.tests.unit.candidates import worlds
 
 STYLES = ('flat', 'nested', 'sharing', 'mixed', 'packed')
 _TRAITS = ('T1', 'T2')

@@ -12,7 +12,7 @@ import itertools
 from placement.admin.drain.requests import Consumer
 from placement.candidates import model
 from placement.tests.unit.admin.drain.clouds import Case
-from placement.tests.unit.candidates import naive
+from placement.tests.worlds import naive
 
 Key = tuple[int, int]
 # What a consumer takes from each inventory in a new place.

@@ -9,8 +9,8 @@ from placement.admin.explain import conditions, judge, patterns, provider_kinds
 from placement.admin.explain.checks import Checks
 from placement.candidates import model, request
 from placement.candidates.budget import SearchLimit
+from placement.tests import worlds
 from placement.tests.properties import UnmeasuredTestCase
-from placement.tests.unit.candidates import worlds
 
 Pairs = list[tuple[str, str]]
 

@@ -7,7 +7,7 @@ from placement.admin.explain import conditions, judge, patterns, relaxations
 from placement.admin.explain.checks import Checks
 from placement.candidates import request
 from placement.candidates.budget import SearchLimit
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 # Eight devices, for nine groups that need one device each.
 DEVICES = worlds.World.of('R[V:8]\n' + ''.join(f'  D{n}[VGPU:1 ]\n' for n in range(8)))

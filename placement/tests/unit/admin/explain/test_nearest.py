@@ -3,7 +3,7 @@
 from oslotest import base
 
 from placement.admin.explain import conditions, nearest
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 # Two nodes are equally close to each amount.
 WORLD = worlds.World.of("""

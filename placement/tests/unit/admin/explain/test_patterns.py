@@ -6,7 +6,7 @@ from oslotest import base
 
 from placement.admin.explain import patterns
 from placement.candidates import model
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 POOLS = 'H1[V:8] @A\nH2[V:8] @B\n'
 GROUPS = 'resources_1=V:1&resources_2=D:1&group_policy=none'

@@ -7,7 +7,7 @@ import random
 from placement import exception, microversion
 from placement.candidates import model
 from placement.microversion import Version
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 CLASSES = ('V', 'D', 'VF')
 TRAITS = ('T1', 'T2', 'AVX')

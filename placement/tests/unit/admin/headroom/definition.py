@@ -8,7 +8,8 @@ from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Simulation
 from placement.candidates import model, solver
 from placement.candidates.joint_conditions import InventoryKey
-from placement.tests.unit.candidates import naive, worlds
+from placement.tests import worlds
+from placement.tests.worlds import naive
 
 
 def simulate(query: model.Query[int], world: worlds.World) -> Simulation:

@@ -9,9 +9,9 @@ from placement.admin.headroom import claims
 from placement.admin.headroom.claims import Line, Owner
 from placement.microversion import MAX_VERSION
 from placement.schemas import allocation
+from placement.tests import worlds
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import simulate
-from placement.tests.unit.candidates import worlds
 
 OWNER = Owner(project='a project', user='a user')
 

@@ -7,9 +7,10 @@ from placement.admin.headroom import render, report
 from placement.admin.headroom.fragmentation import Fragmentation, fragmentation
 from placement.admin.headroom.report import Headroom
 from placement.candidates import model
+from placement.tests import worlds
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import simulate
-from placement.tests.unit.candidates import naive, worlds
+from placement.tests.worlds import naive
 
 
 def definition(query: model.Query[int], world: worlds.World) -> dict[int, int]:

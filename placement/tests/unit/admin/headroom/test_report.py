@@ -6,7 +6,7 @@ from placement.admin.headroom import render, report
 from placement.admin.headroom.fragmentation import Fragmentation
 from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
 from placement.admin.progress import silent
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 WORLD = worlds.World.of("""
 H1[V:8] @A,B

@@ -14,10 +14,11 @@ from placement.admin.headroom import simulation
 from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Simulation
 from placement.candidates import model, solver
+from placement.tests import worlds
 from placement.tests.properties import REPEATABLE, UnmeasuredTestCase
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import Cloud, simulate
-from placement.tests.unit.candidates import strategies, worlds
+from placement.tests.worlds import strategies
 
 SEEDS = range(400)
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from placement.candidates import model
+from placement.tests import worlds
 from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import Cloud, most_claims, simulate
-from placement.tests.unit.candidates import worlds
 
 # The maximum number of simulated claims in a cloud in which all orders of claims are tried.
 _FEW = 5

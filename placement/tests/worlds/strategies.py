@@ -7,7 +7,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from placement.candidates import model
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 # There are few names, so that queries often request what providers have.
 _CLASSES = ('VCPU', 'DISK_GB', 'SRIOV_NET_VF')

@@ -10,8 +10,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
-from placement.tests.functional import base
-from placement.tests.unit.candidates import worlds
+from placement.tests import worlds
 
 _PROVIDERS = models.resource_providers
 # The tables that belong to one world, in the order in which they are filled.
@@ -27,15 +26,6 @@ TABLES = (
     models.consumers,
     models.allocations,
 )
-
-
-class TestCase(base.TestCase):
-    """The service has the traits of the random worlds."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        for name in worlds.EXISTING_TRAITS:
-            self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
 
 
 def fill(engine: sa.Engine, world: worlds.World) -> None:

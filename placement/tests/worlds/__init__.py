@@ -1,4 +1,4 @@
-"""Create small worlds of providers from drawings, for tests of candidates.
+"""The one builder of clouds for tests: small worlds of providers, from drawings.
 
 A drawing has one provider per line; children are indented below their parent::
 
