@@ -5,7 +5,7 @@ mount namespace of its own, it mounts ``/usr`` of this directory over ``/usr``, 
 these programs at their usual paths, and nothing is installed on the machine. There it creates a
 virtual environment with the packages in ``constraints/test.txt``. It runs the unit tests, and the
 functional tests on SQLite, without those of browsers and web servers, and on the two servers. The
-arguments name the parts, as in tools/selection.py, for example ``mariadb-races``; default: all.
+arguments name the parts of `PARTS` to run; default: all.
 
 The directory is the value of PLACEMENT_NEWEST_ROOT; by default, /var/cache/placement-tests/newest.
 Delete it to test newer versions. The script needs root, and the packages debootstrap,
@@ -19,17 +19,13 @@ import subprocess
 import sys
 import tempfile
 
-from tools import selection
-
 ROOT = Path(__file__).resolve().parent.parent
 SYSTEM = Path(os.environ.get('PLACEMENT_NEWEST_ROOT', '/var/cache/placement-tests/newest'))
 PACKAGES = (
     'ca-certificates,curl,git,libsasl2-modules,mariadb-server,memcached,openssl,postgresql,procps,'
     'python3-venv,sqlite3'
 )
-_DATABASES = ('sqlite', 'mariadb', 'postgresql')
-_FUNCTIONAL = tuple(part for database in _DATABASES for part in selection.parts(database))
-PARTS = ('unit', *(part for part in _FUNCTIONAL if part != 'sqlite-web'))
+PARTS = ('unit', 'sqlite', 'mariadb', 'postgresql')
 # The variable is set inside of the namespace.
 INSIDE = 'PLACEMENT_NEWEST_INSIDE'
 
@@ -69,11 +65,10 @@ def _test(folder: Path) -> int:
     failures = 0
     for part in sys.argv[1:] or PARTS:
         print(f'== {part}', flush=True)
-        database, _, rest = part.partition('-')
-        server = ('python', 'tools/with_database.py', database, '--')
-        start = server if rest and database != 'sqlite' else ()
-        tests = ROOT / 'placement' / 'tests' / ('functional' if rest else 'unit')
-        variables = os.environ | {'PATH': path, 'PLACEMENT_TEST_SELECTION': part}
+        server = ('python', 'tools/with_database.py', part, '--')
+        start = server if part in ('mariadb', 'postgresql') else ()
+        tests = ROOT / 'placement' / 'tests' / ('unit' if part == 'unit' else 'functional')
+        variables = os.environ | {'PATH': path}
         command = (*start, 'stestr', '--test-path', tests, 'run')
         completed = subprocess.run(command, env=variables)
         failures += completed.returncode != 0

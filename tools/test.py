@@ -1,15 +1,18 @@
-"""Run every check and every test: ``python3 tools/test.py``.
+"""Run the checks and the tests that every change must pass: ``python3 tools/test.py``.
 
-This script creates a virtual environment and runs:
+This script creates a virtual environment and runs the gate:
 
 * the style and type checks,
-* the builds of the documentation, which fail on any warning,
-* the test suite on SQLite,
-* the functional tests that `selection` names on private MariaDB and PostgreSQL servers, on MariaDB
-  with two drivers,
+* the build of the documentation, which fails on any warning,
+* the unit tests, and the functional tests on SQLite, which together reach a minimum coverage
+  (.coveragerc),
+* the functional tests on private MariaDB and PostgreSQL servers,
 * some of them on a private MySQL server, which is downloaded if necessary,
-* a part of the tests on a private Galera cluster, and on a private group of MySQL servers,
-* a check that the measured test runs together reach the minimum coverage (see .coveragerc).
+* a part of the tests on a private Galera cluster, and on a private group of MySQL servers.
+
+``placement/tests/where.py`` has the decorators that exclude tests from an engine or from the gate.
+With ``--night``, the script runs those tests too, all of them with MySQL and with the driver
+mysqlclient, more random examples, and the environments `NIGHT` of tox.
 
 Some tests need web servers or the driver mysqlclient, which pip compiles if a compiler is
 installed. The last lines of the output are a summary: the end of the message of each failed test,
@@ -35,7 +38,6 @@ import time
 from typing import Any
 
 import bootstrap
-import selection
 
 FUNCTIONAL = 'placement/tests/functional'
 # Servers and SQLite files in this file system wait for no disk: the tables of a database on MariaDB
@@ -47,12 +49,17 @@ RESULTS = bootstrap.ROOT / '.stestr-parts'
 # If this variable is set, the tests in placement/tests/functional/web fail if a web server is
 # missing.
 REQUIRE_SERVERS = 'PLACEMENT_TEST_REQUIRE_SERVERS'
-# Only the functional tests of this part are loaded (placement/tests/functional/__init__.py).
-SELECTION = 'PLACEMENT_TEST_SELECTION'
-# The tests in placement/tests/functional/galera and group_replication run only if the variable is
-# set.
-CLUSTER = 'PLACEMENT_TEST_GALERA'
-GROUP = 'PLACEMENT_TEST_GROUP_REPLICATION'
+# Only the functional tests of this part are loaded (placement/tests/functional/__init__.py), and
+# with `night`, also those that are not part of the gate (placement/tests/where.py).
+PART = 'PLACEMENT_TEST_PART'
+PROFILE = 'PLACEMENT_TEST_PROFILE'
+PARTS = ('programs', 'database', 'searches', 'races', 'others')
+WEB = 'web'  # its tests run only on SQLite
+# The environments of tox that are part of the night.
+NIGHT = (
+    *('lowest', 'newest', 'install', 'osc', 'keystone', 'clients', 'clients-oldest'),
+    *('fuzz', 'hostile', 'deployers', 'mutants', 'openapi-validate'),
+)
 PASSED = frozenset({'success', 'xfail'})
 # The summary contains this many lines of the message of a failed test, each of at most this length.
 MESSAGE_LINES = 25
@@ -115,9 +122,9 @@ COVERAGE_CHECK = Part('coverage', ('coverage', 'report'))
 _MARIADB = ('mariadbd', '/usr/sbin/mariadbd')
 ENGINES = (
     Engine('mariadb', 'MariaDB', _MARIADB),
-    Engine('mariadb-mysqlclient', 'MariaDB with mysqlclient', _MARIADB, driver='MySQLdb'),
     Engine('postgresql', 'PostgreSQL', ('postgres', '/usr/lib/postgresql/*/bin/postgres')),
 )
+MYSQLCLIENT = Engine('mariadb-mysqlclient', 'MariaDB with mysqlclient', _MARIADB, driver='MySQLdb')
 
 
 class Results:
@@ -136,8 +143,11 @@ class Results:
             for done in [threads.submit(self.run, part) for part in parts]:
                 done.result()
 
-    def run(self, part: Part) -> None:
-        """Run a part, print its output, and count its results."""
+    def run(self, part: Part, show: bool = False) -> None:
+        """Run a part, print its output, and count its results.
+
+        :param show: print the output while the part runs, and not when it ends
+        """
         started = time.monotonic()
         if part.results is not None:
             shutil.rmtree(part.results, ignore_errors=True)
@@ -147,7 +157,7 @@ class Results:
             part.command,
             env={**os.environ, **part.variables},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=None if show else subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors='replace',
@@ -155,7 +165,7 @@ class Results:
         tests = [] if part.results is None else _tests(part.results)
         seconds = f'after {time.monotonic() - started:.0f} s'
         with self._lock:
-            print(f'\n== {part.title}\n{completed.stdout}', end='', flush=True)
+            print(f'\n== {part.title}\n{completed.stdout or ""}', end='', flush=True)
             if part.results is None:
                 self._count_check(part.title, completed.returncode != 0, seconds)
             else:
@@ -206,9 +216,15 @@ def main() -> None:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Run every check and every test.')
-    parser.add_argument(
+    parser = argparse.ArgumentParser(
+        description='Run the checks and the tests that every change must pass.'
+    )
+    selection = parser.add_mutually_exclusive_group()
+    selection.add_argument(
         '--quick', action='store_true', help='run only the style checks and the unit tests'
+    )
+    selection.add_argument(
+        '--night', action='store_true', help='run every test; it takes more than an hour'
     )
     parser.add_argument(
         '--require-databases',
@@ -232,15 +248,19 @@ def _run(options: argparse.Namespace) -> int:
     os.environ['PATH'] = f'{bootstrap.VENV / "bin"}{os.pathsep}{os.environ["PATH"]}'
     results = Results()
     if options.quick:
-        results.run_beside((*LINT, _unit_tests({}, processes=2)), 1)
+        for part in (*LINT, _unit_tests({PROFILE: 'quick'}, processes=2)):
+            results.run(part, show=True)
         return results.finish()
     if options.require_databases:
         os.environ[REQUIRE_SERVERS] = 'true'
+    if options.night:
+        os.environ[PROFILE] = 'night'
     if _has_space(MEMORY):
         os.environ.setdefault('TMPDIR', str(MEMORY))
     subprocess.run(('coverage', 'erase'), check=True)
     results.run_beside(_parts(results, options), options.concurrency)
-    _check_coverage(results)
+    subprocess.run(('coverage', 'combine', '--quiet'))
+    results.run(COVERAGE_CHECK)
     return results.finish()
 
 
@@ -249,11 +269,14 @@ def _parts(results: Results, options: argparse.Namespace) -> Iterator[Part]:
     yield from (_unit_tests(COVERAGE), DOCUMENTATION, TYPES, *LINT)
     bootstrap.add_optional('uwsgi', 'mod-wsgi', 'mysqlclient')
     importlib.invalidate_caches()
-    yield from _tests_on('sqlite', 'SQLite')
+    yield from _tests_on('sqlite', 'SQLite', variables=COVERAGE, parts=(WEB, *PARTS))
     yield from _tests_on_servers(results, options)
     sys.path.append(str(bootstrap.ROOT))
     yield from _tests_on_mysql(results, options)
     yield from _cluster_tests(results, options)
+    if options.night:
+        for name in NIGHT:
+            yield Part(f'tox -e {name}', ('tox', '-q', '-e', name))
 
 
 def _has_space(folder: Path) -> bool:
@@ -280,26 +303,31 @@ def _unit_tests(variables: Mapping[str, str], processes: int = 1) -> Part:
     return Part('unit tests', command, variables, results)
 
 
-def _tests_on(database: str, title: str, *server: str) -> Iterator[Part]:
+def _tests_on(
+    database: str,
+    title: str,
+    server: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    parts: Sequence[str] = PARTS,
+) -> Iterator[Part]:
     """Yield the parts of the functional tests on a database.
 
     :param server: a command that starts the server, and executes the command that follows it
     """
-    for name in selection.parts(database):
-        command, results = _stestr(name)
-        variables = {SELECTION: name} | (COVERAGE if selection.is_measured(name) else {})
-        part = name.removeprefix(f'{database}-')
-        yield Part(f'functional tests on {title}: {part}', (*server, *command), variables, results)
+    for name in parts:
+        command, results = _stestr(f'{database}-{name}')
+        part = f'functional tests on {title}: {name}'
+        yield Part(part, (*server, *command), {PART: name, **(variables or {})}, results)
 
 
 def _tests_on_servers(results: Results, options: argparse.Namespace) -> Iterator[Part]:
-    for engine in ENGINES:
+    for engine in (*ENGINES, MYSQLCLIENT) if options.night else ENGINES:
         if missing := engine.missing:
             title = f'functional tests on {engine.title}'
             reason = f'the {missing} is not installed'
             results.skip(title, reason, failed=options.require_databases)
             continue
-        yield from _tests_on(engine.name, engine.title, *_server(engine.name))
+        yield from _tests_on(engine.name, engine.title, _server(engine.name))
 
 
 def _server(engine: str) -> tuple[str, ...]:
@@ -320,12 +348,13 @@ def _tests_on_mysql(results: Results, options: argparse.Namespace) -> Iterator[P
     except mysql.UnavailableError as error:
         results.skip(f'functional tests on MySQL, {title}', f'MySQL cannot be had: {error}')
         return
-    yield from _tests_on('mysql', 'MySQL', *_server('mysql'))
+    parts = PARTS if options.night else ('all',)
+    yield from _tests_on('mysql', 'MySQL', _server('mysql'), parts=parts)
     if 'haproxy' in galera.missing_packages():
         results.skip(title, 'HAProxy is not installed', failed=options.require_databases)
         return
     command, path = _stestr('group', path=f'{FUNCTIONAL}/group_replication')
-    yield Part(title, command, {GROUP: 'bounded'}, path)
+    yield Part(title, command, results=path)
 
 
 def _cluster_tests(results: Results, options: argparse.Namespace) -> Iterator[Part]:
@@ -336,20 +365,8 @@ def _cluster_tests(results: Results, options: argparse.Namespace) -> Iterator[Pa
         reason = f'these packages are not installed: {", ".join(missing)}'
         results.skip(title, reason, failed=options.require_databases)
         return
-    # The coverage of this part is not measured, because all of it is in servers.
     command, path = _stestr('galera', path=f'{FUNCTIONAL}/galera')
-    yield Part(title, command, {CLUSTER: 'bounded'}, path)
-
-
-def _check_coverage(results: Results) -> None:
-    """Check the coverage of all test runs, which is complete only if every server is installed."""
-    subprocess.run(('coverage', 'combine', '--quiet'))
-    if all(engine.missing != 'server' for engine in ENGINES):
-        results.run(COVERAGE_CHECK)
-    else:
-        results.skip(
-            COVERAGE_CHECK.title, 'some code runs only on a database server that is not installed'
-        )
+    yield Part(title, command, results=path)
 
 
 def _tests(results: Path) -> list[Any]:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 import functools
 import json
 import logging
-import os
 from pathlib import Path
 import tempfile
 from typing import Any
-import unittest
 
 from axe_core_python.selenium import Axe
 from oslotest import base
@@ -20,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional.web import commands
 from placement.tests.waiting import LONGEST, wait_until
 
@@ -204,6 +202,8 @@ def shared() -> Browser:
     return browser
 
 
+@where.at_night('Chromium takes minutes.')
+@where.only_on('sqlite', reason='The page does not depend on the database.')
 class PageTestCase(base.BaseTestCase):
     """Opens pages in a browser.
 
@@ -216,8 +216,6 @@ class PageTestCase(base.BaseTestCase):
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        if servers.ADMIN_URL in os.environ:
-            raise unittest.SkipTest('the page does not depend on the database server')
         cls.browser = shared()
         folder = tempfile.TemporaryDirectory(prefix='placement-page-')
         cls.addClassCleanup(folder.cleanup)

@@ -8,7 +8,7 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement.tests import proxy, servers
+from placement.tests import proxy, servers, where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import Call, Response
 from placement.tests.waiting import wait_until
@@ -27,6 +27,7 @@ class _ProxiedLease(servers.Lease):
         self.direct.release()
 
 
+@where.not_on('sqlite', reason='The test needs a database server.')
 class ProxiedTestCase(testcase.RaceTestCase):
     """Creates an empty service for each test; `proxy` observes and closes its connections.
 
@@ -36,8 +37,6 @@ class ProxiedTestCase(testcase.RaceTestCase):
     """
 
     def setUp(self) -> None:
-        if not testcase.uses_server():
-            self.skipTest('the test needs a database server')
         lease = servers.lease() if self.connection is None else servers.Lease(self.connection)
         self.direct = lease.url
         url = sa.make_url(lease.url)

@@ -12,18 +12,19 @@ import fixtures
 from oslotest import base
 
 import placement
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.waiting import LONGEST
 
 ROOT = pathlib.Path(placement.__file__).resolve().parents[1]
 DATA = ('.css', '.html', '.ini', '.j2', '.js', '.json', '.mako', '.rst', '.txt', '.yaml')
 
 
+@where.at_night('The builds take minutes.')
+@where.only_on('sqlite', reason='The test uses no database; the run without a server includes it.')
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class BuildTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the test uses no database; the run without a server includes it')
         if not (ROOT / 'setup.py').exists() or shutil.which('git') is None:
             self.skipTest('the test needs the source tree and git')
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)

@@ -5,9 +5,11 @@ import requests
 
 from placement import direct
 from placement.microversion import MAX_VERSION
+from placement.tests import where
 from placement.tests.functional import base
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class DirectTest(base.TestCase):
     def setUp(self):
         super().setUp()

@@ -9,6 +9,7 @@ import difflib
 import ddt
 from oslotest import base
 
+from placement.tests import where
 from placement.tests.functional import example_pages
 
 PAGE = """
@@ -94,6 +95,7 @@ EXCHANGES = {
 }
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 @ddt.ddt
 class PagesTest(base.BaseTestCase):
     @ddt.data(*example_pages.guides())
@@ -114,6 +116,7 @@ class PagesTest(base.BaseTestCase):
         self.assertEqual(sent, shown)
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class BlocksTest(base.BaseTestCase):
     def test_the_captions_of_a_page(self):
         self.assertEqual(['Create the host', 'Search'], example_pages.captions(PAGE))

@@ -13,12 +13,15 @@ from oslotest import base
 
 from placement.microversion import VERSIONS
 from placement.openapi import files
+from placement.tests import where
 from placement.tests.functional.fixtures import placement as placement_fixture
 from tools.fuzz.session import Session
 
 SEED = 13
 
 
+@where.at_night('The documents are compared with each response of the API tests, too.')
+@where.only_on('sqlite', reason='The documents do not depend on the database.')
 @ddt.ddt
 class FuzzTest(base.BaseTestCase):
     def setUp(self) -> None:

@@ -13,6 +13,7 @@ from oslotest import base
 import yaml
 
 from placement import policies, version
+from placement.tests import where
 from placement.tests.waiting import LONGEST
 
 PROGRAM = """
@@ -23,6 +24,7 @@ sys.exit(command.load()())
 """
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class GeneratorTest(base.BaseTestCase):
     environment: ClassVar[dict[str, str]] = {
         name: value for name, value in os.environ.items() if not name.startswith('OS_')

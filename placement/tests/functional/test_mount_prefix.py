@@ -3,6 +3,7 @@
 from oslotest import base
 import requests
 
+from placement.tests import where
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures import placement as placement_fixture
 from placement.tests.waiting import LONGEST
@@ -10,6 +11,7 @@ from placement.tests.waiting import LONGEST
 HOST = '5e0c9a6f-0000-4000-8000-000000000001'
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class MountPrefixTest(base.BaseTestCase):
     """`PlacementFixture` mounts the service at `/placement`."""
 

@@ -23,6 +23,7 @@ from werkzeug.wrappers import Response
 
 import placement
 from placement import errors, exception
+from placement.tests import where
 from placement.tests.functional import served
 
 FOLDER = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'examples'
@@ -121,6 +122,7 @@ class RecipeTestCase(served.ServedTestCase):
         return output.getvalue()
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class PageTest(RecipeTestCase):
     """What the page states about the service of the quick start, whose token is `admin`."""
 
@@ -145,6 +147,7 @@ class PageTest(RecipeTestCase):
         self.assertEqual(400, cloud.placement.post('/reshaper', json={}).status_code)
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class SchedulerTest(RecipeTestCase):
     file = 'scheduler.py'
 
@@ -261,6 +264,7 @@ class SchedulerTest(RecipeTestCase):
         self.assertRaises(self.program['AlreadyClaimedError'], self.place)
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class DeviceAgentTest(RecipeTestCase):
     file = 'device_agent.py'
 

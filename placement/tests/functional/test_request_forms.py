@@ -11,6 +11,7 @@ from unittest import mock
 import ddt
 import openstack
 
+from placement.tests import where
 from placement.tests.functional import example_pages, served
 from tools import request_forms
 
@@ -22,6 +23,7 @@ _COMMANDS_OF = 'guide-gpu'
 record = functools.cache(example_pages.record)
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 @ddt.ddt
 class FormsTest(served.ServedTestCase):
     def setUp(self):

@@ -1,15 +1,12 @@
 """A test case with a database cluster, three API processes, and HAProxy in front of them."""
 
 import atexit
-from collections.abc import Callable
 import contextlib
 import functools
 import importlib
-import os
 from pathlib import Path
 import tempfile
 from typing import Any
-import unittest
 
 from oslotest import base
 import sqlalchemy as sa
@@ -24,22 +21,6 @@ from placement.tests.functional.races import audit
 UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
 _NAMES = ('api1', 'api2', 'api3')
 _LOG_LINES = 15
-
-
-def selected(variable: str) -> None:
-    """Skip the test if this run has no cluster.
-
-    :param variable: the environment variable that selects the tests of a kind of cluster: `full`
-        selects all tests, `bounded` those that are part of every run of tools/test.py
-    """
-    if not os.environ.get(variable):
-        raise unittest.SkipTest(f'{variable} is not set')
-
-
-def full(variable: str) -> Callable[[Any], Any]:
-    """Return a decorator for tests that are not part of the bounded run."""
-    bounded = os.environ.get(variable) != 'full'
-    return unittest.skipIf(bounded, 'not part of the bounded run')
 
 
 def started(cluster: contextlib.AbstractContextManager[list[Any]]) -> list[Any]:

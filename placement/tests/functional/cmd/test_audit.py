@@ -13,12 +13,14 @@ import placement
 from placement.admin.audit import model
 from placement.db.sqlalchemy import migration, models
 from placement.objects import sync
+from placement.tests import where
 from placement.tests.functional.cmd import base
 
 PAGE = pathlib.Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'audit.rst'
 IDLE = str(uuid.UUID(int=1))
 
 
+@where.not_on('postgresql', reason='The tests of the functions run on each database.')
 class AuditTest(base.TestCase):
     module = 'placement.cmd.manage'
 

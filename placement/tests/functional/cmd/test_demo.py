@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement import direct
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
 
@@ -26,6 +26,7 @@ GPU = (
 )
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class DemoTest(base.TestCase):
     def candidates(self, query: str) -> list[list[str]]:
         """The names of the providers of each candidate."""
@@ -85,6 +86,7 @@ class DemoTest(base.TestCase):
         self.assertRegex(done.stderr, r'^Error: POST /resource_providers returned 409: .*\n$')
 
 
+@where.only_on('sqlite', reason='The API tests execute the same statements.')
 class ServeTest(base.TestCase):
     module = 'placement.cmd.manage'
 
@@ -99,9 +101,8 @@ class ServeTest(base.TestCase):
         )
         self.assertEqual('placement.db placement-demo.db other.db\n', done.stdout)
 
+    @where.only_on('sqlite', reason='Tools/serve.py creates an SQLite file.')
     def test_the_server_registers_the_cloud(self):
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('tools/serve.py creates an SQLite file')
         database = Path(self.database.url.removeprefix('sqlite:///'))
         log = database.with_suffix('.log')
         worker = machines.Worker(

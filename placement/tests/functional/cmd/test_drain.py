@@ -9,7 +9,7 @@ import fixtures
 
 from placement.db.sqlalchemy import models
 from placement.objects import sync
-from placement.tests import worlds
+from placement.tests import where, worlds
 from placement.tests.functional.admin.drain import rows
 from placement.tests.functional.cmd import base
 from placement.tests.unit.admin.drain import clouds
@@ -43,6 +43,7 @@ class TestCase(base.TestCase):
         return self.run_with_status(status, 'drain', *arguments)
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class CloudTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -208,6 +209,7 @@ class CloudTest(TestCase):
         self.assertIn('`placement-manage audit --only owner-missing`', done.stderr)
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class NewDatabaseTest(TestCase):
     """The schema exists, but the service has not yet started, so no resource class exists."""
 
@@ -218,6 +220,7 @@ class NewDatabaseTest(TestCase):
         self.assertIn("No resource provider has the name or the UUID 'host'.", done.stderr)
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class RefusalTest(TestCase):
     """What is not valid is refused with one sentence, before the database is read."""
 

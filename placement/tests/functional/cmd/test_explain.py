@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import placement
 from placement.db.sqlalchemy import models
 from placement.microversion import MAX_VERSION
+from placement.tests import where
 from placement.tests.functional.cmd import base
 from tools import demo_cloud
 
@@ -18,6 +19,7 @@ ROOT = pathlib.Path(placement.__file__).parent.parent
 FULL = 'resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX512F'
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class ExplainTest(base.TestCase):
     module = 'placement.cmd.manage'
 
@@ -161,12 +163,12 @@ class ExplainTest(base.TestCase):
         return done
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class MissingFileTest(base.TestCase):
     module = 'placement.cmd.manage'
 
+    @where.only_on('sqlite', reason='The test is for SQLite.')
     def test_a_missing_database_file_is_not_created(self) -> None:
-        if self.engine.dialect.name != 'sqlite':
-            self.skipTest('the test is for SQLite')
         file = pathlib.Path(self.engine.url.database)
         self.engine.dispose()
         file.unlink(missing_ok=True)

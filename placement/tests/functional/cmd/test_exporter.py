@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from placement.admin.capacity_metrics import model
 from placement.cmd import program
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional import forked, programs
 from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.functional.cmd import base
@@ -144,6 +144,7 @@ class TestCase(base.TestCase):
         self.assertRegex(done.stderr, f'^Error: {pattern}\n$')
 
 
+@where.not_on('postgresql', reason='The tests of the functions run on each database.')
 class OnceTest(TestCase):
     def test_an_empty_database(self):
         migration.upgrade('head')
@@ -207,13 +208,9 @@ class OnceTest(TestCase):
         self.assertNotIn(sa.make_url(url).password or 'no password', done.stderr)
 
 
+@where.only_on('sqlite', reason='The database does not matter.')
 class OutsideOfTheDatabaseTest(TestCase):
     """The command line, signals, the output, and Prometheus."""
-
-    def setUp(self):
-        super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the database does not matter')
 
     def test_values_that_are_not_valid(self):
         for arguments, pattern in (
@@ -311,13 +308,12 @@ class OutsideOfTheDatabaseTest(TestCase):
             self.assertEqual(0, process.stop(signal.SIGTERM)[0])
 
 
+@where.only_on('sqlite', reason='The database does not matter.')
 class DashboardTest(TestCase):
     """The dashboard and the rules, in a Prometheus that reads the metrics of the demo cloud."""
 
     def setUp(self):
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the database does not matter')
         self.register_demo_cloud()
         exporter = self.serve('--headroom', f'small={SMALL}')
         folder = Path(self.useFixture(fixtures.TempDir()).path)
@@ -384,6 +380,7 @@ class DashboardTest(TestCase):
         return {rule['name'] for rule in self.rules() if rule['state'] != 'inactive'}
 
 
+@where.not_on('postgresql', reason='The tests of the functions run on each database.')
 class ServeTest(TestCase):
     def setUp(self):
         super().setUp()
@@ -427,13 +424,12 @@ class ServeTest(TestCase):
         self.assertEqual(3, len(log.splitlines()), log)
 
 
+@where.only_on('sqlite', reason='The database does not matter.')
 class PageTest(base.TestCase):
     """The queries, the alert rules and the configuration of Prometheus in the guide."""
 
     def setUp(self):
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the database does not matter')
         self.folder = Path(self.useFixture(fixtures.TempDir()).path)
 
     def test_queries(self):

@@ -10,7 +10,7 @@ import fixtures
 from placement.db.sqlalchemy import models
 from placement.microversion import VERSIONS
 from placement.objects import sync
-from placement.tests import worlds
+from placement.tests import where, worlds
 from placement.tests.functional.cmd import base
 from placement.tests.worlds import rows as world_rows
 
@@ -33,6 +33,7 @@ class TestCase(base.TestCase):
         return self.run_with_status(status, 'headroom', *arguments, stdin=stdin)
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class CloudTest(TestCase):
     """Queries on a small cloud."""
 
@@ -159,6 +160,7 @@ class CloudTest(TestCase):
         self.assertEqual('', done.stdout)
 
 
+@where.only_on('sqlite', reason='The tests of the functions run on each database.')
 class RefusalTest(TestCase):
     """What is not valid is refused with one sentence, before the database is read."""
 

@@ -7,6 +7,7 @@ import fixtures
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
+from placement.tests import where
 from placement.tests.functional.cmd import base
 
 HEAD = 'a082b8bb98d0'
@@ -62,6 +63,7 @@ class SchemaTest(ManageTestCase):
         self.assertFailed(done, 'consumer_types', '`placement-manage db stamp`')
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class UsageTest(ManageTestCase):
     def test_help_without_a_database(self):
         done = self.run_command('db', connection=False)

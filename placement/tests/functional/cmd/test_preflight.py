@@ -19,7 +19,7 @@ from placement.admin.preflight.checks import CHECKS
 from placement.admin.preflight.model import Check, Verdict
 from placement.cmd import status
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional import memcached_server
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
@@ -100,6 +100,7 @@ class TestCase(base.TestCase):
         self.assertEqual(expected, remarkable, findings)
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class ReportTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -144,6 +145,7 @@ class ReportTest(TestCase):
         )
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class UsageTest(TestCase):
     def test_the_check_cannot_run(self):
         for arguments, fragment in (
@@ -167,6 +169,7 @@ class UsageTest(TestCase):
             self.assertIn('usage', done.stderr)
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class ConfigurationTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -245,6 +248,7 @@ class ConfigurationTest(TestCase):
         )
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class IdentityTest(TestCase):
     def setUp(self) -> None:
         super().setUp()

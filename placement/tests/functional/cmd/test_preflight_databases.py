@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from placement.admin.preflight import encryption
 from placement.admin.preflight.model import Result, Verdict
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.cmd import test_preflight
 from placement.tests.functional.cmd.test_preflight import NOAUTH, unused_port
 from placement.tests.functional.faults import machines
@@ -34,12 +34,9 @@ def require_engine(name: str) -> None:
         raise unittest.SkipTest(f'the test runs only on {name}')
 
 
+@where.only_on('sqlite', reason='The test runs only on SQLite.')
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class SqliteTest(test_preflight.TestCase):
-    def setUp(self) -> None:
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the test runs only on SQLite')
-        super().setUp()
-
     def test_no_file_is_created(self):
         path = self.folder / 'other.db'
         findings = self.preflight(NOAUTH, f'sqlite:///{path}')
@@ -95,6 +92,7 @@ class SqliteTest(test_preflight.TestCase):
         )
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class ServerTest(test_preflight.TestCase):
     """What all servers have in common."""
 
@@ -183,6 +181,7 @@ class ServerTest(test_preflight.TestCase):
         self.assertIn('as a user that has them', findings['Schema Revision'][0].remedy)
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class EncryptionTest(test_preflight.TestCase):
     """A server with TLS, whose certificate is also that of its CA."""
 
@@ -261,6 +260,7 @@ class EncryptionTest(test_preflight.TestCase):
                 self.assertIn(remedy, verdict.remedy)
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class PrivilegesTest(test_preflight.TestCase):
     """Accounts with privileges on the tables of the database."""
 
@@ -367,6 +367,7 @@ class PrivilegesTest(test_preflight.TestCase):
         servers.execute(self.url, 'GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO PUBLIC')
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class MysqlTest(test_preflight.TestCase):
     def setUp(self) -> None:
         if machines.engine_of_run() == 'postgresql':
@@ -391,6 +392,7 @@ class MysqlTest(test_preflight.TestCase):
         self.assertIn('NO_SUCH_MODE', findings['Session Settings'][0].detail)
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class PrivateMariadbTest(test_preflight.TestCase):
     """Servers with settings of their own."""
 
@@ -427,6 +429,7 @@ class PrivateMariadbTest(test_preflight.TestCase):
         )
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class GaleraTest(PrivateMariadbTest):
     OPTIONS = (
         '--wsrep-on=ON',
@@ -458,6 +461,7 @@ class GaleraTest(PrivateMariadbTest):
         self.assertIn('one member', details)
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class PostgresqlTest(test_preflight.TestCase):
     def setUp(self) -> None:
         require_engine('postgresql')

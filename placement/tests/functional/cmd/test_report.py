@@ -22,7 +22,7 @@ from placement.admin import names, progress
 from placement.admin.report import make
 from placement.db import engine
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers, statements
+from placement.tests import statements, where
 from placement.tests.functional.cmd import base
 from tools import demo_cloud
 
@@ -276,11 +276,11 @@ class ContentTest(TestCase):
         self.assertFalse(self.page.exists())
 
 
+@where.only_on('sqlite', reason='The output does not depend on the database server.')
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class OutputTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('the output does not depend on the database server')
         migration.upgrade('head')
 
     def test_a_directory_that_does_not_exist(self):

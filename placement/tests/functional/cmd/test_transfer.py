@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from placement.admin.transfer import tables
 from placement.cmd import program
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional import programs
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
@@ -52,6 +52,7 @@ def large_file() -> bytes:
     return documents.file_of(row for row in rows if row['kind'] != 'provider_aggregate')
 
 
+@where.not_on('postgresql', reason='The tests of the functions run on each database.')
 class CommandTest(TransferCase):
     def test_files(self):
         data = documents.file_of(documents.EXAMPLE)
@@ -68,6 +69,7 @@ class CommandTest(TransferCase):
         self.assertEqual(0, self.run_command('import', str(path)).returncode)
         self.assertEqual(data, self.export())
 
+    @where.only_on('sqlite', reason='No SQL statement is executed.')
     def test_refusals(self):
         data = documents.file_of(documents.EXAMPLE)
         for arguments, text in (
@@ -184,10 +186,11 @@ class InterruptionTest(TransferCase):
         self.assertEqual((2, 'Error: The command was interrupted.\n'), (status, errors))
         self.assertEqual({}, self.counts())
 
+    @where.only_on(
+        'mariadb', 'mysql', reason='Only MySQL and MariaDB can read rows of other transactions.'
+    )
     def test_rows_are_written_before_the_end_of_the_file(self):
         # Without this, the other tests would not test a rollback.
-        if self.engine.dialect.name != 'mysql':
-            self.skipTest('only MySQL and MariaDB can read rows of other transactions')
         data = large_file()
         process = self.start('import', '-', stdin=programs.PIPE)
         process.stdin.write(data[:-10])

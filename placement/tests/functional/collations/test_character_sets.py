@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.collations import base
 from placement.tests.functional.races.testcase import claim
 from placement.tests.statements import Statement, recorded
@@ -17,6 +18,7 @@ QUOTED = parse.quote(EMOJI)
 ROWS = 400  # in each of the large tables
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class FourByteTest(base.CollationTest):
     """Both the tables and the connection have four-byte characters."""
 
@@ -59,6 +61,7 @@ class OldDatabaseAndUrlTest(FourByteTest):
     written, searched = 400, 200
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class OldUrlTest(FourByteTest):
     charset = 'utf8'
     written, searched = 400, 400
@@ -72,6 +75,7 @@ class OldUrlTest(FourByteTest):
         self.assertEqual('host?', self.provider(provider)['name'])
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class FourBytePlansTest(base.CollationTest):
     """No statement scans a large table.
 

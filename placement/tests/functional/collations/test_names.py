@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from placement.db import engine as db_engine
 from placement.db import retry
 from placement.db.sqlalchemy import models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.collations import base
 from placement.tests.functional.races.testcase import claim, inventories_of
 
@@ -274,6 +274,7 @@ class Uca1400Test(Names, MariaDB):
     only_on = 'mariadb'
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class Uca900Test(Names, MariaDB):
     """The default of MySQL: other than most collations, it does not ignore trailing spaces."""
 
@@ -281,10 +282,12 @@ class Uca900Test(Names, MariaDB):
     only_on = 'mysql'
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class BinTest(Names, MariaDB):
     collation = 'utf8mb4_bin'
 
 
+@where.also_on_mysql('MySQL has collations of its own.')
 class ThreeBytesTest(Names, MariaDB):
     collation = 'utf8mb3_general_ci'
     stores_everything = False
@@ -349,13 +352,12 @@ class NocaseTest(Names, SQLite):
     collation = 'NOCASE'
 
 
+@where.not_on('mariadb', 'mysql', reason='MariaDB has no index of an expression.')
 class StricterKeyTest(base.CollationTest):
     """A unique key of an expression that is stricter than the collation of its column."""
 
     def setUp(self):
         super().setUp()
-        if self.engine_name == 'mysql':
-            self.skipTest('MariaDB has no index of an expression')
         self.run_ddl('CREATE UNIQUE INDEX uniq_projects0lower ON projects (lower(external_id))')
         self.addCleanup(self.run_ddl, 'DROP INDEX uniq_projects0lower')
 

@@ -12,7 +12,7 @@ import webob
 
 from placement import deploy
 from placement.db.sqlalchemy import migration
-from placement.tests import schema
+from placement.tests import schema, where
 from placement.tests.functional.db import base, runbook
 from placement.tests.functional.races import audit
 from placement.tests.functional.races.testcase import claim, inventories_of
@@ -102,6 +102,7 @@ class Writers:
         self.statuses.append(self._client.send('POST', '/allocations', bodies))
 
 
+@where.at_night('The backups take minutes.')
 class BackupTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()

@@ -8,18 +8,18 @@ from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
-from placement.tests import schema, servers
+from placement.tests import schema, servers, where
 from placement.tests.functional.db import base, runbook
 from placement.tests.functional.web import commands
 
 _NAME = 'host \N{GRINNING FACE}'
 
 
+@where.only_on('mariadb', 'mysql', reason='Only MySQL and MariaDB have character sets of tables.')
+@where.also_on_mysql('MySQL has collations of its own.')
 class ConversionTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
-        if self.engine.dialect.name != 'mysql':
-            self.skipTest('only MySQL and MariaDB have character sets of tables')
         commands.program('mariadb')
         self.execute(f'ALTER DATABASE {self.engine.url.database} CHARACTER SET utf8')
         migration.upgrade('head')

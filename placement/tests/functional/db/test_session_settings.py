@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement.db import connections
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.races import testcase
 
 POSTGRESQL = {
@@ -191,6 +191,7 @@ class Settings(testcase.RaceTestCase):
             return {row[0]: str(row[1]) for row in conn.exec_driver_sql(statement)}
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class PostgresqlTest(Settings):
     def setUp(self) -> None:
         skip_unless('postgresql')
@@ -224,6 +225,7 @@ class PostgresqlTest(Settings):
         self.check_duplicate()
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class MysqlTest(Settings):
     """An SQL mode that is not strict."""
 

@@ -9,9 +9,11 @@ import sqlalchemy as sa
 
 from placement.db.sqlalchemy import migration, models
 from placement.objects import sync
+from placement.tests import where
 from placement.tests.functional.db import base
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class SyncTest(base.TestCase):
     def setUp(self):
         super().setUp()
@@ -81,10 +83,9 @@ class SyncTest(base.TestCase):
         sync.sync_traits()
         self.assertNotEqual(0, self.count(models.traits))
 
+    @where.not_on('sqlite', reason='SQLite excludes other writers during the transaction.')
     def test_concurrent_insert_is_retried(self):
         """Another process inserts one of the missing rows after this process read the table."""
-        if self.engine.dialect.name == 'sqlite':
-            self.skipTest('SQLite excludes other writers during the transaction')
         scalars = sa.Connection.scalars
         inserted = []
 
@@ -102,6 +103,7 @@ class SyncTest(base.TestCase):
         self.assertEqual(set(os_traits.get_traits()), self.traits())
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class WithoutTablesTest(base.TestCase):
     def test_synchronization_fails(self):
         # oslo.db gives an error of its own for a missing table on some engines only.

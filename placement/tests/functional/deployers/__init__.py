@@ -1,1 +1,1 @@
-"""Runs Placement as deployment tools configure it; only if PLACEMENT_TEST_DEPLOYERS is set."""
+"""Runs Placement as deployment tools configure it (``tox -e deployers``)."""

@@ -9,20 +9,19 @@ import tempfile
 from oslotest import base
 from testtools import content
 
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional.deployment import haproxy, load, stack
 from placement.tests.functional.faults import machines
 
 _TOUR = Path(__file__).parents[4] / 'tools' / 'tour.py'
 
 
+@where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
 class TestCase(base.BaseTestCase):
     """Starts servers in a directory of the test and stops them at its end."""
 
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('tests of web servers run only on SQLite')
         folder = tempfile.TemporaryDirectory(prefix='placement-etc-')
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

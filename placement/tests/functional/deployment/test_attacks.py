@@ -5,6 +5,7 @@ import json
 
 import requests
 
+from placement.tests import where
 from placement.tests.functional.deployment import base, load, paths, slow
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST
@@ -33,6 +34,7 @@ REQUESTS = (
 )
 
 
+@where.at_night('Slow clients take minutes.')
 class AttacksTest(base.TestCase):
     def check(self, server: machines.Worker) -> None:
         client = self.client(server)

@@ -12,6 +12,7 @@ import requests
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST
@@ -50,6 +51,7 @@ def chunks(size: int) -> Iterator[bytes]:
 NAMES = {0: 'must not be empty', 1_000: 'is too long', 1_000_000: 'is too long'}
 
 
+@where.at_night('The servers take minutes.')
 class LimitsTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()

@@ -15,6 +15,7 @@ from oslo_log import log
 from placement.cmd import manage, status
 from placement.conf import base as conf
 from placement.conf import sources
+from placement.tests import where
 from placement.tests.functional.db import runbook
 from placement.tests.functional.deployment import base, files
 from placement.tests.functional.faults import machines
@@ -93,6 +94,7 @@ class TableTest(base.TestCase):
                 self.assertEqual([], [one for one in used if not one.startswith(named)], path.name)
 
 
+@where.at_night('The servers take minutes.')
 class RedHatTest(base.TestCase):
     """The commands of the page, with the directories of Red Hat below the one of the test."""
 

@@ -8,6 +8,7 @@ import signal
 
 from testtools import content
 
+from placement.tests import where
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import wait_until
@@ -16,6 +17,7 @@ from placement.tests.waiting import wait_until
 CLIENTS = 2
 
 
+@where.at_night('The load takes minutes.')
 class ReloadTest(base.TestCase):
     @contextlib.contextmanager
     def load(self, *servers: machines.Worker) -> Iterator[load.Load]:

@@ -9,6 +9,7 @@ import time
 
 import requests
 
+from placement.tests import where
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST, wait_until
@@ -79,18 +80,22 @@ class ServersTest(base.TestCase):
         with contextlib.closing(client):
             return [client.send('GET', path)[0] for path in METRICS]
 
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
     def test_uwsgi_below_a_prefix(self) -> None:
         self.with_uwsgi('/placement')
 
     def test_uwsgi_at_the_root(self) -> None:
         self.with_uwsgi('')
 
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
     def test_mod_wsgi_below_a_prefix(self) -> None:
         self.with_mod_wsgi('/placement')
 
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
     def test_mod_wsgi_at_the_root(self) -> None:
         self.with_mod_wsgi('')
 
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
     def test_uwsgi_ends_a_request_that_takes_too_long(self) -> None:
         uwsgi = self.started(self.stack('').uwsgi(harakiri=5))
         url = f'http://127.0.0.1:{uwsgi.port}/traits/CUSTOM_ONE'

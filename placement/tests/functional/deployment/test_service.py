@@ -11,6 +11,7 @@ import requests
 
 from placement.admin.capacity_metrics import listen_address
 from placement.cmd import exporter
+from placement.tests import where
 from placement.tests.functional.deployment import base, files, restrictions
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
@@ -83,6 +84,7 @@ class UnitTest(base.TestCase):
         self.assertIn('goodbye to uWSGI', log)
 
 
+@where.at_night('The servers take minutes.')
 class RestrictionsTest(base.TestCase):
     def wrapper(self, unit: str) -> list[str]:
         """Return the command that applies the restrictions of a unit."""

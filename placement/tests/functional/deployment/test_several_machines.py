@@ -16,7 +16,7 @@ import requests
 import sqlalchemy as sa
 from testtools import content
 
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.db import runbook
 from placement.tests.functional.deployment import base, files, haproxy, load
 from placement.tests.functional.faults import machines
@@ -40,6 +40,7 @@ def section(name: str) -> dict[str, str]:
     return dict(parsed[name])
 
 
+@where.at_night('The machines take minutes.')
 class SeveralMachinesTest(base.TestCase):
     """Two API machines, HAProxy with TLS, and a database server that accepts only TLS."""
 

@@ -13,6 +13,7 @@ import yaml
 
 from placement import errors, microversion, validation
 from placement.operations import OPERATIONS
+from placement.tests import where
 from placement.tests.examples import collection
 from placement.tests.examples.operations import operation_of
 
@@ -41,6 +42,7 @@ def document(name):
     return json.loads((FOLDER / name).read_text())
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 @ddt.ddt
 class FilesTest(base.BaseTestCase):
     @ddt.data(*collection.COLLECTIONS)
@@ -70,6 +72,7 @@ class FilesTest(base.BaseTestCase):
             self.assertRegex(example['name'], rf'^error-[a-z0-9-]*[a-z0-9]{version}$')
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 @ddt.ddt
 class FormsTest(base.BaseTestCase):
     @ddt.data(*DECLARED)

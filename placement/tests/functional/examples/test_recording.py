@@ -7,6 +7,7 @@ from unittest import mock
 from oslotest import base
 import yaml
 
+from placement.tests import where
 from placement.tests.examples import collection, handlers, layout
 from placement.tests.examples.normalize import Normalizer
 from placement.tests.functional.examples import recorder
@@ -35,6 +36,7 @@ tests:
 """
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class LayoutTest(base.BaseTestCase):
     def test_a_short_value_is_in_one_line(self):
         expected = '{\n    "a": {"b": [1, 2]},\n    "c": null\n}\n'
@@ -64,6 +66,7 @@ class LayoutTest(base.BaseTestCase):
         self.assertEqual(['{}\n', '[]\n'], [layout.pretty({}), layout.pretty([])])
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class NormalizerTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
@@ -137,6 +140,7 @@ class NormalizerTest(base.BaseTestCase):
         self.assertEqual(['VCPU', 'MEMORY_MB', 'CUSTOM_A'], found)
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class ComparisonTest(base.BaseTestCase):
     """The files of a recording, and the handler that compares them."""
 

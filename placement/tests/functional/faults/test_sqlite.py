@@ -11,15 +11,15 @@ from sqlalchemy import event
 
 from placement import db_api
 from placement.db import connections
+from placement.tests import where
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 
 
+@where.only_on('sqlite', reason='The test runs only on SQLite.')
 class SqliteFileTest(testcase.RaceTestCase):
     def setUp(self):
-        if testcase.uses_server():
-            self.skipTest('the test runs only on SQLite')
         patch = mock.patch.object(connections, 'SQLITE_BUSY_MILLISECONDS', 300)
         patch.start()
         self.addCleanup(patch.stop)

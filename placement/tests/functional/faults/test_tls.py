@@ -12,7 +12,7 @@ import unittest
 from oslotest import base
 import sqlalchemy as sa
 
-from placement.tests import servers, tls_guide
+from placement.tests import servers, tls_guide, where
 from placement.tests.functional import programs
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST, wait_until
@@ -89,6 +89,8 @@ class Certificates:
         shutil.rmtree(self.folder)
 
 
+@where.at_night('The certificates and servers take minutes.')
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class TlsTest(base.BaseTestCase):
     """A server that accepts the account of the service only with TLS."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import time
 from typing import Any
 
+from placement.tests import where
 from placement.tests.functional.cluster import proxy
 from placement.tests.functional.faults import storm
 from placement.tests.functional.galera import testcase
@@ -43,7 +44,7 @@ class MultiWriterTest(testcase.DeploymentTestCase):
         self.check(traffic)
         self.assertEqual(0, traffic.failed, traffic.unexpected)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_is_killed(self):
         self.withstand(lambda node: node.kill(), lambda node: node.start())
         self.assertIn('IST received', self.nodes[_LAST].log)
@@ -60,15 +61,15 @@ class MultiWriterTest(testcase.DeploymentTestCase):
 
         self.withstand(isolate, lambda node: node.isolate(False))
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_is_stopped(self):
         self.withstand(lambda node: node.stop(), lambda node: node.start())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_hangs(self):
         self.withstand(lambda node: node.suspend(), lambda node: node.resume())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_loses_its_data(self):
         """The node receives a full copy of the data from another node."""
 
@@ -79,7 +80,7 @@ class MultiWriterTest(testcase.DeploymentTestCase):
         self.withstand(lose, lambda node: node.start())
         self.assertIn('SST complete', self.nodes[_LAST].log)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_no_node_has_a_majority(self):
         """No claim is granted, and the cluster recovers when its nodes are connected again."""
         with self.traffic().running() as traffic:

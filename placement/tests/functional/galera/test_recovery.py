@@ -2,10 +2,11 @@
 
 import re
 
+from placement.tests import where
 from placement.tests.functional.galera import testcase
 
 
-@testcase.full
+@where.at_night('The gate has other tests of the same cluster.')
 class RecoveryTest(testcase.DeploymentTestCase):
     """The API processes keep running, and recover with the cluster."""
 

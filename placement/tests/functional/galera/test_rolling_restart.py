@@ -3,6 +3,7 @@
 from pathlib import Path
 import tempfile
 
+from placement.tests import where
 from placement.tests.functional.galera import testcase
 
 
@@ -41,7 +42,7 @@ class RollingRestartTest(testcase.DeploymentTestCase):
         self.check(traffic)
         self.assertEqual(0, traffic.failed, traffic.unexpected)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_api_processes(self):
         """A file disables an API process, so that HAProxy removes it from the pool."""
         with self.traffic().running() as traffic:

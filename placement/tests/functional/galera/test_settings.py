@@ -12,6 +12,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.cluster import answers
 from placement.tests.functional.cluster.traffic import CAPACITY
 from placement.tests.functional.faults import machines, storm
@@ -67,11 +68,11 @@ class SettingsTest(testcase.DeploymentTestCase):
     def test_responses_while_a_node_applies_no_changes(self):
         self.send_pairs('stopped', 0.4, gate=self.gate())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_responses_under_load(self):
         self.send_pairs('load', 0.5, clients=6)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_responses_without_load(self):
         self.send_pairs('idle', 0.1)
 
@@ -145,7 +146,7 @@ class SettingsTest(testcase.DeploymentTestCase):
         body = claim({provider: CAPACITY // 2 + 1})
         return storm.send(port, 'PUT', f'/allocations/{uuid.uuid4()}', body)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_an_isolated_node_with_dirty_reads_is_not_used(self):
         node = self.nodes[2]
         path = self.claim(2)
@@ -157,7 +158,7 @@ class SettingsTest(testcase.DeploymentTestCase):
         self.assertEqual(503, self.health(2))
         self.assertEqual(503, storm.send(self.workers[2].port, 'GET', path))
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_an_isolated_node_executes_statements_without_a_table(self):
         """So `mysql-check` of HAProxy does not detect it, but /healthcheck does."""
         node = self.nodes[2]
@@ -170,7 +171,7 @@ class SettingsTest(testcase.DeploymentTestCase):
         with self.engine().connect() as conn:
             self.assertEqual([], conn.scalars(sa.text(_TABLES_WITHOUT_KEY)).all())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_starts_only_with_a_row_based_binary_log(self):
         """It starts with another `innodb_autoinc_lock_mode`, although Galera requires 2."""
         node = self.nodes[2]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import time
 from typing import Any
 
+from placement.tests import where
 from placement.tests.functional.cluster import proxy
 from placement.tests.functional.galera import testcase
 
@@ -45,7 +46,7 @@ class SingleWriterTest(testcase.DeploymentTestCase):
             self.assertEqual(failed, traffic.failed, 'requests fail when the node is back')
         self.check(traffic, left=left, back=back, pause=pause)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_concurrent_claims(self):
         used = self.database_proxy.server('galera/node2')['stot']
         with self.traffic().running() as traffic:
@@ -57,19 +58,19 @@ class SingleWriterTest(testcase.DeploymentTestCase):
     def test_the_node_is_killed(self):
         self.withstand(lambda node: node.kill(), lambda node: node.start())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_node_is_stopped(self):
         self.withstand(lambda node: node.stop(), lambda node: node.start())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_node_hangs(self):
         self.withstand(lambda node: node.suspend(), lambda node: node.resume())
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_node_is_isolated(self):
         self.withstand(lambda node: node.isolate(), lambda node: node.isolate(False))
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_all_nodes_are_restarted_without_a_failed_request(self):
         """The procedure of doc/source/admin/galera.rst: the node in use is the last one."""
         with self.traffic().running() as traffic:

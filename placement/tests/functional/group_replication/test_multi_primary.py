@@ -1,5 +1,6 @@
 """Each API process uses a server of its own, and all of them write at the same time."""
 
+from placement.tests import where
 from placement.tests.functional.cluster import answers
 from placement.tests.functional.group_replication import testcase
 from placement.tests.functional.group_replication.gate import Gate
@@ -32,7 +33,7 @@ class MultiPrimaryTest(testcase.DeploymentTestCase):
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
         self.assertEqual([], answers.send_pairs(ports, gate=gate).stale)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_responses_under_load(self):
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
         self.assertEqual([], answers.send_pairs(ports, rounds=4, clients=6).stale)

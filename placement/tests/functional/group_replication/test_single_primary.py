@@ -3,6 +3,7 @@
 import time
 import uuid
 
+from placement.tests import where
 from placement.tests.functional.cluster import proxy
 from placement.tests.functional.faults import storm
 from placement.tests.functional.group_replication import testcase
@@ -63,11 +64,11 @@ class ClosedConnectionsTest(SinglePrimary):
     def test_the_primary_is_killed(self):
         self.check_change(self.nodes[0].kill, None)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_primary_is_stopped(self):
         self.check_change(self.nodes[0].stop, None)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_primary_is_switched(self):
         """The statement of the page, with a time limit for running transactions."""
         self.check_change(lambda: self.nodes[1].become_primary(1), 2)
@@ -87,7 +88,7 @@ class OpenConnectionsTest(SinglePrimary):
         """Without a time limit, the switchover can wait until Placement does not wait for locks."""
         self.check_change(self.nodes[1].become_primary, 2)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_primary_is_switched_several_times(self):
         with self.traffic().running() as traffic:
             for number in (1, 2, 0, 1, 0):

@@ -9,11 +9,6 @@ from typing import Any
 import placement
 from placement.tests.functional.cluster import configuration, proxy, testcase
 
-SELECTION = 'PLACEMENT_TEST_GROUP_REPLICATION'
-
-full = testcase.full(SELECTION)
-
-
 _PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'databases.rst'
 _SQL = re.compile(r'^\.\. code-block:: sql\n\n((?:    .+\n)+)', re.MULTILINE)
 # The query of the page with which the program that HAProxy uses finds the primary.
@@ -22,7 +17,6 @@ CHECK = _SQL.findall(_PAGE.read_text().partition('\n.. _group-replication:\n')[2
 
 @functools.cache
 def _started_nodes() -> list[Any]:
-    testcase.selected(SELECTION)
     return testcase.started(importlib.import_module('tools.group_replication').group())
 
 

@@ -17,7 +17,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslotest import base
 
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional import programs
 from placement.tests.functional.log import (
     changing_requests,
@@ -84,13 +84,12 @@ class Outcome:
         return [line for line in self.output.splitlines() if line.startswith('req-')]
 
 
+@where.only_on('sqlite', reason='Tests of the log run only on SQLite.')
 class TestCase(base.BaseTestCase):
     """`serve` starts a service in its own process, and sends it one request."""
 
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('tests of the log run only on SQLite')
         folder = tempfile.TemporaryDirectory(prefix='placement-log-')
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

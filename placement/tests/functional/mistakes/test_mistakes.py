@@ -1,6 +1,5 @@
 """Each mistake of an operator is reported in one line that names the remedy."""
 
-import os
 from pathlib import Path
 import re
 from typing import Any
@@ -11,7 +10,7 @@ import sqlalchemy as sa
 
 import placement
 from placement.db import failures
-from placement.tests import servers, tls_guide
+from placement.tests import servers, tls_guide, where
 from placement.tests.functional.mistakes import base, catalog
 from placement.tests.functional.programs import MANAGE, SERVICE, STATUS
 
@@ -40,11 +39,13 @@ class ReportTest(base.TestCase):
         self.assertEqual(EXIT_STATUSES[program], result.status, result)
         self.assertIn('Traceback (most recent call last)', result.stdout + result.stderr)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_every_mistake(self):
         for name, mistake in catalog.MISTAKES.items():
             for program in mistake.programs:
                 self.assertReported(name, mistake, program)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_debug_shows_the_traceback(self):
         for name in ('no connection', 'unknown value', 'no directory for SQLite'):
             mistake = catalog.MISTAKES[name]
@@ -60,6 +61,7 @@ class ReportTest(base.TestCase):
         for secret in mistake.secrets:
             self.assertNotIn(secret, output, result)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_no_command_prints_a_part_of_a_password(self):
         names = [
             name
@@ -72,6 +74,7 @@ class ReportTest(base.TestCase):
             mistake = catalog.MISTAKES[names[number % len(names)]]
             self.assertNothingPrinted(mistake, program, command=line.split())
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_the_list_of_commands_is_complete(self):
         for program in (MANAGE, STATUS):
             help_ = self.make(catalog.MISTAKES['no connection'], program, command=['--help'])
@@ -81,19 +84,20 @@ class ReportTest(base.TestCase):
             for name, line in zip(printed, listed, strict=True):
                 self.assertTrue(line.startswith(name), line)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_debug_shows_no_part_of_a_password(self):
         for mistake in catalog.MISTAKES.values():
             if mistake.secrets == catalog.PARTS:
                 self.assertNothingPrinted(mistake, mistake.programs[-1], debug=True)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_preflight_prints_no_part_of_a_password(self):
         for mistake in catalog.MISTAKES.values():
             if mistake.secrets == catalog.PARTS:
                 self.assertNothingPrinted(mistake, STATUS, command=['preflight'])
 
+    @where.not_on('sqlite', reason='The test needs a database server.')
     def test_mistakes_with_a_server(self):
-        if servers.ADMIN_URL not in os.environ:
-            self.skipTest('the test needs a database server')
         admin = servers.admin_url()
         password = str(admin.password)
         urls = (
@@ -109,9 +113,8 @@ class ReportTest(base.TestCase):
                 self.assertNotIn(password, self.assertReported(name, mistake, program))
                 self.assertTracebackWithDebug(mistake, program)
 
+    @where.not_on('sqlite', reason='The test needs a database server.')
     def test_the_statements_print_the_limits_of_connections(self):
-        if servers.ADMIN_URL not in os.environ:
-            self.skipTest('the test needs a database server')
         admin = servers.admin_url()
         settings = (
             failures._MYSQL_CONNECTION_LIMITS.values()
@@ -144,6 +147,7 @@ class ReportTest(base.TestCase):
         url = servers.create_account(sa.make_url(servers.create()), privileges)
         return url.render_as_string(hide_password=False)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_the_remedy_names_the_extra(self):
         for name, extra in (
             ('default driver of MySQL not installed', 'mysqlclient'),
@@ -153,12 +157,14 @@ class ReportTest(base.TestCase):
             report = self.assertReported(name, catalog.MISTAKES[name], SERVICE)
             self.assertIn(f"pip install 'openstack-placement[{extra}]'", report)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_the_report_names_the_files_and_the_masked_url(self):
         report = self.assertReported('', catalog.MISTAKES['no connection'], MANAGE)
         self.assertRegex(report, r'\[placement_database\] connection .*/placement.conf\)')
         report = self.assertReported('', catalog.MISTAKES['MySQL server unreachable'], STATUS)
         self.assertIn('mysql+pymysql://placement:***@127.0.0.1:', report)
 
+    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_the_service_logs_the_report(self):
         result = self.make(catalog.MISTAKES['no auth_type'], SERVICE)
         logged = [line for line in result.stdout.splitlines() if ' CRITICAL ' in line]
@@ -166,6 +172,7 @@ class ReportTest(base.TestCase):
         self.assertTrue(logged[0].endswith(f': {self.report(result, SERVICE)}'), logged[0])
 
 
+@where.only_on('sqlite', reason='These mistakes need no server.')
 class GuideTest(oslotest.BaseTestCase):
     def test_the_guide_lists_every_report(self):
         section = GUIDE.read_text().partition('\nThe service does not start\n')[2]

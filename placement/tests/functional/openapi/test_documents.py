@@ -11,7 +11,7 @@ from oslotest import base
 from placement import deploy, validation
 from placement.microversion import VERSIONS, of_text
 from placement.operations import OPERATIONS
-from placement.tests import documented, wsgi_client
+from placement.tests import documented, where, wsgi_client
 from placement.tests.functional.fixtures import placement as placement_fixture
 from placement.tests.unit.openapi.documents import content, objects
 
@@ -34,6 +34,7 @@ def bodies(operation):
     return [body for body in found if body['schema']]  # otherwise, Placement ignores the body
 
 
+@where.only_on('sqlite', reason='The web server does not depend on the database.')
 @ddt.ddt
 class DocumentTest(base.BaseTestCase):
     @ddt.data(*VERSIONS)

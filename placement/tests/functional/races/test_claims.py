@@ -5,11 +5,12 @@ from unittest import mock
 import uuid
 
 from placement import errors, telemetry
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class ClaimsTest(testcase.RaceTestCase):
     def claims(self, provider: str, count: int, amount: int = 1) -> list[testcase.Call]:
         return [

@@ -15,17 +15,15 @@ from placement.claims import consumer_rows, write
 from placement.db import retry
 from placement.db.sqlalchemy import models
 from placement.objects import generation, inventory, provider_rows, trait
+from placement.tests import where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
 from placement.tests.waiting import LONGEST
 
 
+@where.not_on('sqlite', reason='On SQLite a writer has the lock from its first statement.')
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class InterleavingsTest(testcase.RaceTestCase):
-    def setUp(self):
-        if not testcase.uses_server():
-            self.skipTest('on SQLite a writer has the lock from its first statement')
-        super().setUp()
-
     def interleave(
         self, module: Any, name: str, concurrent: testcase.Call
     ) -> list[testcase.Response]:
@@ -207,6 +205,7 @@ class InterleavingsTest(testcase.RaceTestCase):
             self.audit()
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class TouchTest(testcase.RaceTestCase):
     def test_each_touch_changes_the_row(self):
         """Also within one second: a cluster certifies only rows that changed."""

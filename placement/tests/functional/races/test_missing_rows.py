@@ -12,18 +12,15 @@ from placement import db_api, exception
 from placement.claims import consumer_rows
 from placement.db.sqlalchemy import models
 from placement.objects import resource_provider
+from placement.tests import where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27, inventories_of
 from placement.tests.waiting import LONGEST
 
 
+@where.not_on('sqlite', reason='On SQLite a writer has the lock from its first statement.')
 class MissingRowsTest(testcase.RaceTestCase):
     """`during` sends requests while another request is between two statements."""
-
-    def setUp(self):
-        if not testcase.uses_server():
-            self.skipTest('on SQLite a writer has the lock from its first statement')
-        super().setUp()
 
     def during(
         self, module: Any, name: str, calls: Sequence[testcase.Call]

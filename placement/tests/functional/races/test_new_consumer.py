@@ -14,6 +14,7 @@ from placement.claims import consumer_rows, judge, write
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation
+from placement.tests import where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import Response, claim, claim_1_27
 from placement.tests.waiting import LONGEST, wait_until
@@ -43,6 +44,7 @@ class NewConsumerTestCase(testcase.RaceTestCase):
             yield attempt
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class OutcomeTest(NewConsumerTestCase):
     """The same responses as for a request that also allocates from another provider."""
 
@@ -192,6 +194,7 @@ class OutcomeTest(NewConsumerTestCase):
         self.assertEqual(409 if equal else 204, response.status, response.body)
 
 
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class MemoryTest(NewConsumerTestCase):
     """The memory of a process can be wrong."""
 
@@ -249,10 +252,10 @@ def _resources(allocations: dict[str, Any]) -> dict[str, Any]:
     return {provider: one['resources'] for provider, one in allocations.items()}
 
 
+@where.not_on('sqlite', reason='On SQLite a writer has the lock from its first statement.')
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class ConcurrentTest(NewConsumerTestCase):
     def setUp(self) -> None:
-        if not testcase.uses_server():
-            self.skipTest('on SQLite a writer has the lock from its first statement')
         super().setUp()
         self.target = self.make_provider({'VCPU': 10})
         self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({self.target: 1}))

@@ -20,6 +20,7 @@ from sqlalchemy import event
 from placement import db_api
 from placement.candidates import forecasts, paging
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.races import testcase
 
 # The sum of the usages of `_hosts_of_two_pages`.
@@ -216,11 +217,9 @@ class _Reads:
         return testcase.in_order(json.loads(text))
 
 
+@where.not_on('sqlite', reason='All threads share the one connection of a database in memory.')
 class ReadsTest(_Reads, testcase.RaceTestCase):
-    def setUp(self) -> None:
-        if not testcase.uses_server():
-            self.skipTest('all threads share the one connection of a database in memory')
-        super().setUp()
+    pass
 
 
 class ReadsOnSqliteFileTest(_Reads, testcase.SqliteFileTestCase):

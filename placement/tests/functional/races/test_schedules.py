@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 import itertools
 import logging
-import os
 import sys
 from typing import Any, TypeVar
 from unittest import mock
@@ -15,13 +14,13 @@ from sqlalchemy import event
 from placement import db_api, handler
 from placement.db.sqlalchemy import models
 from placement.objects import generation
+from placement.tests import where
 from placement.tests.functional.races import schedules, testcase, writers
 from placement.tests.functional.races.processes import Process
 from placement.tests.functional.races.schedules import Report, Schedule
 from placement.tests.functional.races.writers import Request, Start
 
 # If this variable is set, all schedules run: some 75,000, most of an hour on each engine.
-ALL = 'PLACEMENT_TEST_ALL_SCHEDULES'
 # Otherwise one pair of so many. It has no factor in common with the number of requests and is not
 # greater, so that each request is among the pairs, in both places.
 PART = 59
@@ -67,12 +66,11 @@ class CatalogueTest(base.BaseTestCase):
         self.assertEqual(set(requests), {other for _, other in pairs})
 
 
+@where.not_on('sqlite', reason='On SQLite a writer has the lock from its first statement.')
 class WithScheduler(testcase.RaceTestCase):
     """Gives each test a scheduler."""
 
     def setUp(self):
-        if not testcase.uses_server():
-            self.skipTest('on SQLite a writer has the lock from its first statement')
         super().setUp()
         # Formatting the records of so many requests takes a quarter of the time.
         self.addCleanup(logging.disable, logging.NOTSET)
@@ -90,7 +88,7 @@ class WithScheduler(testcase.RaceTestCase):
         :param waits: whether some of the other requests must wait for a lock
         """
         report = self.scheduler.examine(tried)
-        if ALL in os.environ:
+        if where.is_night():
             print(f'{self.id()}: {report}', file=sys.stderr)
         if report.violations:
             self.fail(str(report))
@@ -298,4 +296,4 @@ def increment_blindly(conn: sa.Connection, seen: Mapping[int, int], by: object =
 
 def selected(combined: Iterable[T], part: int = PART) -> Iterator[T]:
     """The combinations of this run: all, or one of so many."""
-    return itertools.islice(combined, 0, None, 1 if ALL in os.environ else part)
+    return itertools.islice(combined, 0, None, 1 if where.is_night() else part)

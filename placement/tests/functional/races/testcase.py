@@ -19,7 +19,7 @@ import webob
 
 from placement import conf, db_api, deploy
 from placement.http import Application
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
@@ -197,14 +197,13 @@ def claim_1_27(shares: dict[str, int]) -> dict[str, Any]:
     return {key: body[key] for key in ('allocations', 'project_id', 'user_id')}
 
 
+@where.only_on('sqlite', reason='This run is on a database server.')
 class SqliteFileTestCase(RaceTestCase):
     """Uses a database file, whose connections are not serialized by the service."""
 
     options = {'sqlite_synchronous': False}
 
     def setUp(self) -> None:
-        if uses_server():
-            self.skipTest('this run is on a database server')
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.connection = f'sqlite:///{folder.name}/placement.db'

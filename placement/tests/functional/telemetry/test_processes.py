@@ -8,6 +8,7 @@ import fixtures
 from oslotest import base
 
 from placement.telemetry import declarations, processes, server
+from placement.tests import where
 
 # A process that counts, starts a request, and ends when its standard input is closed.
 COUNT = """
@@ -27,6 +28,7 @@ sys.stdin.read()
 FORK = """
 import os
 from placement import telemetry
+from placement.tests import where
 
 telemetry.switch_on()
 telemetry.retried('conflict')
@@ -42,6 +44,7 @@ RETRIES = (declarations.RETRIES, (('reason', 'conflict'),))
 IN_PROGRESS = (declarations.REQUESTS_IN_PROGRESS, ())
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class ProcessesTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()

@@ -1,25 +1,23 @@
 """A test case that runs the service with a web server."""
 
 from collections.abc import Callable, Mapping, Sequence
-import os
 from pathlib import Path
 import tempfile
 
 from oslotest import base
 from testtools import content
 
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
 
 
+@where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
 class TestCase(base.BaseTestCase):
     """Creates a directory for a SQLite file; `serve` starts a server on that database."""
 
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('tests of web servers run only on SQLite')
         folder = tempfile.TemporaryDirectory(prefix='placement-web-')
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 import contextlib
 import http.client
-import os
 from pathlib import Path
 import sys
 import tempfile
 
 from oslotest import base
 
-from placement.tests import servers
+from placement.tests import where
 from placement.tests.functional.faults import machines, worker
 from placement.tests.waiting import LONGEST
 
@@ -78,11 +77,11 @@ def chunks() -> Iterator[bytes]:
     yield b'[]]'
 
 
+@where.at_night('The servers take minutes.')
+@where.only_on('sqlite', reason='Tests of request bodies run only on SQLite.')
 class BodyMemoryTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
-        if servers.ADMIN_URL in os.environ:
-            self.skipTest('tests of request bodies run only on SQLite')
         if not Path('/proc/self/status').exists():
             self.skipTest('the test reads memory sizes from /proc')
         folder = tempfile.TemporaryDirectory()

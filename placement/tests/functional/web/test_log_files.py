@@ -12,6 +12,7 @@ import threading
 import fixtures
 import requests
 
+from placement.tests import where
 from placement.tests.functional.log import examples
 from placement.tests.functional.web import base, commands
 from placement.tests.waiting import LONGEST, wait_until
@@ -60,6 +61,7 @@ class StandardErrorTest(TestCase):
         return [line for line in (self.folder / name).read_text().splitlines() if text in line]
 
 
+@where.at_night('The servers take minutes.')
 class RotationTest(TestCase):
     """Several processes write to a file while logrotate rotates it."""
 

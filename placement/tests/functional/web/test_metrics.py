@@ -15,6 +15,7 @@ from prometheus_client import parser
 import requests
 
 from placement.telemetry import declarations, server
+from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
@@ -32,6 +33,7 @@ RULES = prometheus_pages.RULES / 'placement-service.yaml'
 COUNT = f'{declarations.REQUEST_DURATION}_count'
 
 
+@where.at_night('The servers take minutes.')
 class TwoProcessesTest(base.TestCase):
     def start(self, *without: str) -> None:
         """Start the service with two processes, and create a provider with 50 VCPU.

@@ -16,7 +16,7 @@ from placement.admin.progress import silent
 from placement.cmd import assume
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.tests import statements
+from placement.tests import statements, where
 from placement.tests.functional import base
 
 PROVIDERS = models.resource_providers
@@ -230,6 +230,7 @@ class SourceTest(TestCase):
             self.assertEqual(['a', 'b'], providers_with(assumed.conn, table))
 
 
+@where.only_on('sqlite', reason='The changes are made in a database in memory.')
 class TreeTest(TestCase):
     """`without` and `copies`."""
 
@@ -352,6 +353,7 @@ class TreeTest(TestCase):
         self.assertIn('No resource provider', self.refusal('without:host', 'without:child'))
 
 
+@where.only_on('sqlite', reason='The changes are made in a database in memory.')
 class ProviderTest(TestCase):
     """`set`, `trait`, and `aggregate`."""
 

@@ -13,7 +13,7 @@ from placement.admin.audit import model, repair
 from placement.admin.failure import CannotProceedError
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.tests import statements
+from placement.tests import statements, where
 from placement.tests.functional import missing_generations
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
@@ -376,10 +376,9 @@ class CostTest(FindingsTestCase):
             self.assertEqual((), self.findings())
         return len(recorded)
 
+    @where.not_on('sqlite', reason='The in-memory database has one connection.')
     def test_all_checks_use_one_snapshot(self):
         """A change between two checks is not visible to the second check."""
-        if db_api.get_placement_engine().dialect.name == 'sqlite':
-            self.skipTest('the in-memory database has one connection')
         with engine.snapshot() as conn:
             self.assertEqual((), audit.findings(conn, ['idle-consumer']))
             self.insert_consumer(SECOND)

@@ -16,7 +16,7 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import export, files
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.admin.transfer import base
 from placement.tests.unit.admin.transfer import documents
 
@@ -222,9 +222,8 @@ class RefusalTest(base.TestCase):
         refusal = self.assertRaises(CannotProceedError, self.export)
         self.assertIn(f"consumer '{documents.OTHER}', provider '{documents.HOST}'", str(refusal))
 
+    @where.only_on('sqlite', reason='Only SQLite stores any text in any column.')
     def test_values_that_are_no_times(self):
-        if self.engine.dialect.name != 'sqlite':
-            self.skipTest('only SQLite stores any text in any column')
         self.execute(sa.text("UPDATE traits SET created_at = 'yesterday'"))
         refusal = self.assertRaises(CannotProceedError, self.export)
         self.assertIn('The table traits has a value that is not valid: ', str(refusal))

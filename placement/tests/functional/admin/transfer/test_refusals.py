@@ -12,7 +12,7 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import load
 from placement.db.sqlalchemy import migration, models
 from placement.objects import sync
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional.admin.transfer import base
 from placement.tests.functional.db import base as db_base
 from placement.tests.unit.admin.transfer import documents
@@ -104,9 +104,8 @@ class TextTest(RefusalTest):
             self.check(edit, text)
         self.assertEqual({}, self.counts())
 
+    @where.only_on('mariadb', 'mysql', reason='Only MySQL and MariaDB have such character sets.')
     def test_four_byte_characters_in_an_old_database(self):
-        if self.engine.dialect.name != 'mysql':
-            self.skipTest('only MySQL and MariaDB have such character sets')
         with self.engine.begin() as conn:
             conn.exec_driver_sql('SET foreign_key_checks = 0')
             for table in models.metadata.sorted_tables:
@@ -171,10 +170,9 @@ class DatabaseTest(RefusalTest):
                 servers.delete_all_rows(self.engine)
         self.load(data)
 
+    @where.not_on('sqlite', reason='An import excludes all other writers.')
     def test_a_database_that_changes_during_the_import(self):
         data = documents.file_of(documents.EXAMPLE)
-        if self.engine.dialect.name == 'sqlite':
-            self.skipTest('an import excludes all other writers')
 
         def add_project() -> None:
             self.execute(sa.insert(models.projects), {'external_id': 'own'})
