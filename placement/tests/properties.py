@@ -1,4 +1,4 @@
-"""What property tests share: settings of hypothesis, seeds, and a class without coverage."""
+"""What property tests share: the number of examples, seeds, and a class without coverage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,30 @@ import sys
 import hypothesis
 from oslotest import base
 
+_FACTORS = {'quick': 0.1, 'ci': 1, 'night': 20}
+_FACTOR = _FACTORS[os.environ.get('PLACEMENT_TEST_PROFILE', 'ci')]
+
+
+def examples(number: int) -> int:
+    """Return how many examples the profile permits.
+
+    There are at least ten, because many tests require examples of each kind.
+
+    :param number: the number of examples with the profile `ci`
+    """
+    return max(min(number, 10), round(number * _FACTOR))
+
+
+def seeds(number: int) -> range:
+    """Return the seeds of random examples; with the profile `ci`, as many as `number`."""
+    return range(examples(number))
+
+
 # The same examples in each run, without a database of failures, a time limit, and health checks: on
 # a busy machine, the check `too_slow` fails for any test. Shrinking a failure takes minutes. Add
 # Phase.shrink to analyse one.
 REPEATABLE = hypothesis.settings(
+    max_examples=examples(100),
     derandomize=True,
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
     deadline=None,
@@ -26,7 +46,7 @@ class Seeds:
     """The seeds of the random worlds of a test.
 
     :ivar variable: the environment variable that selects other seeds, for example `1000-2000`
-    :ivar usual: the seeds without this variable
+    :ivar usual: the seeds without this variable, with the profile `ci`
     """
 
     variable: str
@@ -35,8 +55,10 @@ class Seeds:
     @property
     def range(self) -> range:
         """The selected seeds."""
-        first, _, end = os.environ.get(self.variable, self.usual).partition('-')
-        return range(int(first), int(end))
+        first, end = map(int, os.environ.get(self.variable, self.usual).split('-'))
+        if self.variable not in os.environ:
+            end = first + examples(end - first)
+        return range(first, end)
 
     def show(self, counts: Mapping[str, int]) -> None:
         """Print what the tests counted, if the variable selects the seeds."""

@@ -25,13 +25,13 @@ from placement.schemas.allocation_candidate import CANDIDATES
 from placement.telemetry import declarations
 from placement.tests import worlds
 from placement.tests.functional.candidates import rows, test_statements
-from placement.tests.properties import UnmeasuredTestCase
+from placement.tests.properties import UnmeasuredTestCase, examples
 from placement.tests.unit.candidates import cases
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 from placement.tests.worlds import strategies
 
 THOROUGH = hypothesis.settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     database=None,
     derandomize=True,

@@ -18,10 +18,10 @@ from placement.candidates import paging
 from placement.capacity import MAX_INT
 from placement.claims import judge
 from placement.tests.functional.races import testcase
-from placement.tests.properties import REPEATABLE
+from placement.tests.properties import REPEATABLE, examples
 
 PROVIDERS = 16
-SETTINGS = hypothesis.settings(REPEATABLE, max_examples=6)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=examples(6))
 
 
 @dataclass(frozen=True, slots=True)

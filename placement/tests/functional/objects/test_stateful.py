@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import audit, testcase
-from placement.tests.properties import REPEATABLE
+from placement.tests.properties import REPEATABLE, examples
 
 CLASSES = ('VCPU', 'MEMORY_MB', 'CUSTOM_STATEFUL')
 FIELDS = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
 CONSUMERS = 4
-SETTINGS = hypothesis.settings(REPEATABLE, max_examples=12, stateful_step_count=30)
+SETTINGS = hypothesis.settings(REPEATABLE, max_examples=examples(12), stateful_step_count=30)
 
 # The UUID of a provider and the name of a resource class.
 Key = tuple[str, str]

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from placement import microversion
 from placement.candidates import model, render
-from placement.tests.properties import UnmeasuredTestCase
+from placement.tests.properties import UnmeasuredTestCase, examples
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
-EXAMPLES = hypothesis.settings(max_examples=100, deadline=None, database=None, derandomize=True)
+EXAMPLES = hypothesis.settings(
+    max_examples=examples(100), deadline=None, database=None, derandomize=True
+)
 NAMES = {1: 'VCPU', 2: 'MEMORY_MB', 3: 'CUSTOM_GOLD'}
 # The ids of providers. An id of a provider can be the number of a slot, too.
 IDS = range(6)
@@ -69,7 +71,7 @@ class AllocationRequestsTest(UnmeasuredTestCase):
         binding = st.tuples(*[st.sampled_from(ids) for _ in slots])
         self.check(slots, data.draw(st.lists(binding, max_size=150)))
 
-    @hypothesis.settings(EXAMPLES, max_examples=20)
+    @hypothesis.settings(EXAMPLES, max_examples=examples(20))
     @hypothesis.given(st.data(), queries(most_suffixed=60))
     def test_many_slots(self, data: st.DataObject, slots: tuple[model.Slot, ...]) -> None:
         binding = st.tuples(*[st.sampled_from(IDS) for _ in slots])

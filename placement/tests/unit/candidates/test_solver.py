@@ -22,13 +22,13 @@ from placement.candidates import (
 )
 from placement.candidates.budget import PAUSE, UNLIMITED, Budget, Pause, SearchLimit
 from placement.tests import worlds
-from placement.tests.properties import UnmeasuredTestCase
+from placement.tests.properties import UnmeasuredTestCase, examples
 from placement.tests.unit.candidates import cases
 from placement.tests.worlds import naive, strategies
 
 # Each run has the same examples, so that only a change of the code can cause a failure.
 THOROUGH = hypothesis.settings(
-    max_examples=100,
+    max_examples=examples(100),
     deadline=None,
     database=None,
     derandomize=True,
@@ -89,7 +89,7 @@ class DefinitionTest(UnmeasuredTestCase):
                 checked += self._check_claim(world, model.slots_of(query), candidate.binding)
 
         check()
-        self.assertGreater(checked, 50)
+        self.assertGreater(checked, examples(50))
 
     def _check_claim(self, world, slots, binding) -> int:
         """Require that a candidate fits; return the number of its amounts."""
@@ -193,7 +193,7 @@ class OrderTest(UnmeasuredTestCase):
             ((found, used_by_other),) = _search(world, other, steps, None)
             self.assertEqual((len(expected), used), (len(found), used_by_other))
 
-    @hypothesis.settings(THOROUGH, max_examples=1000)
+    @hypothesis.settings(THOROUGH, max_examples=examples(1000))
     @hypothesis.given(strategies.tight_searches())
     def test_checks_exclude_no_candidate(self, example):
         """The checks of unequal amounts, and skipped options, exclude no candidate."""

@@ -21,7 +21,7 @@ from placement.http import ENVIRON_CONTEXT
 from placement.microversion import VERSIONS
 from placement.operations import OPERATIONS
 from placement.schemas import common
-from placement.tests.properties import REPEATABLE, UnmeasuredTestCase
+from placement.tests.properties import REPEATABLE, UnmeasuredTestCase, examples
 from placement.tests.unit import edge
 
 ALL_VERSIONS = [microversion.of_text(text) for text in VERSIONS]
@@ -220,7 +220,7 @@ class GrammarTest(base.BaseTestCase):
         possible = '[a-zA-Z0-9_-]{1,64}' if name == 'same_subtree' else operations.parameters.NAME
         outcomes = set()
 
-        @hypothesis.settings(REPEATABLE, max_examples=100)
+        @hypothesis.settings(REPEATABLE, max_examples=examples(100))
         @hypothesis.given(changed(valid))
         def check(value):
             # The pattern expects prefixes of UUIDs only at the beginning.
@@ -304,7 +304,7 @@ class QueryParametersTest(UnmeasuredTestCase):
         """Require that the service accepts random values of a parameter in random microversions."""
         versions = [version for version in ALL_VERSIONS if version >= parameter.since]
 
-        @hypothesis.settings(REPEATABLE, max_examples=8)
+        @hypothesis.settings(REPEATABLE, max_examples=examples(8))
         @hypothesis.given(st.sampled_from(versions), st.data())
         def check(version, data):
             name = parameter.name

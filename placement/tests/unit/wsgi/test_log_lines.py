@@ -13,6 +13,7 @@ from oslo_log import formatters, log
 from oslotest import base
 
 from placement import messages
+from placement.tests.properties import REPEATABLE
 from placement.wsgi import log_lines
 
 _TEXTS = st.none() | st.text(max_size=8)
@@ -101,6 +102,7 @@ class RequestFormatterTest(base.BaseTestCase):
         super().setUp()
         self.addCleanup(setattr, context._request_store, 'context', context.get_current())
 
+    @REPEATABLE
     @given(
         st.none()
         | st.builds(

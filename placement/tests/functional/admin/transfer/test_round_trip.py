@@ -15,9 +15,10 @@ from placement.db.sqlalchemy import models
 from placement.objects import resource_class, sync
 from placement.tests import servers, statements
 from placement.tests.functional.admin.transfer import base
+from placement.tests.properties import seeds
 from placement.tests.unit.admin.transfer import documents
 
-_SEEDS = range(12)
+_SEEDS = seeds(12)
 _EXAMPLE = Path(placement.__file__).parents[1] / 'doc/source/admin/export-example.jsonl'
 
 

@@ -21,7 +21,7 @@ from placement.admin.capacity_metrics.model import (
     ProviderInventory,
 )
 from placement.capacity import MAX_INT, Inventory
-from placement.tests.properties import REPEATABLE
+from placement.tests.properties import REPEATABLE, examples
 
 INVENTORY = ProviderInventory(
     'host-1', 'VCPU', Inventory(total=16, reserved=1, allocation_ratio=1.5), used=7, generation=42
@@ -154,7 +154,7 @@ class PageTest(base.BaseTestCase):
     def test_an_accept_header_that_is_not_understood(self, accept):
         self.assertEqual(TEXT, Page(CLOUD).render(accept).body.decode())
 
-    @settings(REPEATABLE, max_examples=40)
+    @settings(REPEATABLE, max_examples=examples(40))
     @given(st.text(), st.integers(0, MAX_INT), st.floats(0, 3.4e38))
     def test_any_name_and_value(self, name, total, ratio):
         inventory = Inventory(total, allocation_ratio=ratio)

@@ -10,11 +10,11 @@ from placement.admin.explain.checks import Checks
 from placement.candidates import model, request
 from placement.candidates.budget import SearchLimit
 from placement.tests import worlds
-from placement.tests.properties import UnmeasuredTestCase
+from placement.tests.properties import UnmeasuredTestCase, examples
 
 Pairs = list[tuple[str, str]]
 
-SEEDS = 150
+SEEDS = examples(150)
 CLASSES, TRAITS, AGGREGATES = ('VCPU', 'DISK_GB'), ('T1', 'T2'), ('A', 'B')
 
 

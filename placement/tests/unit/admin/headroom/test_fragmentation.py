@@ -8,6 +8,7 @@ from placement.admin.headroom.fragmentation import Fragmentation, fragmentation
 from placement.admin.headroom.report import Headroom
 from placement.candidates import model
 from placement.tests import worlds
+from placement.tests.properties import seeds
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.unit.admin.headroom.definition import simulate
 from placement.tests.worlds import naive
@@ -59,7 +60,7 @@ def unused(query: model.Query[int], world: worlds.World) -> Fragmentation[int]:
 class RandomCloudsTest(base.BaseTestCase):
     def test_lost(self):
         lossy = 0
-        for seed in range(300):
+        for seed in seeds(300):
             case = clouds.case(seed)
             with self.subTest(seed=seed):
                 query, found = case.query, unused(case.query, case.world)
@@ -75,7 +76,7 @@ class RandomCloudsTest(base.BaseTestCase):
                     self.assertGreaterEqual(found.lost[class_id], 0)
                     self.assertGreaterEqual(found.alone[class_id], fits)
                 lossy += found.most is not None
-        self.assertGreater(lossy, 100)
+        self.assertGreater(lossy, len(seeds(300)) // 3)
 
 
 @ddt.ddt
