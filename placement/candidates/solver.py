@@ -26,7 +26,7 @@ import random
 
 from placement.candidates import backtracking, model, provider_checks, same_subtree
 from placement.candidates.backtracking import CANDIDATE_COST, Bindings
-from placement.candidates.budget import PAUSE, Budget, Pause
+from placement.candidates.budget import PAUSE, UNLIMITED, Budget, Pause
 from placement.candidates.joint_conditions import (
     CollectiveTrait,
     JointConditions,
@@ -161,6 +161,24 @@ def solve(
         yield from _search_subtrees(prepared, anchor, conditions, options, budget, rng)
     else:
         yield from _bindings(prepared, conditions, options, budget, rng)
+
+
+def bindings(
+    prepared: PreparedQuery,
+    anchor: model.Anchor,
+    steps: int = UNLIMITED,
+    rng: random.Random | None = None,
+) -> Generator[model.Binding, None, bool]:
+    """Yield the bindings of an anchor until the search steps are spent.
+
+    :param rng: shuffles the order in which providers are tried; None for a fixed order
+    :returns: whether the search is complete
+    """
+    for binding in solve(prepared, anchor, Budget(steps), rng):
+        if binding is PAUSE:
+            return False
+        yield binding
+    return True
 
 
 def without_search(

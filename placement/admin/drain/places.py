@@ -17,7 +17,6 @@ from placement import capacity
 from placement.admin.drain.requests import Allocation, Cloud, Conditions, Kind, query_of
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
 from placement.candidates import model, provider_checks, solver
-from placement.candidates.budget import Budget
 from placement.candidates.joint_conditions import InventoryKey
 
 # The number of candidates of one tree that are compared.
@@ -218,8 +217,8 @@ class Places:
         prepared = self._prepared
         if self._kind.kept:
             anchor = _with_kept(anchor, self._kind.kept)
-        found = itertools.islice(solver.solve(prepared, anchor, Budget()), _CANDIDATES)
-        amounts = [amounts_of(prepared.slots, b) for b in found if isinstance(b, tuple)]
+        found = itertools.islice(solver.bindings(prepared, anchor), _CANDIDATES)
+        amounts = [amounts_of(prepared.slots, binding) for binding in found]
         if not amounts:
             return None
         wastes = [self._finder.waste(anchor, free, one) for one in amounts]

@@ -10,14 +10,16 @@ Inventories are in square brackets (a number alone is the total; `used` is the u
 braces, and aggregates after @. Short names stand for long ones: V, M, D and VF for classes,
 SHARE for the sharing trait, DISABLED for COMPUTE_STATUS_DISABLED, any other trait T for CUSTOM_T.
 Queries and expected candidates use these names too: see `World.query` and `expected`.
+
+`World.claimed` adds consumers. `rows` and `api` create a world as rows and with requests, `seeded`
+and `strategies` generate random worlds and queries, and `naive` defines what is correct.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 from dataclasses import dataclass, field
 import functools
-import itertools
 import re
 from typing import Any
 from urllib import parse
@@ -27,8 +29,7 @@ import os_resource_classes
 import os_traits
 
 from placement import capacity
-from placement.candidates import model, request, selection, solver
-from placement.candidates.budget import PAUSE, UNLIMITED, Budget
+from placement.candidates import model, request, solver
 from placement.microversion import MAX_VERSION, Version
 
 CLASSES = {'V': 'VCPU', 'M': 'MEMORY_MB', 'D': 'DISK_GB', 'VF': 'SRIOV_NET_VF'}
@@ -70,6 +71,7 @@ _LINE = re.compile(
 # A multiset of candidates as pairs (allocations, mappings). Mappings are None if they are not
 # compared.
 Candidates = Counter[tuple[frozenset[Any], frozenset[Any] | None]]
+Find = Callable[[model.Anchor], Iterable[model.Binding]]
 
 
 def trait(short: str) -> str:
@@ -102,10 +104,30 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Consumer:
+    """A consumer, whose allocations are by provider name and resource class."""
+
+    name: str
+    allocations: Mapping[str, Mapping[str, int]]
+    type: str | None = 'INSTANCE'
+    project: str = 'project'
+    user: str = 'user'
+    generation: int = 1
+
+    @property
+    def uuid(self) -> str:
+        return uuid_of(self.name)
+
+
+@dataclass(frozen=True)
 class World:
-    """The providers of a drawing."""
+    """The providers of a drawing, and consumers.
+
+    The usage of an inventory includes the allocations of these consumers.
+    """
 
     hosts: tuple[Host, ...]
+    consumers: tuple[Consumer, ...] = ()
 
     @classmethod
     def of(cls, drawing: str) -> 'World':
@@ -132,6 +154,32 @@ class World:
             above.append((indent, name))
         return cls(tuple(hosts))
 
+    def claimed(self, *consumers: Consumer) -> 'World':
+        """Return the world with more consumers, whose allocations increase the usage."""
+        more = claimed_by(consumers)
+        hosts = (
+            dataclasses.replace(
+                host,
+                inventories={
+                    name: {**values, 'used': values['used'] + more[host.name, name]}
+                    for name, values in host.inventories.items()
+                },
+            )
+            for host in self.hosts
+        )
+        return World(tuple(hosts), (*self.consumers, *consumers))
+
+    @property
+    def other_usage(self) -> dict[tuple[str, str], int]:
+        """Return the usage that no consumer of the world explains, by provider and class."""
+        claimed = claimed_by(self.consumers)
+        return {
+            key: used
+            for host in self.hosts
+            for name, values in host.inventories.items()
+            if (used := values['used'] - claimed[(key := (host.name, name))])
+        }
+
     @functools.cached_property
     def names(self) -> dict[str, str]:
         """Return the name of each provider, by UUID."""
@@ -146,8 +194,10 @@ class World:
             root[host.name] = root[host.parent] if host.parent else host.name
         used = {aggregate for host in self.hosts for aggregate in host.aggregates}
         traits = {t for host in self.hosts for t in host.traits} | {*EXISTING_TRAITS, 'SHARE'}
+        classes = {name for host in self.hosts for name in host.inventories}
+        custom = sorted(classes.difference(os_resource_classes.STANDARDS))
         return request.Ids(
-            classes={name: n for n, name in enumerate(os_resource_classes.STANDARDS)},
+            classes={name: n for n, name in enumerate((*os_resource_classes.STANDARDS, *custom))},
             traits={trait(name): n for n, name in enumerate(sorted(traits), 1)},
             aggregates={uuid_of(name): n for n, name in enumerate(sorted(used), 1)},
             roots={uuid_of(name): number[root[name]] for name in number},
@@ -247,23 +297,22 @@ class World:
         )
 
     def solve(
-        self, query: model.Query[int], steps: int = UNLIMITED, solve: Any = solver.solve
+        self, query: model.Query[int], *args: Any, find: Find | None = None
     ) -> list[model.Candidate]:
         """Return all candidates that the solver finds in this world.
 
-        :param steps: the number of search steps after which the search of each tree ends
+        :param args: the other arguments of `solver.bindings`
+        :param find: yields the bindings of an anchor, in place of the solver
         """
         prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
         sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
-        seen: set[model.Binding] = set()
-        return [
-            model.Candidate(anchor.root.id, binding)
-            for anchor in self.anchors
-            for binding in itertools.takewhile(
-                lambda found: found is not PAUSE, solve(prepared, anchor, Budget(steps))
-            )
-            if selection.is_new(binding, sharing, seen)
-        ]
+        found: dict[object, model.Candidate] = {}
+        for anchor in self.anchors:
+            for binding in find(anchor) if find else solver.bindings(prepared, anchor, *args):
+                # Several anchors can find a candidate that uses only sharing providers.
+                key = binding if sharing.issuperset(binding) else (anchor.root.id, binding)
+                found.setdefault(key, model.Candidate(anchor.root.id, binding))
+        return list(found.values())
 
     def with_names(
         self, query: model.Query[int], candidates: Iterable[model.Candidate]
@@ -308,6 +357,15 @@ class World:
                 ),
             ] += 1
         return found
+
+
+def claimed_by(consumers: Iterable[Consumer]) -> Counter[tuple[str, str]]:
+    """Return the sums of allocations by provider name and resource class."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for consumer in consumers:
+        for provider, amounts in consumer.allocations.items():
+            sums.update({(provider, name): amount for name, amount in amounts.items()})
+    return sums
 
 
 def _inventory(item: str) -> tuple[str, dict[str, Any]]:

@@ -11,42 +11,14 @@ from placement.microversion import Version
 from placement.tests import worlds
 from placement.tests.functional import base
 from placement.tests.unit.candidates import cases
-
-_INVENTORY = ('total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio')
+from placement.tests.worlds import api
 
 
 class CandidatesTest(base.TestCase):
     """Builds worlds and requests candidates."""
 
     def build(self, world: worlds.World) -> None:
-        for name in {*worlds.EXISTING_TRAITS, *(t for host in world.hosts for t in host.traits)}:
-            if name != 'SHARE':
-                self.send_ok('PUT', f'/traits/{worlds.trait(name)}')
-        for host in world.hosts:
-            self._build_host(host)
-
-    def _build_host(self, host: worlds.Host) -> None:
-        body = {'name': host.name, 'uuid': host.uuid}
-        if host.parent:
-            body['parent_provider_uuid'] = worlds.uuid_of(host.parent)
-        self.send_ok('POST', '/resource_providers', body)
-        path, generation = f'/resource_providers/{host.uuid}', itertools.count()
-        if host.inventories:
-            inventories = {
-                name: {key: values[key] for key in _INVENTORY}
-                for name, values in host.inventories.items()
-            }
-            self._put(f'{path}/inventories', generation, inventories=inventories)
-        if host.traits:
-            traits = [worlds.trait(name) for name in host.traits]
-            self._put(f'{path}/traits', generation, traits=traits)
-        if host.aggregates:
-            uuids = [worlds.uuid_of(name) for name in host.aggregates]
-            self._put(f'{path}/aggregates', generation, aggregates=uuids)
-        used = {name: values['used'] for name, values in host.inventories.items() if values['used']}
-        if used:
-            consumer = worlds.uuid_of(f'consumer of {host.name}')
-            self.send_ok('PUT', f'/allocations/{consumer}', base.claim({host.uuid: used}))
+        api.create(self, world)
 
     def _put(self, path: str, generation: Any, **body: Any) -> None:
         self.send_ok('PUT', path, {'resource_provider_generation': next(generation), **body})

@@ -3,13 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 import random
-from typing import Any
 from urllib import parse
-import uuid
 
 import sqlalchemy as sa
 
-from placement.db.sqlalchemy import models
 from placement.tests import worlds
 from placement.tests.unit.admin.headroom import clouds
 from placement.tests.worlds import rows as world_rows
@@ -27,8 +24,6 @@ _VALUES: dict[str, Sequence[float]] = {
     # Single precision does not store all of these ratios.
     'allocation_ratio': (0.25, 0.7, 1, 2, 4.0, 1.23456789, -1),
 }
-# The tables in which world_rows inserts rows with ids.
-_WITH_IDS = (models.placement_aggregates, models.resource_providers)
 
 
 @dataclass(frozen=True)
@@ -116,35 +111,9 @@ def fill(engine: sa.Engine, world: worlds.World, seed: int) -> None:
 
     A consumer has allocations on several providers, also of several trees.
     """
-    world_rows.fill(engine, world)
     rng = random.Random(seed)
-    with engine.begin() as conn:
-        if conn.dialect.name == 'postgresql':
-            for table in _WITH_IDS:
-                _continue_ids(conn, table)
-        owners = [_insert(conn, table, {'external_id': 'x'}) for table in _OWNERS]
-        consumers = [str(uuid.UUID(int=rng.getrandbits(128))) for _ in range(3)]
-        for consumer in consumers:
-            values = {'project_id': owners[0], 'user_id': owners[1], 'generation': 1}
-            _insert(conn, models.consumers, {'uuid': consumer, **values})
-        allocations = models.allocations
-        for id_ in conn.scalars(sa.select(allocations.c.id).order_by(allocations.c.id)).all():
-            values = {'consumer_id': rng.choice(consumers)}
-            conn.execute(sa.update(allocations).where(allocations.c.id == id_).values(values))
-        unused = models.consumers.c.uuid.not_in(sa.select(allocations.c.consumer_id))
-        conn.execute(sa.delete(models.consumers).where(unused))
-
-
-_OWNERS = (models.projects, models.users)
-
-
-def _insert(conn: sa.Connection, table: sa.Table, values: dict[str, Any]) -> int:
-    return int(conn.execute(sa.insert(table), values).inserted_primary_key[0])
-
-
-def _continue_ids(conn: sa.Connection, table: sa.Table) -> None:
-    """Let the next id follow those of the inserted rows."""
-    highest = conn.scalar(sa.select(sa.func.max(table.c.id)))
-    if highest is not None:
-        sequence = sa.func.pg_get_serial_sequence(table.name, 'id')
-        conn.execute(sa.select(sa.func.setval(sequence, highest)))
+    allocations: list[dict[str, dict[str, int]]] = [{}, {}, {}]
+    for (provider, name), used in world.other_usage.items():
+        rng.choice(allocations).setdefault(provider, {})[name] = used
+    consumers = (worlds.Consumer(f'consumer {n}', one) for n, one in enumerate(allocations) if one)
+    world_rows.fill(engine, worlds.World(world.hosts, tuple(consumers)))

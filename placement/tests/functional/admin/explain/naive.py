@@ -358,7 +358,7 @@ def most_free(
         if c.key in relaxed and c.kind == 'resources':
             hosts = cloud.serving(every, relaxed, c)
             if hosts:
-                inventories = [(host.uuid, host.inventories[c.values[0]]) for host in hosts]
+                inventories = [(host.name, host.inventories[c.values[0]]) for host in hosts]
                 free = min((-max(0, int(capacity(i)) - i['used']), name) for name, i in inventories)
                 unit = min((-i['max_unit'], name) for name, i in inventories)
                 found[c.key] = (-int(free[0]), free[1], -int(unit[0]), unit[1])

@@ -81,9 +81,9 @@ class NaiveTest(base.BaseTestCase):
         self, cloud: naive.Cloud, every: list[naive.Condition], found: model.Explanation
     ) -> None:
         failures = {
-            root.uuid: {c.key for c in every if cloud.fails_alone(c, root)} for root in cloud.roots
+            root.name: {c.key for c in every if cloud.fails_alone(c, root)} for root in cloud.roots
         }
         expected = sorted(failures.items(), key=lambda item: (len(item[1]), item[0]))
         self.assertEqual(
-            expected, [(tree.uuid, {f.key for f in tree.failures}) for tree in found.nearest]
+            expected, [(tree.name, {f.key for f in tree.failures}) for tree in found.nearest]
         )
