@@ -35,8 +35,7 @@ def current_source() -> str:
     """Return the source for the moves of the command on the demo cloud."""
     with tempfile.TemporaryDirectory(prefix='placement-drain-') as folder:
         _, lines = console_pages.Session(Path(folder)).outputs((COMMAND, 'cat moves.jsonl'))
-    providers = (*demo_cloud.providers(), demo_cloud.last_provider())
-    names = {demo_cloud.uuid_of(provider.name): provider.name for provider in providers}
+    names = {demo_cloud.uuid_of(one.name): one.name for one in demo_cloud.PROVIDERS}
     return source(map(json.loads, lines), names)
 
 

@@ -8,7 +8,8 @@ A drawing has one provider per line; children are indented below their parent::
 
 Inventories are in square brackets (a number alone is the total; `used` is the usage), traits in
 braces, and aggregates after @. Short names stand for long ones: V, M, D and VF for classes,
-SHARE for the sharing trait, DISABLED for COMPUTE_STATUS_DISABLED, any other trait T for CUSTOM_T.
+SHARE for the sharing trait, DISABLED for COMPUTE_STATUS_DISABLED, any other trait T that is not a
+standard trait for CUSTOM_T.
 Queries and expected candidates use these names too: see `World.query` and `expected`.
 
 `World.claimed` adds consumers. `rows` and `api` create a world as rows and with requests, `seeded`
@@ -54,6 +55,7 @@ _TRAITS = {
     'SHARE': os_traits.MISC_SHARES_VIA_AGGREGATE,
     'DISABLED': os_traits.COMPUTE_STATUS_DISABLED,
 }
+_STANDARD = frozenset(os_traits.get_traits())
 NAMESPACE = uuid.UUID('6f1d2f5e-4f38-4cf9-9d68-7f6b7c7a6a11')
 _DEFAULTS = {
     'reserved': 0,
@@ -64,7 +66,7 @@ _DEFAULTS = {
     'used': 0,
 }
 _LINE = re.compile(
-    r'(?P<indent> *)(?P<name>\w+)(\[(?P<inventories>[^]]*)\])? *'
+    r'(?P<indent> *)(?P<name>[\w-]+)(\[(?P<inventories>[^]]*)\])? *'
     r'(\{(?P<traits>[^}]*)\})? *(@(?P<aggs>\S+))?$'
 )
 
@@ -75,7 +77,7 @@ Find = Callable[[model.Anchor], Iterable[model.Binding]]
 
 
 def trait(short: str) -> str:
-    return _TRAITS.get(short, f'CUSTOM_{short}')
+    return _TRAITS.get(short) or (short if short in _STANDARD else f'CUSTOM_{short}')
 
 
 def inventory(total: int, used: int = 0) -> dict[str, Any]:
