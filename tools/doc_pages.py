@@ -9,20 +9,19 @@ The check fails in these cases:
 * An anchor of the page that once contained the whole API reference leads nowhere.
 * A search does not list its page among its first results.
 
-`tools/docs.py` builds the pages. If Chromium, ChromeDriver, or the packages of the tests are not
-installed, the check does nothing, unless PLACEMENT_TEST_REQUIRE_SERVERS is set.
+`tools/docs.py` builds the pages. If Chromium or ChromeDriver is not installed, the check does
+nothing, unless PLACEMENT_TEST_REQUIRE_SERVERS is set.
 """
 
-from collections.abc import Iterable, Iterator
-import importlib.util
+from collections.abc import Iterator
+import contextlib
 from pathlib import Path
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 import unittest
 from urllib.parse import urlencode
 
-if TYPE_CHECKING:
-    from placement.tests.functional.browser import Browser
+from placement.tests.functional.browser import DESKTOP, PHONE, Browser
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDES = ROOT / 'doc' / 'build' / 'html'
@@ -73,97 +72,24 @@ _IS_VISIBLE = (
     'const top = document.getElementById(arguments[0])?.getBoundingClientRect().top;'
     'return top >= 0 && top < innerHeight'
 )
+_BUTTONS = 'return document.querySelectorAll("button.copybtn").length'
 _RESULTS = (
     'return document.querySelector("#search-results p")?.textContent.includes("finished") &&'
     '[...document.querySelectorAll("#search-results li a")].map((link) => link.href)'
 )
 
 
-def problems(browser: 'Browser') -> Iterator[str]:
+def problems(browser: Browser) -> Iterator[str]:
     """Open the pages, and yield a sentence for each problem."""
-    from placement.tests.functional.browser import DESKTOP, PHONE
-
-    for page in PAGES:
+    for page in [page for folder in (GUIDES, REFERENCE) for page in sorted(folder.rglob('*.html'))]:
         for size in (DESKTOP, PHONE):
             _open(browser, page.as_uri(), size)
-            found = _layout(browser, size) if size == PHONE else []
-            browser.script(_OPEN_ALL)
-            found += [f'it violates {rule}: {nodes}' for rule, nodes in browser.violations()]
+            found = _details(browser, size) if page in PAGES else []
             if browser.script(_WIDTH) != size[0]:
                 found.append('it is wider than the window')
             yield from (f'{page}, width {size[0]}: {problem}' for problem in found)
-    yield from _widths(browser, (DESKTOP, PHONE))
-    yield from _forms(browser, DESKTOP)
-    _follow_moved(browser, DESKTOP)
-    yield from _searches(browser)
-
-
-def _resize(browser: 'Browser', size: tuple[int, int]) -> None:
-    width, height = size
-    metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': width < 500}
-    browser.cdp('Emulation.setDeviceMetricsOverride', **metrics)
-
-
-def _widths(browser: 'Browser', sizes: Iterable[tuple[int, int]]) -> Iterator[str]:
-    pages = [page for folder in (GUIDES, REFERENCE) for page in sorted(folder.rglob('*.html'))]
-    for page in pages:
-        browser.driver.get(page.as_uri())
-        for size in sizes:
-            _resize(browser, size)
-            if browser.script(_WIDTH) != size[0]:
-                yield f'{page}, width {size[0]}: it is wider than the window'
-
-
-def _open(browser: 'Browser', url: str, size: tuple[int, int]) -> None:
-    _resize(browser, size)
-    # Without this step, a new fragment would not load the page again.
-    browser.driver.get('about:blank')
-    browser.driver.get(url)
-
-
-def _layout(browser: 'Browser', size: tuple[int, int]) -> list[str]:
-    found: list[str] = []
-    if browser.script(_TITLE_BOTTOM) > size[1] / 2:
-        found.append('the title is not in the upper half of the screen')
-    if browser.script(_IS_OPEN):
-        found.append('the navigation is open')
-    browser.find('#navigation > summary').send_keys('\n')
-    if not browser.script(_IS_OPEN):
-        found.append('the keyboard does not open the navigation')
-    return found
-
-
-def _forms(browser: 'Browser', size: tuple[int, int]) -> Iterator[str]:
-    page = GUIDES / 'user' / 'guide-gpu.html'
-    _open(browser, page.as_uri(), size)
-    browser.tab_to('.sd-tab-set > input')
-    browser.press('\ue014')  # the right arrow
-    # The same form is selected for all requests.
-    selected = browser.texts('.sd-tab-set > input:checked + label')
-    if {label.strip() for label in selected} != {'curl'}:
-        yield f'{page}: the keyboard does not select the form for curl'
-    if not browser.wait('return document.querySelectorAll("button.copybtn").length') > len(
-        selected
-    ):
-        yield f'{page}: no button copies a block'
-
-
-def _follow_moved(browser: 'Browser', size: tuple[int, int]) -> None:
-    """Open the anchors of the former page.
-
-    :raises AssertionError: the browser does not display the section
-    """
-    index = (REFERENCE / 'index.html').as_uri()
-    for anchor, page in MOVED.items():
-        _open(browser, f'{index}#{anchor}', size)
-        browser.wait(
-            'return location.href === arguments[0]', f'{(REFERENCE / page).as_uri()}#{anchor}'
-        )
-        # The browser scrolls step by step.
-        browser.wait(_IS_VISIBLE, anchor)
-
-
-def _searches(browser: 'Browser') -> Iterator[str]:
+    yield from _forms(browser)
+    _follow_moved(browser)
     for words, url in SEARCHES.items():
         browser.driver.get(f'{(GUIDES / "search.html").as_uri()}?{urlencode({"q": words})}')
         links: list[Any] = browser.wait(_RESULTS)
@@ -171,22 +97,65 @@ def _searches(browser: 'Browser') -> Iterator[str]:
             yield f'The search for {words!r} does not list {url} among its first results.'
 
 
+def _open(browser: Browser, url: str, size: tuple[int, int] = DESKTOP) -> None:
+    width, height = size
+    metrics = {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': size == PHONE}
+    browser.cdp('Emulation.setDeviceMetricsOverride', **metrics)
+    # Without this step, a new fragment would not load the page again.
+    browser.driver.get('about:blank')
+    browser.driver.get(url)
+
+
+def _details(browser: Browser, size: tuple[int, int]) -> list[str]:
+    """Return the problems of the layout, and open all parts that readers can open."""
+    found: list[str] = []
+    if size == PHONE:
+        if browser.script(_TITLE_BOTTOM) > size[1] / 2:
+            found.append('the title is not in the upper half of the screen')
+        if browser.script(_IS_OPEN):
+            found.append('the navigation is open')
+        browser.find('#navigation > summary').send_keys('\n')
+        if not browser.script(_IS_OPEN):
+            found.append('the keyboard does not open the navigation')
+    browser.script(_OPEN_ALL)
+    return found + [f'it violates {rule}: {nodes}' for rule, nodes in browser.violations()]
+
+
+def _forms(browser: Browser) -> Iterator[str]:
+    page = GUIDES / 'user' / 'guide-gpu.html'
+    _open(browser, page.as_uri())
+    browser.tab_to('.sd-tab-set > input')
+    browser.press('\ue014')  # the right arrow
+    # The same form is selected for all requests.
+    selected = [label.strip() for label in browser.texts('.sd-tab-set > input:checked + label')]
+    if set(selected) != {'curl'}:
+        yield f'{page}: the keyboard does not select the form for curl'
+    if browser.wait(_BUTTONS) <= len(selected):
+        yield f'{page}: no button copies a block'
+
+
+def _follow_moved(browser: Browser) -> None:
+    """Open the anchors of the former page.
+
+    :raises AssertionError: the browser does not display the section
+    """
+    for anchor, page in MOVED.items():
+        _open(browser, f'{(REFERENCE / "index.html").as_uri()}#{anchor}')
+        url = f'{(REFERENCE / page).as_uri()}#{anchor}'
+        browser.wait('return location.href === arguments[0]', url)
+        # The browser scrolls step by step.
+        browser.wait(_IS_VISIBLE, anchor)
+
+
 def main() -> int:
     """Check the pages; return 1 if there is a problem."""
-    if importlib.util.find_spec('selenium') is None:
-        print('The pages are not opened: selenium is not installed.')
-        return 0
-    from placement.tests.functional.browser import Browser
-
     try:
         browser = Browser()
     except unittest.SkipTest as exc:
         print(f'The pages are not opened: {exc}.')
         return 0
-    try:
+    with contextlib.closing(browser):
         found = list(problems(browser))
-    finally:
-        browser.close()
     print(*found, f'{len(found)} problems of the pages', sep='\n')
     return int(bool(found))
 
