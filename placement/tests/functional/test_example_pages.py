@@ -1,7 +1,7 @@
 """The worked examples of the user guide show the real requests and responses.
 
 Each page is compared with its gabbi file, as `example_pages` describes. After an intended change,
-`python -m tools.worked_examples` writes the requests and responses into the pages.
+`python -m tools.pages` writes the requests and responses into the pages.
 """
 
 import difflib

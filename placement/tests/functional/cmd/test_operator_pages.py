@@ -1,7 +1,7 @@
 """The guide pages of the tools for operators show the real output of their commands.
 
 Each page is executed on the demo cloud, and each runbook on a cloud in its state, as
-`console_pages` describes. After an intended change, `python -m tools.operator_pages` writes the new
+`console_pages` describes. After an intended change, `python -m tools.pages` writes the new
 output into the pages.
 """
 

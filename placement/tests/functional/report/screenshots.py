@@ -1,6 +1,6 @@
 """The screenshots of the guide page of `placement-manage report`.
 
-`python -m tools.report_screenshots` writes them into the documentation. A test makes them too.
+`python -m tools.pages --screenshots` writes them into the documentation. A test makes them too.
 """
 
 from pathlib import Path

@@ -320,7 +320,7 @@ class DisplayTest(TestCase):
                 self.assertEqual([], self.browser.violations())
 
     def test_the_screenshots_of_the_guide(self):
-        """`python -m tools.report_screenshots` writes them."""
+        """`python -m tools.pages --screenshots` writes them."""
         for path in screenshots.make(self.browser, self.page, self.page.parent):
             with self.subTest(path.name):
                 self.assertEqual(b'\x89PNG', path.read_bytes()[:4])
