@@ -33,44 +33,27 @@ TARGET = Path(__file__).resolve().parent.parent / 'doc' / 'browser' / 'swagger-u
 
 def main() -> int:
     """Download the package and write its files; return 1 if the package has another digest."""
-    with tempfile.TemporaryDirectory(prefix='placement-swagger-ui-') as name:
-        package = download(Path(name))
-        if (found := integrity(package)) != INTEGRITY:
-            print(f'The digest of {package.name} is {found}.', file=sys.stderr)
+    npm = shutil.which('npm') or sys.exit('npm is not installed')
+    with tempfile.TemporaryDirectory(prefix='placement-swagger-ui-') as folder:
+        # Unlike `npm install`, `npm pack` runs no scripts of the package and of its dependencies.
+        command = (npm, 'pack', '--silent', f'swagger-ui-dist@{VERSION}')
+        subprocess.run(command, cwd=folder, check=True)
+        package = Path(folder, f'swagger-ui-dist-{VERSION}.tgz')
+        digest = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
+        if f'sha512-{digest}' != INTEGRITY:
+            print(f'The digest of {package.name} is sha512-{digest}.', file=sys.stderr)
             return 1
+        with tarfile.open(package) as archive:
+            archive.extractall(folder, filter='data')
         shutil.rmtree(TARGET, ignore_errors=True)
         TARGET.mkdir(parents=True)
-        unpack(package)
-    (TARGET / 'SHA256SUMS').write_text(''.join(digest_line(TARGET / name) for name in FILES))
+        for name in FILES:
+            shutil.copyfile(Path(folder, 'package', name), TARGET / name)
+    digests = {name: hashlib.sha256((TARGET / name).read_bytes()).hexdigest() for name in FILES}
+    lines = (f'{digest}  {name}\n' for name, digest in digests.items())
+    (TARGET / 'SHA256SUMS').write_text(''.join(lines))
     print(f'{TARGET}: swagger-ui-dist {VERSION}')
     return 0
-
-
-def download(folder: Path) -> Path:
-    """Download the package with npm into a folder and return the path of its archive."""
-    # Unlike `npm install`, `npm pack` runs no scripts of the package and of its dependencies.
-    npm = shutil.which('npm') or sys.exit('npm is not installed')
-    subprocess.run((npm, 'pack', '--silent', f'swagger-ui-dist@{VERSION}'), cwd=folder, check=True)
-    return folder / f'swagger-ui-dist-{VERSION}.tgz'
-
-
-def integrity(path: Path) -> str:
-    """Return the digest of a file in the form that npm uses."""
-    return f'sha512-{base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()}'
-
-
-def unpack(package: Path) -> None:
-    """Write the files of the package to the target directory."""
-    with tarfile.open(package) as archive:
-        for name in FILES:
-            member = archive.extractfile(f'package/{name}')
-            assert member is not None
-            (TARGET / name).write_bytes(member.read())
-
-
-def digest_line(path: Path) -> str:
-    """Return the line of a file that ``sha256sum --check`` reads."""
-    return f'{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n'
 
 
 if __name__ == '__main__':
