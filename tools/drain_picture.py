@@ -4,8 +4,8 @@ The tool drains hosts of the demo cloud, as the page doc/source/admin/drain.rst 
 file with the moves. `tools.pictures` draws the source.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 import json
 from pathlib import Path
 import tempfile
@@ -23,7 +23,8 @@ _HEAD = """\
 digraph drain {
   rankdir=LR ranksep=1 nodesep=0.3
 """
-_CELLS = 'border="0" cellborder="1" cellspacing="0"'
+_TABLE = """border="0" cellborder="1" cellspacing="0"
+    cellpadding="5" color="#b35806">"""
 
 
 def main() -> None:
@@ -49,33 +50,24 @@ def source(moves: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> str:
     groups: Counter[tuple[str, str, str]] = Counter()
     for move in moves:
         old = ', '.join(names.get(uuid, uuid) for uuid in move['from'])
-        groups[old, names.get(move['to'], move['to']), _amounts(move['body'])] += 1
+        amounts: Counter[str] = Counter()
+        for allocation in move['body']['allocations'].values():
+            amounts.update(allocation['resources'])
+        text = ', '.join(f'{amount} {name}' for name, amount in amounts.items())
+        groups[old, names.get(move['to'], move['to']), text] += 1
+    # The drained host -> its rows and its arrows, one for each group of its consumers.
+    rows: dict[str, list[str]] = defaultdict(list)
+    arrows: dict[str, list[str]] = defaultdict(list)
+    for (old, new, text), count in groups.items():
+        port = len(rows[old])
+        rows[old].append(f'    <tr><td port="{port}">&#160;{count} x ({text})&#160;</td></tr>')
+        arrows[old].append(f'  "{old}":{port}:e -> "{new}"')
     lines = [_HEAD]
-    for old in sorted({old for old, _, _ in groups}):
-        arrows = [(new, text, count) for (name, new, text), count in groups.items() if name == old]
-        lines += _host(old, arrows)
+    for old in sorted(rows):
+        lines.append(f'  "{old}" [shape=none style=solid margin=0 label=<<table {_TABLE}')
+        lines.append(f'    <tr><td bgcolor="#fbe9d7"><b>{old}</b></td></tr>')
+        lines += [*rows[old], '  </table>>]', *arrows[old]]
     return '\n'.join([*lines, '}', ''])
-
-
-def _amounts(body: Mapping[str, Any]) -> str:
-    amounts: Counter[str] = Counter()
-    for allocation in body['allocations'].values():
-        amounts.update(allocation['resources'])
-    return ', '.join(f'{amount} {name}' for name, amount in amounts.items())
-
-
-def _host(name: str, arrows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
-    """Yield the lines of a drained host: a row and an arrow for each group of its consumers."""
-    rows, edges = [], []
-    for number, (new, amounts, count) in enumerate(arrows):
-        rows.append(f'    <tr><td port="{number}">&#160;{count} x ({amounts})&#160;</td></tr>')
-        edges.append(f'  "{name}":{number}:e -> "{new}"')
-    yield f'  "{name}" [shape=none style=solid margin=0 label=<<table {_CELLS}'
-    yield '    cellpadding="5" color="#b35806">'
-    yield f'    <tr><td bgcolor="#fbe9d7"><b>{name}</b></td></tr>'
-    yield from rows
-    yield '  </table>>]'
-    yield from edges
 
 
 if __name__ == '__main__':

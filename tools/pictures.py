@@ -9,7 +9,6 @@ Each SVG file contains a digest of its source. A unit test compares the digest w
 changed source without a new SVG file is an error.
 """
 
-import argparse
 import hashlib
 from pathlib import Path
 import re
@@ -49,9 +48,6 @@ STYLE = f"""
 
 def main() -> None:
     """Write the source of the schema and all SVG files."""
-    argparse.ArgumentParser(
-        prog='python -m tools.pictures', description='Draw the pictures of the guides.'
-    ).parse_args()
     SCHEMA.write_text(schema_picture.source(models.metadata))
     for name in DIRECTORIES:
         source = (SOURCES / f'{name}.dot').read_text()

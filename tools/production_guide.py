@@ -16,6 +16,7 @@ import contextlib
 import os
 from pathlib import Path
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -110,17 +111,11 @@ def main() -> int:
 
 def script(page: Sequence[guide.Block]) -> str:
     """Return one script with all blocks, because later blocks use variables of earlier blocks."""
-    parts = []
-    for number, block in enumerate(page, 1):
-        parts.append(f"printf '\\n== block {number}: %s\\n' {_quoted(block.section)}")
-        parts.append('set -x')
-        parts.append(block.commands.rstrip())
-        parts.append('{ set +x; } 2>/dev/null')
-    return '\n'.join(parts)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+    return '\n'.join(
+        f"printf '\\n== block {number}: %s\\n' {shlex.quote(block.section)}\nset -x\n"
+        f'{block.commands.rstrip()}\n{{ set +x; }} 2>/dev/null'
+        for number, block in enumerate(page, 1)
+    )
 
 
 def _check_requirements() -> None:

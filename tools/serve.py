@@ -84,8 +84,10 @@ def _parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _serve(options: argparse.Namespace) -> None:
     """Serve Placement; existing environment variables override the default configuration."""
-    database = options.database.resolve()
-    os.environ.setdefault(CONNECTION, f'sqlite:///{database}')
+    default = f'sqlite:///{options.database.resolve()}'
+    # The URL of another database can contain a password, so it is not printed.
+    is_default = os.environ.setdefault(CONNECTION, default) == default
+    database = default.removeprefix('sqlite:///') if is_default else f'configured by {CONNECTION}'
     os.environ.setdefault('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
     os.environ.setdefault('OS_API__AUTH_STRATEGY', 'noauth2')
 
@@ -94,7 +96,9 @@ def _serve(options: argparse.Namespace) -> None:
     from placement import wsgi
 
     application = wsgi.init_application()
-    demo = _register_demo(application, database) if options.demo else ''
+    # The environment of the other terminal may lack the variable, unless the operator set it.
+    variable = f'export {CONNECTION}={shlex.quote(default)}\n  ' if is_default else ''
+    demo = _register_demo(application, variable) if options.demo else ''
     try:
         server = waitress.create_server(
             application, host=options.host, port=options.port, threads=options.threads
@@ -102,11 +106,11 @@ def _serve(options: argparse.Namespace) -> None:
     except OSError as error:
         sys.exit(f'Cannot listen on {options.host}:{options.port}: {error}')
     url = f'http://{options.host}:{options.port}'
-    print(NEXT_STEPS.format(url=url, database=_shown_database(database)) + demo, flush=True)
+    print(NEXT_STEPS.format(url=url, database=database) + demo, flush=True)
     server.run()
 
 
-def _register_demo(application: Any, database: Path) -> str:
+def _register_demo(application: Any, variable: str) -> str:
     """Register the demo cloud, and return a text with the commands for its tools."""
     import demo
 
@@ -114,20 +118,8 @@ def _register_demo(application: Any, database: Path) -> str:
         done = demo.register_in(application)
     except demo.UnexpectedResponseError as error:
         sys.exit(f'The demo cloud cannot be registered: {error}')
-    # The environment of the other terminal may lack the variable, unless the operator set it.
-    url = shlex.quote(f'sqlite:///{database}')
-    connection = f'export {CONNECTION}={url}\n  ' if _is_default(database) else ''
     programs = shlex.quote(str(Path(sys.executable).parent))
-    return DEMO.format(done=done, connection=connection, programs=programs)
-
-
-def _shown_database(default: Path) -> str:
-    """Return a description of the database without its URL, which can contain a password."""
-    return str(default) if _is_default(default) else f'configured by {CONNECTION}'
-
-
-def _is_default(database: Path) -> bool:
-    return os.environ[CONNECTION] == f'sqlite:///{database}'
+    return DEMO.format(done=done, connection=variable, programs=programs)
 
 
 if __name__ == '__main__':

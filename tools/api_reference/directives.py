@@ -114,15 +114,14 @@ class OperationsDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
-        table = markup.table('All operations', ('Method', 'Operation', 'Path', 'Since'), [])
-        (body,) = table.findall(nodes.tbody)
-        body += [
-            _operation_row(method, path, operation)
+        rows = (
+            (_badge(method), _reference(operation), markup.code(path), str(operation.since))
             for path, methods in OPERATIONS.items()
             for method, operation in methods.items()
             if path
-        ]
-        return [table]
+        )
+        headers = ('Method', 'Operation', 'Path', 'Since')
+        return [markup.table('All operations', headers, rows)]
 
 
 # The parts of an operation ------------------------------------------------------
@@ -231,8 +230,8 @@ def _messages(example: Example) -> Iterator[nodes.Node]:
         yield markup.paragraph('The response in this example is shortened.')
 
 
-def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
-    link = addnodes.pending_xref(
+def _reference(operation: Operation) -> addnodes.pending_xref:
+    return addnodes.pending_xref(
         '',
         nodes.inline('', operation.title),
         refdomain='std',
@@ -241,5 +240,3 @@ def _operation_row(method: str, path: str, operation: Operation) -> nodes.row:
         refexplicit=True,
         refwarn=True,
     )
-    cells = (_badge(method), link, markup.code(path), nodes.Text(str(operation.since)))
-    return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', cell)) for cell in cells))

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 from docutils import nodes
+
+Cell: TypeAlias = 'str | nodes.Node'
 
 _CODE = re.compile(r'`([^`]+)`')
 _BETWEEN_NAMES = re.compile(r'(?<=\.)(?=[a-z{])')
@@ -83,17 +85,15 @@ def message(text: str) -> scrollable:
     return scrollable('', nodes.literal_block(text, text, language='http'), classes=['message'])
 
 
-def table(label: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> scrollable:
+def table(label: str, headers: Sequence[str], rows: Iterable[Iterable[Cell]]) -> scrollable:
     """Return a table whose columns are as wide as their content.
 
     :param label: what the table contains, for screen readers
-    :param rows: the texts of the cells, in which code is between backquotes
+    :param rows: the cells: texts, in which code is between backquotes, or nodes
     """
     group = nodes.tgroup(cols=len(headers))
     group += [nodes.colspec(colwidth=1) for _ in headers]
-    head = nodes.thead('', _row(headers))
-    body = nodes.tbody('', *(_row(row) for row in rows))
-    group += [head, body]
+    group += [nodes.thead('', _row(headers)), nodes.tbody('', *map(_row, rows))]
     classes = ['colwidths-auto', f'columns-{len(headers)}']
     return scrollable('', nodes.table('', group, classes=classes), label=label)
 
@@ -109,5 +109,6 @@ def wrap_tables(_app: Any, document: nodes.document) -> None:
             node.replace_self(scrollable('', node.deepcopy(), label=label))
 
 
-def _row(cells: Iterable[str]) -> nodes.row:
-    return nodes.row('', *(nodes.entry('', paragraph(cell)) for cell in cells))
+def _row(cells: Iterable[Cell]) -> nodes.row:
+    contents = (inline(one) if isinstance(one, str) else (one,) for one in cells)
+    return nodes.row('', *(nodes.entry('', nodes.paragraph('', '', *one)) for one in contents))
