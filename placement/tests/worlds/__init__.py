@@ -12,6 +12,8 @@ SHARE for the sharing trait, DISABLED for COMPUTE_STATUS_DISABLED, any other tra
 standard trait for CUSTOM_T.
 Queries and expected candidates use these names too: see `World.query` and `expected`.
 
+`tools/serve.py` uses this module without the packages of the tests, so it imports none of them.
+
 `World.claimed` adds consumers. `rows` and `api` create a world as rows and with requests, `seeded`
 and `strategies` generate random worlds and queries, and `naive` defines what is correct.
 """
