@@ -16,7 +16,9 @@ def has_history() -> bool:
     """Return whether reno can find the release of each note."""
     if not (_ROOT / '.git').exists():
         return False
-    return _git('rev-parse', '--is-shallow-repository') == 'false' and bool(_git('tag', '--list'))
+    is_complete = _git('rev-parse', '--is-shallow-repository') == 'false'
+    # A contributor can have other tags than those of releases.
+    return is_complete and bool(_git('tag', '--list', '[0-9]*'))
 
 
 def _git(*arguments: str) -> str:
