@@ -1,70 +1,14 @@
-"""The checks of ``tox -e clients``, and the page with its results."""
+"""The page about clients names the clients and the releases that ``tox -e clients`` uses."""
 
 from pathlib import Path
 import re
-from unittest import mock
 
-import fixtures
 from oslotest import base
 
-from tools.clients import gophercloud, runs
-from tools.clients.calls import Calls, MismatchError
+from tools.clients import runs
 
 ROOT = Path(runs.__file__).parents[2]
 PAGE = ROOT / 'doc' / 'source' / 'user' / 'clients.rst'
-
-
-class Client:
-    attribute = 'no function'
-
-    def read(self):
-        return 'a response'
-
-    def write(self):
-        """Send a request."""
-
-    def _send(self):
-        """Send any request."""
-
-
-class CallsTest(base.BaseTestCase):
-    def test_result(self):
-        self.assertEqual('a response', Calls(Client()).read())
-
-    def test_missing_call(self):
-        calls = Calls(Client())
-        calls.read()
-        error = self.assertRaises(MismatchError, calls.require_all)
-        self.assertEqual("these functions were not called: ['write']", str(error))
-
-    def test_excluded(self):
-        calls = Calls(Client())
-        calls.read()
-        calls.require_all(excluded=['write'])
-
-    def test_looking_is_not_calling(self):
-        calls = Calls(Client())
-        self.assertTrue(calls.has('read'))
-        self.assertFalse(calls.has('delete'))
-        self.assertRaises(MismatchError, calls.require_all)
-
-
-class GophercloudTest(base.BaseTestCase):
-    def test_missing_compiler(self):
-        with mock.patch('shutil.which', return_value=None):
-            self.assertIsNone(runs.installed('gophercloud'))
-        self.assertIn('golang-go', runs.remedy('gophercloud'))
-
-    def test_missing_call(self):
-        sources = Path(self.useFixture(fixtures.TempDir()).path)
-        package = sources / 'resourceproviders'
-        package.mkdir()
-        (package / 'requests.go').write_text('func List(c int) {\n}\nfunc Delete(c int) {\n}\n')
-        with mock.patch.object(gophercloud, 'SOURCES', sources):
-            error = self.assertRaises(MismatchError, gophercloud.require_all)
-        self.assertEqual(
-            "these functions were not called: ['resourceproviders.Delete']", str(error)
-        )
 
 
 class PageTest(base.BaseTestCase):

@@ -1,75 +1,44 @@
-"""The forms of requests in the worked examples, which other tests send to a service."""
+"""The commands of osc-placement in the worked examples.
+
+The functional test of the same name sends the other forms of the requests. It executes the commands
+only if osc-placement is installed.
+"""
 
 from oslotest import base
 
 from tools import request_forms
 from tools.request_forms import Request
 
-
-def get(url):
-    return Request('GET', url, '1.39', None)
+INVENTORIES = {'resource_provider_generation': 3, 'inventories': {'A': {'total': 8, 'reserved': 2}}}
 
 
 class CommandTest(base.BaseTestCase):
-    """osc-placement is not installed, so the commands are compared with its documentation."""
-
-    def test_inventories(self):
-        body = {
-            'resource_provider_generation': 3,
-            'inventories': {'VCPU': {'total': 8, 'reserved': 2}},
-        }
-        request = Request('PUT', '/resource_providers/$HOST/inventories', '1.39', body)
-        self.assertEqual(
-            'openstack resource provider inventory set "$HOST" --resource VCPU=8 \\\n'
-            '    --resource VCPU:reserved=2',
-            request_forms.command(request),
-        )
-
-    def test_candidates(self):
-        url = '/allocation_candidates?resources=VCPU:1&required=!A,B&member_of=in:$RACK'
-        self.assertEqual(
-            'openstack allocation candidate list --resource VCPU=1 --forbidden A --required B \\\n'
-            '    --member-of "$RACK"',
-            request_forms.command(get(url)),
-        )
-
-    def test_alternative_traits(self):
-        command = request_forms.command(
-            get('/allocation_candidates?resources=VCPU:1&required=in:A,B')
-        )
-        self.assertIn('--required A,B', command)
-
-    def test_an_earlier_microversion(self):
-        request = Request('PUT', '/traits/CUSTOM_A', '1.25', None)
-        self.assertEqual(
-            'openstack --os-placement-api-version 1.25 trait create CUSTOM_A',
-            request_forms.command(request),
-        )
-
-    def test_requests_without_a_command(self):
-        for request in (
-            Request('POST', '/reshaper', '1.39', {}),
-            Request('POST', '/allocations', '1.39', {}),
-            Request('PUT', '/allocations/$A', '1.39', {'allocations': {}}),
-            get('/allocation_candidates?resources_A=VCPU:1'),
-            get('/usages?project_id=PROJECT&consumer_type=INSTANCE'),
+    def test_commands(self):
+        """They are those of the documentation of osc-placement."""
+        for method, url, version, body, expected in (
+            (
+                *('PUT', '/resource_providers/$HOST/inventories', '1.39', INVENTORIES),
+                'openstack resource provider inventory set "$HOST" --resource A=8 \\\n'
+                '    --resource A:reserved=2',
+            ),
+            (
+                *('GET', '/allocation_candidates?resources=A:1&required=!B,C', '1.39', None),
+                'openstack allocation candidate list --resource A=1 --forbidden B --required C',
+            ),
+            (
+                *('GET', '/allocation_candidates?member_of=in:$R&required=in:B,C', '1.39', None),
+                'openstack allocation candidate list --member-of "$R" --required B,C',
+            ),
+            (
+                *('PUT', '/traits/CUSTOM_A', '1.25', None),
+                'openstack --os-placement-api-version 1.25 trait create CUSTOM_A',
+            ),
+            ('POST', '/reshaper', '1.39', {}, None),
+            ('POST', '/allocations', '1.39', {}, None),
+            ('PUT', '/allocations/$A', '1.39', {'allocations': {}}, None),
+            ('GET', '/allocation_candidates?resources_A=VCPU:1', '1.39', None, None),
+            ('GET', '/usages?project_id=P&consumer_type=INSTANCE', '1.39', None, None),
         ):
-            self.assertIsNone(request_forms.command(request), request)
-
-
-class FormsTest(base.BaseTestCase):
-    def test_curl_expands_the_names_in_the_body(self):
-        request = Request('POST', '/resource_providers', '1.39', {'uuid': '$HOST'})
-        form = request_forms.curl(request)
-        self.assertIn('--json @- <<END\n{"uuid": "$HOST"}\nEND', form)
-
-    def test_curl_has_no_exclamation_mark_between_double_quotes(self):
-        self.assertIn('required=%21A"', request_forms.curl(get('/resource_providers?required=!A')))
-
-    def test_openstacksdk_has_variables_for_the_names(self):
-        request = Request('PUT', '/allocations/$A', '1.38', {'$HOST': [None, 'x']})
-        self.assertEqual(
-            "placement.put(\n    f'/allocations/{A}',\n    microversion='1.38',\n"
-            "    json={HOST: [None, 'x']},\n)",
-            request_forms.sdk(request),
-        )
+            with self.subTest(url):
+                command = request_forms.command(Request(method, url, version, body))
+                self.assertEqual(expected, command)
