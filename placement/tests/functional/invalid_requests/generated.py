@@ -14,7 +14,7 @@ from urllib.parse import quote
 import os_resource_classes
 import os_traits
 
-from placement.tests.functional.invalid_requests import documents, uuids, valid_writes, values
+from placement.tests.functional.invalid_requests import documents, valid_writes, values
 from placement.tests.wsgi_client import Request
 
 MOST_BYTES = 8 * 1024  # the longest valid query
@@ -31,11 +31,11 @@ def numbered(number: int) -> str:
     return f'7b9e1d1c-0000-4000-8000-{number:012d}'
 
 
-PROVIDERS = [numbered(number) for number in range(1, 14) if numbered(number) != uuids.NEW_PROVIDER]
-AGGREGATES = [uuids.AGGREGATE, *(numbered(number) for number in range(1000, 1004))]
+PROVIDERS = [numbered(number) for number in range(1, 14) if numbered(number) != values.NEW_PROVIDER]
+AGGREGATES = [values.AGGREGATE, *(numbered(number) for number in range(1000, 1004))]
 CONSUMERS = [
-    uuids.CONSUMER,
-    uuids.NEW_CONSUMER,
+    values.CONSUMER,
+    values.NEW_CONSUMER,
     *(numbered(number) for number in range(2000, 2020)),
 ]
 
@@ -117,23 +117,32 @@ class Generator:
     def __init__(self, rng: random.Random, now: valid_writes.Generations):
         self._rng = rng
         self._now = now
-        self._kinds: dict[Callable[[], Request], int] = {
-            self._invalid_body: 24,
-            self._any_body: 6,
-            self._plain_write: 8,
-            self._query: 22,
-            self._long_query: 4,
-            self._valid_query: 8,
-            self._subtree_query: 3,
-            self._path: 10,
-            self._headers: 12,
-            self._method: 3,
-            self._wrong_length: 3,
+        # The functions for each part of a request, and how likely they are.
+        self._kinds: dict[str, dict[Callable[[], Request], int]] = {
+            'body': {
+                self._invalid_body: 24,
+                self._any_body: 6,
+                self._plain_write: 8,
+                self._wrong_length: 3,
+            },
+            'query': {
+                self._query: 22,
+                self._long_query: 4,
+                self._valid_query: 8,
+                self._subtree_query: 3,
+            },
+            'path': {self._path: 10},
+            'headers': {self._headers: 12, self._method: 3},
         }
 
-    def request(self) -> Request:
-        """Return the next request."""
-        (kind,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
+    def request(self, *parts: str) -> Request:
+        """Return the next request.
+
+        :param parts: the parts that may be invalid: `body`, `query`, `path`, and `headers`; without
+            any, one of all parts is invalid
+        """
+        kinds = [pair for part in parts or self._kinds for pair in self._kinds[part].items()]
+        (kind,) = self._rng.choices([one for one, _ in kinds], [weight for _, weight in kinds])
         request = kind()
         return replace(request, query=request.query[:_LONGEST_QUERY])
 
@@ -145,16 +154,18 @@ class Generator:
         version = self._rng.choice(write.versions)
         path = write.path
         if self._rng.random() < 0.2:
-            path = path.replace(uuids.HOST, self._rng.choice(PROVIDERS))
-            path = path.replace(uuids.NEW_CONSUMER, self._rng.choice(CONSUMERS))
+            path = path.replace(values.HOST, self._rng.choice(PROVIDERS))
+            path = path.replace(values.NEW_CONSUMER, self._rng.choice(CONSUMERS))
         return Request(write.method, path, body=body, version=version)
 
     def _plain_write(self) -> Request:
         write, body = self._write()
-        if self._rng.random() < 0.1:
-            place = self._rng.choice([*PROVIDERS, *CONSUMERS])
-            path = self._rng.choice(['/resource_providers/{}', '/allocations/{}'])
-            return Request('DELETE', path.format(place))
+        if self._rng.random() < 0.3:
+            # Claims of a new consumer are more frequent than those of another one.
+            consumers = [*CONSUMERS, *[values.NEW_CONSUMER] * len(CONSUMERS)]
+            paths = [f'/allocations/{consumer}' for consumer in consumers]
+            paths += [f'/resource_providers/{provider}' for provider in PROVIDERS]
+            return Request('DELETE', self._rng.choice(paths))
         return self._send(write, documents.dump(body).encode())
 
     def _invalid_body(self) -> Request:
@@ -171,11 +182,13 @@ class Generator:
         rng = self._rng
         if isinstance(value, dict) and rng.random() < 0.7:
             pairs = documents.Pairs(value.items())
-            if pairs and rng.random() < 0.3:
-                pairs.pop(rng.randrange(len(pairs)))
-            else:
-                key = rng.choice(documents.KEYS) if rng.random() < 0.5 else _key(rng)
-                pairs.insert(rng.randint(0, len(pairs)), (key, document(rng, 2)))
+            key = rng.choice(documents.KEYS) if rng.random() < 0.5 else _key(rng)
+            member = (key, document(rng, 2))
+            if pairs and rng.random() < 0.6:
+                removed = pairs.pop(rng.randrange(len(pairs)))
+                member = (key, removed[1])
+            if rng.random() < 0.7:
+                pairs.insert(rng.randint(0, len(pairs)), member)
             return pairs
         if isinstance(value, (int, float)) and rng.random() < 0.7:
             return number(rng)
@@ -202,6 +215,9 @@ class Generator:
 
     def _query(self) -> Request:
         rng = self._rng
+        if rng.random() < 0.1:
+            query = rng.choice(values.RAW_QUERIES)
+            return Request('GET', rng.choice(list(values.QUERIES)), query=query)
         path = rng.choice([*values.QUERIES, '/allocation_candidates', '/resource_providers'])
         parameters = values.QUERIES[path]
         parts = [values.PLAIN_QUERIES[path]] if rng.random() < 0.7 else []
@@ -209,7 +225,11 @@ class Generator:
             name = rng.choice(list(parameters))
             if path == '/allocation_candidates' and rng.random() < 0.2:
                 name = name.split('_')[0] + rng.choice(['_A', '_B', '1', '_' * 64, '_' * 65, 'ä'])
-            value = rng.choice(parameters[name]) if name in parameters else rng.choice(values.TEXTS)
+            value = (
+                rng.choice(parameters[name])
+                if name in parameters
+                else rng.choice(values.CONDITIONS)
+            )
             if rng.random() < 0.2:
                 value = text(rng, surrogates=False)
             part = f'{self._quoted(name)}={self._quoted(value)}'
@@ -224,11 +244,10 @@ class Generator:
         return quote(value, safe=self._rng.choice(["-_:,!.~*'()", '', '&=;']))
 
     def _long_query(self) -> Request:
-        """Return a query that is longer than most web servers accept, with one inserted fault."""
+        """Return a query that is longer than most web servers accept, with an unknown parameter."""
         request = valid_query(self._rng, MOST_BYTES * 4)
-        at = self._rng.randint(0, len(request.query))
         junk = self._rng.choice(['%', '&', '=', ':', ',', 'x', '%00', '%FF', '!', 'in:', ''])
-        return replace(request, query=request.query[:at] + junk + request.query[at:])
+        return replace(request, query=f'{request.query}&{junk}')
 
     def _valid_query(self) -> Request:
         return valid_query(self._rng, 1000)
@@ -300,13 +319,13 @@ class Generator:
 
 _READS = [
     '/resource_providers',
-    f'/resource_providers/{uuids.HOST}',
-    f'/resource_providers/{uuids.HOST}/inventories',
-    f'/resource_providers/{uuids.HOST}/usages',
-    f'/resource_providers/{uuids.HOST}/aggregates',
-    f'/resource_providers/{uuids.HOST}/traits',
-    f'/resource_providers/{uuids.HOST}/allocations',
-    f'/allocations/{uuids.CONSUMER}',
+    f'/resource_providers/{values.HOST}',
+    f'/resource_providers/{values.HOST}/inventories',
+    f'/resource_providers/{values.HOST}/usages',
+    f'/resource_providers/{values.HOST}/aggregates',
+    f'/resource_providers/{values.HOST}/traits',
+    f'/resource_providers/{values.HOST}/allocations',
+    f'/allocations/{values.CONSUMER}',
     '/allocation_candidates',
     '/resource_classes',
     '/traits',
@@ -413,7 +432,7 @@ def cloud() -> Sequence[Request]:
     If a row exists, its request fails without effect. So the requests can be sent again to restore
     the rows that hostile requests deleted.
     """
-    host, child, third = uuids.HOST, uuids.CHILD, PROVIDERS[2]
+    host, child, third = values.HOST, values.CHILD, PROVIDERS[2]
     parents = {child: host, third: child, PROVIDERS[4]: PROVIDERS[3], PROVIDERS[5]: PROVIDERS[3]}
     requests = [_put(f'/traits/{trait}') for trait in ('CUSTOM_T', *_FORBIDDEN)]
     requests.append(_put('/resource_classes/CUSTOM_A'))
@@ -423,7 +442,7 @@ def cloud() -> Sequence[Request]:
         classes = ['DISK_GB'] if shared else _three(CLASSES, index)
         inventories = {name: valid_writes.inventory() for name in classes}
         traits = TRAITS[: 1 + index] + (['MISC_SHARES_VIA_AGGREGATE'] if shared else [])
-        aggregates = [AGGREGATES[index % len(AGGREGATES)], AGGREGATES[0]]
+        aggregates = list({AGGREGATES[index % len(AGGREGATES)], AGGREGATES[0]})
         parts = {'inventories': inventories, 'traits': traits, 'aggregates': aggregates}
         for generation, (part, value) in enumerate(parts.items()):
             body = {'resource_provider_generation': generation, part: value}
@@ -433,7 +452,7 @@ def cloud() -> Sequence[Request]:
 
 def _three(pool: Sequence[str], index: int) -> list[str]:
     """Return three classes of the pool, which depend on the index."""
-    return [pool[(index + step) % len(pool)] for step in (0, 1, 3)]
+    return [pool[(index + step) % len(pool)] for step in range(3)]
 
 
 def _post_provider(provider: str, parent: str | None) -> Request:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from placement.tests.functional.invalid_requests.uuids import (
+from placement.tests.functional.invalid_requests.values import (
     AGGREGATE,
     CHILD,
     CONSUMER,
@@ -45,6 +45,9 @@ def between(first: int, last: int = 39) -> list[str]:
     return VERSIONS[first : last + 1]
 
 
+_OWNER = {'project_id': 'p', 'user_id': 'u'}
+
+
 def claim(now: Generations, consumer: str = NEW_CONSUMER) -> dict[str, Any]:
     """Return the body of a claim for microversion 1.38 and later."""
     return claim_134(now, consumer) | {'consumer_type': 'INSTANCE'}
@@ -60,6 +63,11 @@ def claim_128(now: Generations, consumer: str = NEW_CONSUMER) -> dict[str, Any]:
     return claim_112(now) | {'consumer_generation': now.consumer_generation(consumer)}
 
 
+def claim_of_one_provider(now: Generations) -> dict[str, Any]:
+    """Return the body of a claim for 1.28 to 1.37, which has a statement of its own."""
+    return claim_128(now) | {'allocations': {HOST: {'resources': {'VCPU': 1, 'MEMORY_MB': 1}}}}
+
+
 def claim_112(now: Generations) -> dict[str, Any]:
     """Return the body of a claim for 1.12 to 1.27."""
     return {
@@ -67,8 +75,7 @@ def claim_112(now: Generations) -> dict[str, Any]:
             HOST: {'resources': {'VCPU': 1, 'MEMORY_MB': 1}},
             CHILD: {'resources': {'VGPU': 1}, 'generation': 1},
         },
-        'project_id': 'p',
-        'user_id': 'u',
+        **_OWNER,
     }
 
 
@@ -94,10 +101,14 @@ def inventory() -> dict[str, Any]:
     }
 
 
+def _generation(now: Generations, uuid: str = HOST) -> dict[str, int]:
+    return {'resource_provider_generation': now.generation(uuid)}
+
+
 def inventories(now: Generations, uuid: str = HOST, name: str = 'VCPU') -> dict[str, Any]:
     """Return the body that sets all inventories of a provider."""
     return {
-        'resource_provider_generation': now.generation(uuid),
+        **_generation(now, uuid),
         'inventories': {name: inventory(), 'MEMORY_MB': inventory(), 'DISK_GB': {'total': 3}},
     }
 
@@ -111,70 +122,50 @@ def reshape(now: Generations) -> dict[str, Any]:
 
 
 PROVIDER = f'/resource_providers/{HOST}'
+_CLAIM = f'/allocations/{NEW_CONSUMER}'
 WRITES = [
-    Write('POST', '/resource_classes', between(2), lambda now: {'name': 'CUSTOM_A'}),
-    Write('PUT', '/resource_classes/CUSTOM_A', between(2, 6), lambda now: {'name': 'CUSTOM_A'}),
-    Write(
-        'POST',
-        '/resource_providers',
-        between(14),
-        lambda now: {'name': 'new', 'uuid': NEW_PROVIDER, 'parent_provider_uuid': HOST},
-    ),
-    Write(
-        'PUT',
-        f'/resource_providers/{CHILD}',
-        between(14),
-        lambda now: {'name': 'child', 'parent_provider_uuid': HOST},
-    ),
-    Write(
-        'POST',
-        f'{PROVIDER}/inventories',
-        between(0),
-        lambda now: {'resource_class': 'PCPU', 'resource_provider_generation': 1} | inventory(),
-    ),
-    Write('PUT', f'{PROVIDER}/inventories', between(0), inventories),
-    Write(
-        'PUT',
-        f'{PROVIDER}/inventories/VCPU',
-        between(0),
-        lambda now: inventory() | {'resource_provider_generation': now.generation(HOST)},
-    ),
-    Write('PUT', f'{PROVIDER}/aggregates', between(1, 18), lambda now: [AGGREGATE]),
-    Write(
-        'PUT',
-        f'{PROVIDER}/aggregates',
-        between(19),
-        lambda now: {
-            'aggregates': [AGGREGATE],
-            'resource_provider_generation': now.generation(HOST),
-        },
-    ),
-    Write(
-        'PUT',
-        f'{PROVIDER}/traits',
-        between(6),
-        lambda now: {
-            'traits': ['CUSTOM_T', 'HW_CPU_X86_VMX'],
-            'resource_provider_generation': now.generation(HOST),
-        },
-    ),
-    Write('PUT', f'/allocations/{NEW_CONSUMER}', between(0, 7), claim_100),
-    Write(
-        'PUT',
-        f'/allocations/{NEW_CONSUMER}',
-        between(8, 11),
-        lambda now: claim_100(now) | {'project_id': 'p', 'user_id': 'u'},
-    ),
-    Write('PUT', f'/allocations/{NEW_CONSUMER}', between(12, 27), claim_112),
-    Write('PUT', f'/allocations/{NEW_CONSUMER}', between(28, 33), claim_128),
-    Write('PUT', f'/allocations/{NEW_CONSUMER}', between(34, 37), claim_134),
-    Write('PUT', f'/allocations/{NEW_CONSUMER}', between(38), claim),
-    Write('POST', '/allocations', between(13, 27), lambda now: {NEW_CONSUMER: claim_112(now)}),
-    Write(
-        'POST',
-        '/allocations',
-        between(38),
-        lambda now: {NEW_CONSUMER: claim(now), CONSUMER: claim(now, CONSUMER)},
-    ),
-    Write('POST', '/reshaper', between(38), reshape),
+    Write(method, path, between(*versions), body)
+    for method, path, versions, body in (
+        ('POST', '/resource_classes', (2,), lambda now: {'name': 'CUSTOM_A'}),
+        ('PUT', '/resource_classes/CUSTOM_A', (2, 6), lambda now: {'name': 'CUSTOM_A'}),
+        (
+            *('POST', '/resource_providers', (14,)),
+            lambda now: {'name': 'new', 'uuid': NEW_PROVIDER, 'parent_provider_uuid': HOST},
+        ),
+        (
+            *('PUT', f'/resource_providers/{CHILD}', (14,)),
+            lambda now: {'name': 'child', 'parent_provider_uuid': HOST},
+        ),
+        (
+            *('POST', f'{PROVIDER}/inventories', (0,)),
+            lambda now: {'resource_class': 'PCPU', **_generation(now), **inventory()},
+        ),
+        ('PUT', f'{PROVIDER}/inventories', (0,), inventories),
+        (
+            *('PUT', f'{PROVIDER}/inventories/VCPU', (0,)),
+            lambda now: {**inventory(), **_generation(now)},
+        ),
+        ('PUT', f'{PROVIDER}/aggregates', (1, 18), lambda now: [AGGREGATE]),
+        (
+            *('PUT', f'{PROVIDER}/aggregates', (19,)),
+            lambda now: {'aggregates': [AGGREGATE], **_generation(now)},
+        ),
+        (
+            *('PUT', f'{PROVIDER}/traits', (6,)),
+            lambda now: {'traits': ['CUSTOM_T', 'HW_CPU_X86_VMX'], **_generation(now)},
+        ),
+        ('PUT', _CLAIM, (0, 7), claim_100),
+        ('PUT', _CLAIM, (8, 11), lambda now: {**claim_100(now), **_OWNER}),
+        ('PUT', _CLAIM, (12, 27), claim_112),
+        ('PUT', _CLAIM, (28, 33), claim_128),
+        ('PUT', _CLAIM, (34, 37), claim_134),
+        ('PUT', _CLAIM, (38,), claim),
+        ('PUT', _CLAIM, (28, 37), claim_of_one_provider),
+        ('POST', '/allocations', (13, 27), lambda now: {NEW_CONSUMER: claim_112(now)}),
+        (
+            *('POST', '/allocations', (38,)),
+            lambda now: {NEW_CONSUMER: claim(now), CONSUMER: claim(now, CONSUMER)},
+        ),
+        ('POST', '/reshaper', (38,), reshape),
+    )
 ]
