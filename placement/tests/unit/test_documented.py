@@ -2,7 +2,6 @@
 
 import json
 
-import ddt
 from oslotest import base
 
 from placement.tests import documented, wsgi_client
@@ -30,7 +29,10 @@ def error(status, **members):
     return json.dumps({'errors': [whole]}).encode()
 
 
-@ddt.ddt
+PROVIDER = 'GET', '/resource_providers'
+CLAIM = 'PUT', f'/allocations/{UUID}'
+
+
 class DocumentedTest(base.BaseTestCase):
     def send(self, request, status, headers, body=b''):
         """Send a request to an application that always returns the same response."""
@@ -43,68 +45,57 @@ class DocumentedTest(base.BaseTestCase):
         return wsgi_client.send(documented.Documented(application), request)
 
     def assert_undocumented(self, message, *arguments):
-        error = self.assertRaises(documented.UndocumentedError, self.send, *arguments)
-        self.assertIn(message, str(error))
+        with self.subTest(message, request=arguments[0]):
+            error = self.assertRaises(documented.UndocumentedError, self.send, *arguments)
+            self.assertIn(message, str(error))
 
     def test_a_documented_request_and_response(self):
         before = documented.compared[200]
-        request = Request('GET', '/resource_providers', query=f'name=a&member_of={UUID}')
+        request = Request(*PROVIDER, query=f'name=a&member_of={UUID}')
         self.assertEqual(200, self.send(request, '200 OK', LISTED, PROVIDERS).status)
         self.assertEqual(before + 1, documented.compared[200])
 
-    @ddt.data(
-        ('name=a&colour=red', 'the query has other parameters'),
-        ('uuid=x', 'uuid in the query'),
-        ('required=A&required=A,,B', 'required in the query'),
-        ('resources=VCPU', 'resources in the query'),
-    )
-    @ddt.unpack
-    def test_a_successful_request_with_an_undocumented_query(self, query, message):
-        request = Request('GET', '/resource_providers', query=query)
-        self.assert_undocumented(message, request, '200 OK', LISTED, PROVIDERS)
+    def test_a_successful_request_that_is_not_documented(self):
+        for query, message in (
+            ('name=a&colour=red', 'the query has other parameters'),
+            ('uuid=x', 'uuid in the query'),
+            ('required=A&required=A,,B', 'required in the query'),
+            ('resources=VCPU', 'resources in the query'),
+        ):
+            request = Request(*PROVIDER, query=query)
+            self.assert_undocumented(message, request, '200 OK', LISTED, PROVIDERS)
+        for request, message in (
+            (Request('PUT', '/traits/HW_X'), 'name in the path'),
+            (Request(*CLAIM), 'the request has no body'),
+            (Request(*CLAIM, body=b'{}'), 'the body of the request'),
+            (Request('DELETE', CLAIM[1], environ={'HTTP_X_AUTH_TOKEN': None}), 'no token'),
+            (
+                Request('POST', '/reshaper', body=b'{}', environ={'CONTENT_TYPE': 'text/plain'}),
+                'the media type text/plain',
+            ),
+        ):
+            self.assert_undocumented(message, request, '204 No Content', HEADERS)
 
-    @ddt.data(
-        ('PUT', '/traits/HW_X', b'', {}, 'name in the path'),
-        ('PUT', f'/allocations/{UUID}', b'', {}, 'the request has no body'),
-        ('PUT', f'/allocations/{UUID}', b'{}', {}, 'the body of the request'),
-        ('DELETE', f'/allocations/{UUID}', b'', {'HTTP_X_AUTH_TOKEN': None}, 'no token'),
-        ('POST', '/reshaper', b'{}', {'CONTENT_TYPE': 'text/plain'}, 'the media type text/plain'),
-    )
-    @ddt.unpack
-    def test_a_successful_request_that_is_not_documented(
-        self, method, path, body, environ, message
-    ):
-        request = Request(method, path, body=body, environ=environ)
-        self.assert_undocumented(message, request, '204 No Content', HEADERS)
-
-    @ddt.data(
-        ({'x-openstack-request-id': 'x'}, 'the header X-Openstack-Request-Id'),
-        ({'cache-control': 'private'}, 'the header Cache-Control'),
-        ({'x-other': 'x'}, 'headers are not documented'),
-        ({'content-type': 'text/plain'}, 'the media type text/plain'),
-    )
-    @ddt.unpack
-    def test_a_response_with_undocumented_headers(self, headers, message):
-        request = Request('GET', '/resource_providers')
-        self.assert_undocumented(message, request, '200 OK', {**LISTED, **headers}, PROVIDERS)
-
-    @ddt.data('vary', 'last-modified', 'x-openstack-request-id')
-    def test_a_response_without_a_header(self, name):
-        headers = {one: value for one, value in LISTED.items() if one != name}
-        request = Request('GET', '/resource_providers')
-        self.assert_undocumented('is missing', request, '200 OK', headers, PROVIDERS)
-
-    @ddt.data(
-        ('204 No Content', b'', 'the status is not documented'),
-        ('200 OK', b'', 'the response has no body'),
-        ('200 OK', b'{}', 'the body of the response'),
-        ('406 Not Acceptable', error(406, colour='red'), 'the body of the response'),
-        ('400 Bad Request', error(400, code='placement.inventory.inuse'), 'is not declared'),
-    )
-    @ddt.unpack
-    def test_an_undocumented_response(self, status, body, message):
-        request = Request('GET', '/resource_providers')
-        self.assert_undocumented(message, request, status, LISTED, body)
+    def test_an_undocumented_response(self):
+        for headers, message in (
+            ({'x-openstack-request-id': 'x'}, 'the header X-Openstack-Request-Id'),
+            ({'cache-control': 'private'}, 'the header Cache-Control'),
+            ({'x-other': 'x'}, 'headers are not documented'),
+            ({'content-type': 'text/plain'}, 'the media type text/plain'),
+        ):
+            arguments = Request(*PROVIDER), '200 OK', {**LISTED, **headers}, PROVIDERS
+            self.assert_undocumented(message, *arguments)
+        for name in ('vary', 'last-modified', 'x-openstack-request-id'):
+            headers = {one: value for one, value in LISTED.items() if one != name}
+            self.assert_undocumented('is missing', Request(*PROVIDER), '200 OK', headers, PROVIDERS)
+        for status, body, message in (
+            ('204 No Content', b'', 'the status is not documented'),
+            ('200 OK', b'', 'the response has no body'),
+            ('200 OK', b'{}', 'the body of the response'),
+            ('406 Not Acceptable', error(406, colour='red'), 'the body of the response'),
+            ('400 Bad Request', error(400, code='placement.inventory.inuse'), 'is not declared'),
+        ):
+            self.assert_undocumented(message, Request(*PROVIDER), status, LISTED, body)
 
     def test_a_valid_body_that_the_service_rejects(self):
         headers = {**HEADERS, 'content-type': 'application/json'}

@@ -5,8 +5,7 @@ import json
 from openapi_spec_validator import validate
 from oslotest import base
 
-from placement.handler import ROUTE_DECLARATIONS
-from placement.microversion import VERSIONS, of_text
+from placement.microversion import MIN_VERSION, VERSIONS
 from placement.openapi import files
 from placement.operations import OPERATIONS
 from placement.tests.unit.openapi.documents import committed, content, objects
@@ -50,7 +49,7 @@ NAMES = [
 METHODS = {'get', 'put', 'post', 'delete'}
 
 
-class _CombinedTest(base.BaseTestCase):
+class CombinedTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.document = content(files.COMBINED)
@@ -62,71 +61,47 @@ class _CombinedTest(base.BaseTestCase):
             for method in METHODS & members.keys():
                 yield path, method, members[method]
 
-    def with_variants(self):
-        """Return the schemas that differ by microversion."""
-        found = [one for one in objects(self.schemas) if 'x-openstack' in one]
-        return [one for one in found if 'discriminator' in one['x-openstack']]
-
-
-class CombinedDocumentTest(_CombinedTest):
-    def test_the_committed_document_is_current(self):
+    def test_the_committed_document_is_current_and_valid(self):
         # JSON keeps the order of keys, and does not depend on how a YAML library wraps lines.
         current = json.dumps(committed()) == json.dumps(self.document)
         self.assertTrue(current, 'run "tox -e openapi" and commit the document')
-
-    def test_it_is_valid(self):
         validate(self.document)
-
-    def test_the_version_is_the_latest_microversion(self):
         self.assertEqual('3.1.0', self.document['openapi'])
         self.assertEqual(VERSIONS[-1], self.document['info']['version'])
 
-    def test_the_token_is_an_api_key(self):
-        self.assertEqual([{'ApiKeyAuth': []}], self.document['security'])
+    def test_only_the_version_document_needs_no_token(self):
         scheme = self.document['components']['securitySchemes']['ApiKeyAuth']
         expected = {'type': 'apiKey', 'in': 'header', 'name': 'X-Auth-Token'}
         self.assertEqual(expected, {key: scheme[key] for key in expected})
-
-    def test_only_the_version_document_needs_no_token(self):
+        self.assertEqual([{'ApiKeyAuth': []}], self.document['security'])
         open_to_all = {path for path, _, one in self.operations() if one.get('security') == []}
         self.assertEqual({'/'}, open_to_all)
 
-    def test_the_tag_of_an_operation_is_the_first_part_of_its_path(self):
-        tags = {path: operation['tags'] for path, _, operation in self.operations()}
-        self.assertEqual(['versions'], tags.pop('/'))
-        self.assertEqual({path: [path.split('/')[1]] for path in tags}, tags)
-        listed = {tag['name'] for tag in self.document['tags']}
-        self.assertEqual({'versions', *(path.split('/')[1] for path in tags)}, listed)
-
-    def test_it_describes_every_route(self):
-        declared = {
-            (path, method.lower())
-            for path, methods in ROUTE_DECLARATIONS.items()
-            for method in methods
-            if path
+    def test_each_operation_has_the_id_the_tag_and_the_range_of_its_declaration(self):
+        described = {
+            (path, method.upper()): (
+                operation['operationId'],
+                operation['tags'],
+                operation.get('x-openstack'),
+            )
+            for path, method, operation in self.operations()
         }
-        self.assertEqual(declared, {(path, method) for path, method, _ in self.operations()})
-
-    def test_an_operation_id_is_the_path_without_braces_and_the_method(self):
-        ids = [operation['operationId'] for _, _, operation in self.operations()]
-        self.assertEqual(len(set(ids)), len(ids))
-        for path, method, operation in self.operations():
-            plain = path.removeprefix('/').replace('{', '').replace('}', '')
-            self.assertEqual(f'{plain}:{method}', operation['operationId'])
-        for known in (
-            ':get',
-            'allocation_candidates:get',
-            'allocations:post',
-            'allocations/consumer_uuid:put',
-            'resource_providers/uuid/inventories/resource_class:delete',
-        ):
-            self.assertIn(known, ids)
+        expected = {}
+        for path, methods in OPERATIONS.items():
+            for method, operation in methods.items() if path else ():
+                plain = path.removeprefix('/').replace('{', '').replace('}', '')
+                first = (
+                    None if operation.since == MIN_VERSION else {'min-ver': str(operation.since)}
+                )
+                tag = path.split('/')[1] or 'versions'
+                expected[path, method] = (f'{plain}:{method.lower()}', [tag], first)
+        self.assertEqual(expected, described)
+        listed = {tag['name'] for tag in self.document['tags']}
+        self.assertEqual({tag for _, (tag,), _ in expected.values()}, listed)
 
     def test_the_names_of_component_schemas(self):
         self.assertEqual([], [name for name in NAMES if name not in self.schemas])
 
-
-class CombinedRangesTest(_CombinedTest):
     def test_a_body_that_differs_by_microversion_has_one_variant_for_each_form(self):
         for path, methods in OPERATIONS.items():
             for method, operation in methods.items():
@@ -137,56 +112,37 @@ class CombinedRangesTest(_CombinedTest):
                     variants = self.schemas[name].get('oneOf', [self.schemas[name]])
                     self.assertEqual(len(forms), len(variants), name)
 
-    def test_only_schemas_with_variants_have_a_discriminator(self):
-        self.assertGreater(len(self.with_variants()), 5)
+    def test_variants_have_adjacent_ranges(self):
+        """Only schemas with variants have a discriminator."""
+        with_variants = 0
         for found in objects(self.document):
             limits = found.get('x-openstack')
-            if limits is None:
+            if limits is None or 'oneOf' not in found:
+                self.assertLessEqual((limits or {}).keys(), {'min-ver', 'max-ver'})
                 continue
-            if 'oneOf' in found:
-                self.assertEqual({'discriminator': 'microversion'}, limits)
-            else:
-                self.assertTrue(limits)
-                self.assertLessEqual(limits.keys(), {'min-ver', 'max-ver'})
-
-    def test_limits_are_texts_of_existing_microversions(self):
-        for found in objects(self.document):
-            limits = dict(found.get('x-openstack', {}))
-            limits.pop('discriminator', None)
-            for limit in limits.values():
-                self.assertIn(limit, VERSIONS)
-            if len(limits) == 2:
-                self.assertLessEqual(of_text(limits['min-ver']), of_text(limits['max-ver']))
-
-    def test_variants_have_adjacent_ranges(self):
-        for schema in self.with_variants():
-            ranges = [variant['x-openstack'] for variant in schema['oneOf']]
+            with_variants += 1
+            self.assertEqual({'discriminator': 'microversion'}, limits)
+            ranges = [variant['x-openstack'] for variant in found['oneOf']]
             ends = [VERSIONS.index(one['max-ver']) + 1 for one in ranges[:-1]]
             starts = [VERSIONS.index(one['min-ver']) for one in ranges[1:]]
             self.assertEqual(starts, ends)
             self.assertNotIn('max-ver', ranges[-1])
+        self.assertGreater(with_variants, 5)
 
-    def test_operations_have_the_range_of_their_declaration(self):
-        for path, method, operation in self.operations():
-            since = str(OPERATIONS[path][method.upper()].since)
-            expected = None if since == VERSIONS[0] else {'min-ver': since}
-            self.assertEqual(expected, operation.get('x-openstack'), path)
-
-    def test_ranges_of_parameters_and_properties(self):
-        candidates = self.document['paths']['/allocation_candidates']['get']
-        found = {one.get('name'): one.get('x-openstack') for one in candidates['parameters']}
-        self.assertEqual({'min-ver': '1.21'}, found['member_of'])
-        self.assertEqual({'min-ver': '1.25'}, found['request_groups'])
-        self.assertIsNone(found['resources'])
-        providers = self.document['paths']['/resource_providers']['get']
-        found = {one.get('name'): one.get('x-openstack') for one in providers['parameters']}
-        self.assertEqual({'min-ver': '1.3'}, found['member_of'])
+    def test_ranges_of_parameters_properties_and_responses(self):
+        for path, name, expected in (
+            ('/allocation_candidates', 'member_of', {'min-ver': '1.21'}),
+            ('/allocation_candidates', 'request_groups', {'min-ver': '1.25'}),
+            ('/allocation_candidates', 'resources', None),
+            ('/resource_providers', 'member_of', {'min-ver': '1.3'}),
+        ):
+            parameters = self.document['paths'][path]['get']['parameters']
+            (found,) = [one for one in parameters if one.get('name') == name]
+            self.assertEqual(expected, found.get('x-openstack'), (path, name))
         allocations = self.schemas['AllocationSet_Allocations_For_ConsumerRequest']
         latest = allocations['oneOf'][-1]['properties']
         self.assertEqual({'min-ver': '1.38'}, latest['consumer_type']['x-openstack'])
         self.assertNotIn('x-openstack', latest['allocations'])
-
-    def test_ranges_of_responses(self):
         created = self.document['paths']['/resource_providers']['post']['responses']
         self.assertEqual({'max-ver': '1.19'}, created['201']['x-openstack'])
         self.assertEqual({'min-ver': '1.20'}, created['200']['x-openstack'])

@@ -38,12 +38,6 @@ class CommandTest(base.BaseTestCase):
         names = {f'placement-{version}.yaml' for version in VERSIONS}
         self.assertEqual({'placement.yaml', *names}, self.written())
 
-    def test_other_files_remain(self):
-        self.folder.mkdir(parents=True)
-        (self.folder / 'other.yaml').touch()
-        command.main([str(self.folder), '1.0'])
-        self.assertEqual({'other.yaml', 'placement-1.0.yaml'}, self.written())
-
     def refusal(self, *names: str) -> str:
         """Return the message of a command that fails."""
         output = io.StringIO()
