@@ -1,13 +1,13 @@
 """Pairs of requests: a write at one node, and a request at another node that depends on it.
 
-Each function in `KINDS` sends one pair. It returns whether the response at the second node reflects
-the write that the first node has acknowledged.
+`KINDS` contains the pairs. Each is a function that returns whether the response at the second node
+reflects the write that the first node has acknowledged.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 import contextlib
+import functools
 import http.client
 import itertools
 import json
@@ -20,10 +20,18 @@ from placement.tests.functional.base import claim
 from placement.tests.functional.faults import storm
 from placement.tests.waiting import LONGEST
 
+KINDS: dict[str, Callable[['Pair'], bool]] = {}
 # The request at the second node begins with an INSERT or an UPDATE, and a node that has not applied
 # the write of the first node rejects it.
-WRITE_FIRST: set[str] = set()
-KINDS: dict[str, Callable[['Pair'], bool]] = {}
+WRITE_FIRST = (
+    'POST provider -> PUT inventories',
+    'POST provider -> PUT aggregates',
+    'PUT inventories -> claim',
+    'DELETE allocations -> claim of the capacity',
+    'DELETE allocations -> claim of the consumer',
+    'PUT aggregates -> PUT aggregates',
+    'POST reshaper -> claim',
+)
 
 
 class Client:
@@ -31,6 +39,7 @@ class Client:
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=LONGEST)
+        self.close = self._connection.close
 
     def send(
         self, method: str, path: str, body: Any = None, version: str = 'latest'
@@ -48,10 +57,6 @@ class Client:
         response = self._connection.getresponse()
         text = response.read()
         return response.status, json.loads(text) if text else {}
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
 
 class Gate(Protocol):
@@ -92,9 +97,9 @@ class Pair:
             if self._gate is not None:
                 self._gate.release()
 
-    def prepare(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
+    def prepare(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request to the first node, require its success, and return the document."""
-        status, document = self._first.send(method, path, body, version)
+        status, document = self._first.send(method, path, body)
         if not 200 <= status < 300:
             raise AssertionError(f'{method} {path}: {status} {document}')
         return document
@@ -114,89 +119,79 @@ class Pair:
         time.sleep(self._pause)
         gate.release()
 
-    def answer(
-        self, method: str, path: str, body: Any = None, version: str = 'latest'
-    ) -> tuple[int, Any]:
-        """Send a request to the second node; return the status and the document."""
+    def answer(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Any:
+        """Send a request to the second node; return the document of the response."""
         self.answer_seen = self._second.send(method, path, body, version)
-        return self.answer_seen
+        return self.answer_seen[1]
 
     def answers(
-        self, status: int, method: str, path: str, body: Any = None, **options: str
+        self, status: int, method: str, path: str, body: Any = None, version: str = 'latest'
     ) -> bool:
         """Send a request to the second node; return whether it responds with this status."""
-        return self.answer(method, path, body, **options)[0] == status
+        self.answer(method, path, body, version)
+        return self.answer_seen[0] == status
 
-    # Parts of many kinds --------------------------------------------------------
-
-    def provider(self, total: int | None = None, decides: bool = False) -> 'Provider':
-        """Create a provider, with an inventory of VCPU if there is a total.
-
-        :param decides: whether the last request decides
-        """
-        own = Provider(str(uuid.uuid4()))
-        create = self.decide if decides and total is None else self.prepare
-        create('POST', '/resource_providers', {'uuid': own.uuid, 'name': own.uuid})
-        if total is not None:
-            write = self.decide if decides else self.prepare
-            write('PUT', f'{own.path}/inventories', inventories(total))
-        return own
-
-    def consumer(self, own: 'Provider', amount: int = 1, decides: bool = False) -> str:
-        """Claim from a provider, and return the path of the new consumer."""
-        path = new_consumer()
-        write = self.decide if decides else self.prepare
-        write('PUT', path, claim({own.uuid: {'VCPU': amount}}, project=own.uuid))
+    def provider(self, total: int = 0) -> str:
+        """Create a provider with an inventory of VCPU, and return its path."""
+        name = str(uuid.uuid4())
+        self.prepare('POST', '/resource_providers', {'uuid': name, 'name': name})
+        path = f'/resource_providers/{name}'
+        if total:
+            self.prepare('PUT', f'{path}/inventories', inventories(total))
         return path
 
-    def claims(self, status: int, *providers: 'Provider', amount: int = 1) -> bool:
+    def consumer(self, provider: str, amount: int = 1) -> str:
+        """Claim from a provider, and return the path of the new consumer."""
+        path = new_consumer()
+        self.prepare('PUT', path, claim_of(provider, amount))
+        return path
+
+    def claims(self, status: int, provider: str, amount: int = 1) -> bool:
         """Claim for a new consumer at the second node; return whether the status is this one."""
-        body = claim({own.uuid: {'VCPU': amount} for own in providers})
-        return self.answers(status, 'PUT', new_consumer(), body)
+        return self.answers(status, 'PUT', new_consumer(), claim_of(provider, amount))
+
+    def sets_traits(self, status: int, trait: str) -> bool:
+        """Set a trait of a provider at the second node; return whether the status is this one."""
+        body = traits(0, id_of(trait))
+        return self.answers(status, 'PUT', f'{self.provider()}/traits', body)
+
+    def sets_inventories(self, status: int, name: str) -> bool:
+        """Like `sets_traits`, for an inventory of a resource class."""
+        body = inventories(8, 0, id_of(name))
+        return self.answers(status, 'PUT', f'{self.provider()}/inventories', body)
+
+    def candidates(self, provider: str, query: str = '') -> int:
+        """Return the number of candidates for all VCPU of a provider at the second node."""
+        path = f'/allocation_candidates?resources=VCPU:8&in_tree={id_of(provider)}{query}'
+        return len(self.answer('GET', path)['allocation_requests'])
 
 
-class Results:
-    """The pairs that were sent, and those whose response did not reflect the write."""
-
-    def __init__(self) -> None:
-        self.sent: Counter[str] = Counter()
-        self.stale: list[tuple[str, Any]] = []
-
-    def describe(self, name: str) -> str:
-        """Return a line for each kind, and one for the total."""
-        stale = Counter(kind for kind, _ in self.stale)
-        lines = [f'{kind}: {sent} pairs, {stale[kind]} stale' for kind, sent in self.sent.items()]
-        lines.append(f'{self.sent.total()} pairs, {len(self.stale)} stale')
-        return '\n'.join(f'{name}: {line}' for line in lines)
-
-
-def send_pairs(ports: Sequence[int], rounds: int = 1, clients: int = 1, **options: Any) -> Results:
+def send_pairs(
+    ports: Sequence[int], rounds: int = 1, clients: int = 1, **options: Any
+) -> list[tuple[str, Any]]:
     """Send all kinds of pairs in each round of each client.
 
     :param ports: the API processes of the first and of the second node
     :param options: arguments of `Pair`
+    :returns: the kind and the response of each pair whose response did not reflect the write
     """
-    results = Results()
+    stale = []
 
     def send(_client: int) -> None:
         first, second = ports
         with contextlib.closing(Pair(first, second, **options)) as pair:
             for _, kind in itertools.product(range(rounds), KINDS):
                 if not pair.is_fresh(kind):
-                    results.stale.append((kind, pair.answer_seen))
-                results.sent[kind] += 1
+                    stale.append((kind, pair.answer_seen))
 
     with futures.ThreadPoolExecutor(clients) as pool:
         list(pool.map(send, range(clients)))
-    return results
+    return stale
 
 
-class Provider:
-    """A provider of a pair."""
-
-    def __init__(self, uuid_: str) -> None:
-        self.uuid = uuid_
-        self.path = f'/resource_providers/{uuid_}'
+def id_of(path: str) -> str:
+    """Return the UUID of a provider or a consumer."""
+    return path.rpartition('/')[2]
 
 
 def new_consumer() -> str:
@@ -209,6 +204,11 @@ def custom_name() -> str:
     return f'CUSTOM_{uuid.uuid4().hex.upper()}'
 
 
+def claim_of(provider: str, amount: int = 1, **members: Any) -> dict[str, Any]:
+    """Return the body of a claim of VCPU. Each provider has a project of its own."""
+    return claim({id_of(provider): {'VCPU': amount}}, project=id_of(provider), **members)
+
+
 def inventories(total: int, generation: int = 0, name: str = 'VCPU') -> dict[str, Any]:
     """Return the body that replaces the inventories of a provider."""
     return {'resource_provider_generation': generation, 'inventories': {name: {'total': total}}}
@@ -219,487 +219,256 @@ def traits(generation: int, *names: str) -> dict[str, Any]:
     return {'resource_provider_generation': generation, 'traits': list(names)}
 
 
-def aggregates(generation: int, *uuids: str) -> dict[str, Any]:
-    """Return the body that replaces the aggregates of a provider."""
-    return {'resource_provider_generation': generation, 'aggregates': list(uuids)}
+def aggregates(generation: int) -> dict[str, Any]:
+    """Return the body that sets a new aggregate of a provider."""
+    return {'resource_provider_generation': generation, 'aggregates': [str(uuid.uuid4())]}
 
 
-def kind(name: str, write_first: bool = False) -> Callable[[Callable[[Pair], bool]], Any]:
-    """Register a kind of pairs: the write at the first node -> the request at the second one."""
-
-    def register(function: Callable[[Pair], bool]) -> Callable[[Pair], bool]:
-        KINDS[name] = function
-        if write_first:
-            WRITE_FIRST.add(name)
-        return function
-
-    return register
+# The writes at the first node. Each returns the path of its object ----------------
 
 
-# A new provider -------------------------------------------------------------------
+def _new_provider(at: Pair) -> str:
+    name = str(uuid.uuid4())
+    at.decide('POST', '/resource_providers', {'uuid': name, 'name': name})
+    return f'/resource_providers/{name}'
 
 
-@kind('POST provider -> PUT inventories', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(200, 'PUT', f'{own.path}/inventories', inventories(8))
-
-
-@kind('POST provider -> PUT aggregates', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(200, 'PUT', f'{own.path}/aggregates', aggregates(0, str(uuid.uuid4())))
-
-
-@kind('POST provider -> PUT aggregates, 1.18')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    body = [str(uuid.uuid4())]
-    return at.answers(200, 'PUT', f'{own.path}/aggregates', body, version='1.18')
-
-
-@kind('POST provider -> POST inventory')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    body = {'resource_class': 'VCPU', 'total': 8}
-    return at.answers(201, 'POST', f'{own.path}/inventories', body)
-
-
-@kind('POST provider -> PUT traits')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(200, 'PUT', f'{own.path}/traits', traits(0, 'HW_CPU_X86_AVX2'))
-
-
-@kind('POST provider -> PUT provider')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(200, 'PUT', own.path, {'name': f'new {own.uuid}'})
-
-
-@kind('POST provider -> POST child')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    body = {'name': str(uuid.uuid4()), 'parent_provider_uuid': own.uuid}
-    return at.answers(200, 'POST', '/resource_providers', body)
-
-
-@kind('POST provider -> POST provider of the same name')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(409, 'POST', '/resource_providers', {'name': own.uuid})
-
-
-@kind('POST provider -> PUT its parent')
-def _(at: Pair) -> bool:
-    child = at.provider()
-    own = at.provider(decides=True)
-    body = {'name': child.uuid, 'parent_provider_uuid': own.uuid}
-    return at.answers(200, 'PUT', child.path, body)
-
-
-@kind('POST provider -> DELETE provider')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(204, 'DELETE', own.path)
-
-
-@kind('POST provider -> GET provider')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    return at.answers(200, 'GET', own.path)
-
-
-@kind('POST provider -> GET providers')
-def _(at: Pair) -> bool:
-    own = at.provider(decides=True)
-    _, document = at.answer('GET', f'/resource_providers?name={own.uuid}')
-    return [one['uuid'] for one in document['resource_providers']] == [own.uuid]
-
-
-@kind('DELETE provider -> claim')
-def _(at: Pair) -> bool:
+def _deleted_provider(at: Pair) -> str:
     own = at.provider(8)
-    at.decide('DELETE', own.path)
-    return at.claims(400, own)
+    at.decide('DELETE', own)
+    return own
 
 
-@kind('DELETE provider -> GET provider')
-def _(at: Pair) -> bool:
+def _new_inventory(at: Pair) -> str:
     own = at.provider()
-    at.decide('DELETE', own.path)
-    return at.answers(404, 'GET', own.path)
+    at.decide('PUT', f'{own}/inventories', inventories(8))
+    return own
 
 
-# Inventories ----------------------------------------------------------------------
-
-
-@kind('PUT inventories -> claim', write_first=True)
-def _(at: Pair) -> bool:
-    return at.claims(204, at.provider(8, decides=True))
-
-
-@kind('PUT inventories -> claim of several providers')
-def _(at: Pair) -> bool:
-    first = at.provider(8)
-    return at.claims(204, first, at.provider(8, decides=True))
-
-
-@kind('enlarge inventory -> claim', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider(1)
-    at.decide('PUT', f'{own.path}/inventories', inventories(8, 1))
-    return at.claims(204, own, amount=8)
-
-
-@kind('shrink inventory -> claim')
-def _(at: Pair) -> bool:
+def _small_inventory(at: Pair) -> str:
     own = at.provider(8)
-    at.decide('PUT', f'{own.path}/inventories', inventories(1, 1))
-    return at.claims(409, own, amount=8)
+    at.decide('PUT', f'{own}/inventories', inventories(1, 1))
+    return own
 
 
-@kind('PUT inventory -> PUT inventory')
-def _(at: Pair) -> bool:
+def _new_claim(at: Pair) -> tuple[str, str]:
+    own, path = at.provider(8), new_consumer()
+    at.decide('PUT', path, claim_of(own, 3))
+    return own, path
+
+
+def _released_claim(at: Pair) -> tuple[str, str]:
     own = at.provider(8)
-    path, body = f'{own.path}/inventories/VCPU', {'total': 9, 'resource_provider_generation': 1}
-    at.decide('PUT', path, body)
-    return at.answers(200, 'PUT', path, {**body, 'resource_provider_generation': 2})
-
-
-@kind('PUT inventories -> PUT inventories')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    return at.answers(200, 'PUT', f'{own.path}/inventories', inventories(9, 1))
-
-
-@kind('PUT inventories -> DELETE inventories')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    status, _ = at.answer('DELETE', f'{own.path}/inventories')
-    return status == 204 and at.prepare('GET', f'{own.path}/inventories')['inventories'] == {}
-
-
-@kind('PUT inventories -> DELETE inventory')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    return at.answers(204, 'DELETE', f'{own.path}/inventories/VCPU')
-
-
-@kind('PUT inventories -> GET inventories')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    return 'VCPU' in at.answer('GET', f'{own.path}/inventories')[1]['inventories']
-
-
-@kind('PUT inventories -> GET inventory')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    return at.answers(200, 'GET', f'{own.path}/inventories/VCPU')
-
-
-@kind('PUT inventories -> GET providers with resources')
-def _(at: Pair) -> bool:
-    own = at.provider(8, decides=True)
-    query = f'/resource_providers?in_tree={own.uuid}&resources=VCPU:8'
-    return len(at.answer('GET', query)[1]['resource_providers']) == 1
-
-
-@kind('PUT inventories -> GET candidates')
-def _(at: Pair) -> bool:
-    return _candidates(at, at.provider(8, decides=True)) == 1
-
-
-def _candidates(at: Pair, own: Provider, query: str = '') -> int:
-    path = f'/allocation_candidates?resources=VCPU:8&in_tree={own.uuid}{query}'
-    return len(at.answer('GET', path)[1]['allocation_requests'])
-
-
-# Allocations ----------------------------------------------------------------------
-
-
-@kind('DELETE allocations -> claim of the capacity', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.decide('DELETE', at.consumer(own, 8))
-    return at.claims(204, own, amount=8)
-
-
-@kind('claim -> claim of the same capacity')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, 8, decides=True)
-    return at.claims(409, own)
-
-
-@kind('DELETE allocations -> claim of the consumer', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    path = at.consumer(own)
+    path = at.consumer(own, 8)
     at.decide('DELETE', path)
-    return at.answers(204, 'PUT', path, claim({own.uuid: {'VCPU': 1}}))
+    return own, path
 
 
-@kind('claim -> claim of the consumer as a new one')
-def _(at: Pair) -> bool:
+def _new_name(kind: str, delete: bool = False) -> Callable[[Pair], str]:
+    def write(at: Pair) -> str:
+        path = f'/{kind}/{custom_name()}'
+        (at.prepare if delete else at.decide)('PUT', path)
+        if delete:
+            at.decide('DELETE', path)
+        return path
+
+    return write
+
+
+def _traits(at: Pair) -> str:
     own = at.provider(8)
-    path = at.consumer(own, decides=True)
-    return at.answers(409, 'PUT', path, claim({own.uuid: {'VCPU': 1}}))
+    at.decide('PUT', f'{own}/traits', traits(1, 'HW_CPU_X86_AVX2'))
+    return own
 
 
-@kind('claim -> change of the claim')
-def _(at: Pair) -> bool:
+def _aggregates(at: Pair) -> tuple[str, str]:
     own = at.provider(8)
-    path = at.consumer(own, decides=True)
-    return at.answers(204, 'PUT', path, claim({own.uuid: {'VCPU': 2}}, generation=1))
+    (name,) = at.decide('PUT', f'{own}/aggregates', aggregates(1))['aggregates']
+    return own, name
 
 
-@kind('claim -> POST allocations')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    path = at.consumer(own, decides=True)
-    old, new = path.rpartition('/')[2], str(uuid.uuid4())
-    body = {
-        old: claim({}, generation=1, project=own.uuid),
-        new: claim({own.uuid: {'VCPU': 1}}),
-    }
-    return at.answers(204, 'POST', '/allocations', body)
-
-
-@kind('claim -> claim of nothing')
-def _(at: Pair) -> bool:
-    path = at.consumer(at.provider(8), decides=True)
-    return at.answers(204, 'PUT', path, claim({}, generation=1))
-
-
-@kind('claim -> DELETE allocations')
-def _(at: Pair) -> bool:
-    return at.answers(204, 'DELETE', at.consumer(at.provider(8), decides=True))
-
-
-@kind('claim -> DELETE inventory')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, decides=True)
-    return at.answers(409, 'DELETE', f'{own.path}/inventories/VCPU')
-
-
-@kind('claim -> DELETE provider')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, decides=True)
-    return at.answers(409, 'DELETE', own.path)
-
-
-@kind('claim -> GET allocations')
-def _(at: Pair) -> bool:
-    return bool(at.answer('GET', at.consumer(at.provider(8), decides=True))[1]['allocations'])
-
-
-@kind('DELETE allocations -> GET allocations')
-def _(at: Pair) -> bool:
-    path = at.consumer(at.provider(8))
-    at.decide('DELETE', path)
-    return at.answer('GET', path)[1]['allocations'] == {}
-
-
-@kind('claim -> GET allocations of the provider')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, decides=True)
-    return len(at.answer('GET', f'{own.path}/allocations')[1]['allocations']) == 1
-
-
-@kind('claim -> GET usages of the provider')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, 3, decides=True)
-    return at.answer('GET', f'{own.path}/usages')[1]['usages'] == {'VCPU': 3}
-
-
-@kind('claim -> GET usages of the project')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, 3, decides=True)
-    document = at.answer('GET', f'/usages?project_id={own.uuid}')[1]
-    return document['usages'] == {'INSTANCE': {'VCPU': 3, 'consumer_count': 1}}
-
-
-@kind('claim -> GET candidates')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.consumer(own, decides=True)
-    return _candidates(at, own) == 0
-
-
-# Traits, aggregates and classes ---------------------------------------------------
-
-
-@kind('PUT trait -> PUT traits')
-def _(at: Pair) -> bool:
-    own, name = at.provider(), custom_name()
-    at.decide('PUT', f'/traits/{name}')
-    return at.answers(200, 'PUT', f'{own.path}/traits', traits(0, name))
-
-
-@kind('PUT trait -> DELETE trait')
-def _(at: Pair) -> bool:
-    name = custom_name()
-    at.decide('PUT', f'/traits/{name}')
-    return at.answers(204, 'DELETE', f'/traits/{name}')
-
-
-@kind('PUT trait -> PUT trait')
-def _(at: Pair) -> bool:
-    name = custom_name()
-    at.decide('PUT', f'/traits/{name}')
-    return at.answers(204, 'PUT', f'/traits/{name}')
-
-
-@kind('DELETE trait -> PUT traits')
-def _(at: Pair) -> bool:
-    own, name = at.provider(), custom_name()
-    at.prepare('PUT', f'/traits/{name}')
-    at.decide('DELETE', f'/traits/{name}')
-    return at.answers(400, 'PUT', f'{own.path}/traits', traits(0, name))
-
-
-@kind('PUT trait -> GET trait')
-def _(at: Pair) -> bool:
-    name = custom_name()
-    at.decide('PUT', f'/traits/{name}')
-    return at.answers(204, 'GET', f'/traits/{name}')
-
-
-@kind('PUT trait -> GET traits')
-def _(at: Pair) -> bool:
-    name = custom_name()
-    at.decide('PUT', f'/traits/{name}')
-    return at.answer('GET', f'/traits?name=in:{name}')[1]['traits'] == [name]
-
-
-@kind('PUT traits -> GET traits of the provider')
-def _(at: Pair) -> bool:
-    own = at.provider()
-    at.decide('PUT', f'{own.path}/traits', traits(0, 'HW_CPU_X86_AVX2'))
-    return at.answer('GET', f'{own.path}/traits')[1]['traits'] == ['HW_CPU_X86_AVX2']
-
-
-@kind('PUT traits -> DELETE traits')
-def _(at: Pair) -> bool:
-    own = at.provider()
-    at.decide('PUT', f'{own.path}/traits', traits(0, 'HW_CPU_X86_AVX2'))
-    status, _ = at.answer('DELETE', f'{own.path}/traits')
-    return status == 204 and at.prepare('GET', f'{own.path}/traits')['traits'] == []
-
-
-@kind('PUT traits -> PUT inventories')
-def _(at: Pair) -> bool:
-    own = at.provider()
-    at.decide('PUT', f'{own.path}/traits', traits(0, 'HW_CPU_X86_AVX2'))
-    return at.answers(200, 'PUT', f'{own.path}/inventories', inventories(8, 1))
-
-
-@kind('PUT traits -> GET candidates')
-def _(at: Pair) -> bool:
-    own = at.provider(8)
-    at.decide('PUT', f'{own.path}/traits', traits(1, 'HW_CPU_X86_AVX2'))
-    return _candidates(at, own, '&required=HW_CPU_X86_AVX2') == 1
-
-
-@kind('PUT aggregates -> PUT aggregates', write_first=True)
-def _(at: Pair) -> bool:
-    own = at.provider()
-    at.decide('PUT', f'{own.path}/aggregates', aggregates(0, str(uuid.uuid4())))
-    return at.answers(200, 'PUT', f'{own.path}/aggregates', aggregates(1, str(uuid.uuid4())))
-
-
-@kind('PUT aggregates -> GET aggregates')
-def _(at: Pair) -> bool:
-    own, name = at.provider(), str(uuid.uuid4())
-    at.decide('PUT', f'{own.path}/aggregates', aggregates(0, name))
-    return at.answer('GET', f'{own.path}/aggregates')[1]['aggregates'] == [name]
-
-
-@kind('PUT aggregates -> GET providers and candidates of the aggregate')
-def _(at: Pair) -> bool:
-    own, name = at.provider(8), str(uuid.uuid4())
-    at.decide('PUT', f'{own.path}/aggregates', aggregates(1, name))
-    listed = at.answer('GET', f'/resource_providers?member_of={name}')[1]
-    return len(listed['resource_providers']) == _candidates(at, own, f'&member_of={name}') == 1
-
-
-@kind('PUT class -> PUT inventories')
-def _(at: Pair) -> bool:
-    own, name = at.provider(), custom_name()
-    at.decide('PUT', f'/resource_classes/{name}')
-    return at.answers(200, 'PUT', f'{own.path}/inventories', inventories(8, 0, name))
-
-
-@kind('DELETE class -> PUT inventories')
-def _(at: Pair) -> bool:
-    own, name = at.provider(), custom_name()
-    at.prepare('PUT', f'/resource_classes/{name}')
-    at.decide('DELETE', f'/resource_classes/{name}')
-    return at.answers(400, 'PUT', f'{own.path}/inventories', inventories(8, 0, name))
-
-
-@kind('PUT class -> PUT and DELETE class')
-def _(at: Pair) -> bool:
-    path = f'/resource_classes/{custom_name()}'
-    at.decide('PUT', path)
-    return at.answers(204, 'PUT', path) and at.answers(204, 'DELETE', path)
-
-
-@kind('POST class -> PUT class, 1.6')
-def _(at: Pair) -> bool:
-    old, new = custom_name(), custom_name()
-    at.decide('POST', '/resource_classes', {'name': old})
-    return at.answers(200, 'PUT', f'/resource_classes/{old}', {'name': new}, version='1.6')
-
-
-@kind('PUT class -> GET class and classes')
-def _(at: Pair) -> bool:
-    name = custom_name()
-    at.decide('PUT', f'/resource_classes/{name}')
-    if not at.answers(200, 'GET', f'/resource_classes/{name}'):
-        return False
-    listed = at.answer('GET', '/resource_classes')[1]['resource_classes']
-    return name in {one['name'] for one in listed}
-
-
-# Reshapes -------------------------------------------------------------------------
-
-
-def _reshape(own: Provider, consumer: str, child: Provider) -> dict[str, Any]:
+def _reshaped(own: str, consumer: str, child: str) -> dict[str, Any]:
     """Return a reshape that moves the inventory and the allocation of a provider to another."""
-    moved = claim({child.uuid: {'VCPU': 1}}, generation=1, project=own.uuid)
+    moved = {**claim_of(child, generation=1), 'project_id': id_of(own)}
+    empty = {'resource_provider_generation': 2, 'inventories': {}}
     return {
-        'inventories': {
-            own.uuid: {'resource_provider_generation': 2, 'inventories': {}},
-            child.uuid: inventories(8),
-        },
-        'allocations': {consumer.rpartition('/')[2]: moved},
+        'inventories': {id_of(own): empty, id_of(child): inventories(8)},
+        'allocations': {id_of(consumer): moved},
     }
 
 
-@kind('claim -> POST reshaper')
-def _(at: Pair) -> bool:
+def _reshape(at: Pair) -> str:
     child, own = at.provider(), at.provider(8)
-    consumer = at.consumer(own, decides=True)
-    return at.answers(204, 'POST', '/reshaper', _reshape(own, consumer, child))
+    at.decide('POST', '/reshaper', _reshaped(own, at.consumer(own), child))
+    return child
 
 
-@kind('POST reshaper -> claim', write_first=True)
-def _(at: Pair) -> bool:
-    child, own = at.provider(), at.provider(8)
-    at.decide('POST', '/reshaper', _reshape(own, at.consumer(own), child))
-    return at.claims(204, child, amount=7)
+# The requests at the second node: a function, or the expected status, the method and the path, the
+# body, and the microversion. In the path, numbers stand for what the write has returned.
 
 
-@kind('POST reshaper -> GET allocations')
-def _(at: Pair) -> bool:
-    child, own = at.provider(), at.provider(8)
-    consumer = at.consumer(own)
-    at.decide('POST', '/reshaper', _reshape(own, consumer, child))
-    return list(at.answer('GET', consumer)[1]['allocations']) == [child.uuid]
+def _kinds(write: str, first: Callable[[Pair], Any], requests: Mapping[str, Any]) -> None:
+    """Register the pairs of a write."""
+
+    def send(at: Pair, request: Any) -> bool:
+        own = first(at)
+        if callable(request):
+            return bool(request(at, own))
+        status, line, *rest = request
+        method, path = line.format(*(own if isinstance(own, tuple) else (own,))).split(' ')
+        return at.answers(status, method, path, *rest)
+
+    for name, request in requests.items():
+        KINDS[f'{write} -> {name}'] = functools.partial(send, request=request)
+
+
+_kinds(
+    'POST provider',
+    _new_provider,
+    {
+        'PUT inventories': (200, 'PUT {}/inventories', inventories(8)),
+        'POST inventory': (201, 'POST {}/inventories', {'resource_class': 'VCPU', 'total': 8}),
+        'PUT aggregates': (200, 'PUT {}/aggregates', aggregates(0)),
+        'PUT aggregates, 1.18': (200, 'PUT {}/aggregates', [str(uuid.uuid4())], '1.18'),
+        'PUT traits': (200, 'PUT {}/traits', traits(0)),
+        'PUT provider': lambda at, own: at.answers(200, 'PUT', own, {'name': custom_name()}),
+        'POST child': lambda at, own: at.answers(
+            *(200, 'POST', '/resource_providers'),
+            {'name': custom_name(), 'parent_provider_uuid': id_of(own)},
+        ),
+        'POST provider of the same name': lambda at, own: at.answers(
+            409, 'POST', '/resource_providers', {'name': id_of(own)}
+        ),
+        'DELETE provider': (204, 'DELETE {}'),
+        'GET provider': (200, 'GET {}'),
+        'GET providers': lambda at, own: (
+            id_of(own) in str(at.answer('GET', f'/resource_providers?name={id_of(own)}'))
+        ),
+    },
+)
+_kinds('DELETE provider', _deleted_provider, {'claim': lambda at, own: at.claims(400, own)})
+_kinds(
+    'PUT inventories',
+    _new_inventory,
+    {
+        'claim': lambda at, own: at.claims(204, own),
+        'PUT inventories': (200, 'PUT {}/inventories', inventories(9, 1)),
+        'PUT inventory': (
+            *(200, 'PUT {}/inventories/VCPU'),
+            {'total': 9, 'resource_provider_generation': 1},
+        ),
+        'DELETE inventories': lambda at, own: (
+            at.answers(204, 'DELETE', f'{own}/inventories')
+            and at.prepare('GET', f'{own}/inventories')['inventories'] == {}
+        ),
+        'DELETE inventory': (204, 'DELETE {}/inventories/VCPU'),
+        'GET inventories': lambda at, own: 'VCPU' in str(at.answer('GET', f'{own}/inventories')),
+        'GET inventory': (200, 'GET {}/inventories/VCPU'),
+        'GET candidates': lambda at, own: at.candidates(own) == 1,
+    },
+)
+_kinds('shrink inventory', _small_inventory, {'claim': lambda at, own: at.claims(409, own, 8)})
+_kinds(
+    'claim',
+    _new_claim,
+    {
+        'claim of the same capacity': lambda at, own: at.claims(409, own[0], 6),
+        'claim of the consumer as a new one': lambda at, own: at.answers(
+            409, 'PUT', own[1], claim_of(own[0])
+        ),
+        'change of the claim': lambda at, own: at.answers(
+            204, 'PUT', own[1], claim_of(own[0], 2, generation=1)
+        ),
+        'POST allocations': lambda at, own: at.answers(
+            *(204, 'POST', '/allocations'),
+            {id_of(own[1]): claim({}, generation=1), str(uuid.uuid4()): claim_of(own[0])},
+        ),
+        'POST reshaper': lambda at, own: at.answers(
+            204, 'POST', '/reshaper', _reshaped(*own, at.provider())
+        ),
+        'DELETE allocations': (204, 'DELETE {1}'),
+        'DELETE inventory': (409, 'DELETE {0}/inventories/VCPU'),
+        'DELETE provider': (409, 'DELETE {0}'),
+        'GET allocations': lambda at, own: at.answer('GET', own[1])['allocations'],
+        'GET allocations of the provider': lambda at, own: at.answer(
+            'GET', f'{own[0]}/allocations'
+        )['allocations'],
+        'GET usages of the provider': lambda at, own: (
+            at.answer('GET', f'{own[0]}/usages')['usages'] == {'VCPU': 3}
+        ),
+        'GET usages of the project': lambda at, own: at.answer(
+            'GET', f'/usages?project_id={id_of(own[0])}'
+        )['usages'],
+        'GET candidates': lambda at, own: at.candidates(own[0]) == 0,
+    },
+)
+_kinds(
+    'DELETE allocations',
+    _released_claim,
+    {
+        'claim of the capacity': lambda at, own: at.claims(204, own[0], 8),
+        'claim of the consumer': lambda at, own: at.answers(204, 'PUT', own[1], claim_of(own[0])),
+    },
+)
+_kinds(
+    'PUT trait',
+    _new_name('traits'),
+    {
+        'PUT traits': lambda at, own: at.sets_traits(200, own),
+        'PUT trait': (204, 'PUT {}'),
+        'DELETE trait': (204, 'DELETE {}'),
+        'GET trait': (204, 'GET {}'),
+        'GET traits': lambda at, own: (
+            at.answer('GET', f'/traits?name=in:{id_of(own)}')['traits'] == [id_of(own)]
+        ),
+    },
+)
+_kinds(
+    'DELETE trait',
+    _new_name('traits', delete=True),
+    {'PUT traits': lambda at, own: at.sets_traits(400, own)},
+)
+_kinds(
+    'PUT traits',
+    _traits,
+    {
+        'GET traits of the provider': lambda at, own: at.answer('GET', f'{own}/traits')['traits'],
+        'DELETE traits': lambda at, own: (
+            at.answers(204, 'DELETE', f'{own}/traits')
+            and at.prepare('GET', f'{own}/traits')['traits'] == []
+        ),
+        'GET candidates': lambda at, own: at.candidates(own, '&required=HW_CPU_X86_AVX2') == 1,
+    },
+)
+_kinds(
+    'PUT aggregates',
+    _aggregates,
+    {
+        'PUT aggregates': (200, 'PUT {0}/aggregates', aggregates(2)),
+        'GET aggregates': lambda at, own: (
+            at.answer('GET', f'{own[0]}/aggregates')['aggregates'] == [own[1]]
+        ),
+        'GET candidates': lambda at, own: at.candidates(own[0], f'&member_of={own[1]}') == 1,
+    },
+)
+_kinds(
+    'PUT class',
+    _new_name('resource_classes'),
+    {
+        'PUT inventories': lambda at, own: at.sets_inventories(200, own),
+        'PUT and DELETE class': lambda at, own: (
+            at.answers(204, 'PUT', own) and at.answers(204, 'DELETE', own)
+        ),
+        'PUT class, 1.6': lambda at, own: at.answers(
+            200, 'PUT', own, {'name': custom_name()}, '1.6'
+        ),
+        'GET class': (200, 'GET {}'),
+        'GET classes': lambda at, own: id_of(own) in str(at.answer('GET', '/resource_classes')),
+    },
+)
+_kinds(
+    'DELETE class',
+    _new_name('resource_classes', delete=True),
+    {'PUT inventories': lambda at, own: at.sets_inventories(400, own)},
+)
+_kinds('POST reshaper', _reshape, {'claim': lambda at, child: at.claims(204, child, 7)})

@@ -10,11 +10,9 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
+from typing import Any
 
-from placement.tests.waiting import LONGEST
-
-# HAProxy marks the servers of a test down or up within a few checks.
+from placement.tests.waiting import wait_until
 
 
 class Proxy:
@@ -37,7 +35,7 @@ class Proxy:
             stdout=self._log,
             stderr=self._log,
         )
-        wait(self._socket.exists, 'HAProxy does not start')
+        wait_until(self._socket.exists, 'HAProxy does not start')
 
     def remove(self) -> None:
         """Stop the proxy and delete its files."""
@@ -71,30 +69,21 @@ class Proxy:
         """Whether the server is in the pool."""
         return self.server(name)['status'].startswith('UP')
 
-    def wait_until(self, name: str, up: bool) -> float:
-        """Wait until a server is in the pool or has left it; return the seconds."""
-        return wait(lambda: self.is_up(name) is up, f'{name}: up is not {up}', LONGEST)
+    def wait_until(self, name: str, up: bool) -> None:
+        """Wait until a server is in the pool or has left it."""
+        wait_until(lambda: self.is_up(name) is up, f'{name}: up is not {up}')
 
-    def wait_until_passing(self, name: str) -> float:
-        """Wait until the health checks of a server pass, also if it is drained."""
-        return wait(lambda: self.server(name)['check_status'] == 'L7OK', f'{name} fails its checks')
-
-    def wait_until_idle(self, name: str) -> float:
-        """Wait until a server has no request or connection."""
-        return wait(lambda: self.server(name)['scur'] == '0', f'{name} is not idle')
-
-
-def wait(condition: Callable[[], bool], failure: str, seconds: float = LONGEST) -> float:
-    """Wait until a condition is true; return the seconds.
-
-    :raises AssertionError: the condition is not true in time; the message is `failure`
-    """
-    begin = time.monotonic()
-    while not condition():
-        if time.monotonic() - begin > seconds:
-            raise AssertionError(f'{failure}, after {seconds} s')
-        time.sleep(0.05)
-    return time.monotonic() - begin
+    def restart(self, name: str, *restarted: Any) -> None:
+        """Restart what a server of the pool stands for, without requests or connections to it."""
+        self.set_state(name, 'drain')
+        wait_until(lambda: self.server(name)['scur'] == '0', f'{name} is not idle')
+        for one in restarted:
+            one.stop()
+            one.start()
+        # The health checks also examine a drained server.
+        wait_until(lambda: self.server(name)['check_status'] == 'L7OK', f'{name} fails its checks')
+        self.set_state(name, 'ready')
+        self.wait_until(name, up=True)
 
 
 class _CheckServer(http_server.ThreadingHTTPServer):

@@ -19,15 +19,26 @@ from placement.tests.functional.races import audit
 
 # Statuses of requests during a fault: 502 and 504 are responses of HAProxy.
 UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
-_NAMES = ('api1', 'api2', 'api3')
-_LOG_LINES = 15
+# The API processes in the configuration of HAProxy.
+NAMES = ('placement/api1', 'placement/api2', 'placement/api3')
 
 
-def started(cluster: contextlib.AbstractContextManager[list[Any]]) -> list[Any]:
+def full(variable: str) -> Callable[[Any], Any]:
+    """Return a decorator for tests that are not part of the bounded run.
+
+    :param variable: the environment variable that selects the tests of a kind of cluster: `full`
+        selects all tests, `bounded` those that are part of every run of tools/test.py
+    """
+    bounded = os.environ.get(variable) != 'full'
+    return unittest.skipIf(bounded, 'not part of the bounded run')
+
+
+@functools.cache
+def _started(tool: str, start: str) -> list[Any]:
     """Start a cluster, which stops with this process, and create a database; return the nodes."""
     resources = contextlib.ExitStack()
     atexit.register(resources.close)
-    nodes = resources.enter_context(cluster)
+    nodes = resources.enter_context(getattr(importlib.import_module(tool), start)())
     servers.create_database(sa.make_url(nodes[0].url), 'placement')
     return nodes
 
@@ -40,11 +51,15 @@ def free_port() -> int:
 class DeploymentTestCase(base.BaseTestCase):
     """Starts three API processes behind HAProxy.
 
+    :cvar selection: the environment variable that selects the tests
+    :cvar cluster: the module of the tool that starts the cluster, and its function
     :cvar single_writer: whether all processes use one node through another HAProxy; otherwise, each
         process uses its own node
     :cvar waiting: the statement with which a session waits for the changes of the other nodes
     """
 
+    selection: str
+    cluster: tuple[str, str]
     single_writer = False
     waiting: str
     resources: contextlib.ExitStack
@@ -75,7 +90,9 @@ class DeploymentTestCase(base.BaseTestCase):
     @classmethod
     def started_nodes(cls) -> list[Any]:
         """Return the running nodes of the cluster; skip the tests if this run has no cluster."""
-        raise NotImplementedError
+        if not os.environ.get(cls.selection):
+            raise unittest.SkipTest(f'{cls.selection} is not set')
+        return _started(*cls.cluster)
 
     @classmethod
     def is_usable(cls, node: Any) -> bool:
@@ -89,7 +106,7 @@ class DeploymentTestCase(base.BaseTestCase):
         :param port: the port for Placement
         :param checks: for each node, the port that responds to the health checks
         """
-        raise NotImplementedError
+        return configuration.database(port, [node.port for node in cls.nodes], checks)
 
     @classmethod
     def _start_database_proxy(cls) -> int:
@@ -109,8 +126,7 @@ class DeploymentTestCase(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.providers = create_providers(self.engine())
-        for number in range(len(self.workers)):
-            self.wait_until_back(number)
+        self.wait_until_back()
         self.addCleanup(self.heal)
 
     @classmethod
@@ -164,38 +180,38 @@ class DeploymentTestCase(base.BaseTestCase):
         """Wait until all nodes are part of the cluster and have all data."""
         raise NotImplementedError
 
-    def traffic(self, clients: int = 8) -> Traffic:
-        return Traffic(self.port, self.providers, clients)
+    def traffic(self) -> Traffic:
+        """Return clients of new providers."""
+        self.providers = create_providers(self.engine())
+        return Traffic(self.port, self.providers)
 
     def health(self, number: int) -> int:
         """Return the status of the health check of an API process."""
         return storm.send(self.workers[number].port, 'GET', '/healthcheck')
 
-    def wait_until_gone(self, number: int) -> float:
-        """Wait until an API process has left the pool of HAProxy; return the seconds."""
-        return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=False)
+    def wait_until_gone(self, number: int) -> None:
+        """Wait until an API process has left the pool of HAProxy."""
+        self.proxy.wait_until(NAMES[number], up=False)
 
-    def wait_until_back(self, number: int) -> float:
-        """Wait until an API process is in the pool of HAProxy; return the seconds."""
-        try:
-            return self.proxy.wait_until(f'placement/{_NAMES[number]}', up=True)
-        except AssertionError as exc:
-            raise AssertionError(f'{exc}\n{self.describe(number)}') from exc
+    def wait_until_back(self, *numbers: int) -> None:
+        """Wait until API processes are in the pool of HAProxy."""
+        for number in numbers or range(len(self.workers)):
+            self.proxy.wait_until(NAMES[number], up=True)
 
-    def describe(self, number: int) -> str:
-        """Describe an API process: its health, what HAProxy knows of it, and the end of its log."""
-        worker = self.workers[number]
-        health = storm.exchange(worker.port, 'GET', '/healthcheck')
-        statistics = self.proxy.server(f'placement/{_NAMES[number]}')
-        log = (self.logs / str(worker.port)).read_text(errors='replace')
-        return '\n'.join((str(health), str(statistics), *log.splitlines()[-_LOG_LINES:]))
+    def check_concurrent_claims(self, more: int = 300) -> None:
+        """Check that all claims that fit are granted, although all nodes change the same rows.
 
-    def check(self, traffic: Traffic, **figures: object) -> None:
-        """Compare all responses with the data of each node; store the figures of the test."""
+        Other processes than those that granted the claims read them.
+        """
+        with self.traffic().running() as traffic:
+            traffic.wait_for(204, more)
+        self.check(traffic, failed=0)
+
+    def check(self, traffic: Traffic, failed: int | None = None) -> None:
+        """Compare all responses with the data of each node, and the number of failed requests."""
         self.wait_until_complete()
-        with self.engine().connect() as conn:
-            used = conn.scalar(sa.text('SELECT COUNT(*) FROM allocations'))
-        traffic.report(self.id().split('functional.')[-1], stored=used, **figures)
+        if failed is not None:
+            self.assertEqual(failed, traffic.failed, traffic.unexpected)
         self.assertLessEqual(set(traffic.statuses), {204, 409, *UNAVAILABLE}, traffic.unexpected)
         self.assertLessEqual(set(traffic.reads), {200, *UNAVAILABLE})
         self.assertEqual([], traffic.stale)

@@ -4,11 +4,16 @@ import re
 
 from placement.tests import where
 from placement.tests.functional.galera import testcase
+from tools import with_database
 
 
 @where.at_night('The gate has other tests of the same cluster.')
 class RecoveryTest(testcase.DeploymentTestCase):
     """The API processes keep running, and recover with the cluster."""
+
+    def kill_all(self):
+        for node in self.nodes:
+            node.kill()
 
     def claim_and_stop(self, stop):
         """Grant claims, call `stop`, and check that no claim is granted any more."""
@@ -23,8 +28,7 @@ class RecoveryTest(testcase.DeploymentTestCase):
 
     def check_recovery(self, traffic):
         """Check that the API processes serve requests and that no granted claim is missing."""
-        for number in range(3):
-            self.wait_until_back(number)
+        self.wait_until_back()
         self.check(traffic)
         with self.traffic().running() as further:
             further.wait_for(204, 30)
@@ -47,8 +51,7 @@ class RecoveryTest(testcase.DeploymentTestCase):
         traffic = self.claim_and_stop(stop)
         self.assertEqual([0, 0, 1], [self.state(number)[1] for number in range(3)])
         first, second, last = self.nodes
-        tool = testcase.tool()
-        with self.assertRaises(tool.with_database.ServerStartError) as caught:
+        with self.assertRaises(with_database.ServerStartError) as caught:
             first.start('--wsrep-new-cluster')
         self.assertIn('may not be safe to bootstrap', str(caught.exception))
         last.start('--wsrep-new-cluster')
@@ -58,23 +61,13 @@ class RecoveryTest(testcase.DeploymentTestCase):
 
     def test_all_nodes_were_killed_and_start_together(self):
         """If the nodes have saved the membership, they form the cluster by themselves."""
-
-        def kill():
-            for node in self.nodes:
-                node.kill()
-
-        traffic = self.claim_and_stop(kill)
+        traffic = self.claim_and_stop(self.kill_all)
         self.heal()
         self.check_recovery(traffic)
 
     def test_all_nodes_were_killed_and_one_is_chosen(self):
         """Without the saved membership, the node with the highest position starts first."""
-
-        def kill():
-            for node in self.nodes:
-                node.kill()
-
-        traffic = self.claim_and_stop(kill)
+        traffic = self.claim_and_stop(self.kill_all)
         for number, node in enumerate(self.nodes):
             self.assertEqual((-1, 0), self.state(number))
             node.state_file.with_name('gvwstate.dat').unlink()

@@ -4,25 +4,21 @@ from concurrent import futures
 import contextlib
 import datetime
 import math
-import os
 import time
-from typing import Any
 import uuid
 
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
-from placement.tests import where
+from placement.tests.functional.base import claim
 from placement.tests.functional.cluster import answers
 from placement.tests.functional.cluster.traffic import CAPACITY
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.galera import testcase
 from placement.tests.functional.galera.gate import Gate
-from placement.tests.functional.races.testcase import claim
 from placement.tests.waiting import wait_until
+from tools import with_database
 
-# The total number of pairs of requests; by default, each test sends each kind once.
-PAIRS = 'PLACEMENT_TEST_GALERA_PAIRS'
 _FIRST, _SECOND = 0, 1  # the nodes of a pair
 _CLAIMS = 4  # of each node
 # The number of transactions that wait in COMMIT.
@@ -40,7 +36,7 @@ class SettingsTest(testcase.DeploymentTestCase):
     def claim(self, number: int) -> str:
         """Write a claim through an API process, and return its path."""
         path = f'/allocations/{uuid.uuid4()}'
-        body = claim({self.providers[0]: 1})
+        body = claim({self.providers[0]: {'VCPU': 1}})
         self.assertEqual(204, storm.send(self.workers[number].port, 'PUT', path, body))
         return path
 
@@ -51,30 +47,14 @@ class SettingsTest(testcase.DeploymentTestCase):
         self.addCleanup(gate.remove)
         return gate
 
-    def send_pairs(self, name: str, share: float, clients: int = 1, **options: Any) -> None:
-        """Send all kinds of pairs, and require that no response is stale.
-
-        :param share: the share of this test in the requested number of pairs
-        :param options: arguments of `answers.Pair`
-        """
-        requested = int(os.environ.get(PAIRS, '0'))
-        rounds = max(1, round(requested * share / clients / len(answers.KINDS)))
+    def test_responses_while_a_node_applies_no_changes(self) -> None:
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
-        results = answers.send_pairs(ports, rounds, clients, **options)
-        if requested:
-            print(results.describe(name))
-        self.assertEqual([], results.stale)
+        self.assertEqual([], answers.send_pairs(ports, gate=self.gate()))
 
-    def test_responses_while_a_node_applies_no_changes(self):
-        self.send_pairs('stopped', 0.4, gate=self.gate())
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_responses_under_load(self):
-        self.send_pairs('load', 0.5, clients=6)
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_responses_without_load(self):
-        self.send_pairs('idle', 0.1)
+    @testcase.full
+    def test_responses_under_load(self) -> None:
+        ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
+        self.assertEqual([], answers.send_pairs(ports, rounds=4, clients=6))
 
     def start_insufficient_worker(self) -> machines.Worker:
         """Start an API process of the second node with `mysql_wsrep_sync_wait = 1`."""
@@ -99,12 +79,8 @@ class SettingsTest(testcase.DeploymentTestCase):
                 self.assertFalse(pair.is_fresh(kind), kind)
                 statuses[kind] = pair.answer_seen[0]
         self.assertEqual(set(), {kind for kind in statuses if statuses[kind] not in (404, 409)})
-        self.assertEqual(
-            1,
-            (self.logs / 'insufficient')
-            .read_text()
-            .count('mysql_wsrep_sync_wait is 1, so responses'),
-        )
+        log = (self.logs / 'insufficient').read_text()
+        self.assertEqual(1, log.count('mysql_wsrep_sync_wait is 1, so responses'))
 
     # Other settings ---------------------------------------------------------------
 
@@ -143,7 +119,7 @@ class SettingsTest(testcase.DeploymentTestCase):
 
     def claim_most(self, port: int, provider: str) -> int:
         """Claim half of the capacity and one more of a provider; return the status."""
-        body = claim({provider: CAPACITY // 2 + 1})
+        body = claim({provider: {'VCPU': CAPACITY // 2 + 1}})
         return storm.send(port, 'PUT', f'/allocations/{uuid.uuid4()}', body)
 
     @where.at_night('The gate has other tests of the same cluster.')
@@ -154,18 +130,11 @@ class SettingsTest(testcase.DeploymentTestCase):
         self.addCleanup(node.set_global, 'wsrep_dirty_reads', 0)
         node.isolate()
         self.wait_until_gone(2)
+        # So `mysql-check` of HAProxy does not detect it, but /healthcheck does.
+        self.assertEqual((1,), node.execute('SELECT 1'))
         self.assertEqual(1, node.execute('SELECT COUNT(*) FROM placement.allocations')[0])
         self.assertEqual(503, self.health(2))
         self.assertEqual(503, storm.send(self.workers[2].port, 'GET', path))
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_an_isolated_node_executes_statements_without_a_table(self):
-        """So `mysql-check` of HAProxy does not detect it, but /healthcheck does."""
-        node = self.nodes[2]
-        node.isolate()
-        self.wait_until_gone(2)
-        self.assertEqual((1,), node.execute('SELECT 1'))
-        self.assertEqual(503, self.health(2))
 
     def test_every_table_has_a_primary_key(self):
         with self.engine().connect() as conn:
@@ -176,7 +145,7 @@ class SettingsTest(testcase.DeploymentTestCase):
         """It starts with another `innodb_autoinc_lock_mode`, although Galera requires 2."""
         node = self.nodes[2]
         node.stop()
-        with self.assertRaises(testcase.tool().with_database.ServerStartError) as caught:
+        with self.assertRaises(with_database.ServerStartError) as caught:
             node.start('--binlog-format=MIXED')
         self.assertIn("Only binlog_format= 'ROW' is currently supported", str(caught.exception))
         node.start('--innodb-autoinc-lock-mode=1')

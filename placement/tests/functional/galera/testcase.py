@@ -1,39 +1,33 @@
 """A test case with a Galera cluster, three API processes, and HAProxy in front of them."""
 
-import functools
-import importlib
 from typing import Any
 
-from placement.db.connections import SYNC_WAIT_BITS
-from placement.tests.functional.cluster import configuration, proxy, testcase
+from placement.tests.functional.cluster import testcase
+from placement.tests.waiting import wait_until
 
+SELECTION = 'PLACEMENT_TEST_GALERA'
 
-def tool() -> Any:
-    """Return the module tools/galera.py."""
-    return importlib.import_module('tools.galera')
-
-
-@functools.cache
-def _started_nodes() -> list[Any]:
-    return testcase.started(tool().cluster())
+full = testcase.full(SELECTION)
+# What happens to a node -> how it fails, and how it is repaired.
+FAILURES = {
+    'killed': (lambda node: node.kill(), lambda node: node.start()),
+    'stopped': (lambda node: node.stop(), lambda node: node.start()),
+    'hangs': (lambda node: node.suspend(), lambda node: node.resume()),
+    'isolated': (lambda node: node.isolate(), lambda node: node.isolate(False)),
+}
 
 
 class DeploymentTestCase(testcase.DeploymentTestCase):
     """Uses a Galera cluster."""
 
-    waiting = f'SET SESSION wsrep_sync_wait = {SYNC_WAIT_BITS}'
-
-    @classmethod
-    def started_nodes(cls) -> list[Any]:
-        return _started_nodes()
+    selection = SELECTION
+    cluster = ('tools.galera', 'cluster')
+    # The bits are those with which Placement connects.
+    waiting = 'SET SESSION wsrep_sync_wait = 7'
 
     @classmethod
     def is_usable(cls, node: Any) -> bool:
         return bool(node.is_synced())
-
-    @classmethod
-    def database_configuration(cls, port: int, checks: list[int]) -> str:
-        return configuration.database(port, [node.port for node in cls.nodes], checks)
 
     def heal(self) -> None:
         """Resume, start and connect all nodes, and wait until all of them have the same data."""
@@ -58,4 +52,4 @@ class DeploymentTestCase(testcase.DeploymentTestCase):
             synced = all(node.is_synced() for node in self.nodes)
             return synced and len(changes) == 1 and sizes == {str(len(self.nodes))}
 
-        proxy.wait(complete, 'a node is not part of the cluster')
+        wait_until(complete, 'a node is not part of the cluster')

@@ -1,13 +1,11 @@
 """All API processes use the primary of the group through HAProxy, which follows the primary."""
 
-import time
 import uuid
 
-from placement.tests import where
-from placement.tests.functional.cluster import proxy
+from placement.tests.functional.base import claim
 from placement.tests.functional.faults import storm
 from placement.tests.functional.group_replication import testcase
-from placement.tests.functional.races.testcase import claim
+from placement.tests.waiting import wait_until
 
 
 class SinglePrimary(testcase.DeploymentTestCase):
@@ -15,6 +13,10 @@ class SinglePrimary(testcase.DeploymentTestCase):
 
     def setUp(self):
         super().setUp()
+        self.wait_until_used()
+
+    def wait_until_used(self):
+        """Wait until all API processes use the first server."""
         # New connections use the first server, also those that replace the ones of earlier tests.
         self.database_proxy.wait_until('galera/node1', up=True)
         for number in range(3):
@@ -26,10 +28,10 @@ class SinglePrimary(testcase.DeploymentTestCase):
 
         def granted():
             path = f'/allocations/{uuid.uuid4()}'
-            status = storm.send(port, 'PUT', path, claim({provider: 1}))
+            status = storm.send(port, 'PUT', path, claim({provider: {'VCPU': 1}}))
             return status == 204 and storm.send(port, 'DELETE', path) == 204
 
-        return proxy.wait(granted, f'API process {number + 1} grants no claim')
+        wait_until(granted, f'API process {number + 1} grants no claim')
 
     def check_change(self, change, primary):
         """Let another server become the primary under load.
@@ -40,22 +42,19 @@ class SinglePrimary(testcase.DeploymentTestCase):
         """
         with self.traffic().running() as traffic:
             traffic.wait_for(204, 60)
-            begin = time.monotonic()
             change()
             self.database_proxy.wait_until('galera/node1', up=False)
-            left = time.monotonic() - begin
             if primary is not None:
                 self.database_proxy.wait_until(f'galera/node{primary}', up=True)
             traffic.wait_for(204, 60)
-            pause = time.monotonic() - begin
+            self.wait_until_back()
             for number in range(3):
-                self.wait_until_back(number)
                 self.wait_until_writable(number)
             failed = traffic.failed
             traffic.wait_for(204, 60)
             self.assertEqual(failed, traffic.failed, 'requests fail although a primary is used')
         self.heal()
-        self.check(traffic, left=left, pause=pause)
+        self.check(traffic)
 
 
 class ClosedConnectionsTest(SinglePrimary):
@@ -64,13 +63,11 @@ class ClosedConnectionsTest(SinglePrimary):
     def test_the_primary_is_killed(self):
         self.check_change(self.nodes[0].kill, None)
 
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_the_primary_is_stopped(self):
+    @testcase.full
+    def test_the_primary_is_stopped_or_switched(self):
+        """The statement of the page has a time limit for running transactions."""
         self.check_change(self.nodes[0].stop, None)
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_the_primary_is_switched(self):
-        """The statement of the page, with a time limit for running transactions."""
+        self.wait_until_used()
         self.check_change(lambda: self.nodes[1].become_primary(1), 2)
 
 
