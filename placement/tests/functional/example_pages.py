@@ -20,6 +20,7 @@ does not define their order. The gabbi files do not use templates such as `$RESP
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 import json
 from pathlib import Path
 import re
@@ -29,7 +30,6 @@ import webob
 import yaml
 
 import placement
-from placement.http.reply import STATUS_LINES
 from placement.tests.functional.fixtures import gabbits
 
 ROOT = Path(placement.__file__).parents[1]
@@ -168,7 +168,7 @@ def rendered(
     if exchange.body is not None:
         yield from _document(exchange.body, without)
     yield ''
-    yield STATUS_LINES[exchange.status]
+    yield f'{exchange.status} {HTTPStatus(exchange.status).phrase}'
     if exchange.response is not None:
         yield from _document(exchange.response, response_without)
 

@@ -110,39 +110,32 @@ class BuildTest(base.BaseTestCase):
         shutil.unpack_archive(path, folder)
         return folder
 
-    def test_a_complete_clone_counts_commits(self):
+    def test_git_determines_the_version(self):
+        """A complete clone counts the commits, and a tag is the version."""
         self.assertEqual(f'{self.declared()}.dev1', self.version(self.clone))
-
-    def test_a_tag_is_the_version(self):
-        self.run_in(self.clone, 'git', 'tag', self.declared())
-        self.assertEqual(self.declared(), self.version(self.clone))
-
-    def test_a_shallow_clone_has_the_declared_version(self):
-        shallow = self.folder / 'shallow'
-        url = self.clone.as_uri()
-        self.run_in(self.folder, 'git', 'clone', '-q', '--depth', '1', url, str(shallow))
-        self.assertEqual(self.declared(), self.version(shallow))
-
-    def test_an_archive_has_the_declared_version(self):
-        self.assertEqual(self.declared(), self.version(self.archive(self.folder / 'archive')))
-
-    def test_another_repository_around_an_archive_is_ignored(self):
-        other = self.folder / 'other'
-        archive = self.archive(other / 'archive')
-        self.run_in(other, 'git', 'init', '--quiet')
-        self.run_in(other, 'git', 'commit', '--quiet', '--allow-empty', '-m', 'first')
-        self.assertEqual(self.declared(), self.version(archive))
-
-    def test_a_clone_without_git_has_the_declared_version(self):
-        self.assertEqual(self.declared(), self.version(self.clone, PATH=''))
-
-    def test_the_environment_overrides_the_version(self):
-        for tree in (self.clone, self.archive(self.folder / 'archive')):
-            self.assertEqual('1.2.3', self.version(tree, PBR_VERSION='1.2.3'))
-
-    def test_a_source_distribution_has_the_version_of_its_build(self):
+        # A source distribution has the version of its build.
         self.run_in(self.clone, sys.executable, 'setup.py', '-q', 'sdist')
         (path,) = (self.clone / 'dist').iterdir()
         shutil.unpack_archive(path, self.folder / 'sdist')
         (tree,) = (self.folder / 'sdist').iterdir()
         self.assertEqual(f'{self.declared()}.dev1', self.version(tree))
+        self.run_in(self.clone, 'git', 'tag', self.declared())
+        self.assertEqual(self.declared(), self.version(self.clone))
+
+    def test_without_git_data_the_version_is_the_declared_one(self):
+        """A shallow clone, an archive, and a clone on a machine without git."""
+        shallow = self.folder / 'shallow'
+        url = self.clone.as_uri()
+        self.run_in(self.folder, 'git', 'clone', '-q', '--depth', '1', url, str(shallow))
+        other = self.folder / 'other'
+        archive = self.archive(other / 'archive')
+        for tree, variables in ((shallow, {}), (archive, {}), (self.clone, {'PATH': ''})):
+            self.assertEqual(self.declared(), self.version(tree, **variables), tree)
+        # Another repository around an archive is ignored.
+        self.run_in(other, 'git', 'init', '--quiet')
+        self.run_in(other, 'git', 'commit', '--quiet', '--allow-empty', '-m', 'first')
+        self.assertEqual(self.declared(), self.version(archive))
+
+    def test_the_environment_overrides_the_version(self):
+        for tree in (self.clone, self.archive(self.folder / 'archive')):
+            self.assertEqual('1.2.3', self.version(tree, PBR_VERSION='1.2.3'))
