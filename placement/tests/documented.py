@@ -16,11 +16,10 @@ from typing import Any
 import jsonschema_rs
 
 from placement import grammar, handler, microversion, validation
-from placement.http import JSON, Application, Environ
+from placement.http import JSON, Application
 from placement.microversion import MAX_VERSION, Version
 from placement.openapi import files
 from placement.operations import OPERATIONS, responses
-from placement.schemas import error as error_schemas
 
 Schema = dict[str, Any]
 
@@ -64,7 +63,7 @@ class Exchange:
     :ivar headers: the headers of the response, with names in lower case
     """
 
-    environ: Environ
+    environ: dict[str, Any]
     sent: bytes
     status: HTTPStatus
     headers: Mapping[str, str]
@@ -107,7 +106,7 @@ class Documented:
     def __init__(self, application: Application) -> None:
         self.application = application
 
-    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         """Serve a request."""
         started: list[Any] = []
 
@@ -209,7 +208,7 @@ class Described:
             yield from self._query_problems(environ)
         yield from self.body_problems(exchange)
 
-    def _query_problems(self, environ: Environ) -> Iterator[str]:
+    def _query_problems(self, environ: dict[str, Any]) -> Iterator[str]:
         pairs = grammar.parse_query_string(environ.get('QUERY_STRING', ''))
         values: dict[str, list[str]] = {}
         for name, value in pairs:
@@ -335,10 +334,15 @@ def _unrouted(exchange: Exchange) -> Iterator[str]:
     if exchange.status not in _UNROUTED:
         yield 'the status is not documented for unknown paths and methods'
     if exchange.body and exchange.media_type == JSON:
-        schema = error_schemas.EARLY_ERROR
+        name = 'EarlyError' if exchange.version is None else 'Error'
         if exchange.status == HTTPStatus.UNAUTHORIZED:
-            schema = error_schemas.UNAUTHORIZED
-        elif exchange.version is not None:
-            schema = error_schemas.ERROR.pick(exchange.version)
-        if problem := validation.problem(schema, json.loads(exchange.body)):
-            yield f'the body violates the schema of errors: {problem}'
+            name = 'Unauthorized'
+        schema = _component(str(exchange.version or MAX_VERSION), name)
+        yield from _problems(schema, json.loads(exchange.body), 'the body violates its schema')
+
+
+@functools.cache
+def _component(version: str, name: str) -> Schema:
+    """Return a schema in the document of a microversion, with those to which it refers."""
+    components = _document(version)['components']
+    return {'$ref': f'#/components/schemas/{name}', 'components': components}

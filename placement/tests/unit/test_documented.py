@@ -117,4 +117,4 @@ class DocumentedTest(base.BaseTestCase):
         body = error(404, code='placement.undefined_code')
         self.assertEqual(404, self.send(request, '404 Not Found', headers, body).status)
         self.assert_undocumented('unknown paths', request, '200 OK', headers, b'{}')
-        self.assert_undocumented('schema of errors', request, '404 Not Found', headers, b'{}')
+        self.assert_undocumented('violates its schema', request, '404 Not Found', headers, b'{}')
