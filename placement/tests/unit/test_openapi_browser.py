@@ -3,6 +3,7 @@
 The tests in placement/tests/functional/openapi_browser open the page.
 """
 
+import hashlib
 import json
 from pathlib import Path
 import re
@@ -14,11 +15,13 @@ from placement.tests import openapi_browser
 
 browser = openapi_browser.load()
 
-PARTS = {
-    *('browse.css', 'browse.js'),
+# The files of Swagger UI, with its licenses and those of the packages in the script.
+FOLDER = openapi_browser.ROOT / 'doc' / 'browser' / 'swagger-ui'
+SWAGGER_UI = {
     *('swagger-ui-bundle.js', 'swagger-ui.css'),
     *('LICENSE', 'NOTICE', 'swagger-ui-bundle.js.LICENSE.txt'),
 }
+PARTS = {'browse.css', 'browse.js', *SWAGGER_UI}
 TEXT = 'openapi: 3.1.0\ninfo: {title: "</script> \u2028 ü", version: "%s"}\npaths: {}\n'
 
 
@@ -40,41 +43,29 @@ class PageTest(base.BaseTestCase):
         browser.write(self.documents, self.target, '17.0.0', (('Guides', '../index.html'),))
         return (self.target / 'browse.html').read_text(encoding='utf-8')
 
-    def test_the_newest_microversion_is_the_first_option(self):
+    def test_the_page_and_its_files_are_complete(self):
+        """The newest document is the first option, and files of an earlier build are removed."""
+        obsolete = self.target / 'openapi' / 'placement-1.99.yaml'
+        obsolete.parent.mkdir(parents=True)
+        obsolete.write_text('')
         page = self.write('1.2', '1.10', '1.9')
+        self.assertFalse(obsolete.exists())
+        self.assertNotIn('$', page)
         self.assertEqual(['1.10', '1.9', '1.2'], re.findall('<option value="([^"]+)"', page))
-
-    def test_the_page_links_each_document_and_the_combined_document(self):
-        page = self.write('1.0', '1.1')
         links = re.findall('<a href="(openapi/[^"]+)" download>', page)
-        names = ('placement.yaml', 'placement-1.1.yaml', 'placement-1.0.yaml')
-        self.assertEqual([f'openapi/{name}' for name in names], links)
-        for name in names:
+        versions = ('', '-1.10', '-1.9', '-1.2')
+        self.assertEqual([f'openapi/placement{version}.yaml' for version in versions], links)
+        for name in (link.removeprefix('openapi/') for link in links):
             source = (self.documents / name).read_bytes()
             self.assertEqual(source, (self.target / 'openapi' / name).read_bytes(), name)
-
-    def test_the_script_of_a_document_contains_its_text(self):
-        self.write('1.0')
-        script = (self.target / 'openapi' / 'placement-1.0.js').read_text(encoding='utf-8')
+        script = (self.target / 'openapi' / 'placement-1.9.js').read_text(encoding='utf-8')
         arguments = re.fullmatch(r'showDocument\((.*)\);\n', script)[1]
-        self.assertEqual(['1.0', TEXT % '1.0'], json.loads(f'[{arguments}]'))
-
-    def test_the_page_and_its_files_are_complete(self):
-        page = self.write('1.0')
-        self.assertNotIn('$', page)
+        self.assertEqual(['1.9', TEXT % '1.9'], json.loads(f'[{arguments}]'))
         urls = re.findall(r'(?:href|src)="(browse/[^"]+)"', page)
         self.assertGreater(len(urls), 4)
-        for url in urls:
-            self.assertTrue((self.target / url).is_file(), url)
+        self.assertEqual([], [url for url in urls if not (self.target / url).is_file()])
         copied = {path.name for path in (self.target / 'browse').iterdir()}
         self.assertEqual(PARTS, copied)
-
-    def test_files_of_an_earlier_build_are_removed(self):
-        self.write('1.0')
-        obsolete = self.target / 'openapi' / 'placement-1.99.yaml'
-        obsolete.write_text('')
-        self.write('1.0')
-        self.assertFalse(obsolete.exists())
 
     def test_missing_documents_are_an_error(self):
         arguments = (self.documents, self.target, '17.0.0', ())
@@ -82,3 +73,18 @@ class PageTest(base.BaseTestCase):
         self.write('1.0')
         (self.documents / 'placement.yaml').unlink()
         self.assertRaises(FileNotFoundError, browser.write, *arguments)
+
+
+class SwaggerUITest(base.BaseTestCase):
+    """`python tools/vendor_swagger_ui.py` writes the files and their digests."""
+
+    def test_the_files_are_those_of_the_package(self):
+        lines = (FOLDER / 'SHA256SUMS').read_text().splitlines()
+        recorded = {name: digest for digest, name in (line.split('  ') for line in lines)}
+        actual = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in FOLDER.iterdir()
+            if path.name != 'SHA256SUMS'
+        }
+        self.assertEqual(recorded, actual)
+        self.assertEqual(SWAGGER_UI, set(actual))
