@@ -1,21 +1,9 @@
-"""The pages of other platforms and deployment tools.
+"""The page `doc/source/install/platforms.rst`, with the directories of Red Hat on this machine."""
 
-`doc/source/install/platforms.rst` is tested with the directories of Red Hat on this machine, and
-`doc/source/admin/distributions.rst` against the files in etc/.
-"""
-
-import argparse
 from collections.abc import Mapping
 import re
 import subprocess
 
-from oslo_config import cfg
-from oslo_log import log
-
-from placement.cmd import manage, status
-from placement.conf import base as conf
-from placement.conf import sources
-from placement.tests import where
 from placement.tests.functional.db import runbook
 from placement.tests.functional.deployment import base, files
 from placement.tests.functional.faults import machines
@@ -23,11 +11,6 @@ from placement.tests.functional.web import commands
 
 PAGE = 'install/platforms.rst'
 GUIDE = files.ETC.parent / 'doc' / 'source'
-# The pages with the paths and packages of Debian.
-DEBIAN = (
-    *('install/production.rst', 'install/several-machines.rst', 'install/packaging.rst'),
-    'admin/deployment.rst',
-)
 HOST = 'api.example.net'
 SHARE = '/opt/placement/share/placement'
 
@@ -59,42 +42,6 @@ Listen 127.0.0.1:{port} https
 """
 
 
-def text(name: str) -> str:
-    return (GUIDE / name).read_text()
-
-
-def shipped() -> dict[str, str]:
-    """Return the files of etc/ that contain paths of the distribution."""
-    folders = ('apache2', 'haproxy', 'logrotate.d', 'nginx', 'systemd', 'uwsgi')
-    paths = [path for name in folders for path in (files.ETC / name).iterdir()]
-    paths = [path for path in paths if path.name not in ('placement.wsgi', 'galera.cfg')]
-    return {path.name: path.read_text() for path in paths}
-
-
-def table() -> list[list[str]]:
-    """Return the rows of the table of differences: subject, Debian, and Red Hat."""
-    section = text(PAGE).partition('\nDifferences\n')[2].partition('\nRed Hat\n')[0]
-    rows = re.findall(r'^(\S.*?)  +(``\S+``)  +(\S.*)$', section, re.MULTILINE)
-    return [list(row) for row in rows]
-
-
-class TableTest(base.TestCase):
-    def test_debian_is_as_on_the_other_pages(self) -> None:
-        pages = '\n'.join((*map(text, DEBIAN), *shipped().values()))
-        names = [debian.strip('`') for _, debian, _ in table()]
-        self.assertGreater(len(names), 15)
-        self.assertEqual([], [name for name in names if name not in pages])
-
-    def test_the_page_names_every_path_of_the_files(self) -> None:
-        """Each path in a file is in the table, or in the list of those that are the same."""
-        named = tuple(re.findall(r'``(/[\w./-]+)``', text(PAGE)))
-        for path in files.ETC.glob('*/*'):
-            if path.parent.name in ('apache2', 'haproxy', 'logrotate.d', 'nginx', 'uwsgi'):
-                used = re.findall(r'(?<![\w.:>])/(?:etc|opt|run|var)/[\w./-]+', path.read_text())
-                self.assertEqual([], [one for one in used if not one.startswith(named)], path.name)
-
-
-@where.at_night('The servers take minutes.')
 class RedHatTest(base.TestCase):
     """The commands of the page, with the directories of Red Hat below the one of the test."""
 
@@ -170,7 +117,9 @@ class RedHatTest(base.TestCase):
         self.assertEqual(expected, statuses)
         self.assertTrue((self.root / 'logs' / 'placement.log').exists())
         enabled = subprocess.check_output((program, '-M'), text=True)
-        (modules,) = re.findall(r'^    a2enmod (.+)$', text('install/production.rst'), re.MULTILINE)
+        (modules,) = re.findall(
+            r'^    a2enmod (.+)$', (GUIDE / 'install' / 'production.rst').read_text(), re.MULTILINE
+        )
         self.assertEqual([], [one for one in modules.split() if f'{one}_module' not in enabled])
 
     def test_service(self) -> None:
@@ -191,38 +140,3 @@ class RedHatTest(base.TestCase):
             self.assertNotIn('www-data', path.read_text())
         verified = subprocess.run((analyze, 'verify', unit), capture_output=True, text=True)
         self.assertEqual((0, ''), (verified.returncode, verified.stderr))
-
-
-class DistributionsTest(base.TestCase):
-    def test_the_values_of_this_release(self) -> None:
-        """The table contains the values of the files in etc/ and of the package."""
-        section = text('admin/distributions.rst').partition('\nThis release\n')[2]
-        rows = re.findall(r'^([A-Z].*?)  +.*?``(.+?)``', section.partition('\nWhat to')[0], re.M)
-        uwsgi = files.read('uwsgi/placement.ini', {})
-        unit = files.read('systemd/placement.service', {})
-        balancer = files.read('haproxy/placement.cfg', {})
-        prefix, application = re.findall(r'^mount = (.+)=(.+)$', uwsgi, re.M)[0]
-        folder = f'/etc/{sources.PROJECT}'
-        expected = {
-            'User': re.findall(r'^User=(.+)$', unit, re.M)[0],
-            'Port': re.findall(r'^http-socket = 127\.0\.0\.1:(\d+)$', uwsgi, re.M)[0],
-            'Path prefix': prefix,
-            'Configuration': f'{folder}/placement.conf',
-            'Policy': f'{folder}/{conf.POLICY_FILE}',
-            'Other directory': sources.CONFIG_DIR,
-            'Log': 'log_file',
-            'Health check': re.findall(rf' uri {prefix}(\S+)$', balancer, re.M)[0],
-            'Application': application,
-            'Script for web servers': 'placement-api',
-            'Schema': 'placement-manage db sync',
-            'Check': 'placement-status preflight',
-        }
-        self.assertEqual(expected, dict(rows))
-        self.assertTrue((files.ETC.parent / 'bin' / 'placement-api').exists())
-        for module, command in ((manage, ['db', 'sync']), (status, ['preflight'])):
-            parser = argparse.ArgumentParser()
-            module._add_commands(parser.add_subparsers())
-            parser.parse_args(command)
-        options = cfg.ConfigOpts()
-        log.register_options(options)
-        self.assertIn('log_file', options)
