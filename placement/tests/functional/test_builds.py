@@ -20,7 +20,6 @@ DATA = ('.css', '.html', '.ini', '.j2', '.js', '.json', '.mako', '.rst', '.txt',
 
 
 @where.at_night('The builds take minutes.')
-@where.only_on('sqlite', reason='The test uses no database; the run without a server includes it.')
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 class BuildTest(base.BaseTestCase):
     def setUp(self):

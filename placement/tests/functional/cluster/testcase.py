@@ -23,16 +23,6 @@ UNAVAILABLE = frozenset({502, 503, 504, storm.NO_RESPONSE})
 NAMES = ('placement/api1', 'placement/api2', 'placement/api3')
 
 
-def full(variable: str) -> Callable[[Any], Any]:
-    """Return a decorator for tests that are not part of the bounded run.
-
-    :param variable: the environment variable that selects the tests of a kind of cluster: `full`
-        selects all tests, `bounded` those that are part of every run of tools/test.py
-    """
-    bounded = os.environ.get(variable) != 'full'
-    return unittest.skipIf(bounded, 'not part of the bounded run')
-
-
 @functools.cache
 def _started(tool: str, start: str) -> list[Any]:
     """Start a cluster, which stops with this process, and create a database; return the nodes."""
@@ -51,14 +41,12 @@ def free_port() -> int:
 class DeploymentTestCase(base.BaseTestCase):
     """Starts three API processes behind HAProxy.
 
-    :cvar selection: the environment variable that selects the tests
     :cvar cluster: the module of the tool that starts the cluster, and its function
     :cvar single_writer: whether all processes use one node through another HAProxy; otherwise, each
         process uses its own node
     :cvar waiting: the statement with which a session waits for the changes of the other nodes
     """
 
-    selection: str
     cluster: tuple[str, str]
     single_writer = False
     waiting: str
@@ -89,9 +77,7 @@ class DeploymentTestCase(base.BaseTestCase):
 
     @classmethod
     def started_nodes(cls) -> list[Any]:
-        """Return the running nodes of the cluster; skip the tests if this run has no cluster."""
-        if not os.environ.get(cls.selection):
-            raise unittest.SkipTest(f'{cls.selection} is not set')
+        """Return the running nodes of the cluster."""
         return _started(*cls.cluster)
 
     @classmethod

@@ -10,7 +10,7 @@ import time
 import requests
 import sqlalchemy as sa
 
-from placement.tests import worlds
+from placement.tests import where, worlds
 from placement.tests.functional.deployment import base, load
 from placement.tests.functional.faults import machines
 from placement.tests.waiting import LONGEST

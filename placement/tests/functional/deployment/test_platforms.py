@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import re
 import subprocess
 
+from placement.tests import where
 from placement.tests.functional.db import runbook
 from placement.tests.functional.deployment import base, files
 from placement.tests.functional.faults import machines
@@ -42,6 +43,7 @@ Listen 127.0.0.1:{port} https
 """
 
 
+@where.at_night('The servers take minutes.')
 class RedHatTest(base.TestCase):
     """The commands of the page, with the directories of Red Hat below the one of the test."""
 

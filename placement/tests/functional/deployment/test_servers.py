@@ -28,8 +28,14 @@ SPOOFED = {
 
 @ddt.ddt
 class ServersTest(base.TestCase):
-    @ddt.data('/placement', '')
-    def test_uwsgi(self, prefix: str) -> None:
+    def test_uwsgi_at_the_root(self) -> None:
+        self.check_uwsgi('')
+
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
+    def test_uwsgi_below_a_prefix(self) -> None:
+        self.check_uwsgi('/placement')
+
+    def check_uwsgi(self, prefix: str) -> None:
         stack = self.stack(prefix)
         uwsgi = self.started(stack.uwsgi())
         log = self.folder / 'uwsgi.log'
@@ -42,6 +48,7 @@ class ServersTest(base.TestCase):
         # All requests that HAProxy forwards are local requests for Placement.
         self.assertEqual(403, self.metrics(balancer, '127.0.0.1'))
 
+    @where.at_night('test_uwsgi_at_the_root is part of the gate.')
     @ddt.data('/placement', '')
     def test_mod_wsgi(self, prefix: str) -> None:
         apache = self.started(self.stack(prefix).apache('wsgi'))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from placement.tests import where
 from placement.tests.functional.faults import storm
 from placement.tests.functional.galera import testcase
 from placement.tests.waiting import wait_until
@@ -46,14 +47,14 @@ class MultiWriterTest(testcase.DeploymentTestCase):
 
         self.withstand(isolate, lambda node: node.isolate(False))
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_failures_of_a_node(self) -> None:
         for name in ('killed', 'stopped', 'hangs'):
             with self.subTest(name):
                 self.withstand(*testcase.FAILURES[name])
         self.assertIn('IST received', self.nodes[_LAST].log)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_a_node_loses_its_data(self) -> None:
         """The node receives a full copy of the data from another node."""
 
@@ -64,7 +65,7 @@ class MultiWriterTest(testcase.DeploymentTestCase):
         self.withstand(lose, lambda node: node.start())
         self.assertIn('SST complete', self.nodes[_LAST].log)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_no_node_has_a_majority(self) -> None:
         """No claim is granted, and the cluster recovers when its nodes are connected again."""
         with self.traffic().running() as traffic:

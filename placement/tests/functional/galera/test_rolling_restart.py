@@ -3,6 +3,7 @@
 from pathlib import Path
 import tempfile
 
+from placement.tests import where
 from placement.tests.functional.cluster.testcase import NAMES
 from placement.tests.functional.galera import testcase
 from placement.tests.waiting import wait_until

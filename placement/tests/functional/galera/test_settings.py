@@ -10,6 +10,7 @@ import uuid
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.cluster import answers
 from placement.tests.functional.cluster.traffic import CAPACITY
@@ -51,7 +52,7 @@ class SettingsTest(testcase.DeploymentTestCase):
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
         self.assertEqual([], answers.send_pairs(ports, gate=self.gate()))
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_responses_under_load(self) -> None:
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
         self.assertEqual([], answers.send_pairs(ports, rounds=4, clients=6))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from placement.tests import where
 from placement.tests.functional.cluster.testcase import NAMES
 from placement.tests.functional.galera import testcase
 from placement.tests.waiting import wait_until
@@ -40,7 +41,7 @@ class SingleWriterTest(testcase.DeploymentTestCase):
             traffic.wait_for(204, 60)
         self.check(traffic, failed)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_concurrent_claims(self) -> None:
         self.use_the_first_node()
         used = self.database_proxy.server(SECOND)['stot']
@@ -50,13 +51,13 @@ class SingleWriterTest(testcase.DeploymentTestCase):
     def test_the_node_is_killed(self) -> None:
         self.withstand(*testcase.FAILURES['killed'])
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_other_failures_of_the_node(self) -> None:
         for name in ('stopped', 'hangs', 'isolated'):
             with self.subTest(name):
                 self.withstand(*testcase.FAILURES[name])
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_all_nodes_are_restarted_without_a_failed_request(self) -> None:
         """The procedure of doc/source/admin/galera.rst: the node in use is the last one.
 

@@ -5,9 +5,6 @@ from typing import Any
 from placement.tests.functional.cluster import testcase
 from placement.tests.waiting import wait_until
 
-SELECTION = 'PLACEMENT_TEST_GALERA'
-
-full = testcase.full(SELECTION)
 # What happens to a node -> how it fails, and how it is repaired.
 FAILURES = {
     'killed': (lambda node: node.kill(), lambda node: node.start()),
@@ -20,7 +17,6 @@ FAILURES = {
 class DeploymentTestCase(testcase.DeploymentTestCase):
     """Uses a Galera cluster."""
 
-    selection = SELECTION
     cluster = ('tools.galera', 'cluster')
     # The bits are those with which Placement connects.
     waiting = 'SET SESSION wsrep_sync_wait = 7'

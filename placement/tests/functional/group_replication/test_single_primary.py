@@ -2,6 +2,7 @@
 
 import uuid
 
+from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import storm
 from placement.tests.functional.group_replication import testcase
@@ -63,7 +64,7 @@ class ClosedConnectionsTest(SinglePrimary):
     def test_the_primary_is_killed(self):
         self.check_change(self.nodes[0].kill, None)
 
-    @testcase.full
+    @where.at_night('The gate has other tests of the same cluster.')
     def test_the_primary_is_stopped_or_switched(self):
         """The statement of the page has a time limit for running transactions."""
         self.check_change(self.nodes[0].stop, None)

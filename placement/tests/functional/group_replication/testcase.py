@@ -8,10 +8,6 @@ import placement
 from placement.tests.functional.cluster import testcase
 from placement.tests.waiting import wait_until
 
-SELECTION = 'PLACEMENT_TEST_GROUP_REPLICATION'
-
-full = testcase.full(SELECTION)
-
 _PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'databases.rst'
 _SQL = re.compile(r'^\.\. code-block:: sql\n\n((?:    .+\n)+)', re.MULTILINE)
 # The query of the page with which the program that HAProxy uses finds the primary.
@@ -21,7 +17,6 @@ CHECK = _SQL.findall(_PAGE.read_text().partition('\n.. _group-replication:\n')[2
 class DeploymentTestCase(testcase.DeploymentTestCase):
     """Uses a group of MySQL, whose only primary is the first server unless a class changes that."""
 
-    selection = SELECTION
     cluster = ('tools.group_replication', 'group')
     waiting = "SET SESSION group_replication_consistency = 'BEFORE'"
 

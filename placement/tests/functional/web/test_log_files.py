@@ -22,6 +22,7 @@ _ROTATIONS = 4
 _LINE = re.compile(r' (\d+) INFO placement\.requestlog \[None (req-\S+) .* status: 200 ')
 
 
+@where.at_night('The servers take minutes.')
 class RotationTest(base.TestCase):
     """Several processes write to a file while logrotate rotates it."""
 

@@ -14,6 +14,7 @@ import uuid
 from prometheus_client import parser
 import requests
 
+from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
