@@ -156,13 +156,6 @@ class DatabaseTest(base.BaseTestCase):
                 self.assertIsNot(outer, db_api.get_placement_engine())
             self.assertIs(outer, db_api.get_placement_engine())
 
-    def test_a_configured_connection_is_used(self):
-        url = f'sqlite:///{self.useFixture(fixtures.TempDir()).path}/mine.db'
-        self.conf_fixture.config(connection=url, group='placement_database')
-        self.useFixture(placement_fixtures.Database(self.conf_fixture, set_config=True))
-
-        self.assertEqual(url, str(db_api.get_placement_engine().url))
-
     def test_a_configuration_without_the_options_of_placement(self):
         bare = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
         bare.register_opt(cfg.BoolOpt('sync_on_startup'), group='placement_database')

@@ -13,10 +13,11 @@ import itertools
 import json
 import threading
 import time
-from typing import Any, Protocol
+from typing import Any
 import uuid
 
 from placement.tests.functional.base import claim
+from placement.tests.functional.cluster.gate import Gate
 from placement.tests.functional.faults import storm
 from placement.tests.waiting import LONGEST
 
@@ -57,16 +58,6 @@ class Client:
         response = self._connection.getresponse()
         text = response.read()
         return response.status, json.loads(text) if text else {}
-
-
-class Gate(Protocol):
-    """Stops the applier of a node, which then applies no changes of other nodes."""
-
-    def hold(self) -> None:
-        """Stop the applier until `release` is called."""
-
-    def release(self) -> None:
-        """Let the applier continue."""
 
 
 class Pair:

@@ -1,21 +1,20 @@
 """HAProxy in front of the API processes, and in front of the nodes of the cluster."""
 
 from collections.abc import Callable
-import csv
 from http import server as http_server
 import os
 from pathlib import Path
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
 from typing import Any
 
+from placement.tests.functional.deployment import haproxy
 from placement.tests.waiting import wait_until
 
 
-class Proxy:
+class Proxy(haproxy.HAProxy):
     """A private HAProxy process.
 
     :param configuration: the text of its configuration; the proxy adds an admin socket
@@ -35,6 +34,7 @@ class Proxy:
             stdout=self._log,
             stderr=self._log,
         )
+        super().__init__(self._socket)
         wait_until(self._socket.exists, 'HAProxy does not start')
 
     def remove(self) -> None:
@@ -44,14 +44,6 @@ class Proxy:
         self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def command(self, text: str) -> str:
-        """Send a command to the admin socket and return the response."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self._socket))
-            connection.sendall(f'{text}\n'.encode())
-            parts = iter(lambda: connection.recv(65536), b'')
-            return b''.join(parts).decode()
-
     def set_state(self, server: str, state: str) -> None:
         """Set the administrative state of ``backend/server``: ready, drain or maint."""
         if response := self.command(f'set server {server} state {state}').strip():
@@ -59,11 +51,7 @@ class Proxy:
 
     def server(self, name: str) -> dict[str, str]:
         """Return the statistics of ``backend/server``."""
-        lines = self.command('show stat').lstrip('# ').splitlines()
-        for row in csv.DictReader(lines):
-            if f'{row["pxname"]}/{row["svname"]}' == name:
-                return row
-        raise AssertionError(f'no server {name}')
+        return next(row for row in self.rows() if f'{row["pxname"]}/{row["svname"]}' == name)
 
     def is_up(self, name: str) -> bool:
         """Whether the server is in the pool."""

@@ -4,31 +4,19 @@ import os
 from pathlib import Path
 import subprocess
 import sys
-import tempfile
 
-from oslotest import base
-from testtools import content
-
-from placement.tests import where
 from placement.tests.functional.deployment import haproxy, load, stack
 from placement.tests.functional.faults import machines
+from placement.tests.functional.web import base
 
 _TOUR = Path(__file__).parents[4] / 'tools' / 'tour.py'
 
 
-@where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
-class TestCase(base.BaseTestCase):
+class TestCase(base.TestCase):
     """Starts servers in a directory of the test and stops them at its end."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        folder = tempfile.TemporaryDirectory(prefix='placement-etc-')
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
 
     def stack(self, prefix: str = '/placement') -> stack.Stack:
         """Return the stack of this test."""
-        self.addCleanup(self.show_logs)
         self.servers = stack.Stack(self.folder, prefix)
         return self.servers
 
@@ -58,9 +46,3 @@ class TestCase(base.BaseTestCase):
         )
         self.assertEqual(0, completed.returncode, completed.stdout + completed.stderr)
         self.assertIn('10. Delete the hosts and the pool', completed.stdout)
-
-    def show_logs(self) -> None:
-        """Attach the output of the servers to the report of a failure."""
-        for path in self.folder.rglob('*.log'):
-            text = path.read_text(errors='replace')
-            self.addDetail(path.name, content.text_content(text))

@@ -1,5 +1,6 @@
 """The administrative socket of HAProxy."""
 
+import csv
 from pathlib import Path
 import socket
 
@@ -34,11 +35,13 @@ class HAProxy:
         """
         wait_until(lambda: self.states() == ['UP'] * count)
 
+    def rows(self) -> list[dict[str, str]]:
+        """Return the statistics."""
+        return list(csv.DictReader(self.command('show stat').removeprefix('# ').splitlines()))
+
     def _servers(self) -> list[dict[str, str]]:
-        names, *rows = self.command('show stat').removeprefix('# ').strip().splitlines()
-        parsed = [dict(zip(names.split(','), row.split(','), strict=True)) for row in rows]
         return [
             row
-            for row in parsed
+            for row in self.rows()
             if row['pxname'] == 'placement' and row['svname'].startswith('api')
         ]

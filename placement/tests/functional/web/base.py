@@ -22,6 +22,7 @@ class TestCase(base.BaseTestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.database = self.folder / 'placement.db'
+        self.addCleanup(self.show_logs)
 
     def serve(
         self, command: Callable[[int], Sequence[str]], settings: Mapping[str, str] | None = None
@@ -41,9 +42,9 @@ class TestCase(base.BaseTestCase):
             log=self.folder / 'server.log',
         )
         self.addCleanup(self.worker.stop)
-        self.addCleanup(self.show_logs)
 
     def show_logs(self) -> None:
         """Attach the output of the server to the report of a failure."""
-        for path in self.folder.glob('*.log'):
-            self.addDetail(path.name, content.text_content(path.read_text()))
+        for path in self.folder.rglob('*.log'):
+            text = path.read_text(errors='replace')
+            self.addDetail(path.name, content.text_content(text))

@@ -19,7 +19,6 @@ class FailedStartTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.log = self.folder / 'server.log'
-        self.addCleanup(self.show_logs)
         self.configuration = self.folder / 'placement.conf'
         self.configuration.write_text('[api]\nauth_strategy = noauth2\n')
 

@@ -225,12 +225,3 @@ class TwoProcessesTest(base.TestCase):
         return {
             rule['name']: rule for group in self.get('rules')['groups'] for rule in group['rules']
         }
-
-
-class WarningTest(base.TestCase):
-    def test_two_processes_without_a_directory(self) -> None:
-        command = functools.partial(commands.uwsgi, processes=2)
-        self.serve(command, {'OS_METRICS__ENABLED': 'true'})
-        requests.get(f'http://127.0.0.1:{self.worker.port}/', timeout=LONGEST)
-        log = (self.folder / 'server.log').read_text()
-        self.assertRegex(log, 'WARNING .*PROMETHEUS_MULTIPROC_DIR')
