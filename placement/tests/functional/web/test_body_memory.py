@@ -5,23 +5,15 @@ import contextlib
 import http.client
 from pathlib import Path
 import sys
-import tempfile
-
-from oslotest import base
 
 from placement.tests import where
-from placement.tests.functional.faults import machines, worker
+from placement.tests.functional.deployment.load import HEADERS, PROVIDER
+from placement.tests.functional.faults import worker
+from placement.tests.functional.web import base
 from placement.tests.waiting import LONGEST
 
 MIB = 1024 * 1024
 BOUND = 64 * MIB
-PROVIDER = '11111111-1111-1111-1111-111111111111'
-HEADERS = {
-    'X-Auth-Token': 'admin',
-    'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement latest',
-    'Content-Type': 'application/json',
-}
 # The routes that read a body.
 ROUTES = (
     ('POST', '/resource_classes'),
@@ -44,13 +36,9 @@ def repeated(unit: bytes, size: int = MIB) -> bytes:
 
 
 def keys(value: bytes) -> bytes:
-    """Return a JSON object of at most 1 MiB with the largest possible number of keys."""
-    members, remaining = [], MIB - 2
-    while remaining > 0:
-        member = b'"%x":%b' % (len(members), value)
-        remaining -= len(member) + 1
-        members.append(member)
-    return b'{' + b','.join(members[:-1]) + b'}'
+    """Return a JSON object of almost 1 MiB with short keys."""
+    count = MIB // (len(value) + 10)
+    return b'{' + b','.join(b'"%x":%b' % (number, value) for number in range(count)) + b'}'
 
 
 SHAPES = {
@@ -78,25 +66,17 @@ def chunks() -> Iterator[bytes]:
 
 
 @where.at_night('The servers take minutes.')
-@where.only_on('sqlite', reason='Tests of request bodies run only on SQLite.')
-class BodyMemoryTest(base.BaseTestCase):
+class BodyMemoryTest(base.TestCase):
     def setUp(self) -> None:
         super().setUp()
         if not Path('/proc/self/status').exists():
             self.skipTest('the test reads memory sizes from /proc')
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.worker = machines.Worker(
-            f'sqlite:///{folder.name}/placement.db',
+        self.serve(
             # An interpreter of its own, which reads MALLOC_ARENA_MAX when it starts.
             lambda port: (sys.executable, '-m', worker.__name__, str(port)),
-            settings={
-                'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
-                # With several arenas, the sizes depend on the thread that serves a request.
-                'MALLOC_ARENA_MAX': '1',
-            },
+            # With several arenas, the sizes depend on the thread that serves a request.
+            {'MALLOC_ARENA_MAX': '1'},
         )
-        self.addCleanup(self.worker.remove)
         provider = b'{"name": "one", "uuid": "%b"}' % PROVIDER.encode()
         self.assertEqual(200, self.send('POST', '/resource_providers', provider))
         for method, path in ROUTES:

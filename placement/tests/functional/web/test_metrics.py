@@ -16,6 +16,7 @@ import requests
 
 from placement.tests import where
 from placement.tests.functional.base import claim
+from placement.tests.functional.deployment.load import HEADERS
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
 from placement.tests.waiting import LONGEST, wait_until
@@ -23,11 +24,6 @@ from placement.tests.waiting import LONGEST, wait_until
 PROVIDER = str(uuid.UUID(int=1))
 TRAITS = f'/resource_providers/{PROVIDER}/traits'
 CANDIDATES = '/allocation_candidates?resources=VCPU:1'
-ADMIN = {
-    'X-Auth-Token': 'admin',
-    'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement latest',
-}
 RULES = prometheus_pages.RULES / 'placement-service.yaml'
 COUNT = 'placement_http_request_duration_seconds_count'
 IN_PROGRESS = 'placement_http_requests_in_progress'
@@ -63,7 +59,7 @@ class TwoProcessesTest(base.TestCase):
         """
         url = f'http://127.0.0.1:{self.worker.port}{path or route}'
         response = requests.request(
-            method, url, json=body, headers={**ADMIN, **headers}, timeout=LONGEST
+            method, url, json=body, headers={**HEADERS, **headers}, timeout=LONGEST
         )
         label = 'other' if method == 'BREW' else method
         self.expected[route, label, f'{response.status_code // 100}xx'] += 1
