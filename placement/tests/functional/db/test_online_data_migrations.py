@@ -13,9 +13,7 @@ def counts(outcome: online_data_migrations.Outcome) -> tuple[int, int]:
 
 
 class RepairTest(base.TestCase):
-    def setUp(self):
-        super().setUp()
-        migration.upgrade('head')
+    kind_of_database = base.MigratedDatabase
 
     def insert(self, table: sa.Table, *rows: dict[str, object]) -> None:
         with self.engine.begin() as conn:

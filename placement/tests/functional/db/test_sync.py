@@ -7,7 +7,7 @@ import os_traits
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
-from placement.db.sqlalchemy import migration, models
+from placement.db.sqlalchemy import models
 from placement.objects import sync
 from placement.tests import where
 from placement.tests.functional.db import base
@@ -15,9 +15,7 @@ from placement.tests.functional.db import base
 
 @where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
 class SyncTest(base.TestCase):
-    def setUp(self):
-        super().setUp()
-        migration.upgrade('head')
+    kind_of_database = base.MigratedDatabase
 
     def sync(self) -> None:
         sync.reset()

@@ -6,16 +6,13 @@ from typing import Any
 from placement.admin import progress
 from placement.admin.transfer import export, load, tables, target
 from placement.admin.transfer.pseudonyms import Rename
-from placement.db.sqlalchemy import migration
 from placement.tests.functional.db import base
 
 
 class TestCase(base.TestCase):
     """Provides a database with tables and without rows."""
 
-    def setUp(self) -> None:
-        super().setUp()
-        migration.upgrade('head')
+    kind_of_database = base.MigratedDatabase
 
     def export(self, rename: Rename | None = None) -> bytes:
         """Return the file that an export writes."""

@@ -106,6 +106,7 @@ class TextTest(RefusalTest):
 
     @where.only_on('mariadb', 'mysql', reason='Only MySQL and MariaDB have such character sets.')
     def test_four_byte_characters_in_an_old_database(self):
+        self.database.is_reused = False
         with self.engine.begin() as conn:
             conn.exec_driver_sql('SET foreign_key_checks = 0')
             for table in models.metadata.sorted_tables:
