@@ -49,12 +49,19 @@ _MOST_FROM_OLDER_RESPONSES = 128
 _MOST = 1_000
 
 # Kind -> the ids to expect. The value is replaced as a whole, because threads share it.
-_expected: Ids = {CLASS: frozenset(), TRAIT: frozenset()}
+_NOTHING_EXPECTED: Ids = {CLASS: frozenset(), TRAIT: frozenset()}
+_expected: Ids = _NOTHING_EXPECTED
 
 
 def expected() -> Ids:
     """Return the ids whose names the next response will probably contain, by their kind."""
     return _expected
+
+
+def forget() -> None:
+    """Expect no ids until the next response, as in a new process."""
+    global _expected
+    _expected = _NOTHING_EXPECTED
 
 
 class Names:
@@ -107,7 +114,7 @@ def _expect(needed: Ids) -> None:
     elif sum(map(len, needed.values())) <= _MOST:
         _expected = needed
     else:
-        _expected = {kind: frozenset() for kind in needed}
+        _expected = _NOTHING_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from placement.candidates import (
     forecasts,
     model,
+    names,
     paging,
     render,
     selection,
@@ -86,6 +87,12 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     )
     assert result is not None
     return result
+
+
+def forget() -> None:
+    """Forget what this process learned from earlier searches."""
+    forecasts.clear()
+    names.forget()
 
 
 def search_with(

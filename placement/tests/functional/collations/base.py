@@ -7,7 +7,7 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement.db import engine as db_engine
+from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.races import testcase
@@ -101,7 +101,7 @@ class CollationTest(testcase.RaceTestCase):
         """Whether two texts are equal in a column with the collation."""
         column = sa.Column('name', sa.String(255, collation=self.collation))
         table = sa.Table('compared', sa.MetaData(), column, prefixes=['TEMPORARY'])
-        with db_engine.get_placement_engine().connect() as conn:
+        with db_api.get_placement_engine().connect() as conn:
             table.create(conn, checkfirst=False)
             conn.execute(sa.insert(table), {'name': one})
             same = bool(conn.scalar(sa.select(sa.func.count()).where(column == other)))
@@ -109,11 +109,5 @@ class CollationTest(testcase.RaceTestCase):
             return same
 
     def rows(self, statement: sa.Select[Any]) -> list[Any]:
-        with db_engine.snapshot() as conn:
+        with db_api.snapshot() as conn:
             return list(conn.execute(statement))
-
-    @contextlib.contextmanager
-    def attempts(self):
-        """Count the attempts of writing transactions."""
-        with mock.patch.object(db_engine, '_attempt', wraps=db_engine._attempt) as attempt:
-            yield attempt

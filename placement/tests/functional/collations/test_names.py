@@ -9,8 +9,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from placement.db import engine as db_engine
-from placement.db import retry
+from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.tests import servers, where
 from placement.tests.functional.collations import base
@@ -64,9 +63,9 @@ class Names:
             consumer: {**claim({provider: 1}, project=project), 'user_id': user}
             for consumer, project, user in zip(consumers, names, names[::-1], strict=True)
         }
-        with self.attempts() as attempts:
+        with self.retries() as retries:
             response = self.send('POST', '/allocations', body)
-        self.assertEqual(1, attempts.call_count)
+        self.assertEqual([], retries)
         if not self.stores_everything and GRINNING in names:
             self.assertEqual(400, response.status, response.body)
             return
@@ -105,9 +104,9 @@ class Names:
         provider = self.make_provider({'VCPU': 1000})
         same = self.equal(LOWER, UPPER)
         body = {LOWER: claim({provider: 1}), UPPER: claim({provider: 2})}
-        with self.attempts() as attempts:
+        with self.retries() as retries:
             new = self.send('POST', '/allocations', body)
-        self.assertEqual((400 if same else 204, 1), (new.status, attempts.call_count), new.body)
+        self.assertEqual((400 if same else 204, []), (new.status, retries), new.body)
         if not same:
             self.assertEqual(3, self.used(provider))
             return
@@ -124,9 +123,9 @@ class Names:
                 LOWER: claim({}, 1),
             },
         ):
-            with self.attempts() as attempts:
+            with self.retries() as retries:
                 response = self.send('POST', '/allocations', body)
-            self.assertEqual((400, 1), (response.status, attempts.call_count), response.body)
+            self.assertEqual((400, []), (response.status, retries), response.body)
         # A move: the body removes the allocations of one consumer, whose UUID has upper case.
         self.send_ok('POST', '/allocations', {another: claim({provider: 4}), UPPER: claim({}, 1)})
         self.assertEqual(4, self.used(provider))
@@ -204,13 +203,6 @@ class Names:
                 status = 409 if self.equal(first, second) else 201
                 self.assertEqual(status, self.send('PUT', f'/resource_classes/{second}').status)
 
-    def test_names_in_paths(self):
-        for kind in ('resource_classes', 'traits'):
-            self.send_ok('PUT', f'/{kind}/CUSTOM_X')
-            for method in ('GET', 'DELETE'):
-                self.assertEqual(404, self.send(method, f'/{kind}/custom_x').status)
-            self.assertEqual(204, self.send('DELETE', f'/{kind}/CUSTOM_X').status)
-
     def test_traits(self):
         """Only the exact name refers to a trait, even if the database compares names as equal."""
         provider = self.make_provider({'VCPU': 1})
@@ -234,16 +226,17 @@ class Names:
                 status = 409 if self.equal(first, second) else 201
                 self.assertEqual(status, self.send('PUT', f'/traits/{second}').status)
 
-    def test_traits_by_prefix(self):
-        self.send_ok('PUT', '/traits/CUSTOM_PREFIX_A')
-        shown = self.send_ok('GET', '/traits?name=startswith:CUSTOM_PREFIX')
-        self.assertEqual(['CUSTOM_PREFIX_A'], shown['traits'])
-
-    def test_traits_by_name(self):
-        self.send_ok('PUT', '/traits/CUSTOM_NAME')
-        for name, expected in (('CUSTOM_NAME', ['CUSTOM_NAME']), ('custom_name', [])):
-            shown = self.send_ok('GET', f'/traits?name=in:{name}')
-            self.assertEqual(expected, shown['traits'])
+    def test_names_in_paths_and_queries(self):
+        for kind in ('resource_classes', 'traits'):
+            self.send_ok('PUT', f'/{kind}/CUSTOM_X')
+            for method in ('GET', 'DELETE'):
+                self.assertEqual(404, self.send(method, f'/{kind}/custom_x').status)
+        for query, expected in (
+            ('startswith:CUSTOM_X', ['CUSTOM_X']),
+            ('in:CUSTOM_X', ['CUSTOM_X']),
+            ('in:custom_x', []),
+        ):
+            self.assertEqual(expected, self.send_ok('GET', f'/traits?name={query}')['traits'])
 
 
 class MariaDB(base.CollationTest):
@@ -362,7 +355,7 @@ class StricterKeyTest(base.CollationTest):
         self.addCleanup(self.run_ddl, 'DROP INDEX uniq_projects0lower')
 
     def run_ddl(self, statement: str) -> None:
-        with db_engine.get_placement_engine().begin() as conn:
+        with db_api.get_placement_engine().begin() as conn:
             conn.exec_driver_sql(statement)
 
     def test_the_request_is_rejected(self):
@@ -370,8 +363,7 @@ class StricterKeyTest(base.CollationTest):
         provider = self.make_provider({'VCPU': 9})
         for project, status in (('proj', 204), ('Proj', 409), ('other', 204)):
             body = claim({provider: 1}, project=project)
-            with self.attempts() as attempts:
+            with self.retries() as retries:
                 response = self.send('PUT', f'/allocations/{uuid.uuid4()}', body)
             self.assertEqual(status, response.status, response.body)
-            most = retry.SAME_KEY_ATTEMPTS if status == 409 else 1
-            self.assertEqual(most, attempts.call_count)
+            self.assertEqual(9 if status == 409 else 0, len(retries))

@@ -4,7 +4,6 @@ On PostgreSQL, the tests change the settings of the database. On MySQL and Maria
 statement for each new connection, like `init_connect`, and `[placement_database] mysql_sql_mode`.
 """
 
-from typing import Any
 import unittest
 import uuid
 
@@ -63,117 +62,106 @@ MYSQL = {
 # Characters that are special in quoted texts, patterns or encodings.
 NAME = 'a\\b\'c"d`e%f_g\u00e9\u4e2d\U0001f600'
 RATIO = 1.15
+CLASSES = ['CUSTOM_ONE', 'CUSTOM_TWO']
 TRAITS = [f'CUSTOM_SESSION_{number}' for number in range(30)]
 
 
 class Settings(testcase.RaceTestCase):
     """Reads and writes of each kind."""
 
-    def check_all(self) -> None:
-        self.create_names()
-        root, child = self.create_tree()
-        self.check_lists(root, child)
-        self.check_candidates(root, child)
-        self.check_claims(root)
-        self.check_failures(root, child)
-        self.remove(root, child)
+    # The dialect with the settings; None for none.
+    dialect: str | None = None
 
-    def create_names(self) -> None:
-        for name in ('CUSTOM_ONE', 'CUSTOM_TWO'):
-            self.send_ok('POST', '/resource_classes', {'name': name})
-        self.assertEqual(409, self.send('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}).status)
-        classes = self.send_ok('GET', '/resource_classes')['resource_classes']
-        self.assertLessEqual({'VCPU', 'CUSTOM_ONE', 'CUSTOM_TWO'}, {one['name'] for one in classes})
-        for name in TRAITS:
-            self.send_ok('PUT', f'/traits/{name}')
-        shown = self.send_ok('GET', '/traits?name=startswith:CUSTOM_SESSION_')['traits']
-        self.assertEqual(sorted(TRAITS), sorted(shown))
+    def setUp(self) -> None:
+        if not testcase.uses_server() or servers.admin_url().get_dialect().name != self.dialect:
+            self.skipTest(f'this test needs a server with the dialect {self.dialect}')
+        self.prepare()
+        super().setUp()
 
-    def create_tree(self) -> tuple[str, str]:
-        root = str(uuid.uuid4())
+    def prepare(self) -> None:
+        """Set `connection` and `options`."""
+
+    def test_requests(self) -> None:
+        for kind, names in (('resource_classes', CLASSES), ('traits', TRAITS)):
+            for name in names:
+                self.send_ok('PUT', f'/{kind}/{name}')
+            shown = self.send_ok('GET', f'/{kind}')[kind]
+            stored = {one['name'] if isinstance(one, dict) else one for one in shown}
+            self.assertLessEqual(set(names), stored)
+        root, aggregates = str(uuid.uuid4()), sorted(str(uuid.uuid4()) for _ in range(30))
         self.send_ok('POST', '/resource_providers', {'name': NAME, 'uuid': root})
+        self.assertEqual(409, self.send('POST', '/resource_providers', {'name': NAME}).status)
         child = self.make_provider({'VGPU': 4}, parent=root)
-        own = f'/resource_providers/{root}'
-        inventories = {
-            name: {'total': 100, 'allocation_ratio': RATIO}
-            for name in ('VCPU', 'MEMORY_MB', 'CUSTOM_ONE', 'CUSTOM_TWO')
-        }
-        body: dict[str, Any] = {'resource_provider_generation': 0, 'inventories': inventories}
-        self.send_ok('PUT', f'{own}/inventories', body)
-        shown = self.send_ok('GET', f'{own}/inventories')['inventories']
-        self.assertEqual(RATIO, shown['VCPU']['allocation_ratio'])
-        self.send_ok('PUT', f'{own}/traits', {'resource_provider_generation': 1, 'traits': TRAITS})
-        self.assertEqual(sorted(TRAITS), sorted(self.send_ok('GET', f'{own}/traits')['traits']))
-        aggregates = sorted(str(uuid.uuid4()) for _ in range(30))
-        body = {'resource_provider_generation': 2, 'aggregates': aggregates}
-        self.send_ok('PUT', f'{own}/aggregates', body)
-        self.assertEqual(aggregates, sorted(self.send_ok('GET', f'{own}/aggregates')['aggregates']))
-        return root, child
+        inventory = {'total': 100, 'allocation_ratio': RATIO}
+        for generation, (kind, value) in enumerate(
+            (
+                ('inventories', dict.fromkeys(('VCPU', *CLASSES), inventory)),
+                ('traits', TRAITS),
+                ('aggregates', aggregates),
+            )
+        ):
+            path = f'/resource_providers/{root}/{kind}'
+            self.send_ok('PUT', path, {'resource_provider_generation': generation, kind: value})
+            shown = self.send_ok('GET', path)[kind]
+            self.assertEqual(sorted(value), sorted(shown))
+            if kind == 'inventories':
+                self.assertEqual({RATIO}, {one['allocation_ratio'] for one in shown.values()})
+        self.check_lists(root, child)
+        self.check_claims(root)
+        self.remove(root, child)
 
     def check_lists(self, root: str, child: str) -> None:
         every = self.send('GET', '/resource_providers')
         self.assertIn('GMT', every.headers['Last-Modified'])
-        shown = {one['uuid']: one for one in every.body['resource_providers']}
-        self.assertEqual({root, child}, set(shown))
-        self.assertEqual(NAME, shown[root]['name'])
-        self.assertEqual(
-            (root, root), (shown[child]['parent_provider_uuid'], shown[child]['root_provider_uuid'])
-        )
+        fields = ('name', 'parent_provider_uuid', 'root_provider_uuid')
+        shown = {
+            one['uuid']: tuple(map(one.get, fields)) for one in every.body['resource_providers']
+        }
+        expected = {root: (NAME, None, root), child: (f'provider-{child}', root, root)}
+        self.assertEqual(expected, shown)
         # The capacity is 100 * 1.15, which is 114.99999999999999 in double precision.
-        for amount, expected in ((114, [root]), (115, [])):
-            path = f'/resource_providers?resources=VCPU:{amount}&required={TRAITS[0]},{TRAITS[29]}'
-            shown = self.send_ok('GET', path)['resource_providers']
-            self.assertEqual(expected, [one['uuid'] for one in shown])
-        shown = self.send_ok('GET', f'/resource_providers?in_tree={child}&required=!{TRAITS[0]}')
-        self.assertEqual([child], [one['uuid'] for one in shown['resource_providers']])
-
-    def check_candidates(self, root: str, child: str) -> None:
-        shown = self.send_ok('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
-        self.assertEqual(1, len(shown['allocation_requests']))
-        summaries = shown['provider_summaries']
-        self.assertEqual(sorted(TRAITS), sorted(summaries[root]['traits']))
-        self.assertEqual({'capacity': 114, 'used': 0}, summaries[root]['resources']['VCPU'])
-        self.assertEqual(root, summaries[child]['parent_provider_uuid'])
+        for query, found in (
+            (f'resources=VCPU:114&required={TRAITS[0]},{TRAITS[29]}', [root]),
+            (f'resources=VCPU:115&required={TRAITS[0]},{TRAITS[29]}', []),
+            (f'in_tree={child}&required=!{TRAITS[0]}', [child]),
+        ):
+            providers = self.send_ok('GET', f'/resource_providers?{query}')['resource_providers']
+            self.assertEqual(found, [one['uuid'] for one in providers], query)
+        candidates = self.send_ok('GET', '/allocation_candidates?resources=VCPU:114,VGPU:4')
+        self.assertEqual(1, len(candidates['allocation_requests']))
+        summary = candidates['provider_summaries'][root]
+        self.assertEqual(sorted(TRAITS), sorted(summary['traits']))
+        self.assertEqual({'capacity': 114, 'used': 0}, summary['resources']['VCPU'])
 
     def check_claims(self, root: str) -> None:
+        claim = testcase.claim
         first, second = str(uuid.uuid4()), str(uuid.uuid4())
-        self.send_ok('PUT', f'/allocations/{first}', testcase.claim({root: 60}, project=NAME))
-        self.assertEqual(
-            409, self.send('PUT', f'/allocations/{second}', testcase.claim({root: 55})).status
-        )
-        self.send_ok('POST', '/allocations', {second: testcase.claim({root: 54})})
+        self.send_ok('PUT', f'/allocations/{first}', claim({root: 60}, project=NAME))
+        response = self.send('PUT', f'/allocations/{second}', claim({root: 55}))
+        self.assertEqual(409, response.status)
+        self.send_ok('POST', '/allocations', {second: claim({root: 54})})
         shown = self.send_ok('GET', f'/allocations/{first}')
         self.assertEqual(NAME, shown['project_id'])
         self.assertEqual({'VCPU': 60}, shown['allocations'][root]['resources'])
         self.assertEqual(114, self.used(root))
         usages = self.send_ok('GET', '/usages?project_id=project')['usages']
         self.assertEqual({'INSTANCE': {'VCPU': 54, 'consumer_count': 1}}, usages)
-        self.send_ok('PUT', f'/allocations/{second}', testcase.claim({root: 1}, 1))
+        self.send_ok('PUT', f'/allocations/{second}', claim({root: 1}, 1))
         for consumer in (first, second):
             self.send_ok('DELETE', f'/allocations/{consumer}')
         self.assertEqual(0, self.used(root))
 
-    def check_failures(self, root: str, child: str) -> None:
-        """The service reports a rejected value, and stores no truncated or duplicate value."""
-        body = {'name': NAME, 'uuid': str(uuid.uuid4())}
-        self.assertEqual(409, self.send('POST', '/resource_providers', body).status)
-        generation = self.provider(child)['generation']
-        body = {'resource_provider_generation': generation, 'aggregates': ['urn:uuid:' + root]}
-        path = f'/resource_providers/{child}/aggregates'
-        self.assertEqual(400, self.send('PUT', path, body).status)
-
     def remove(self, root: str, child: str) -> None:
         self.assertEqual(409, self.send('DELETE', f'/resource_providers/{root}').status)
-        self.send_ok('DELETE', f'/resource_providers/{child}')
-        self.send_ok('DELETE', f'/resource_providers/{root}')
-        for path in ('/resource_classes/CUSTOM_ONE', '/resource_classes/CUSTOM_TWO'):
+        for path in (
+            *(f'/resource_providers/{own}' for own in (child, root)),
+            *(f'/resource_classes/{name}' for name in CLASSES),
+            *(f'/traits/{name}' for name in TRAITS),
+        ):
             self.send_ok('DELETE', path)
-        for name in TRAITS:
-            self.send_ok('DELETE', f'/traits/{name}')
-        self.assertEqual([], self.send_ok('GET', '/resource_providers')['resource_providers'])
         self.audit()
 
-    def check_duplicate(self) -> None:
+    def test_duplicate(self) -> None:
         """The transaction is retried after a duplicate key, whatever the language of messages."""
         attempts: list[sa.Connection] = []
 
@@ -193,18 +181,15 @@ class Settings(testcase.RaceTestCase):
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class PostgresqlTest(Settings):
-    def setUp(self) -> None:
-        skip_unless('postgresql')
+    dialect = 'postgresql'
+
+    def prepare(self) -> None:
         self.connection = servers.create()
         url = sa.make_url(self.connection)
         engine = sa.create_engine(url, isolation_level='AUTOCOMMIT', poolclass=sa.NullPool)
         with engine.connect() as conn:
             for name, value in POSTGRESQL.items():
                 conn.exec_driver_sql(f"ALTER DATABASE {url.database} SET {name} = '{value}'")
-        super().setUp()
-
-    def test_requests(self) -> None:
-        self.check_all()
 
     def test_settings(self) -> None:
         settings = self.settings('SELECT name, setting FROM pg_settings')
@@ -221,9 +206,6 @@ class PostgresqlTest(Settings):
         }
         self.assertEqual(expected, {name: settings[name] for name in expected})
 
-    def test_duplicate(self) -> None:
-        self.check_duplicate()
-
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class MysqlTest(Settings):
@@ -231,8 +213,9 @@ class MysqlTest(Settings):
 
     mode = ''
 
-    def setUp(self) -> None:
-        skip_unless('mysql')
+    dialect = 'mysql'
+
+    def prepare(self) -> None:
         self.mariadb = servers.engine() == 'mariadb'
         # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
         self.isolation = 'tx_isolation' if self.mariadb else 'transaction_isolation'
@@ -241,14 +224,10 @@ class MysqlTest(Settings):
         url = url.update_query_dict({'init_command': f'SET {values}'})
         self.connection = url.render_as_string(hide_password=False)
         self.options = {'mysql_sql_mode': self.mode if self.mariadb else self.mode_of_mysql()}
-        super().setUp()
 
     def mode_of_mysql(self) -> str:
         """Return the mode to use on MySQL, which has other modes than MariaDB."""
         return self.mode
-
-    def test_requests(self) -> None:
-        self.check_all()
 
     def test_settings(self) -> None:
         settings = self.settings('SHOW SESSION VARIABLES')
@@ -271,9 +250,6 @@ class MysqlTest(Settings):
         }
         self.assertEqual(expected, {name: settings[name] for name in expected})
         self.assertIn('STRICT_ALL_TABLES', settings['sql_mode'])
-
-    def test_duplicate(self) -> None:
-        self.check_duplicate()
 
 
 class AnsiModeTest(MysqlTest):
@@ -302,9 +278,3 @@ class ManyModesTest(MysqlTest):
 
     def mode_of_mysql(self) -> str:
         return self.mode.replace('ROUND', 'TRUNCATE')
-
-
-def skip_unless(dialect: str) -> None:
-    """Skip the test unless this run has a server with the dialect."""
-    if not testcase.uses_server() or servers.admin_url().get_dialect().name != dialect:
-        raise unittest.SkipTest(f'this test needs a server with the dialect {dialect}')

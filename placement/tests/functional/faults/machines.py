@@ -13,11 +13,10 @@ import sys
 import tempfile
 import time
 from types import ModuleType
-from typing import IO, Any
+from typing import IO
 import unittest
 
 import sqlalchemy as sa
-from sqlalchemy import event
 
 import placement
 from placement.tests import servers
@@ -305,32 +304,3 @@ def limit_idle_time(url: str, seconds: int) -> None:
             conn.commit()
         else:
             conn.exec_driver_sql(f'SET GLOBAL wait_timeout = {seconds}')
-
-
-@contextlib.contextmanager
-def closed_once(engine: sa.Engine, url: str, moment: str, text: str) -> Iterator[list[int]]:
-    """Close one connection of the service on the server.
-
-    :param moment: the event of the engine at which the connection is closed
-    :param text: the beginning of the statement at which it is closed, if the event has a statement
-    :returns: the ids of the closed connections
-    """
-    closed: list[int] = []
-    mysql = engine.dialect.name == 'mysql'
-
-    def close(conn: sa.Connection, *arguments: Any) -> None:
-        if closed or not (text == '' or arguments[1].startswith(text)):
-            return
-        cursor = conn.connection.cursor()
-        cursor.execute('SELECT connection_id()' if mysql else 'SELECT pg_backend_pid()')
-        closed.append(cursor.fetchone()[0])
-        cursor.close()
-        with other_connection(url) as other:
-            kill = f'KILL {closed[0]}' if mysql else f'SELECT pg_terminate_backend({closed[0]})'
-            other.exec_driver_sql(kill)
-
-    event.listen(engine, moment, close)
-    try:
-        yield closed
-    finally:
-        event.remove(engine, moment, close)

@@ -5,7 +5,6 @@ compiled statements. The memory of each process has another history, and no memo
 effect on a response.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 import logging
 import multiprocessing
@@ -19,17 +18,13 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy
-from placement.candidates import forecasts, names
+from placement.candidates import search
 from placement.claims import consumer_rows
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
 from placement.tests.functional.races.writers import Request, Start
 from placement.tests.waiting import LONGEST
-
-# How long the second process may take to start, or to send a response, in seconds.
-
-_NO_NAMES = names.expected()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +41,10 @@ class Process:
         return f'a process that remembers {self.remembers.name}' if self.remembers else 'a new one'
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What this process learned from a search."""
-
-    forecasts: Mapping[forecasts.Key, forecasts.Forecast]
-    names: names.Ids
-
-    @classmethod
-    def now(cls) -> 'Learned':
-        """Return what this process remembers of all searches."""
-        return cls(dict(forecasts._forecasts), names.expected())
-
-    def recall(self) -> None:
-        """Let this process remember the same again."""
-        for key, forecast in self.forecasts.items():
-            forecasts.remember(key, forecast)
-        names._expected = self.names
-
-
 def set_memory(engine: sa.Engine, process: Process) -> None:
     """Let this process remember the owners that another one remembers, and nothing else."""
     consumer_rows.forget_all_owners(engine)
-    forecasts.clear()
-    names._expected = _NO_NAMES
+    search.forget()
     if process.remembers is None:
         engine.get_execution_options()['compiled_cache'].clear()
     else:

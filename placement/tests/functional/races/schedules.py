@@ -21,24 +21,36 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent import futures
 import contextlib
 from dataclasses import dataclass, field
+import logging
 import threading
 import time
 from typing import Any
-from unittest import mock
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from placement import exception, telemetry
-from placement.db.sqlalchemy import models
+from placement import exception
 from placement.tests.functional.races import audit, processes, servers, testcase
-from placement.tests.functional.races.processes import Learned, Process
+from placement.tests.functional.races.processes import Process
 from placement.tests.functional.races.writers import Request, Start
 from placement.tests.waiting import LONGEST
 
-# How long a request may take before the schedule counts as stuck, in seconds.
 # A statement that takes longer than this is looked up among those that wait for a lock.
 _POLL = 0.002
+
+# The columns with ids of rows, their tables, and the columns with the names of these rows.
+_REFERENCES = (
+    ('resource_provider_id', 'resource_providers', 'uuid'),
+    ('root_provider_id', 'resource_providers', 'uuid'),
+    ('parent_provider_id', 'resource_providers', 'uuid'),
+    ('resource_class_id', 'resource_classes', 'name'),
+    ('trait_id', 'traits', 'name'),
+    ('aggregate_id', 'placement_aggregates', 'uuid'),
+    ('project_id', 'projects', 'external_id'),
+    ('user_id', 'users', 'external_id'),
+    ('consumer_type_id', 'consumer_types', 'name'),
+)
+_INVISIBLE = {'id', 'created_at', 'updated_at'}
 
 Send = Callable[[Request], testcase.Response]
 Tables = Mapping[str, Sequence[Any]]
@@ -162,7 +174,6 @@ class Scheduler:
         self._scripts: dict[Start, str] = {}
         self._serial: dict[tuple[Start, tuple[Request, ...]], Outcome] = {}
         self._lengths: dict[Schedule, int] = {}
-        self._learned: dict[tuple[Start, Request], Learned] = {}
         self._second: processes.SecondProcess | None = None
 
     @contextlib.contextmanager
@@ -180,7 +191,7 @@ class Scheduler:
         with (
             futures.ThreadPoolExecutor(2) as self._pool,
             self._server.connected(),
-            mock.patch.object(telemetry, 'retried', self._note_retry),
+            _retries_reported(self._note_retry),
         ):
             # Every run reads all rows, and needs only VCPU of the standard rows.
             self._server.execute('DELETE FROM traits; DELETE FROM resource_classes WHERE id <> 0')
@@ -257,6 +268,7 @@ class Scheduler:
         """The outcome of requests that are sent one after the other."""
         key = start, requests
         if key not in self._serial:
+            processes.set_memory(self._engine, Process(start))
             self._reset(start)
             self._serial[key] = self._outcome(start, [self._send(request) for request in requests])
         return self._serial[key]
@@ -322,7 +334,7 @@ class Scheduler:
         if client is not None and client.attempts < client.attempt:
             raise exception.ConcurrentChange('A row of this request')
 
-    def _note_retry(self, _reason: str) -> None:
+    def _note_retry(self) -> None:
         client = self._clients.get(threading.get_ident())
         if client is not None:
             client.attempts += 1
@@ -332,33 +344,23 @@ class Scheduler:
 
     def _begin(self, schedule: Schedule) -> None:
         """Write the start state of a schedule, and set what its processes remember."""
-        learned = None
-        if schedule.paused.method == 'GET' and schedule.process.remembers is not None:
-            learned = self._learned_from(schedule.process.remembers, schedule.paused)
         if schedule.second is not None:
             if self._second is None:
                 self._second = processes.SecondProcess(self._engine.url)
             self._second.set_memory(schedule.second)
-        self._reset(schedule.start)
         processes.set_memory(self._engine, schedule.process)
-        if learned is not None:
-            learned.recall()
-
-    def _learned_from(self, start: Start, search: Request) -> Learned:
-        """What a process learns from a search in another start state."""
-        key = start, search
-        if key not in self._learned:
-            self._reset(start)
-            self._send(search)
-            self._learned[key] = Learned.now()
-        return self._learned[key]
+        remembered = schedule.process.remembers
+        if schedule.paused.method == 'GET' and remembered is not None:
+            # The process has served the same request in another start state.
+            self._reset(remembered)
+            self._send(schedule.paused)
+        self._reset(schedule.start)
 
     def _reset(self, start: Start) -> None:
-        """Write a start state, and remember what a process does that has served its requests."""
+        """Write a start state."""
         if start not in self._scripts:
             self._scripts[start] = _script(start, self._engine.dialect)
         self._server.execute(self._scripts[start])
-        processes.set_memory(self._engine, Process(start))
 
     def _outcome(self, start: Start, responses: Sequence[testcase.Response]) -> Outcome:
         # Without a row of the consumer nothing locks its allocations. A claim that is rejected in
@@ -394,7 +396,7 @@ class Scheduler:
     def _may_have_problems(self, schedule: Schedule) -> bool:
         """Whether a serial order may break a rule: by design, or because the start state does."""
         requests = (schedule.paused, *schedule.others)
-        return not schedule.start.c_is_recorded or any(request.shrinks for request in requests)
+        return schedule.start.is_damaged or any(request.shrinks for request in requests)
 
     def _orders(self, schedule: Schedule) -> Iterator[Outcome]:
         """The outcomes of the serial orders, with the response of the paused request first."""
@@ -407,32 +409,31 @@ class Scheduler:
             yield Outcome((own, *responses), found.state, found.problems)
 
 
+@contextlib.contextmanager
+def _retries_reported(report: Callable[[], None]) -> Iterator[None]:
+    """Call a function, in the thread of the request, before each retry of a transaction."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith('Retrying the transaction'):
+                report()
+
+    logger, handler = logging.getLogger('placement.db.retry'), Handler()
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
 def _script(start: Start, dialect: sa.Dialect) -> str:
     """The statements that replace all rows by those of a start state."""
-    tables = models.metadata.tables
-    rows = start.rows()
-    providers = tables['resource_providers']
-    statements: list[Any] = [
-        # Providers refer to each other, and MySQL checks that row by row.
-        sa.update(providers).values(
-            root_provider_id=None, parent_provider_id=None, updated_at=sa.null()
-        )
-    ]
-    for table in reversed(models.metadata.sorted_tables):
-        delete = sa.delete(table)
-        if table.name == 'resource_classes':
-            delete = delete.where(table.c.id != 0)
-        statements.append(delete)
-    statements.extend(
-        sa.insert(table).values(list(rows[table.name]))
-        for table in models.metadata.sorted_tables
-        if rows[table.name]
-    )
-    compiled = [
+    return ';\n'.join(
         str(statement.compile(dialect=dialect, compile_kwargs={'literal_binds': True}))
-        for statement in statements
-    ]
-    return ';\n'.join(compiled)
+        for statement in start.statements()
+    )
 
 
 def _comparable(body: Any, ignored: Collection[str]) -> Any:
@@ -447,73 +448,24 @@ def _comparable(body: Any, ignored: Collection[str]) -> Any:
 
 def _state(tables: Tables) -> dict[str, Any]:
     """What clients can see of the rows: names instead of ids, and no times."""
-    names = {
-        table: {row.id: getattr(row, column) for row in tables[table]}
-        for table, column in (
-            ('resource_providers', 'uuid'),
-            ('resource_classes', 'name'),
-            ('traits', 'name'),
-            ('placement_aggregates', 'uuid'),
-            ('projects', 'external_id'),
-            ('users', 'external_id'),
-            ('consumer_types', 'name'),
-        )
+    named = {
+        column: {row.id: getattr(row, name) for row in tables[table]}
+        for column, table, name in _REFERENCES
     }
-    providers, classes = names['resource_providers'], names['resource_classes']
-    state: dict[str, Any] = {table: sorted(known.values()) for table, known in names.items()}
-    state['resource_providers'] = sorted(
-        (
-            row.uuid,
-            row.name,
-            row.generation,
-            providers.get(row.root_provider_id),
-            providers.get(row.parent_provider_id),
+    return {
+        table: sorted(
+            (
+                tuple(
+                    named[column].get(value) if column in named else value
+                    for column, value in row._mapping.items()
+                    if column not in _INVISIBLE
+                )
+                for row in rows
+            ),
+            key=repr,
         )
-        for row in tables['resource_providers']
-    )
-    state['inventories'] = sorted(
-        (
-            str(providers.get(row.resource_provider_id)),
-            str(classes.get(row.resource_class_id)),
-            *(row.total, row.reserved, row.min_unit, row.max_unit, row.step_size),
-            row.allocation_ratio,
-        )
-        for row in tables['inventories']
-    )
-    state['allocations'] = sorted(
-        (
-            row.consumer_id,
-            str(providers.get(row.resource_provider_id)),
-            str(classes.get(row.resource_class_id)),
-            row.used,
-        )
-        for row in tables['allocations']
-    )
-    state['consumers'] = sorted(
-        (
-            row.uuid,
-            row.generation,
-            names['projects'].get(row.project_id),
-            names['users'].get(row.user_id),
-            names['consumer_types'].get(row.consumer_type_id),
-        )
-        for row in tables['consumers']
-    )
-    state['resource_provider_traits'] = sorted(
-        (
-            str(providers.get(row.resource_provider_id)),
-            str(names['traits'].get(row.trait_id)),
-        )
-        for row in tables['resource_provider_traits']
-    )
-    state['resource_provider_aggregates'] = sorted(
-        (
-            str(providers.get(row.resource_provider_id)),
-            str(names['placement_aggregates'].get(row.aggregate_id)),
-        )
-        for row in tables['resource_provider_aggregates']
-    )
-    return state
+        for table, rows in tables.items()
+    }
 
 
 def _differences(outcome: Outcome, reference: Outcome) -> str:

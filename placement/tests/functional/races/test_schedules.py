@@ -11,7 +11,7 @@ from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from placement import db_api, handler
+from placement import db_api
 from placement.db.sqlalchemy import models
 from placement.objects import generation
 from placement.tests import where
@@ -20,13 +20,39 @@ from placement.tests.functional.races.processes import Process
 from placement.tests.functional.races.schedules import Report, Schedule
 from placement.tests.functional.races.writers import Request, Start
 
-# If this variable is set, all schedules run: some 75,000, most of an hour on each engine.
-# Otherwise one pair of so many. It has no factor in common with the number of requests and is not
+# At night, all schedules run: some 75,000, most of an hour on each engine. Otherwise one pair of so
+# many. It has no factor in common with the number of requests and is not
 # greater, so that each request is among the pairs, in both places.
 PART = 59
 # The same for the tests of retries, searches and processes, of which each schedule takes longer.
 SMALL_PART = 127
 SEARCHES_PART = 31
+
+# A request that is paused, and the others.
+NAMED = (
+    ('DELETE allocations: N', 'PUT allocations 1.12: N uses 3 of ROOT'),
+    ('PUT allocations: N uses 4 of ROOT', 'PUT allocations 1.12: N uses 3 of ROOT'),
+    ('PUT allocations: N uses 4 of ROOT', 'DELETE provider: LEAF'),
+    ('PUT allocations: N uses 4 of ROOT', 'PUT allocations: D uses 4 of ROOT'),
+    ('PUT allocations 1.12: N uses 3 of ROOT', 'PUT allocations: N uses 4 of ROOT'),
+    ('PUT allocations: N uses LEAF and silver of OTHER', 'PUT allocations: N uses 4 of ROOT'),
+    ('PUT allocations: D uses 4 of LEAF', 'DELETE provider: LEAF'),
+    ('PUT inventories: LEAF has 3 VCPU and gold', 'PUT allocations: D uses 4 of LEAF'),
+    ('PUT inventories: LEAF has 3 VCPU and gold', 'DELETE provider: LEAF'),
+    ('PUT provider traits: LEAF has blue', 'PUT provider traits: LEAF has red and new'),
+    ('POST provider: fresh below LEAF', 'DELETE provider: LEAF'),
+    ('POST provider: fresh below LEAF', 'PUT provider: LEAF moves below OTHER'),
+    ('POST provider: fresh below LEAF', 'PUT provider: OTHER is named fresh'),
+)
+MOVES = ('PUT provider: LEAF moves below CHILD', 'PUT provider: CHILD moves below LEAF')
+DELETION = (
+    *('DELETE allocations: C', 'DELETE provider: LEAF', 'DELETE provider: CHILD'),
+    'DELETE provider: ROOT',
+)
+REMOVAL = (
+    *('DELETE allocations: C', 'PUT provider: LEAF moves below OTHER', 'DELETE provider: CHILD'),
+    'DELETE provider: ROOT',
+)
 
 Pair = tuple[Request, Request]
 T = TypeVar('T')
@@ -35,18 +61,8 @@ T = TypeVar('T')
 class CatalogueTest(base.BaseTestCase):
     def test_every_writing_route_is_among_the_requests(self):
         """A new route needs a request here."""
-        mapper = handler.Mapper(handler.ROUTE_DECLARATIONS)
-        tried = set()
-        for request in writers.every(writers.RECORDED):
-            route, _ = mapper.match(request.path)
-            tried.add(route.methods[request.method])
-        written = {
-            application
-            for methods in handler.ROUTE_DECLARATIONS.values()
-            for method, application in methods.items()
-            if method != 'GET'
-        }
-        self.assertEqual(written, tried)
+        tried = {request.route for request in writers.every(writers.RECORDED)}
+        self.assertEqual(writers.writing_routes(), tried)
 
     def test_names_are_unique(self):
         """A report names requests, and outcomes are kept by request."""
@@ -73,8 +89,10 @@ class WithScheduler(testcase.RaceTestCase):
     def setUp(self):
         super().setUp()
         # Formatting the records of so many requests takes a quarter of the time.
-        self.addCleanup(logging.disable, logging.NOTSET)
-        logging.disable(logging.INFO)
+        for name in ('', 'placement', 'placement.changes', 'placement.claims'):
+            logger = logging.getLogger(name)
+            self.addCleanup(logger.setLevel, logger.level)
+            logger.setLevel(logging.WARNING)
         context = schedules.Scheduler(db_api.get_placement_engine(), self.send_request).opened()
         self.scheduler = context.__enter__()
         self.addCleanup(context.__exit__, None, None, None)
@@ -128,6 +146,52 @@ class SchedulesTest(WithScheduler):
         pairs = [(empty, other) for empty in emptied for other in created]
         pairs += [(other, empty) for empty, other in pairs]
         self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
+
+    def test_named_pairs(self):
+        """Pairs for which each kind of guard was written; the night runs all pairs."""
+        requests = {request.name: request for request in writers.every(writers.RECORDED)}
+        for paused, *others in NAMED:
+            with self.subTest(paused, others=others):
+                found = tuple(requests[name] for name in others)
+                tried = self.scheduler.schedules(writers.RECORDED, requests[paused], found)
+                self.examine(1, tried, waits=False)
+
+    def test_a_provider_moves_while_a_request_repeats_its_parent(self):
+        body = {'name': 'fresh', 'parent_provider_uuid': writers.ROOT}
+        rename = Request('rename', 'PUT', f'/resource_providers/{writers.LEAF}', body)
+        moves = [one for one in writers.structure(writers.RECORDED) if one.name == NAMED[-2][1]]
+        self.examine(1, self.scheduler.schedules(writers.RECORDED, rename, tuple(moves)))
+
+    def test_a_class_is_replaced_while_its_first_inventory_is_added(self):
+        """The new class has the id of the deleted class."""
+        requests = {request.name: request for request in writers.every(writers.RECORDED)}
+        body = testcase.inventories_of({'CUSTOM_SILVER': 4}, 2)
+        path = f'/resource_providers/{writers.LEAF}/inventories'
+        others = ('DELETE inventories: silver of OTHER', 'DELETE class: silver', 'POST class: new')
+        tried = self.scheduler.schedules(
+            writers.RECORDED,
+            Request('LEAF has silver', 'PUT', path, body),
+            tuple(requests[name] for name in others),
+        )
+        self.examine(1, tried, waits=False)
+
+    def test_moves_below_a_root_without_root(self):
+        """The root is locked although its own root is NULL: together the moves make a loop."""
+        pairs = itertools.permutations(
+            [one for one in writers.structure(writers.ROOTLESS) if one.name in MOVES], 2
+        )
+        self.examine(2, self.at_each_statement(writers.ROOTLESS, pairs))
+
+    def test_reads(self):
+        """A tree is deleted, or moved in part, between the statements of a read."""
+        requests = {request.name: request for request in writers.every(writers.RECORDED)}
+        for names in (DELETION, REMOVAL):
+            others = tuple(requests[name] for name in names)
+            tried = (
+                self.scheduler.schedules(writers.RECORDED, read, others, Process(None))
+                for read in writers.reads()
+            )
+            self.examine(20, itertools.chain.from_iterable(tried), waits=False)
 
     def test_first_inventories(self):
         """The inventories of a provider with generation 0 are written without a read."""

@@ -1,10 +1,11 @@
 """A test case that sends concurrent requests from several threads to a service."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
 from dataclasses import dataclass
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import threading
 from typing import Any
 import uuid
 
+import fixtures
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslotest import base
@@ -143,6 +145,14 @@ class RaceTestCase(base.BaseTestCase):
         """Fail if the data breaks a rule."""
         self.assertEqual([], audit.problems(db_api.get_placement_engine(), may_exceed))
 
+    @contextlib.contextmanager
+    def retries(self) -> Iterator[list[str]]:
+        """Collect the lines that the service logs before it retries a transaction."""
+        lines: list[str] = []
+        with fixtures.FakeLogger('placement.db.retry', logging.DEBUG) as log:
+            yield lines
+        lines.extend(line for line in log.output.splitlines() if line.startswith('Retrying'))
+
     def call(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Call:
         """Return a function that sends a request."""
         return lambda: self.send(method, path, body, version)
@@ -197,17 +207,22 @@ def claim_1_27(shares: dict[str, int]) -> dict[str, Any]:
     return {key: body[key] for key in ('allocations', 'project_id', 'user_id')}
 
 
-@where.only_on('sqlite', reason='This run is on a database server.')
-class SqliteFileTestCase(RaceTestCase):
-    """Uses a database file, whose connections are not serialized by the service."""
+class FileTestCase(RaceTestCase):
+    """Uses a server or a file; the service serializes only the connections of memory."""
 
     options = {'sqlite_synchronous': False}
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.connection = f'sqlite:///{folder.name}/placement.db'
+        if not uses_server():
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            self.connection = f'sqlite:///{folder.name}/placement.db'
         super().setUp()
+
+
+@where.only_on('sqlite', reason='This run is on a database server.')
+class SqliteFileTestCase(FileTestCase):
+    """Uses a database file."""
 
 
 def in_order(value: Any) -> Any:

@@ -6,12 +6,16 @@ are the same. The start state is two trees: `ROOT` with the children `CHILD` and
 `OTHER`. Consumer `C` uses 6 of the 10 VCPU of `ROOT`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import datetime
 from typing import Any
 
+import sqlalchemy as sa
+
+from placement import handler
 from placement.claims.claim import Claim
+from placement.db.sqlalchemy import models
 
 # The order of the UUIDs differs from the order of the ids. The ids are above all that the
 # sequences of PostgreSQL reach: an explicit id does not advance them.
@@ -49,6 +53,22 @@ class Request:
     consumers: frozenset[str] = frozenset()
     shrinks: bool = False
 
+    @property
+    def route(self) -> object:
+        """The application that handles the request."""
+        match, _ = handler.Mapper(handler.ROUTE_DECLARATIONS).match(self.path.partition('?')[0])
+        return match.methods[self.method]
+
+
+def writing_routes() -> set[object]:
+    """Return the applications of all requests that write."""
+    return {
+        application
+        for methods in handler.ROUTE_DECLARATIONS.values()
+        for method, application in methods.items()
+        if method != 'GET'
+    }
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -61,6 +81,7 @@ class Start:
     :param differs: the database has other ids for the names of classes and traits, other owners,
         another aggregate, and another tree of `LEAF`. Of such a state, a process remembers what is
         wrong in the other states
+    :param has_root: whether the provider `ROOT` has a root; old releases could leave NULL
     """
 
     name: str
@@ -68,6 +89,26 @@ class Start:
     c_uses: int = 6
     has_generations: bool = True
     differs: bool = False
+    has_root: bool = True
+
+    def statements(self) -> Iterator[Any]:
+        """The statements that replace all rows by those of this state."""
+        rows = self.rows()
+        # Providers refer to each other, and MySQL checks that row by row.
+        yield sa.update(models.resource_providers).values(
+            root_provider_id=None, parent_provider_id=None, updated_at=sa.null()
+        )
+        for table in reversed(models.metadata.sorted_tables):
+            delete = sa.delete(table)
+            yield delete.where(table.c.id != 0) if table is models.resource_classes else delete
+        for table in models.metadata.sorted_tables:
+            if rows[table.name]:
+                yield sa.insert(table).values(list(rows[table.name]))
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the rows break a rule."""
+        return not (self.c_is_recorded and self.has_root)
 
     @property
     def c_generation(self) -> int | None:
@@ -111,7 +152,9 @@ class Start:
             'traits': [_row(red, name='CUSTOM_RED'), _row(blue, name='CUSTOM_BLUE')],
             'placement_aggregates': [_row(_ONLY, uuid=aggregate)],
             'resource_providers': [
-                _provider_row(uuid, roots[uuid], self.has_generations) for uuid in _ROOTS
+                _provider_row(uuid, roots[uuid], self.has_generations)
+                | ({} if self.has_root or uuid != ROOT else {'root_provider_id': None})
+                for uuid in _ROOTS
             ],
             'inventories': [
                 _inventory_row(1_000_001, ROOT, VCPU, 10),
@@ -149,6 +192,7 @@ RECORDED = Start('all rows present')
 NO_GENERATIONS = Start('no generations', has_generations=False)
 ELSEWHERE = Start('other ids and owners', differs=True)
 UNRECORDED = Start('no row of consumer C', c_is_recorded=False)
+ROOTLESS = Start('no root of ROOT', has_root=False)
 NEARLY_FULL = Start('C uses 8 of 10', c_uses=8)
 NEARLY_FULL_UNRECORDED = Start('C uses 8 of 10, no row of C', c_is_recorded=False, c_uses=8)
 
@@ -276,6 +320,27 @@ def searches() -> list[Request]:
     ]
 
 
+def reads() -> list[Request]:
+    """Reads of what other requests delete or move."""
+    provider = f'/resource_providers/{LEAF}'
+    kinds = ('inventories', 'usages', 'traits', 'aggregates', 'allocations')
+    both = f'required=CUSTOM_RED&member_of={OLD_AGGREGATE}'
+    queries = (
+        *('', f'uuid={LEAF}', f'in_tree={LEAF}', 'resources=VCPU:1', both),
+        f'{both}&resources=VCPU:1&in_tree={ROOT}',
+        f'in_tree={ROOT}&required=CUSTOM_UNKNOWN',
+        f'{both}&resources=CUSTOM_UNKNOWN:1',
+    )
+    paths = (
+        *(f'/resource_providers?{query}' for query in queries),
+        *(provider, f'/resource_providers/{ROOT}/allocations', f'/allocations/{C}'),
+        *(f'{provider}/{kind}' for kind in kinds),
+        '/usages?project_id=project',
+        *(f'/allocation_candidates?resources=VCPU:1{more}' for more in ('', f'&{both}')),
+    )
+    return [Request(f'GET {path}', 'GET', path) for path in paths]
+
+
 def every(start: Start) -> list[Request]:
     """All writing requests."""
     return [*claims(start), *structure(start)]
@@ -391,6 +456,7 @@ def _provider_requests() -> list[Request]:
         delete('LEAF', LEAF),
         delete('CHILD', CHILD),
         delete('OTHER, a root', OTHER),
+        delete('ROOT', ROOT),
     ]
 
 
