@@ -28,12 +28,9 @@ class RenameTest(testcase.RaceTestCase):
         both = [*calls[:third], functools.partial(rename, old, new), *calls[third:]]
         return Counter(response.status for response in self.race(both))
 
-    def claims(self, *providers, count=20):
-        return [
-            self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-            for _ in range(count)
-            for provider in providers
-        ]
+    def claims_of(self, *providers):
+        calls = (self.claims(provider, 20) for provider in providers)
+        return [call for some in zip(*calls, strict=True) for call in some]
 
     def assertGone(self, provider):
         self.assertEqual(404, self.send('GET', f'/resource_providers/{provider}').status)
@@ -45,7 +42,7 @@ class RenameTest(testcase.RaceTestCase):
         moving, released = ([str(uuid.uuid4()) for _ in range(5)] for _ in range(2))
         for consumer in (*moving, *released):
             self.send_ok('PUT', f'/allocations/{consumer}', claim({old: 1}))
-        calls = self.claims(old, new, child)
+        calls = self.claims_of(old, new, child)
         for number, (mover, leaver) in enumerate(zip(moving, released, strict=True)):
             move = self.call('PUT', f'/allocations/{mover}', claim({new: 2}, 1))
             release = self.call('DELETE', f'/allocations/{leaver}')
@@ -70,7 +67,7 @@ class RenameTest(testcase.RaceTestCase):
         racing = []
 
         def delete_rows(conn, provider_id):
-            (call,) = self.claims(old, count=1)
+            (call,) = self.claims(old, 1)
             racing.append(testcase.start(call))
             # The claim ends here only if the provider is not locked.
             futures.wait(racing, SECONDS)
@@ -84,7 +81,7 @@ class RenameTest(testcase.RaceTestCase):
 
     def test_claims_of_a_provider_that_gets_an_unused_uuid(self):
         old, new = self.make_provider({'VCPU': 100}), str(uuid.uuid4())
-        statuses = self.race_with(old, new, self.claims(old, new))
+        statuses = self.race_with(old, new, self.claims_of(old, new))
         self.assertEqual(40, statuses[204] + statuses[400])
         self.assertEqual(statuses[204], self.used(new))
         self.assertGone(old)

@@ -1,5 +1,6 @@
 """A test case that sends concurrent requests from several threads to a service."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
@@ -135,6 +136,34 @@ class RaceTestCase(base.BaseTestCase):
             self.assertLess(response.status, 500, response.body)
         self.audit()
         return responses
+
+    def statuses(self, calls: Sequence[Call]) -> Counter[int]:
+        """Make the calls from several threads, and count the responses by status."""
+        return Counter(response.status for response in self.race(calls))
+
+    def claims(self, provider: str, count: int, amount: int = 1) -> list[Call]:
+        """Claims of new consumers."""
+        body = claim({provider: amount})
+        return [self.call('PUT', f'/allocations/{uuid.uuid4()}', body) for _ in range(count)]
+
+    def race_with_deletion(
+        self, path: str, calls: Sequence[Call], deleted: int, kept: int, code: str | None = None
+    ) -> None:
+        """Delete an object while the calls use it.
+
+        :param deleted: the status of all calls if the object was deleted
+        :param kept: the status of all calls if it was not, because they use it
+        :param code: the error code of the deletion if it was not deleted
+        """
+        middle = len(calls) // 2
+        all_calls = [*calls[:middle], self.call('DELETE', path), *calls[middle:]]
+        responses = self.race(all_calls)
+        deletion = responses.pop(middle)
+        self.assertIn(deletion.status, (204, 409))
+        expected = deleted if deletion.status == 204 else kept
+        self.assertEqual({expected}, {response.status for response in responses})
+        if code and deletion.status == 409:
+            self.assertEqual(code, deletion.code)
 
     def assertUnavailable(self, response: Response) -> None:
         self.assertEqual(503, response.status, response.body)
