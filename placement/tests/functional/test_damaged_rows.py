@@ -135,6 +135,11 @@ class DamagedTreesTest(base.TestCase):
         table = models.resource_providers
         damage(sa.update(table).where(table.c.uuid == self.uuids[name]).values(ids))
 
+    def id_of(self, name: str) -> int:
+        table = models.resource_providers
+        with db_api.snapshot() as conn:
+            return conn.scalar(sa.select(table.c.id).where(table.c.uuid == self.uuids[name]))
+
     def listed(self, query: str = '') -> set[str]:
         """Return the names of the providers in the response to GET /resource_providers."""
         providers = self.send_ok('GET', f'/resource_providers{query}')['resource_providers']
@@ -200,13 +205,15 @@ class DamagedTreesTest(base.TestCase):
         self.assertEqual(self.uuids['intact'], leaf['root_provider_uuid'])
 
     def test_the_root_of_a_root_provider_is_in_another_tree(self):
-        other = sa.select(models.resource_providers.c.id).where(
-            models.resource_providers.c.uuid == self.uuids['intact']
-        )
-        with db_api.snapshot() as conn:
-            other_id = conn.scalar(other)
-        self.relate('root', root_provider_id=other_id)
+        self.relate('root', root_provider_id=self.id_of('intact'))
         self.check_reads()
+
+    def test_a_provider_is_its_own_ancestor(self):
+        self.relate('root', parent_provider_id=self.id_of('leaf'))
+        self.check_reads()
+        body = {'name': 'root', 'parent_provider_uuid': self.uuids['top']}
+        path = f'/resource_providers/{self.uuids["root"]}'
+        self.assertEqual(400, self.send('PUT', path, body).status_code)
 
     def test_a_missing_trait_is_omitted(self):
         damage(sa.delete(models.traits).where(models.traits.c.name == 'CUSTOM_POOL'))

@@ -9,7 +9,7 @@ from placement.capacity import InventoryUsage
 from placement.claims import judge
 from placement.claims.claim import Claim, Consumer
 from placement.tests.properties import REPEATABLE
-from placement.tests.unit.claims.facts import VCPU, demand, locked_claims, usage
+from placement.tests.unit.claims.facts import VCPU, demand, usage
 
 
 def refusal(
@@ -28,62 +28,26 @@ def refusal(
 
 
 class AmountsTest(base.BaseTestCase):
-    def assertGranted(self, amounts: list[int], current: InventoryUsage, released: int = 0) -> None:
-        self.assertIsNone(refusal(amounts, current, released))
-
-    def assertRefused(
-        self, reason: str, amounts: list[int], current: InventoryUsage | None, released: int = 0
-    ) -> None:
-        error = refusal(amounts, current, released)
-        self.assertIsNotNone(error)
-        self.assertIn(reason, str(error))
-
-    def test_free_capacity_is_granted_and_no_more(self):
-        self.assertGranted([6], usage(4))
-        self.assertRefused('exceed its capacity', [7], usage(4))
-
-    def test_reserved_units_are_not_granted(self):
-        self.assertGranted([8], usage(reserved=2))
-        self.assertRefused('exceed its capacity', [9], usage(reserved=2))
-
-    def test_the_ratio_applies_to_units_that_are_not_reserved(self):
-        self.assertGranted([12], usage(reserved=2, allocation_ratio=1.5))
-        self.assertRefused('exceed its capacity', [13], usage(reserved=2, allocation_ratio=1.5))
-
-    def test_fractional_capacity_is_not_rounded_up(self):
-        self.assertGranted([2], usage(total=3, allocation_ratio=0.9))
-        self.assertRefused('exceed its capacity', [3], usage(total=3, allocation_ratio=0.9))
-
-    def test_amounts_of_several_consumers_are_added(self):
-        self.assertGranted([5, 5], usage())
-        self.assertRefused('exceed its capacity', [5, 6], usage())
-
-    def test_released_amounts_are_available(self):
-        self.assertGranted([10], usage(10), released=10)
-        self.assertRefused('exceed its capacity', [10], usage(10), released=9)
-
-    def test_usage_above_the_capacity_may_stay_equal_or_decrease(self):
-        self.assertGranted([15], usage(15), released=15)
-        self.assertGranted([14], usage(15), released=15)
-        self.assertRefused('exceed its capacity', [16], usage(15), released=15)
-        self.assertRefused('exceed its capacity', [1], usage(15))
-
-    def test_unit_rules_apply_to_each_consumer(self):
-        units = {'min_unit': 2, 'max_unit': 4, 'step_size': 2}
-        self.assertGranted([4, 4], usage(**units))
-        self.assertRefused('an amount of 1: less than its min_unit 2', [1], usage(**units))
-        self.assertRefused('an amount of 6: more than its max_unit 4', [6], usage(**units))
-        self.assertRefused('3: not a multiple of its step_size 2', [4, 3], usage(**units))
-
-    def test_missing_inventory_is_refused(self):
-        sentence = "Inventory for 'VCPU' on resource provider 'p' does not exist."
-        self.assertRefused(sentence, [1], None)
-
-    def test_negative_capacity_grants_nothing(self):
-        self.assertRefused('exceed its capacity', [1], usage(reserved=20))
-
-    def test_the_sentence_states_usage_and_capacity(self):
-        self.assertRefused('9 requested or in use, capacity 4.', [5], usage(4, total=4))
+    def test_the_reason_of_a_refusal(self):
+        """Random worlds (`functional/objects`) test which amounts are refused."""
+        units = usage(min_unit=2, max_unit=4, step_size=2)
+        for amounts, current, released, reason in (
+            ([10], usage(10), 10, None),
+            ([10], usage(10), 9, '11 requested or in use, capacity 10.'),
+            ([5], usage(4, total=4), 0, '9 requested or in use, capacity 4.'),
+            ([5, 6], usage(), 0, '11 requested or in use, capacity 10.'),
+            ([1], usage(reserved=20), 0, 'exceed its capacity'),
+            ([3], usage(total=3, allocation_ratio=0.9), 0, 'exceed its capacity'),
+            ([4, 4], units, 0, None),
+            ([1], units, 0, 'an amount of 1: less than its min_unit 2'),
+            ([6], units, 0, 'an amount of 6: more than its max_unit 4'),
+            ([4, 3], units, 0, '3: not a multiple of its step_size 2'),
+            ([1], None, 0, "Inventory for 'VCPU' on resource provider 'p' does not exist."),
+        ):
+            with self.subTest(amounts=amounts, current=current):
+                error = refusal(amounts, current, released)
+                self.assertEqual(reason is None, error is None)
+                self.assertIn(reason or '', str(error or ''))
 
     @REPEATABLE
     @given(
@@ -105,7 +69,7 @@ class AmountsTest(base.BaseTestCase):
 class ConsumerGenerationTest(base.BaseTestCase):
     consumers = {'c': Consumer(1, 'c', 3, 1, 1, None)}
 
-    def check(self, uuid: str, generation: int | None, checks_generation: bool = True) -> bool:
+    def check(self, uuid: str, generation: int | None, checks_generation: bool) -> bool:
         """Return whether both functions accept the generation, and require that they agree."""
         claims = [Claim(uuid, 'p', 'u', None, generation, checks_generation, {})]
         stale = judge.has_stale_consumer(claims, self.consumers)
@@ -117,25 +81,10 @@ class ConsumerGenerationTest(base.BaseTestCase):
         self.assertFalse(stale)
         return True
 
-    def test_existing_consumer(self):
-        self.assertTrue(self.check('c', 3))
-        self.assertFalse(self.check('c', 2))
-        self.assertFalse(self.check('c', None))
-
-    def test_new_consumer(self):
-        self.assertTrue(self.check('new', None))
-        self.assertFalse(self.check('new', 0))
-
-    def test_generation_is_ignored_before_1_28(self):
-        self.assertTrue(self.check('c', None, checks_generation=False))
-
-
-class ProvidersTest(base.BaseTestCase):
-    def test_all_missing_providers_are_named(self):
-        judge.check_claimed_providers(locked_claims())
-        error = self.assertRaises(
-            exception.UnknownResourceProviders,
-            judge.check_claimed_providers,
-            locked_claims(missing=('b', 'a')),
-        )
-        self.assertEqual(['a', 'b'], error.uuids)
+    def test_generations(self):
+        """Before microversion 1.28, the generation is ignored."""
+        for uuid, generation, checks, accepted in (
+            *(('c', 3, True, True), ('c', 2, True, False), ('c', None, True, False)),
+            *(('new', None, True, True), ('new', 0, True, False), ('c', None, False, True)),
+        ):
+            self.assertEqual(accepted, self.check(uuid, generation, checks), (uuid, generation))
