@@ -43,64 +43,52 @@ class LastModifiedTest(base.TestCase):
         self.assertLess(response.status_code, 300, response.text)
         return parsedate_to_datetime(response.headers['last-modified'])
 
-    def assert_now(self, *requests: tuple[str, str, Any]) -> None:
-        for request in requests:
-            time = self.last_modified(*request)
-            self.assertLess(datetime.now(UTC) - time, timedelta(hours=1), request)
-
-    def test_the_time_of_the_newest_change(self):
-        for path in ('/resource_providers', self.host, f'{self.host}/inventories'):
-            self.assertEqual(UPDATED, self.last_modified('GET', path), path)
-        self.assertEqual(UPDATED, self.last_modified('GET', f'{self.host}/inventories/VCPU'))
-
-    def test_the_creation_time(self):
-        for path in (
-            '/resource_classes',
-            '/resource_classes/VCPU',
-            '/traits',
-            f'/traits/{TRAIT}',
-            f'{self.host}/traits',
-            f'{self.host}/allocations',
-            f'/allocations/{CONSUMER}',
+    def test_times(self):
+        """The time of the newest change, the creation time, or the current time."""
+        host, traits = self.host, {'resource_provider_generation': 3, 'traits': [TRAIT]}
+        for time, requests in (
+            (UPDATED, ('/resource_providers', host)),
+            (UPDATED, (f'{host}/inventories', f'{host}/inventories/VCPU')),
+            (CREATED, ('/resource_classes', '/resource_classes/VCPU', '/traits')),
+            (CREATED, (f'/traits/{TRAIT}', f'{host}/traits', f'{host}/allocations')),
+            (CREATED, (f'/allocations/{CONSUMER}', ('PUT', f'/traits/{TRAIT}', None))),
+            (CREATED, [('PUT', f'{host}/traits', traits)]),
+            (None, ('/', f'{host}/usages', '/usages?project_id=p', f'{host}/aggregates')),
+            (None, ['/allocation_candidates?resources=VCPU:1']),
         ):
-            self.assertEqual(CREATED, self.last_modified('GET', path), path)
-        self.assertEqual(CREATED, self.last_modified('PUT', f'/traits/{TRAIT}'))
-        body = {'resource_provider_generation': 3, 'traits': [TRAIT]}
-        self.assertEqual(CREATED, self.last_modified('PUT', f'{self.host}/traits', body))
+            for request in requests:
+                self.check(time, *(request if isinstance(request, tuple) else ('GET', request)))
 
-    def test_the_current_time(self):
-        inventory = {'resource_provider_generation': 3, 'total': 8}
-        inventories = {'resource_provider_generation': 4, 'inventories': {'VCPU': {'total': 8}}}
-        self.assert_now(
-            ('GET', '/', None),
-            ('GET', f'{self.host}/usages', None),
-            ('GET', '/usages?project_id=p', None),
-            ('GET', f'{self.host}/aggregates', None),
-            ('GET', '/allocation_candidates?resources=VCPU:1', None),
-            ('PUT', self.host, {'name': 'renamed'}),
-            ('PUT', f'{self.host}/inventories/VCPU', inventory),
-            ('PUT', f'{self.host}/inventories', inventories),
-            ('POST', f'{self.host}/inventories', {'resource_class': 'DISK_GB', 'total': 1}),
+    def check(self, expected: datetime | None, method: str, path: str, body: Any = None) -> None:
+        time = self.last_modified(method, path, body)
+        if expected is None:
+            self.assertLess(datetime.now(UTC) - time, timedelta(hours=1), path)
+        else:
+            self.assertEqual(expected, time, path)
+
+    def test_changes_have_the_current_time(self):
+        for number, (method, path, body) in enumerate(
             (
-                'PUT',
-                f'{self.host}/aggregates',
-                {'resource_provider_generation': 6, 'aggregates': []},
-            ),
-            ('POST', '/resource_providers', {'name': 'other'}),
-        )
+                ('PUT', '/inventories/VCPU', {'total': 8}),
+                ('PUT', '/inventories', {'inventories': {'VCPU': {'total': 8}}}),
+                ('POST', '/inventories', {'resource_class': 'DISK_GB', 'total': 1}),
+                ('PUT', '/aggregates', {'aggregates': []}),
+                ('PUT', '/traits', {'traits': []}),
+            )
+        ):
+            body = {'resource_provider_generation': 3 + number, **body}
+            if method == 'POST':
+                del body['resource_provider_generation']
+            self.send_ok(method, self.host + path, body)
+            self.check(None, 'GET', self.host)
+        self.check(None, 'PUT', self.host, {'name': 'renamed'})
+        self.check(None, 'POST', '/resource_providers', {'name': 'other'})
 
     def test_the_current_time_if_there_are_no_objects(self):
         other = f'/resource_providers/{self.make_provider("other")}'
-        self.assert_now(
-            ('GET', '/resource_providers?name=nobody', None),
-            ('GET', '/traits?name=in:NOTHING', None),
-            ('GET', f'{other}/inventories', None),
-            ('GET', f'{other}/traits', None),
-            ('GET', f'{other}/allocations', None),
-            ('GET', f'/allocations/{NOBODY}', None),
-        )
-
-    def test_a_change_of_the_generation_changes_the_time(self):
-        body = {'resource_provider_generation': 3, 'traits': []}
-        self.send_ok('PUT', f'{self.host}/traits', body)
-        self.assert_now(('GET', self.host, None))
+        for path in (
+            *('/resource_providers?name=nobody', '/traits?name=in:NOTHING'),
+            *(f'{other}/{kind}' for kind in ('inventories', 'traits', 'allocations')),
+            f'/allocations/{NOBODY}',
+        ):
+            self.check(None, 'GET', path)

@@ -1,20 +1,18 @@
 """The commands of doc/source/admin/backup.rst, while clients write."""
 
-from collections.abc import Sequence
-import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 import threading
 from typing import Any
 import uuid
 
 import fixtures
-import webob
 
 from placement import deploy
 from placement.db.sqlalchemy import migration
 from placement.tests import schema, where
 from placement.tests.functional.db import base, runbook
-from placement.tests.functional.races import audit
+from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.races.testcase import claim, inventories_of
 from placement.tests.functional.web import commands
 from placement.tests.waiting import LONGEST, wait_until
@@ -36,39 +34,16 @@ _RESTORE = {
 }
 
 
-class Client:
-    """Sends requests to an application in this process."""
-
-    def __init__(self, application: Any) -> None:
-        self._application = application
-
-    def send(self, method: str, path: str, body: Any = None) -> int:
-        """Send a request and return the status of the response."""
-        request = webob.Request.blank(
-            path,
-            method=method,
-            headers={
-                'X-Auth-Token': 'admin',
-                'X-Roles': 'admin,service',
-                'OpenStack-API-Version': 'placement latest',
-            },
-        )
-        if body is not None:
-            request.content_type = 'application/json'
-            request.body = json.dumps(body).encode()
-        return int(request.get_response(self._application).status_int)
-
-
 class Writers:
     """Threads that claim for pairs of consumers and release every second pair.
 
     One request writes the allocations of both consumers of a pair from all providers.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, send: Callable[..., int]) -> None:
         self.statuses: list[int] = []
         self.pairs: list[tuple[str, str]] = []
-        self._client = client
+        self._send = send
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(3)]
 
@@ -99,7 +74,7 @@ class Writers:
 
     def _write(self, pair: tuple[str, str], shares: dict[str, int], generation: int | None) -> None:
         bodies = {one: claim(shares, generation, project=f'project {one}') for one in pair}
-        self.statuses.append(self._client.send('POST', '/allocations', bodies))
+        self.statuses.append(self._send('POST', '/allocations', bodies))
 
 
 @where.at_night('The backups take minutes.')
@@ -108,7 +83,7 @@ class BackupTest(base.TestCase):
         super().setUp()
         migration.upgrade('head')
         self.config.set_override('auth_strategy', 'noauth2', group='api')
-        self.client = Client(deploy.loadapp(self.config))
+        self.application = deploy.loadapp(self.config)
         name = self.engine.dialect.name
         for program in _PROGRAMS[name]:
             commands.program(program)
@@ -123,6 +98,9 @@ class BackupTest(base.TestCase):
         for number, provider in enumerate(_PROVIDERS):
             self.make_provider(provider, f'h\N{LATIN SMALL LETTER O WITH DIAERESIS}st {number}')
 
+    def send(self, method: str, path: str, body: Any = None) -> int:
+        return testcase.send(self.application, method, path, body).status
+
     def with_own_database(self, block: str, texts: Sequence[str]) -> str:
         """Return a block of the page with the name of the database of this test."""
         for text in texts:
@@ -133,10 +111,10 @@ class BackupTest(base.TestCase):
 
     def make_provider(self, provider: str, name: str) -> None:
         body = {'name': name, 'uuid': provider}
-        self.assertEqual(200, self.client.send('POST', '/resource_providers', body))
+        self.assertEqual(200, self.send('POST', '/resource_providers', body))
         path = f'/resource_providers/{provider}/inventories'
         totals = inventories_of({'VCPU': 1_000_000}, 0)
-        self.assertEqual(200, self.client.send('PUT', path, totals))
+        self.assertEqual(200, self.send('PUT', path, totals))
 
     def stop_and_restore(self) -> None:
         """Close the connections, as a stop of the service does, and restore the backup."""
@@ -155,7 +133,7 @@ class BackupTest(base.TestCase):
 
     def check_backup_while_clients_write(self) -> None:
         """The backup contains all or nothing of each claim, and none of the later claims."""
-        with Writers(self.client) as writers:
+        with Writers(self.send) as writers:
             writers.wait_for_more()
             self.shell.run(self.backup, self.replaced)
             writers.wait_for_more()
@@ -172,7 +150,7 @@ class BackupTest(base.TestCase):
             self.assertIn(len(consumers.intersection(pair)), (0, 2))
 
     def check_service_after_restore(self) -> None:
-        with Writers(self.client) as writers:
+        with Writers(self.send) as writers:
             writers.wait_for_more()
         self.assertEqual({204}, set(writers.statuses))
         self.assertEqual([], audit.problems(self.engine))
@@ -183,7 +161,7 @@ class BackupTest(base.TestCase):
         self.make_provider(str(uuid.uuid4()), "host 'x' \\ $HOME \N{GRINNING FACE}")
         before = self.rows(), schema.describe(self.engine), migration.version()
         self.shell.run(self.backup, self.replaced)
-        with Writers(self.client) as writers:
+        with Writers(self.send) as writers:
             writers.wait_for_more()
         self.assertNotEqual(before[0], self.rows())
         self.stop_and_restore()

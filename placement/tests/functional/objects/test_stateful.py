@@ -9,10 +9,8 @@ import uuid
 import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
-import sqlalchemy as sa
 
 from placement import db_api
-from placement.db.sqlalchemy import models
 from placement.tests.functional.races import audit, testcase
 from placement.tests.properties import REPEATABLE, examples
 
@@ -351,65 +349,31 @@ class Writes(stateful.RuleBasedStateMachine):
 
     @stateful.invariant()
     def agrees(self) -> None:
-        assert audit.problems(db_api.get_placement_engine(), may_exceed=True) == []
         with db_api.get_placement_engine().connect() as conn:
-            assert self.read_trees(conn) == {
-                own: (provider.parent, self.model.root(own))
-                for own, provider in self.model.providers.items()
-            }
-            assert self.read_allocations(conn) == self.model.allocations
-            assert self.read_inventories(conn) == self.model.inventories()
-            assert self.read_generations(conn) == self.model.generations
-
-    def read_trees(self, conn: sa.Connection) -> dict[str, tuple[str | None, str | None]]:
-        """Return the UUIDs of parent and root by UUID of the provider."""
-        rows = conn.execute(sa.select(models.resource_providers)).all()
-        uuids: dict[int | None, str | None] = {row.id: row.uuid for row in rows}
-        uuids[None] = None
-        return {
-            row.uuid: (uuids[row.parent_provider_id], uuids[row.root_provider_id])
-            for row in rows
-            if row.uuid in self.model.providers
+            tables = audit.read(conn)
+        assert audit.problems_of(tables, may_exceed=True) == []
+        rows = audit.visible(tables)
+        assert {
+            uuid: (parent, root)
+            for uuid, _name, _generation, root, parent in rows['resource_providers']
+            if uuid in self.model.providers
+        } == {
+            own: (provider.parent, self.model.root(own))
+            for own, provider in self.model.providers.items()
         }
-
-    def read_allocations(self, conn: sa.Connection) -> dict[str, dict[Key, int]]:
-        allocations, providers, classes = (
-            models.allocations, models.resource_providers, models.resource_classes,
-        )  # fmt: skip
-        rows = conn.execute(
-            sa.select(
-                allocations.c.consumer_id, providers.c.uuid, classes.c.name, allocations.c.used
-            )
-            .join(providers, providers.c.id == allocations.c.resource_provider_id)
-            .join(classes, classes.c.id == allocations.c.resource_class_id)
-            .where(allocations.c.consumer_id.in_(self.consumers))
-        )
-        stored: dict[str, dict[Key, int]] = {}
-        for consumer, provider, name, used in rows:
-            stored.setdefault(consumer, {})[provider, name] = used
-        return stored
-
-    def read_inventories(self, conn: sa.Connection) -> dict[Key, dict[str, Any]]:
-        inventories, providers, classes = (
-            models.inventories, models.resource_providers, models.resource_classes,
-        )  # fmt: skip
-        columns = [inventories.c[name] for name in FIELDS]
-        rows = conn.execute(
-            sa.select(providers.c.uuid, classes.c.name, *columns)
-            .join(providers, providers.c.id == inventories.c.resource_provider_id)
-            .join(classes, classes.c.id == inventories.c.resource_class_id)
-            .where(providers.c.uuid.in_(list(self.model.providers)))
-        )
-        return {(row[0], row[1]): dict(zip(FIELDS, row[2:], strict=True)) for row in rows}
-
-    def read_generations(self, conn: sa.Connection) -> dict[str, int]:
-        consumers = models.consumers
-        rows = conn.execute(
-            sa.select(consumers.c.uuid, consumers.c.generation).where(
-                consumers.c.uuid.in_(self.consumers)
-            )
-        )
-        return dict(rows.tuples().all())
+        allocations: dict[str, dict[Key, int]] = {}
+        for provider, consumer, name, used in rows['allocations']:
+            if consumer in self.consumers:
+                allocations.setdefault(consumer, {})[provider, name] = used
+        assert allocations == self.model.allocations
+        assert {
+            (provider, name): dict(zip(FIELDS, values, strict=True))
+            for provider, name, *values in rows['inventories']
+            if provider in self.model.providers
+        } == self.model.inventories()
+        assert {
+            row.uuid: row.generation for row in tables['consumers'] if row.uuid in self.consumers
+        } == self.model.generations
 
 
 class StatefulTest(testcase.RaceTestCase):

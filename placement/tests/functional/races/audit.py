@@ -73,33 +73,50 @@ def _consumers(tables: Mapping[str, Rows]) -> Iterator[str]:
         yield f'consumer {uuid} without allocations'
 
 
-_REFERENCES = (
-    ('inventories', 'resource_provider_id', 'resource_providers'),
-    ('inventories', 'resource_class_id', 'resource_classes'),
-    ('allocations', 'resource_provider_id', 'resource_providers'),
-    ('allocations', 'resource_class_id', 'resource_classes'),
-    ('consumers', 'project_id', 'projects'),
-    ('consumers', 'user_id', 'users'),
-    ('consumers', 'consumer_type_id', 'consumer_types'),
-    ('resource_provider_aggregates', 'resource_provider_id', 'resource_providers'),
-    ('resource_provider_aggregates', 'aggregate_id', 'placement_aggregates'),
-    ('resource_provider_traits', 'resource_provider_id', 'resource_providers'),
-    ('resource_provider_traits', 'trait_id', 'traits'),
-    ('resource_providers', 'parent_provider_id', 'resource_providers'),
-    ('resource_providers', 'root_provider_id', 'resource_providers'),
-)
+# The columns with ids of rows, their tables, and the columns with the names of these rows.
+_REFERENCES = {
+    'resource_provider_id': ('resource_providers', 'uuid'),
+    'root_provider_id': ('resource_providers', 'uuid'),
+    'parent_provider_id': ('resource_providers', 'uuid'),
+    'resource_class_id': ('resource_classes', 'name'),
+    'trait_id': ('traits', 'name'),
+    'aggregate_id': ('placement_aggregates', 'uuid'),
+    'project_id': ('projects', 'external_id'),
+    'user_id': ('users', 'external_id'),
+    'consumer_type_id': ('consumer_types', 'name'),
+}
+_INVISIBLE = {'id', 'created_at', 'updated_at'}
+
+
+def visible(tables: Mapping[str, Rows]) -> dict[str, list[tuple[Any, ...]]]:
+    """What clients can see of the rows: names instead of ids, and no times, in a stable order."""
+    named = {
+        column: {row.id: getattr(row, name) for row in tables[table]}
+        for column, (table, name) in _REFERENCES.items()
+    }
+    return {
+        table: sorted(
+            (
+                tuple(
+                    named[column].get(value) if column in named else value
+                    for column, value in row._mapping.items()
+                    if column not in _INVISIBLE
+                )
+                for row in rows
+            ),
+            key=repr,
+        )
+        for table, rows in tables.items()
+    }
 
 
 def _references(tables: Mapping[str, Rows]) -> Iterator[str]:
-    ids = {name: {row.id for row in rows} for name, rows in tables.items() if _has_id(name)}
-    for name, column, target in _REFERENCES:
-        named = {getattr(row, column) for row in tables[name]} - {None}
-        for missing in sorted(named - ids[target]):
-            yield f'{name}.{column} names {missing}, which is not in {target}'
-
-
-def _has_id(name: str) -> bool:
-    return 'id' in models.metadata.tables[name].c
+    for name, rows in tables.items():
+        for column in _REFERENCES.keys() & models.metadata.tables[name].c.keys():
+            target = _REFERENCES[column][0]
+            ids = {row.id for row in tables[target]}
+            for missing in sorted({getattr(row, column) for row in rows} - {None} - ids):
+                yield f'{name}.{column} names {missing}, which is not in {target}'
 
 
 def _trees(providers: Rows) -> Iterator[str]:

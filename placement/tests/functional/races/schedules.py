@@ -38,22 +38,7 @@ from placement.tests.waiting import LONGEST
 # A statement that takes longer than this is looked up among those that wait for a lock.
 _POLL = 0.002
 
-# The columns with ids of rows, their tables, and the columns with the names of these rows.
-_REFERENCES = (
-    ('resource_provider_id', 'resource_providers', 'uuid'),
-    ('root_provider_id', 'resource_providers', 'uuid'),
-    ('parent_provider_id', 'resource_providers', 'uuid'),
-    ('resource_class_id', 'resource_classes', 'name'),
-    ('trait_id', 'traits', 'name'),
-    ('aggregate_id', 'placement_aggregates', 'uuid'),
-    ('project_id', 'projects', 'external_id'),
-    ('user_id', 'users', 'external_id'),
-    ('consumer_type_id', 'consumer_types', 'name'),
-)
-_INVISIBLE = {'id', 'created_at', 'updated_at'}
-
 Send = Callable[[Request], testcase.Response]
-Tables = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +357,7 @@ class Scheduler:
                 ComparableResponse(response.status, _comparable(response.body, ignored))
                 for response in responses
             ),
-            _state(tables),
+            audit.visible(tables),
             frozenset(audit.problems_of(tables)),
         )
 
@@ -444,28 +429,6 @@ def _comparable(body: Any, ignored: Collection[str]) -> Any:
             for error in body['errors']
         ]
     return testcase.in_order(body)
-
-
-def _state(tables: Tables) -> dict[str, Any]:
-    """What clients can see of the rows: names instead of ids, and no times."""
-    named = {
-        column: {row.id: getattr(row, name) for row in tables[table]}
-        for column, table, name in _REFERENCES
-    }
-    return {
-        table: sorted(
-            (
-                tuple(
-                    named[column].get(value) if column in named else value
-                    for column, value in row._mapping.items()
-                    if column not in _INVISIBLE
-                )
-                for row in rows
-            ),
-            key=repr,
-        )
-        for table, rows in tables.items()
-    }
 
 
 def _differences(outcome: Outcome, reference: Outcome) -> str:

@@ -3,18 +3,15 @@
 from concurrent import futures
 import random
 import threading
-from unittest import mock
 import uuid
 
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from placement import db_api
 from placement.admin import audit
 from placement.admin.audit import batches, model, repair
-from placement.claims import write
-from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import resource_provider
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
 from placement.tests.waiting import LONGEST
@@ -60,7 +57,7 @@ class AuditFixTest(testcase.RaceTestCase):
         self.over.set()
         self.correcting.result(LONGEST)
         self.repair()
-        with engine.snapshot() as conn:
+        with db_api.snapshot() as conn:
             left = [one for one in audit.findings(conn) if one.severity == model.ERROR]
         self.assertEqual([], left)
         super().audit(may_exceed)
@@ -167,31 +164,30 @@ class OpenTransactionTest(testcase.RaceTestCase):
         db_api.write(lambda conn: conn.execute(statement))
 
     def column(self, column, uuid_):
-        with engine.snapshot() as conn:
+        with db_api.snapshot() as conn:
             return conn.scalar(sa.select(column).where(column.table.c.uuid == uuid_))
 
-    def send_during_a_correction(self, hook, request, call_number=1):
-        """Send a request; start a correction after a call of a function of this request.
+    def send_during_a_correction(self, text: str, request):
+        """Send a request; start a correction after a statement of this request.
 
-        :param hook: the module and the name of the function
+        :param text: a part of the statement
         """
-        original = getattr(*hook)
-        calls, corrections = [], []
+        corrections, engine_ = [], db_api.get_placement_engine()
 
-        def interrupted(*args, **kwargs):
-            result = original(*args, **kwargs)
-            calls.append(args)
-            if len(calls) == call_number:
+        def interrupt(conn, cursor, statement, *_):
+            if text in statement and not corrections:
                 corrections.append(testcase.start(self.repair))
                 # The correction would end within this time, if it did not wait for a lock.
                 futures.wait(corrections, 0.5)
                 self.assertFalse(corrections[0].done())
-            return result
 
-        with mock.patch.object(*hook, interrupted):
+        event.listen(engine_, 'after_cursor_execute', interrupt)
+        try:
             response = request()
-            findings = corrections[0].result(LONGEST)
+        finally:
+            event.remove(engine_, 'after_cursor_execute', interrupt)
         self.assertLess(response.status, 300, response.body)
+        findings = corrections[0].result(LONGEST)
         self.audit()
         return findings
 
@@ -202,14 +198,14 @@ class OpenTransactionTest(testcase.RaceTestCase):
         allocations = models.allocations
         self.execute(sa.delete(allocations).where(allocations.c.consumer_id == self.consumer))
         request = self.call('PUT', self.path, claim({self.host: 2}, 1))
-        self.assertEqual((), self.send_during_a_correction((write, '_write_claims'), request))
+        self.assertEqual((), self.send_during_a_correction('INSERT INTO allocations', request))
         self.assertEqual(2, self.column(models.consumers.c.generation, self.consumer))
 
     def test_the_allocations_of_a_missing_consumer_are_released(self):
         consumers = models.consumers
         self.execute(sa.delete(consumers).where(consumers.c.uuid == self.consumer))
-        hook = (write.consumer_rows, 'lock')
-        self.send_during_a_correction(hook, self.call('DELETE', self.path), call_number=2)
+        release = self.call('DELETE', self.path)
+        self.send_during_a_correction('DELETE FROM allocations', release)
         self.assertIsNone(self.column(consumers.c.generation, self.consumer))
 
     def test_the_parent_of_a_provider_with_a_wrong_root_moves(self):
@@ -223,7 +219,7 @@ class OpenTransactionTest(testcase.RaceTestCase):
         )
         body = {'name': f'provider-{node}', 'parent_provider_uuid': other}
         request = self.call('PUT', f'/resource_providers/{node}', body)
-        (finding,) = self.send_during_a_correction((resource_provider, '_move'), request)
+        (finding,) = self.send_during_a_correction('UPDATE resource_providers', request)
         root = self.column(providers.c.id, other)
         self.assertEqual([root], [row['after']['root_provider_id'] for row in finding.rows])
         self.assertEqual(root, self.column(providers.c.root_provider_id, leaf))
