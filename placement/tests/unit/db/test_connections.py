@@ -32,24 +32,22 @@ class WaitForServerTest(base.BaseTestCase):
         connections.wait_for_server(self.engine, max_retries, 7)
         return self.engine.connect.call_count
 
-    def test_success(self):
-        self.assertEqual(1, self.wait(10))
-        self.sleep.assert_not_called()
-
-    def test_success_after_failures(self):
-        for max_retries in (3, -1):
-            self.engine.reset_mock()
-            self.fail_to_connect(2)
-            self.assertEqual(3, self.wait(max_retries))
-        self.assertEqual([mock.call(7)] * 4, self.sleep.call_args_list)
-
-    def test_the_last_attempt_fails(self):
-        self.fail_to_connect(2)
-        self.assertRaises(db_exc.DBConnectionError, self.wait, 2)
-        self.sleep.assert_called_once_with(7)
-
-    def test_no_attempt(self):
-        self.assertEqual(0, self.wait(0))
+    def test_attempts(self):
+        refused = db_exc.DBConnectionError
+        for failures, max_retries, attempts, raised in (
+            *((0, 10, 1, None), (2, 3, 3, None), (2, -1, 3, None), (2, 2, 2, refused)),
+            (0, 0, 0, None),
+        ):
+            with self.subTest(failures=failures, max_retries=max_retries):
+                self.engine.reset_mock()
+                self.sleep.reset_mock()
+                self.fail_to_connect(failures)
+                if raised is None:
+                    self.assertEqual(attempts, self.wait(max_retries))
+                else:
+                    self.assertRaises(raised, self.wait, max_retries)
+                self.assertEqual(attempts, self.engine.connect.call_count)
+                self.assertEqual([mock.call(7)] * max(attempts - 1, 0), self.sleep.mock_calls)
 
     def test_other_errors_are_not_repeated(self):
         self.engine.connect.side_effect = exception.UnsuitableDatabase('binlog_format')
@@ -76,19 +74,49 @@ class SetUpMysqlTest(base.BaseTestCase):
             self.statements(value, **variables)
         return log.output.splitlines()
 
-    def test_a_cluster_node_waits_before_all_kinds_of_statements(self):
-        statements = '; '.join(self.statements(wsrep_on='ON'))
-        self.assertIn(', SESSION wsrep_sync_wait = 7;', statements)
-
-    def test_a_cluster_node_serves_no_dirty_reads(self):
-        for value in (None, 7):
-            statements = '; '.join(self.statements(value, wsrep_on='ON'))
-            self.assertIn('SET SESSION wsrep_dirty_reads = 0', statements)
-        self.assertNotIn('wsrep_dirty_reads', '; '.join(self.statements(wsrep_on='OFF')))
-
-    def test_a_configured_wsrep_sync_wait_is_not_changed(self):
-        for statement in self.statements(wsrep_sync_wait=7, wsrep_on='ON'):
-            self.assertNotIn('wsrep_sync_wait', statement)
+    def test_statements(self):
+        sync_wait, dirty_reads = (
+            ', SESSION wsrep_sync_wait = 7;',
+            'SET SESSION wsrep_dirty_reads = 0',
+        )
+        on, group = {'wsrep_on': 'ON'}, "SET SESSION group_replication_consistency = 'BEFORE'"
+        for configured, variables, text, expected in (
+            # A node of a cluster waits before all kinds of statements, unless it is configured.
+            *((None, on, sync_wait, True), (7, on, 'SESSION wsrep_sync_wait', False)),
+            *((None, on, dirty_reads, True), (7, on, dirty_reads, True)),
+            (None, {'wsrep_on': 'OFF'}, 'SESSION wsrep', False),
+            (None, {}, 'SESSION wsrep', False),
+            # A node of a group with several primaries waits for the other nodes.
+            *(
+                (
+                    None,
+                    {
+                        'group_replication_single_primary_mode': mode,
+                        'group_replication_consistency': consistency,
+                    },
+                    group,
+                    mode == 'OFF' and consistency in ('EVENTUAL', 'BEFORE_ON_PRIMARY_FAILOVER'),
+                )
+                for mode in ('OFF', 'ON')
+                for consistency in (
+                    *('EVENTUAL', 'BEFORE_ON_PRIMARY_FAILOVER'),
+                    *('BEFORE', 'AFTER', 'BEFORE_AND_AFTER'),
+                )
+                if (mode, consistency) != ('ON', 'BEFORE')
+            ),
+            # Older releases of MariaDB only have `tx_isolation`, and MySQL 8 does not have it.
+            (None, {}, "autocommit = 0, SESSION tx_isolation = 'READ-COMMITTED'", True),
+            (
+                None,
+                {'transaction_isolation': 'REPEATABLE-READ'},
+                "autocommit = 0, SESSION transaction_isolation = 'READ-COMMITTED'",
+                True,
+            ),
+            (None, {'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, 'READ-COMMITTED', True),
+        ):
+            with self.subTest(configured=configured, **variables):
+                statements = '; '.join(self.statements(configured, **variables))
+                self.assertEqual(expected, text in statements, statements)
 
     def test_a_configured_value_without_one_of_the_bits_is_one_warning(self):
         for value, remedy in ((0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
@@ -101,48 +129,11 @@ class SetUpMysqlTest(base.BaseTestCase):
         self.assertEqual([], self.warnings(7, 15, wsrep_on='ON'))
         self.assertEqual([], self.warnings(1, wsrep_on='OFF'))
 
-    def test_a_single_server_has_nothing_to_wait_for(self):
-        for variables in ({}, {'wsrep_on': 'OFF'}):
-            for statement in self.statements(**variables):
-                self.assertNotIn('wsrep_sync_wait', statement)
-
-    def test_a_node_of_a_group_with_several_primaries_waits_for_the_other_nodes(self):
-        for mode, consistency, waits in (
-            ('OFF', 'EVENTUAL', True),
-            ('OFF', 'BEFORE_ON_PRIMARY_FAILOVER', True),
-            ('OFF', 'BEFORE', False),
-            ('OFF', 'AFTER', False),
-            ('OFF', 'BEFORE_AND_AFTER', False),
-            ('ON', 'EVENTUAL', False),
-        ):
-            with self.subTest(mode=mode, consistency=consistency):
-                statements = self.statements(
-                    group_replication_single_primary_mode=mode,
-                    group_replication_consistency=consistency,
-                )
-                expected = "SET SESSION group_replication_consistency = 'BEFORE'"
-                self.assertEqual(waits, expected in statements)
-
     def test_a_binary_log_of_statements_is_rejected(self):
         error = self.assertRaises(
             exception.UnsuitableDatabase, self.statements, log_bin='ON', binlog_format='STATEMENT'
         )
         self.assertIn('Set binlog_format to ROW or MIXED', str(error))
-
-    def test_binlog_format_without_a_binary_log_is_accepted(self):
-        statements = self.statements(log_bin='OFF', binlog_format='STATEMENT')
-        self.assertIn('READ-COMMITTED', statements[-1])
-
-    def test_the_variable_of_the_isolation_level(self):
-        """Older releases of MariaDB only have `tx_isolation`, and MySQL 8 does not have it."""
-        for variables, expected in (
-            ({}, 'tx_isolation'),
-            ({'transaction_isolation': 'REPEATABLE-READ'}, 'transaction_isolation'),
-        ):
-            self.assertEqual(
-                f"SET SESSION autocommit = 0, SESSION {expected} = 'READ-COMMITTED'",
-                self.statements(**variables)[-1],
-            )
 
 
 class IdleConnectionsTest(base.BaseTestCase):
@@ -172,13 +163,11 @@ class IdleConnectionsTest(base.BaseTestCase):
         with conn:
             self.assertEqual(1, conn.scalar(sa.select(1)))
 
-    def test_a_connection_in_use_is_not_checked(self):
+    def test_an_idle_connection_is_checked(self):
         for _ in range(3):
             self.now.return_value += connections.IDLE_SECONDS - 1
             self.use()
         self.ping.assert_not_called()
-
-    def test_an_idle_connection_is_checked(self):
         self.now.return_value += connections.IDLE_SECONDS
         self.use()
         self.ping.assert_called_once()
@@ -239,39 +228,28 @@ class SetUpSqliteTest(base.BaseTestCase):
         connections._set_up_sqlite(mock.Mock(execute=execute), None)
         return statements
 
-    def test_the_mode_is_changed(self):
-        self.assertIn('PRAGMA journal_mode = WAL', self.set_up(None))
+    def test_attempts(self):
+        """The mode is changed again while another process holds the lock, for a limited time."""
+        locked = sqlite3.OperationalError('database is locked')
+        for results, sleeps in (([None], 0), ([locked, locked, None], 2)):
+            self.sleep.reset_mock()
+            self.assertIn('PRAGMA journal_mode = WAL', self.set_up(*results))
+            self.assertEqual(sleeps, self.sleep.call_count)
+        self.sleep.reset_mock()
+        error = sqlite3.OperationalError('attempt to write a readonly database')
+        self.assertRaises(sqlite3.OperationalError, self.set_up, error)
         self.sleep.assert_not_called()
-
-    def test_another_process_changes_the_mode(self):
-        locked = sqlite3.OperationalError('database is locked')
-        self.set_up(locked, locked, None)
-        self.assertEqual(2, self.sleep.call_count)
-
-    def test_the_database_stays_locked(self):
-        locked = sqlite3.OperationalError('database is locked')
         times = mock.Mock(side_effect=[0, 1, 31])
         self.useFixture(fixtures.MockPatchObject(connections.time, 'monotonic', times))
         self.assertRaises(sqlite3.OperationalError, self.set_up, locked, locked)
 
-    def test_a_read_only_database(self):
-        error = sqlite3.OperationalError('attempt to write a readonly database')
-        self.assertRaises(sqlite3.OperationalError, self.set_up, error)
-        self.sleep.assert_not_called()
-
 
 class SetUpPostgresqlTest(base.BaseTestCase):
-    def test_the_encoding_of_psycopg2_is_set(self):
-        connection = mock.Mock(spec=['autocommit', 'cursor', 'commit', 'set_client_encoding'])
-        connections._set_up_postgresql(connection, None)
+    def test_drivers(self):
+        """Psycopg 3 detects the encoding. No driver begins transactions."""
+        for more in ([], ['set_client_encoding']):
+            connection = mock.Mock(spec=['autocommit', 'cursor', 'commit', *more])
+            connections._set_up_postgresql(connection, None)
+            connection.commit.assert_called_once_with()
+            self.assertIs(True, connection.autocommit)
         connection.set_client_encoding.assert_called_once_with('UTF8')
-
-    def test_psycopg_3_detects_the_encoding(self):
-        connection = mock.Mock(spec=['autocommit', 'cursor', 'commit'])
-        connections._set_up_postgresql(connection, None)
-        connection.commit.assert_called_once_with()
-
-    def test_drivers_do_not_begin_transactions(self):
-        connection = mock.Mock()
-        connections._set_up_postgresql(connection, None)
-        self.assertIs(True, connection.autocommit)

@@ -24,27 +24,18 @@ TCP = {
 
 
 class ArgumentsTest(base.BaseTestCase):
-    def test_mysql_drivers(self):
-        for driver in ('pymysql', 'mysqldb'):
-            self.assertEqual(
-                {'connect_timeout': 10, 'read_timeout': 30, 'write_timeout': 20},
-                timeouts.arguments(driver, LIMITS),
-            )
-
-    def test_postgresql_drivers(self):
-        for driver in ('psycopg', 'psycopg2'):
-            self.assertEqual({'connect_timeout': 10, **TCP}, timeouts.arguments(driver, LIMITS))
-
-    def test_no_limits(self):
-        for driver, expected in (
+    def test_arguments(self):
+        mysql = {'connect_timeout': 10, 'read_timeout': 30, 'write_timeout': 20}
+        for driver, limited, unlimited in (
             # This driver requires a limit.
-            ('pymysql', {'connect_timeout': 365 * 24 * 3600}),
-            ('mysqldb', {}),
-            ('psycopg', TCP),
-            ('psycopg2', TCP),
-            ('pysqlite', {}),
+            ('pymysql', mysql, {'connect_timeout': 365 * 24 * 3600}),
+            ('mysqldb', mysql, {}),
+            ('psycopg', {'connect_timeout': 10, **TCP}, TCP),
+            ('psycopg2', {'connect_timeout': 10, **TCP}, TCP),
+            ('pysqlite', {}, {}),
         ):
-            self.assertEqual(expected, timeouts.arguments(driver, timeouts.Timeouts()))
+            self.assertEqual(limited, timeouts.arguments(driver, LIMITS), driver)
+            self.assertEqual(unlimited, timeouts.arguments(driver, timeouts.Timeouts()), driver)
 
     def test_a_statement_can_wait_for_a_lock(self):
         options = edge.configuration().placement_database
@@ -81,28 +72,16 @@ class EngineTest(base.BaseTestCase):
         )
         return mock.Mock()
 
-    def test_every_connection_is_limited(self):
-        self.engine().connect().close()
-        self.assertEqual(
-            [{'connect_timeout': 10, 'read_timeout': 30, 'write_timeout': 20}], self.received
-        )
-
-    def test_the_url_takes_precedence(self):
+    def test_limits(self):
+        """The URL takes precedence; a context opens an unlimited connection."""
+        every = {'connect_timeout': 10, 'read_timeout': 30, 'write_timeout': 20}
         self.engine('?read_timeout=5&connect_timeout=3').connect().close()
-        self.assertEqual(
-            [{'connect_timeout': 3, 'read_timeout': 5, 'write_timeout': 20}], self.received
-        )
-
-    def test_an_unlimited_connection(self):
         engine = self.engine()
         with timeouts.connect_unlimited(engine):
             pass
         engine.connect().close()
         self.assertEqual(
-            [
-                {'connect_timeout': 10},
-                {'connect_timeout': 10, 'read_timeout': 30, 'write_timeout': 20},
-            ],
+            [every | {'connect_timeout': 3, 'read_timeout': 5}, {'connect_timeout': 10}, every],
             self.received,
         )
 

@@ -53,28 +53,19 @@ class MysqlTest(base.BaseTestCase):
                 conn.commit()
         return list(self.sent)
 
-    def test_the_mode_is_set_once(self):
-        self.assertEqual(
-            ["SET SESSION autocommit = 1, SESSION tx_isolation = 'REPEATABLE-READ'"],
-            self.use(Mode.AUTOCOMMIT),
+    def test_what_is_sent(self):
+        """The mode is set if it changes. A transaction without COMMIT is rolled back."""
+        read, write = Mode.AUTOCOMMIT, Mode.TRANSACTION
+        to_read, to_write = (
+            f"SET SESSION autocommit = {on}, SESSION tx_isolation = '{level}'"
+            for on, level in ((1, 'REPEATABLE-READ'), (0, 'READ-COMMITTED'))
         )
-        self.assertEqual([], self.use(Mode.AUTOCOMMIT))
-
-    def test_the_mode_is_changed(self):
-        self.use(Mode.AUTOCOMMIT)
-        self.assertEqual(
-            ["SET SESSION autocommit = 0, SESSION tx_isolation = 'READ-COMMITTED'", 'do_commit'],
-            self.use(Mode.TRANSACTION, commit=True),
-        )
-
-    def test_no_rollback_after_a_commit(self):
-        self.use(Mode.TRANSACTION)
-        self.assertEqual(['do_commit'], self.use(Mode.TRANSACTION, commit=True))
-
-    def test_rollback_without_a_commit(self):
-        self.use(Mode.TRANSACTION)
-        for _ in range(2):
-            self.assertEqual(['do_rollback'], self.use(Mode.TRANSACTION))
+        for mode, commit, sent in (
+            *((read, False, [to_read]), (read, False, [])),
+            *((write, True, [to_write, 'do_commit']), (write, True, ['do_commit'])),
+            *((write, False, ['do_rollback']), (write, False, ['do_rollback'])),
+        ):
+            self.assertEqual(sent, self.use(mode, commit))
 
     def test_rollback_of_a_statement_after_a_commit(self):
         with transactions.connect(self.engine, Mode.TRANSACTION) as conn:
@@ -113,10 +104,13 @@ class MysqlTest(base.BaseTestCase):
 class ModePoolTest(base.BaseTestCase):
     """The pool prefers a connection in the requested mode, and keeps its limits."""
 
-    def make_pool(self, size: int, overflow: int) -> None:
-        self.opened = 0
+    def setUp(self):
+        super().setUp()
         # The statements that set the mode of a connection.
         self.statements: list[str] = []
+
+    def make_pool(self, size: int, overflow: int) -> None:
+        self.opened = 0
         self.pool = transactions.ModePool(
             self.open, pool_size=size, max_overflow=overflow, timeout=0.01
         )
@@ -139,20 +133,14 @@ class ModePoolTest(base.BaseTestCase):
         return contextlib.closing(transactions.connect(self.pool, mode))
 
     def test_each_mode_has_its_connection(self):
-        self.make_pool(2, 0)
-        for _ in range(3):
-            for mode in Mode:
+        """A full pool changes the mode of a connection."""
+        for size, statements in ((2, 2), (1, 6)):
+            self.statements.clear()
+            self.make_pool(size, 0)
+            for mode in [*Mode] * 3:
                 with self.connect(mode):
                     pass
-        self.assertEqual((2, 2), (self.opened, len(self.statements)))
-
-    def test_a_full_pool_changes_the_mode_of_a_connection(self):
-        self.make_pool(1, 0)
-        for _ in range(3):
-            for mode in Mode:
-                with self.connect(mode):
-                    pass
-        self.assertEqual((1, 6), (self.opened, len(self.statements)))
+            self.assertEqual((size, statements), (self.opened, len(self.statements)))
 
     def test_an_idle_connection_in_the_mode_is_found_behind_others(self):
         self.make_pool(3, 0)
@@ -212,17 +200,11 @@ class ClassOfThePoolTest(base.BaseTestCase):
 
 
 class SnapshotTest(base.BaseTestCase):
-    """A snapshot is begun and ended explicitly."""
-
-    def begin(self, dialect: str) -> mock.Mock:
-        conn = mock.Mock(info={})
-        conn.dialect.name = dialect
-        transactions.begin_snapshot(conn)
-        return conn
-
-    def test_database_servers(self):
+    def test_a_snapshot_is_begun_explicitly(self):
         for dialect, statement in transactions._SNAPSHOTS.items():
-            conn = self.begin(dialect)
+            conn = mock.Mock(info={})
+            conn.dialect.name = dialect
+            transactions.begin_snapshot(conn)
             conn.exec_driver_sql.assert_called_once_with(statement)
             self.assertTrue(conn.info)
 
@@ -243,28 +225,27 @@ class SqliteTest(base.BaseTestCase):
     def read(self, conn: sa.Connection) -> None:
         conn.exec_driver_sql('SELECT 1').all()
 
-    def test_reads_begin_no_transaction(self):
-        with transactions.connect(self.engine, Mode.AUTOCOMMIT) as conn:
-            self.read(conn)
-            self.assertFalse(conn.connection.in_transaction)
-        self.assertEqual(['SELECT 1'], self.sent)
+    def test_what_is_sent(self):
+        """A write transaction takes the lock first; reads begin no transaction."""
 
-    def test_a_snapshot_is_one_transaction(self):
-        with transactions.connect(self.engine, Mode.AUTOCOMMIT) as conn:
+        def snapshot(conn: sa.Connection) -> None:
             transactions.begin_snapshot(conn)
             self.read(conn)
             conn.commit()
-        self.assertEqual(['BEGIN', 'SELECT 1', 'COMMIT'], self.sent)
 
-    def test_a_write_transaction_takes_the_lock_first(self):
-        with transactions.connect(self.engine, Mode.TRANSACTION) as conn:
-            self.read(conn)
-        self.assertEqual(['BEGIN IMMEDIATE', 'SELECT 1', 'ROLLBACK'], self.sent)
-
-    def test_a_program_that_uses_the_engine_directly(self):
-        with self.engine.connect() as conn:
-            self.read(conn)
-        self.assertEqual(['BEGIN', 'SELECT 1', 'ROLLBACK'], self.sent)
+        for mode, work, sent in (
+            (Mode.AUTOCOMMIT, self.read, ['SELECT 1']),
+            (Mode.AUTOCOMMIT, snapshot, ['BEGIN', 'SELECT 1', 'COMMIT']),
+            (Mode.TRANSACTION, self.read, ['BEGIN IMMEDIATE', 'SELECT 1', 'ROLLBACK']),
+            (None, self.read, ['BEGIN', 'SELECT 1', 'ROLLBACK']),
+        ):
+            self.sent.clear()
+            opened = transactions.connect(self.engine, mode) if mode else self.engine.connect()
+            with opened as conn:
+                work(conn)
+                in_transaction = conn.connection.in_transaction
+            self.assertEqual(in_transaction, sent[-1] == 'ROLLBACK')
+            self.assertEqual(sent, self.sent)
 
     def test_threads_that_share_a_connection_share_its_transaction(self):
         with self.engine.connect() as outer, self.engine.connect() as inner:
