@@ -38,19 +38,15 @@ class ConsumersWithoutAllocationsTest(base.TestCase):
         db_api.write(work)
 
     def test_a_consumer_without_allocations_is_not_counted(self):
-        self.delete_allocations(MIGRATION)
-        self.assertEqual({'INSTANCE': self.usage}, self.usages())
-        self.assertEqual({'all': self.usage}, self.usages('&consumer_type=all'))
-        self.assertEqual({}, self.usages('&consumer_type=MIGRATION'))
-
-    def test_other_consumers_of_the_same_type_are_counted(self):
         self.send_ok('PUT', f'/allocations/{SECOND_INSTANCE}', claim({self.host: {'VCPU': 2}}))
         self.delete_allocations(SECOND_INSTANCE)
         expected = {'INSTANCE': self.usage, 'MIGRATION': self.usage}
         self.assertEqual(expected, self.usages())
-
-    def test_usages_are_empty_if_no_consumer_has_allocations(self):
-        self.delete_allocations(INSTANCE, MIGRATION)
+        self.delete_allocations(MIGRATION)
+        self.assertEqual({'INSTANCE': self.usage}, self.usages())
+        self.assertEqual({'all': self.usage}, self.usages('&consumer_type=all'))
+        self.assertEqual({}, self.usages('&consumer_type=MIGRATION'))
+        self.delete_allocations(INSTANCE)
         self.assertEqual({}, self.usages())
         self.assertEqual({}, self.usages('&consumer_type=all'))
 

@@ -7,7 +7,6 @@ from unittest import mock
 import fixtures
 import sqlalchemy as sa
 
-from placement.db import retry
 from placement.objects import generation
 from placement.tests.functional import base
 from placement.tests.functional.log import examples
@@ -45,13 +44,8 @@ class TestCase(base.TestCase):
 
 def claim(generation: int | None = None, uuid: str = HOST, **resources: int) -> dict[str, Any]:
     """Return the body of a request for an allocation from one provider."""
-    return {
-        'allocations': {uuid: {'resources': resources}} if resources else {},
-        'project_id': 'p',
-        'user_id': 'u',
-        'consumer_generation': generation,
-        'consumer_type': 'INSTANCE',
-    }
+    shares = {uuid: resources} if resources else {}
+    return base.claim(shares, generation, project='p', user='u')
 
 
 class RefusedClaimsTest(TestCase):
@@ -84,8 +78,7 @@ class RefusedClaimsTest(TestCase):
             *self.put(claim(2, VCPU=2)),
         ]
         with (
-            mock.patch.object(retry, 'DEADLINE', 0),
-            mock.patch.object(retry, '_pause', return_value=0),
+            mock.patch('placement.db.retry.DEADLINE', 0),
             mock.patch.object(generation, '_increment_one', return_value=0) as increment,
         ):
             lines += self.put(claim(3, VCPU=2))
@@ -93,28 +86,21 @@ class RefusedClaimsTest(TestCase):
         self.assertGreater(increment.call_count, 1)
         self.assertEqual(examples.example('refusal-lines').splitlines(), lines)
 
-    def test_the_line_names_the_refused_consumer_of_several(self) -> None:
-        body = {SERVER: claim(VCPU=2), OTHER_SERVER: claim(VCPU=18)}
-        (line,) = self.refuse('POST', '/allocations', body)
-        self.assertTrue(line.startswith(f'claim of {OTHER_SERVER} refused: VCPU on {HOST}: '), line)
-
-    def test_amounts_of_several_consumers_are_added(self) -> None:
-        body = {SERVER: claim(MEMORY_MB=600), OTHER_SERVER: claim(MEMORY_MB=500)}
-        self.assertEqual(
-            [
-                f'claim of {OTHER_SERVER} refused: MEMORY_MB on {HOST}: '
-                '1100 requested, 0 of 1000 used'
-            ],
-            self.refuse('POST', '/allocations', body),
-        )
-
-    def test_errors_of_no_single_consumer(self) -> None:
-        unknown = SERVER
-        body = {SERVER: claim(VCPU=2, uuid=unknown), OTHER_SERVER: claim(VCPU=2)}
-        self.assertEqual(
-            [f'claim of {SERVER}, {OTHER_SERVER} refused: provider {unknown}: unknown'],
-            self.refuse('POST', '/allocations', body),
-        )
+    def test_claims_of_several_consumers(self) -> None:
+        for first, second, line in (
+            (claim(VCPU=2), claim(VCPU=18), f'{OTHER_SERVER} refused: VCPU on {HOST}: '),
+            (
+                *(claim(MEMORY_MB=600), claim(MEMORY_MB=500)),
+                f'{OTHER_SERVER} refused: MEMORY_MB on {HOST}: 1100 requested, 0 of 1000 used',
+            ),
+            (
+                *(claim(VCPU=2, uuid=SERVER), claim(VCPU=2)),
+                f'{SERVER}, {OTHER_SERVER} refused: provider {SERVER}: unknown',
+            ),
+        ):
+            body = {SERVER: first, OTHER_SERVER: second}
+            (logged,) = self.refuse('POST', '/allocations', body)
+            self.assertTrue(logged.startswith(f'claim of {line}'), logged)
 
     def test_reshapes(self) -> None:
         self.send_ok('PUT', f'/allocations/{SERVER}', claim(MEMORY_MB=8))
@@ -133,16 +119,7 @@ class RefusedClaimsTest(TestCase):
         ):
             replacement = {'resource_provider_generation': given, 'inventories': inventories}
             body = {'inventories': {HOST: replacement}, 'allocations': allocations}
-            self.assertEqual(
-                [f'claim of {expected}'],
-                self.refuse('POST', '/reshaper', body),
-            )
-
-    def test_accepted_claims_log_nothing(self) -> None:
-        self.logged()
-        self.send_ok('PUT', f'/allocations/{SERVER}', claim(VCPU=2))
-        self.send_ok('DELETE', f'/allocations/{SERVER}')
-        self.assertEqual([], self.logged())
+            self.assertEqual([f'claim of {expected}'], self.refuse('POST', '/reshaper', body))
 
 
 class ChangesTest(TestCase):
@@ -150,9 +127,11 @@ class ChangesTest(TestCase):
 
     def test_the_examples_of_the_page(self) -> None:
         lines: list[str] = []
-        for step in (self._change_provider, self._change_inventory, self._change_links):
+        for step in (
+            *(self._change_provider, self._change_inventory, self._change_links),
+            self._change_allocations,
+        ):
             step(lines)
-        self._change_allocations(lines)
         self.send_ok('PUT', f'{self._path()}/inventories', self._inventories(9))
         self.logged()
         self.send_ok('DELETE', self._path())
@@ -311,15 +290,7 @@ class ChangesTest(TestCase):
         self.assertEqual(3, increment.call_count)
         self.assertEqual([f'traits of compute-1 ({HOST}): +HW_CPU_X86_AVX'], self.logged())
 
-    def test_a_failed_commit_has_no_line(self) -> None:
-        failure = mock.Mock(side_effect=sa.exc.OperationalError('COMMIT', None, Exception()))
-        with mock.patch.object(sa.Connection, 'commit', failure):
-            response = self.send('POST', '/resource_providers', {'name': 'compute-1'})
-        self.assertGreaterEqual(response.status_code, 500)
-        failure.assert_called_once_with()
-        self.assertEqual([], self.logged())
-
-    def test_a_rejected_request_has_no_line(self) -> None:
+    def test_requests_that_change_nothing_have_no_line(self) -> None:
         self.make_host(HOST, 'compute-1', VCPU={'total': 8})
         self.logged()
         for method, path, body in (
@@ -328,4 +299,9 @@ class ChangesTest(TestCase):
             ('PUT', f'/allocations/{SERVER}', claim(VCPU=9)),
         ):
             self.assertEqual(409, self.send(method, path, body).status_code)
+        failure = mock.Mock(side_effect=sa.exc.OperationalError('COMMIT', None, Exception()))
+        with mock.patch.object(sa.Connection, 'commit', failure):
+            response = self.send('POST', '/resource_providers', {'name': 'compute-2'})
+        self.assertGreaterEqual(response.status_code, 500)
+        failure.assert_called_once_with()
         self.assertEqual([], self.logged())
