@@ -10,7 +10,7 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional import base, missing_generations
 from placement.tests.functional.base import claim
 
-CONSUMER, OTHER, AGGREGATE = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
+CONSUMER, AGGREGATE = (str(uuid.UUID(int=number)) for number in (1, 2))
 TRAIT = 'HW_CPU_X86_AVX2'
 INVENTORY = {'total': 8}
 
@@ -82,21 +82,6 @@ class MissingGenerationsTest(base.TestCase):
         self.assertEqual(1, document['resource_provider_generation'])
         self.assertEqual([None, 1, None], self.generations())
 
-    def test_requests_without_a_generation(self) -> None:
-        for method, path, body in (
-            ('POST', f'{self.path}/inventories', {'resource_class': 'DISK_GB', **INVENTORY}),
-            ('DELETE', f'{self.path}/inventories/DISK_GB', None),
-            ('PUT', f'/allocations/{OTHER}', claim({self.host: {'VCPU': 1}})),
-            ('DELETE', f'{self.path}/traits', None),
-        ):
-            with self.subTest(path):
-                generation = self.send_ok('GET', self.path)['generation']
-                traits = {'traits': [TRAIT], 'resource_provider_generation': generation}
-                self.send_ok('PUT', f'{self.path}/traits', traits)
-                missing_generations.remove()
-                self.send_ok(method, path, body)
-                self.assertEqual(1, self.generations()[0])
-
     def test_claims_of_an_existing_consumer(self) -> None:
         path, amounts = f'/allocations/{CONSUMER}', {self.host: {'VCPU': 2}}
         for given in (None, 1):
@@ -106,13 +91,3 @@ class MissingGenerationsTest(base.TestCase):
             self.assertEqual([None, None], self.generations())
         self.send_ok('PUT', path, claim(amounts, generation=0))
         self.assertEqual([1, 1], self.generations())
-
-    def test_claims_of_several_consumers_with_new_owners(self) -> None:
-        self.send_ok('PUT', f'/allocations/{OTHER}', claim({self.host: {'VCPU': 1}}))
-        missing_generations.remove()
-        body = {
-            consumer: claim({self.host: {'VCPU': 2}}, generation=0, project='another')
-            for consumer in (CONSUMER, OTHER)
-        }
-        self.send_ok('POST', '/allocations', body)
-        self.assertEqual([1, 1, 1], self.generations())

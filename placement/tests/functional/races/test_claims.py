@@ -6,7 +6,7 @@ import uuid
 from placement import errors
 from placement.tests import servers, where
 from placement.tests.functional.races import testcase
-from placement.tests.functional.races.testcase import claim, claim_1_27
+from placement.tests.functional.races.testcase import claim
 
 
 @where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
@@ -83,46 +83,6 @@ class ClaimsTest(testcase.RaceTestCase):
         winner = [response.status for response in responses].index(204) + 1
         self.assertEqual(winner, self.used(provider))
         self.assertEqual(before + 1, self.provider(provider)['generation'])
-
-    def test_all_clients_replace_a_consumer_before_1_28(self):
-        """Before 1.28 every claim succeeds, and the last one remains."""
-        provider = self.make_provider({'VCPU': 100})
-        consumer = str(uuid.uuid4())
-        calls = [
-            self.call('PUT', f'/allocations/{consumer}', claim_1_27({provider: n}), '1.27')
-            for n in range(1, 25)
-        ]
-        self.assertEqual({204: 24}, self.statuses(calls))
-        self.assertIn(self.used(provider), range(1, 25))
-
-    def test_a_consumer_generation_is_accepted_once(self):
-        providers = [self.make_provider({'VCPU': 100}) for _ in range(2)]
-        consumer = str(uuid.uuid4())
-        self.send_ok('PUT', f'/allocations/{consumer}', claim({providers[0]: 1}))
-        calls = [
-            self.call('PUT', f'/allocations/{consumer}', claim({providers[n % 2]: n + 2}, 1))
-            for n in range(20)
-        ]
-        responses = self.race(calls)
-        self.assertEqual({204: 1, 409: 19}, Counter(response.status for response in responses))
-        winner = [response.status for response in responses].index(204)
-        self.assertEqual(
-            [winner + 2, 0],
-            [self.used(providers[winner % 2]), self.used(providers[1 - winner % 2])],
-        )
-
-    def test_releases_and_claims_of_one_consumer(self):
-        provider = self.make_provider({'VCPU': 100})
-        consumer = str(uuid.uuid4())
-        calls = []
-        for n in range(20):
-            calls.append(
-                self.call('PUT', f'/allocations/{consumer}', claim_1_27({provider: n + 1}), '1.27')
-            )
-            calls.append(self.call('DELETE', f'/allocations/{consumer}'))
-        responses = self.race(calls)
-        self.assertEqual({204}, {response.status for response in responses[::2]})
-        self.assertLessEqual({response.status for response in responses[1::2]}, {204, 404})
 
     def test_owners_are_created_once(self):
         """Concurrent claims create each project, user and consumer type once."""

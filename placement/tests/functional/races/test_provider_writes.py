@@ -1,10 +1,11 @@
 """Concurrent changes of providers, trees, inventories, traits, aggregates and classes."""
 
 from collections import Counter
+import random
 import uuid
 
-from placement import errors
-from placement.tests.functional.races import testcase
+from placement import db_api, errors
+from placement.tests.functional.races import testcase, writers
 from placement.tests.functional.races.testcase import claim, inventories_of
 
 ROUNDS = 6
@@ -13,17 +14,21 @@ ROUNDS = 6
 class ProviderWritesTest(testcase.RaceTestCase):
     # Inventories and classes
 
-    def test_first_inventories_and_deletion_of_their_class(self):
-        for n in range(ROUNDS):
-            name = f'CUSTOM_DELETED_{n}'
-            self.send_ok('POST', '/resource_classes', {'name': name})
-            providers = [self.make_provider({'VCPU': 4}) for _ in range(4)]
-            body = inventories_of({name: 1}, 1)
+    def test_all_requests_at_once(self):
+        """The schedules examine pairs of these requests; here, many of them wait for each other."""
+        requests = [*writers.every(writers.RECORDED), *writers.ahead()]
+        rng = random.Random(7)
+        for _ in range(ROUNDS):
+            with db_api.get_placement_engine().begin() as conn:
+                for statement in writers.RECORDED.statements():
+                    conn.execute(statement)
             calls = [
-                self.call('PUT', f'/resource_providers/{one}/inventories', body)
-                for one in providers
+                self.call(one.method, one.path, one.body, one.version)
+                for one in rng.sample(requests, len(requests))
             ]
-            self.race_with_deletion(f'/resource_classes/{name}', calls, 400, 200)
+            # Some of the requests reduce inventories.
+            statuses = [response.status for response in self.race(calls, may_exceed=True)]
+            self.assertLess(10, sum(status < 300 for status in statuses))
 
     def test_a_provider_generation_is_accepted_once(self):
         provider = self.make_provider({'VCPU': 4})
@@ -61,61 +66,6 @@ class ProviderWritesTest(testcase.RaceTestCase):
             path = f'/resource_providers/{provider}/inventories' + '/VCPU' * (n % 2)
             self.race_with_deletion(path, self.claims(provider, 6), 409, 204)
 
-    def test_one_client_creates_a_class_or_trait(self):
-        for method, path, body, others in (
-            ('POST', '/resource_classes', {'name': 'CUSTOM_ONE'}, 409),
-            ('PUT', '/resource_classes/CUSTOM_TWO', None, 204),
-            ('PUT', '/traits/CUSTOM_ONE', None, 204),
-        ):
-            statuses = self.statuses([self.call(method, path, body)] * 16)
-            self.assertEqual({201: 1, others: 15}, statuses)
-
-    def test_classes_are_created_and_deleted(self):
-        calls = [self.call('PUT', f'/resource_classes/CUSTOM_{n}') for n in range(20)]
-        calls += [self.call('DELETE', f'/resource_classes/CUSTOM_{n}') for n in range(0, 20, 5)]
-        responses = [response.status for response in self.race(calls)]
-        self.assertEqual({201}, set(responses[:20]))
-        self.assertLessEqual(set(responses[20:]), {204, 404})
-
-    # Traits
-
-    def test_traits_are_deleted_while_they_are_set(self):
-        for n in range(ROUNDS):
-            name = f'CUSTOM_DELETED_{n}'
-            self.send_ok('PUT', f'/traits/{name}')
-            body = {'resource_provider_generation': 0, 'traits': [name]}
-            calls = [
-                self.call('PUT', f'/resource_providers/{self.make_provider()}/traits', body)
-                for _ in range(4)
-            ]
-            self.race_with_deletion(f'/traits/{name}', calls, 400, 200)
-
-    # Aggregates
-
-    def test_aggregates_are_never_a_union(self):
-        for version in ('1.18', '1.19'):
-            own = f'/resource_providers/{self.make_provider()}/aggregates'
-            sets = [sorted(str(uuid.uuid4()) for _ in range(3)) for _ in range(10)]
-            bodies = sets
-            if version == '1.19':
-                bodies = [{'resource_provider_generation': 0, 'aggregates': one} for one in sets]
-            wanted = {200: 10} if version == '1.18' else {200: 1, 409: 9}
-            calls = [self.call('PUT', own, body, version) for body in bodies]
-            self.assertEqual(wanted, self.statuses(calls))
-            self.assertIn(sorted(self.send_ok('GET', own)['aggregates']), sets)
-
-    def test_new_aggregates_of_many_providers(self):
-        aggregates = [str(uuid.uuid4()) for _ in range(3)]
-        calls = [
-            self.call(
-                'PUT',
-                f'/resource_providers/{self.make_provider()}/aggregates',
-                {'resource_provider_generation': 0, 'aggregates': aggregates},
-            )
-            for _ in range(12)
-        ]
-        self.assertEqual({200: 12}, self.statuses(calls))
-
     # Providers and trees
 
     def test_one_provider_gets_a_name(self):
@@ -145,15 +95,6 @@ class ProviderWritesTest(testcase.RaceTestCase):
             path = f'/resource_providers/{parent}'
             self.race_with_deletion(path, calls, 400, 200, errors.PROVIDER_CANNOT_DELETE_PARENT)
 
-    def test_children_are_created_while_the_parent_moves(self):
-        for _ in range(ROUNDS):
-            parent = self.make_provider(parent=self.make_provider())
-            elsewhere = self.make_provider()
-            calls = [self.create_below(parent) for _ in range(6)]
-            calls[1:1] = [self.move(parent, elsewhere)]
-            calls[4:4] = [self.move(parent, None)]
-            self.assertEqual({200: 8}, self.statuses(calls))
-
     def test_two_moves_that_would_create_a_loop(self):
         for n in range(ROUNDS):
             if n % 2:
@@ -167,16 +108,6 @@ class ProviderWritesTest(testcase.RaceTestCase):
             )
             calls = [self.move(one, below_other), self.move(other, below_one)]
             self.assertEqual({200: 1, 400: 1}, self.statuses(calls))
-
-    def test_moves_of_all_kinds(self):
-        roots = [self.make_provider() for _ in range(3)]
-        children = [self.make_provider(parent=roots[n % 3]) for n in range(6)]
-        calls = []
-        for n in range(30):
-            mover = children[n % 6] if n % 5 else roots[n % 3]
-            target = None if n % 7 == 0 else [*roots, *children][(n * 4 + 1) % 9]
-            calls.append(self.move(mover, target))
-        self.assertLessEqual(self.statuses(calls).keys(), {200, 400})
 
     def test_moves_and_claims_in_one_tree(self):
         root = self.make_provider({'VCPU': 50})
