@@ -192,91 +192,71 @@ class ChangesTest(TestCase):
         self.send_ok('PUT', path, claim(3))
         lines += self.logged()
 
-    def test_the_first_claim_of_a_consumer(self) -> None:
-        self.make_host(HOST, 'compute-1', VCPU={'total': 8})
+    def check(self, *requests: tuple[str, str, Any, list[str]]) -> None:
+        """Send requests, each with its lines."""
         self.logged()
-        path = f'/allocations/{SERVER}'
-        start = f'allocations of {SERVER}'
-        self.send_ok('PUT', path, claim(VCPU=4))
-        self.assertEqual([f'{start} (INSTANCE, project p, user u): {HOST} VCPU 4'], self.logged())
-        self.send_ok('PUT', path, claim(1, VCPU=4))
-        self.assertEqual([], self.logged())
-        self.send_ok('PUT', path, {**claim(2, VCPU=4), 'user_id': 'v w'})
-        self.assertEqual(
-            [f'{start} (INSTANCE, project p, user v%20w): {HOST} VCPU 4'], self.logged()
-        )
-        self.send_ok('DELETE', path)
-        self.assertEqual([f'{start} removed'], self.logged())
-        self.assertEqual(404, self.send('DELETE', path).status_code)
-        self.send_ok('POST', '/allocations', {SERVER: claim(), OTHER_SERVER: claim(VCPU=1)})
-        self.assertEqual(
-            [f'allocations of {OTHER_SERVER} (INSTANCE, project p, user u): {HOST} VCPU 1'],
-            self.logged(),
-        )
+        for method, path, body, lines in requests:
+            version = '1.18' if isinstance(body, list) else 'latest'
+            self.send_ok(method, path, body, version)
+            self.assertEqual(lines, self.logged(), f'{method} {path}')
 
-    def test_a_reshape(self) -> None:
+    def test_allocations(self) -> None:
         self.make_host(HOST, 'compute-1', VCPU={'total': 8}, VGPU={'total': 1})
         self.make_host(OTHER_HOST, 'compute-2')
-        self.send_ok('PUT', f'/allocations/{SERVER}', claim(VGPU=1))
-        self.logged()
+        path, start = f'/allocations/{SERVER}', f'allocations of {SERVER}'
+        owner = '(INSTANCE, project p, user u): '
         inventories = {
-            HOST: self._inventories(2, VCPU={'total': 4}),
+            HOST: self._inventories(5, VCPU={'total': 4}),
             OTHER_HOST: self._inventories(1, VGPU={'total': 1}),
         }
-        body = {
-            'inventories': inventories,
-            'allocations': {SERVER: claim(1, OTHER_HOST, VGPU=1)},
-        }
-        self.send_ok('POST', '/reshaper', body)
-        self.assertEqual(
-            [
-                f'inventory of {HOST}: VCPU total 8 -> 4; VGPU removed (total 1)',
-                f'inventory of {OTHER_HOST}: VGPU added (total 1)',
-                f'allocations of {SERVER} (INSTANCE, project p, user u): '
-                f'{HOST} VGPU 1 -> {OTHER_HOST} VGPU 1',
-            ],
-            self.logged(),
+        moved = {SERVER: claim(None, OTHER_HOST, VGPU=1)}
+        several = {SERVER: claim(), OTHER_SERVER: claim(VCPU=1)}
+        self.check(
+            ('PUT', path, claim(VCPU=4), [f'{start} {owner}{HOST} VCPU 4']),
+            ('PUT', path, claim(1, VCPU=4), []),
+            (
+                *('PUT', path, {**claim(2, VCPU=4), 'user_id': 'v w'}),
+                [f'{start} (INSTANCE, project p, user v%20w): {HOST} VCPU 4'],
+            ),
+            ('DELETE', path, None, [f'{start} removed']),
+            (
+                *('POST', '/allocations', several),
+                [f'allocations of {OTHER_SERVER} {owner}{HOST} VCPU 1'],
+            ),
+            (
+                *('POST', '/reshaper', {'inventories': inventories, 'allocations': moved}),
+                [
+                    f'inventory of {HOST}: VCPU total 8 -> 4; VGPU removed (total 1)',
+                    f'inventory of {OTHER_HOST}: VGPU added (total 1)',
+                    f'{start} {owner}{OTHER_HOST} VGPU 1',
+                ],
+            ),
         )
-
-    def test_single_inventories(self) -> None:
-        self.make_host(HOST, 'a b')
-        path = f'{self._path()}/inventories'
-        vcpu = {'resource_provider_generation': 1, 'total': 8}
-        self.logged()
-        self.send_ok('POST', path, {**vcpu, 'resource_class': 'VCPU'})
-        self.send_ok('PUT', f'{path}/VCPU', {'resource_provider_generation': 2, 'total': 9})
-        self.send_ok('DELETE', f'{path}/VCPU')
-        self.send_ok('PUT', path, self._inventories(4, VGPU={'total': 1}))
-        self.send_ok('DELETE', path)
-        label = f'inventory of a%20b ({HOST}): '
-        self.assertEqual(
-            [
-                f'{label}VCPU added (total 8)',
-                f'{label}VCPU total 8 -> 9',
-                f'inventory of {HOST}: VCPU removed (total 9)',
-                f'{label}VGPU added (total 1)',
-                f'{label}VGPU removed (total 1)',
-            ],
-            self.logged(),
-        )
-
-    def test_the_removal_of_all_links(self) -> None:
-        self.make_host(HOST, 'compute-1')
-        body = {'resource_provider_generation': 1, 'traits': ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2']}
-        self.send_ok('PUT', f'{self._path()}/traits', body)
-        self.send_ok('PUT', f'{self._path()}/aggregates', [AGGREGATE], version='1.18')
-        self.logged()
-        self.send_ok('PUT', f'{self._path()}/aggregates', [AGGREGATE], version='1.18')
+        self.assertEqual(404, self.send('DELETE', f'/allocations/{HOST}').status_code)
         self.assertEqual([], self.logged())
-        for _ in range(2):
-            self.send_ok('DELETE', f'{self._path()}/traits')
-            self.send_ok('PUT', f'{self._path()}/aggregates', [], version='1.18')
-        self.assertEqual(
-            [
-                f'traits of compute-1 ({HOST}): -HW_CPU_X86_AVX -HW_CPU_X86_AVX2',
-                f'aggregates of {HOST}: -{AGGREGATE}',
-            ],
-            self.logged(),
+
+    def test_inventories_and_links(self) -> None:
+        self.make_host(HOST, 'a b')
+        path, label = self._path(), f'a%20b ({HOST}): '
+        own = f'{path}/inventories'
+        vcpu = {'resource_provider_generation': 1, 'total': 8, 'resource_class': 'VCPU'}
+        total = {'resource_provider_generation': 2, 'total': 9}
+        names = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2']
+        traits = {'resource_provider_generation': 6, 'traits': names}
+        added = self._inventories(4, VGPU={'total': 1})
+        self.check(
+            ('POST', own, vcpu, [f'inventory of {label}VCPU added (total 8)']),
+            ('PUT', f'{own}/VCPU', total, [f'inventory of {label}VCPU total 8 -> 9']),
+            ('DELETE', f'{own}/VCPU', None, [f'inventory of {HOST}: VCPU removed (total 9)']),
+            ('PUT', own, added, [f'inventory of {label}VGPU added (total 1)']),
+            ('DELETE', own, None, [f'inventory of {label}VGPU removed (total 1)']),
+            ('PUT', f'{path}/traits', traits, [f'traits of {label}+{names[0]} +{names[1]}']),
+            ('PUT', f'{path}/aggregates', [AGGREGATE], [f'aggregates of {HOST}: +{AGGREGATE}']),
+            ('PUT', f'{path}/aggregates', [AGGREGATE], []),
+            ('DELETE', f'{path}/traits', None, [f'traits of {label}-{names[0]} -{names[1]}']),
+            ('DELETE', f'{path}/traits', None, []),
+            ('PUT', f'{path}/aggregates', [], [f'aggregates of {HOST}: -{AGGREGATE}']),
+            ('PUT', f'{path}/aggregates', [], []),
         )
 
     def test_a_repeated_transaction_has_one_line(self) -> None:
