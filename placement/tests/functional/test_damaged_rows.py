@@ -3,7 +3,6 @@
 No release leaves such rows, but the schema has no foreign key that prevents all of them.
 """
 
-from typing import Any
 import uuid
 
 import os_traits
@@ -11,8 +10,10 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
+from placement.tests import worlds
 from placement.tests.functional import base
 from placement.tests.functional.base import claim
+from placement.tests.worlds import rows
 
 MISSING_ID = 99_999
 INSTANCE = str(uuid.UUID(int=1))
@@ -28,8 +29,8 @@ class DamagedRowsTest(base.TestCase):
         self.send_ok('PUT', f'/allocations/{INSTANCE}', body)
 
     def replace(self, table: sa.Table, column: str, old: object, new: object) -> None:
-        rows = sa.update(table).where(table.c[column] == old).values({column: new})
-        db_api.write(lambda conn: conn.execute(rows))
+        update = sa.update(table).where(table.c[column] == old).values({column: new})
+        db_api.write(lambda conn: conn.execute(update))
 
     def read(self, path: str):
         """Return the document at a path below the provider."""
@@ -73,18 +74,22 @@ def damage(statement: sa.Update | sa.Delete) -> None:
     db_api.write(work)
 
 
+DRAWING = """
+root[V:8] @A
+  top[VGPU:4]
+    leaf[VGPU:4]
+  twin[VGPU:4]
+pool[D:100] {SHARE POOL} @A
+  disk[D:100] {SHARE POOL} @A
+intact[V:8, VGPU:8]
+"""
+
+
 class DamagedTreesTest(base.TestCase):
     """No read fails if the parent, the root or a trait of a provider does not exist.
 
-    ::
-
-        root    VCPU    aggregate           pool  DISK_GB  sharing, aggregate
-          top     VGPU                        disk  DISK_GB  sharing, aggregate
-            leaf    VGPU
-          twin    VGPU                      intact  VCPU, VGPU
-
-    :cvar others: the number of trees without inventory before these trees. If no tree of the first
-        page has a candidate, the database evaluates the trees of the further pages
+    :cvar others: the number of trees without inventory before the trees of the drawing. If no tree
+        of the first page has a candidate, the database evaluates the trees of the further pages
     """
 
     others = 0
@@ -105,30 +110,10 @@ class DamagedTreesTest(base.TestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.send_ok('PUT', '/traits/CUSTOM_POOL')
-        self.uuids: dict[str, str] = {}
-        for number in range(self.others):
-            self.make_provider(f'other-{number}')
-        self.add('root', {'VCPU': 8})
-        self.add('top', {'VGPU': 4}, 'root')
-        self.add('leaf', {'VGPU': 4}, 'top')
-        self.add('twin', {'VGPU': 4}, 'root')
-        self.add('pool', {'DISK_GB': 100})
-        self.add('disk', {'DISK_GB': 100}, 'pool')
-        self.add('intact', {'VCPU': 8, 'VGPU': 8})
-        traits = ['CUSTOM_POOL', os_traits.MISC_SHARES_VIA_AGGREGATE]
-        for name in ('pool', 'disk'):
-            self.put(name, 'traits', 1, {'traits': traits})
-        aggregate = str(uuid.uuid4())
-        for name, generation in (('root', 1), ('pool', 2), ('disk', 2)):
-            self.put(name, 'aggregates', generation, {'aggregates': [aggregate]})
-
-    def add(self, name: str, inventory: dict[str, int], parent: str | None = None) -> None:
-        self.uuids[name] = self.make_provider(name, inventory, parent and self.uuids[parent])
-
-    def put(self, name: str, kind: str, generation: int, body: dict[str, Any]) -> None:
-        body = {'resource_provider_generation': generation, **body}
-        self.send_ok('PUT', f'/resource_providers/{self.uuids[name]}/{kind}', body)
+        others = '\n'.join(f'other{number}' for number in range(self.others))
+        rows.fill(db_api.get_placement_engine(), worlds.World.of(others + DRAWING))
+        names = [line.split('[')[0].strip() for line in DRAWING.split('\n')]
+        self.uuids = {name: worlds.uuid_of(name) for name in names if name}
 
     def relate(self, name: str, **ids: int | None) -> None:
         """Set `root_provider_id` or `parent_provider_id` of a provider."""
@@ -143,7 +128,7 @@ class DamagedTreesTest(base.TestCase):
     def listed(self, query: str = '') -> set[str]:
         """Return the names of the providers in the response to GET /resource_providers."""
         providers = self.send_ok('GET', f'/resource_providers{query}')['resource_providers']
-        return {one['name'] for one in providers if not one['name'].startswith('other-')}
+        return {one['name'] for one in providers if not one['name'].startswith('other')}
 
     def check_reads(self) -> None:
         """Require that no read fails, and that the intact provider is listed and is a candidate."""

@@ -6,36 +6,32 @@ The database evaluates some of the sets, and the service evaluates the others.
 from collections.abc import Iterable
 import itertools
 import random
-import uuid
 
+from placement import db_api
 from placement.objects import provider_search
+from placement.tests import worlds
 from placement.tests.functional import base
+from placement.tests.worlds import rows
 
 TRAITS = tuple(f'CUSTOM_T{n}' for n in range(5))
-AGGREGATES = tuple(str(uuid.UUID(int=n)) for n in range(1, 6))
+AGGREGATES = tuple(worlds.uuid_of(f'A{n}') for n in range(5))
 
 
 class ManyFiltersTest(base.TestCase):
     def setUp(self):
         super().setUp()
-        for trait in TRAITS:
-            self.send_ok('PUT', f'/traits/{trait}')
         # For each subset of the numbers 0 to 4, a provider with the traits and the aggregates of
         # these numbers.
+        subsets = [[n for n in range(5) if mask >> n & 1] for mask in range(32)]
+        lines = (
+            f'rp{mask} {{{" ".join(f"T{n}" for n in numbers)}}}'
+            + (f' @{",".join(f"A{n}" for n in numbers)}' if numbers else '')
+            for mask, numbers in enumerate(subsets)
+        )
+        rows.fill(db_api.get_placement_engine(), worlds.World.of('\n'.join(lines)))
         self.numbers = {
-            self._make_provider(f'provider-{mask}', numbers): numbers
-            for mask in range(32)
-            for numbers in [frozenset(n for n in range(5) if mask >> n & 1)]
+            worlds.uuid_of(f'rp{mask}'): frozenset(numbers) for mask, numbers in enumerate(subsets)
         }
-
-    def _make_provider(self, name: str, numbers: Iterable[int]) -> str:
-        provider = self.make_provider(name)
-        path, numbers = f'/resource_providers/{provider}', sorted(numbers)
-        body = {'resource_provider_generation': 0, 'traits': [TRAITS[n] for n in numbers]}
-        self.send_ok('PUT', f'{path}/traits', body)
-        aggregates = [AGGREGATES[n] for n in numbers]
-        self.send_ok('PUT', f'{path}/aggregates', aggregates, '1.18')
-        return provider
 
     def _found(self, *filters: str) -> set[str]:
         document = self.send_ok('GET', f'/resource_providers?{"&".join(filters)}')
