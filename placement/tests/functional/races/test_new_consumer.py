@@ -134,17 +134,17 @@ class OutcomeTest(NewConsumerTestCase):
         for table, column in (*OWNERS, (models.consumer_types, 'name')):
             for rejected in (False, True):
                 with self.subTest(table=table.name, rejected=rejected):
-                    self.execute(sa.delete(models.allocations), sa.delete(models.consumers))
                     self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({self.target: 1}))
-                    self.execute(sa.delete(table))
+                    rows = (models.allocations, models.consumers, table)
+                    self.execute(*map(sa.delete, rows))
                     if rejected:
                         self.assertEqual(409, self.put(claim({self.target: 11})).status)
                     before = self.provider(self.target)['generation']
-                    self.execute(sa.delete(models.allocations), sa.delete(models.consumers))
                     self.assertEqual(204, self.put(claim({self.target: 10})).status)
                     self.assertEqual(before + 1, self.provider(self.target)['generation'])
                     self.assertEqual(1, len(self.rows(table.c[column])))
                     self.audit()
+                    self.execute(sa.delete(models.allocations), sa.delete(models.consumers))
 
     def test_allocations_without_a_consumer_row(self):
         other, consumer = self.make_provider({'VCPU': 10}), str(uuid.uuid4())
