@@ -1,8 +1,9 @@
 """What property tests share: the number of examples, seeds, and a class without coverage."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 import os
+import random
 import sys
 
 import hypothesis
@@ -25,6 +26,11 @@ def examples(number: int) -> int:
 def seeds(number: int) -> range:
     """Return the seeds of random examples; with the profile `ci`, as many as `number`."""
     return range(examples(number))
+
+
+def randoms(number: int) -> Iterator[random.Random]:
+    """Yield a source of random numbers for each seed; with the profile `ci`, `number` of them."""
+    return map(random.Random, seeds(number))
 
 
 # The same examples in each run, without a database of failures, a time limit, and health checks: on

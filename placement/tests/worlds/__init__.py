@@ -235,22 +235,32 @@ class World:
     def anchors(self) -> tuple[model.Anchor, ...]:
         """Return all anchors, in the order of the drawing."""
         anchors = []
+        trees: dict[int, list[model.Provider]] = {}
+        for provider in self.providers:
+            trees.setdefault(provider.root_id, []).append(provider)
+        sharing_providers = [p for p in self.providers if self.sharing_id in p.traits]
         for root in self.providers:
             if root.parent_id is not None:
                 continue
-            tree = tuple(p for p in self.providers if p.root_id == root.id)
+            tree = tuple(trees[root.id])
             aggregates = frozenset().union(*(p.aggregates for p in tree))
             sharing = tuple(
-                p
-                for p in self.providers
-                if self.sharing_id in p.traits
-                and p.root_id != root.id
-                and aggregates & p.aggregates
+                p for p in sharing_providers if p.root_id != root.id and aggregates & p.aggregates
             )
             roots = {p.root_id for p in sharing}
-            sharing_trees = tuple(p for p in self.providers if p.root_id in roots)
+            sharing_trees = tuple(p for id_ in sorted(roots) for p in trees[id_])
             anchors.append(model.Anchor(root, tree, sharing, sharing_trees))
         return tuple(anchors)
+
+    def behind(self, trees: int, **values: Any) -> 'World':
+        """Return the world with trees before its own, by default without inventories.
+
+        The database selects the trees of all pages that follow a page without candidates.
+
+        :param values: attributes of the hosts of these trees
+        """
+        empty = (Host(f'EMPTY{number}', **values) for number in range(trees))
+        return dataclasses.replace(self, hosts=(*empty, *self.hosts))
 
     def query(self, text: str) -> str:
         """Return the query string for a query string with short names.

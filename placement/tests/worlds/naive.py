@@ -17,11 +17,11 @@ def solve(query: model.Query[int], anchor: model.Anchor) -> Iterator[model.Bindi
     if not query.root_required <= root.traits or query.root_forbidden & root.traits:
         return
     providers = (*anchor.tree, *anchor.sharing_providers)
-    for chosen in itertools.product(providers, repeat=len(slots)):
+    able = ([p for p in providers if _can_serve(slot, p, root)] for slot in slots)
+    for chosen in itertools.product(*able):
         bound = list(zip(slots, chosen, strict=True))
         if (
-            all(_can_serve(slot, p, root) for slot, p in bound)
-            and _satisfies_collective_traits(bound)
+            _satisfies_collective_traits(bound)
             and _satisfies_group_policy(query, bound)
             and all(_is_one_subtree(suffixes, bound, anchor) for suffixes in query.same_subtrees)
             and _fits(bound)

@@ -1,6 +1,8 @@
 """Small random worlds and queries; the same seed gives the same world and query."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
 from dataclasses import dataclass
 import random
 from urllib import parse
@@ -169,3 +171,118 @@ _CONDITIONS: tuple[tuple[Version, float, _Make], ...] = (
     (microversion.CANDIDATES_MEMBER_OF, 0.15, _member_of),
     (microversion.CANDIDATES_IN_TREE, 0.1, _in_tree),
 )
+
+
+# Searches of one kind -------------------------------------------------------------
+
+
+def _search_of(
+    hosts: Iterable[worlds.Host], groups: Mapping[str, Mapping[str, int]], *more: str
+) -> Search:
+    """Return a search for amounts, by suffix and class, with the newest microversion."""
+    items = [
+        f'resources{suffix}={",".join(f"{name}:{n}" for name, n in amounts.items())}'
+        for suffix, amounts in groups.items()
+    ]
+    return Search(worlds.World(tuple(hosts)), '&'.join((*items, *more)), worlds.NEWEST)
+
+
+def _policy(rng: random.Random, probability: float = 0.5) -> str:
+    return f'group_policy={"isolate" if rng.random() < probability else "none"}'
+
+
+def sharing(rng: random.Random) -> Search:
+    """Return trees with few inventories, sharing providers, and a query for several classes."""
+    hosts = [
+        worlds.Host(
+            name=name,
+            inventories={
+                worlds.CLASSES[short]: worlds.inventory(rng.randint(2, 4), rng.randint(0, 3))
+                for short in rng.sample(CLASSES, rng.choice((1, 2) if traits else (0, 1, 2)))
+            },
+            traits=traits,
+            aggregates=tuple(rng.sample(AGGREGATES, rng.choice((1, 2)))),
+        )
+        for kind, most, traits in (('S', 3, ('SHARE',)), ('H', 4, ()))
+        for name in (f'{kind}{number}' for number in range(rng.randint(1, most)))
+    ]
+    amounts = {name: rng.randint(1, 2) for name in rng.sample(CLASSES, rng.choice((2, 3)))}
+    groups = {'': amounts}
+    if rng.random() < 0.5:
+        groups['_1'] = dict([amounts.popitem()])
+    return _search_of(rng.sample(hosts, len(hosts)), groups)
+
+
+def contended(rng: random.Random) -> Search:
+    """Return a small tree, and a query whose groups all request the same class."""
+    hosts = [
+        worlds.Host(
+            name=f'P{number}',
+            parent='P0' if number else None,
+            inventories={'VCPU': {**inventory(rng), 'min_unit': 1, 'step_size': 1}},
+        )
+        for number in range(rng.randint(1, 3))
+    ]
+    suffixes = rng.choice((('', '_1'), ('_1', '_2'), ('', '_1', '_2'), ('_1', '_2', '_3')))
+    return _search_of(hosts, {name: {'V': rng.randint(1, 2)} for name in suffixes}, _policy(rng))
+
+
+def packing(rng: random.Random) -> Search:
+    """Return a tree, and a query for unequal amounts that nearly exhaust the tree."""
+    names = rng.choice((('VCPU',), ('VCPU', 'DISK_GB')))
+    hosts = [worlds.Host(name='R')]
+    for number in range(rng.randint(2, 4)):
+        total = worlds.inventory(rng.choice((6, 6, 8)))
+        hosts.append(worlds.Host(f'P{number}', 'R', dict.fromkeys(names, total)))
+    groups = {
+        f'_{number}': {name: rng.randint(1, 5) for name in names}
+        for number in range(rng.randint(3, 6))
+    }
+    return _search_of(hosts, groups, _policy(rng, 1 / 3))
+
+
+def tight(rng: random.Random) -> Search:
+    """Return a tree with little more than the groups of the query request."""
+    policy, classes = _policy(rng), CLASSES[: rng.randint(1, 2)]
+    most, required = rng.choice((1, 2, 3)), rng.choice((0, 0.5))
+    totals = [Counter({name: rng.choice((0, 0, 1)) for name in classes}) for _ in range(4)]
+    totals = totals[: rng.randint(2, 4)]
+    groups = {}
+    for suffix in rng.choice((('', '_1', '_2', '_3'), ('_1', '_2', '_3', '_4'))):
+        few = rng.sample(classes, rng.randint(1, len(classes))) if suffix else classes
+        groups[suffix] = {name: rng.randint(1, most) for name in few}
+    unused = rng.sample(totals, len(totals))
+    for suffix, amounts in groups.items():
+        isolated = suffix and policy.endswith('isolate')
+        total = unused.pop() if isolated and unused else rng.choice(totals)
+        total.update(amounts)
+    hosts = [
+        worlds.Host(
+            name=f'P{number}',
+            parent='P0' if number else None,
+            inventories={worlds.CLASSES[c]: worlds.inventory(n) for c, n in total.items() if n},
+            traits=tuple(name for name in TRAITS[:2] if rng.random() < required),
+        )
+        for number, total in enumerate(totals)
+    ]
+    traits = [
+        f'required{suffix}={rng.choice(TRAITS[:2])}' for suffix in groups if rng.random() < required
+    ]
+    return _search_of(hosts, groups, policy, *traits)
+
+
+def cloud(rng: random.Random, parts: int) -> worlds.World:
+    """Return many small worlds as one; only the first of them has the names of other worlds."""
+    hosts: list[worlds.Host] = []
+    for part in range(parts):
+        more = f'_{part}' if part else ''
+        hosts += [
+            dataclasses.replace(
+                host,
+                name=host.name + more,
+                parent=host.parent and host.parent + more,
+                aggregates=tuple(name + more[:2] for name in host.aggregates),
+            )
+            for host in world(rng).hosts
+        ]
+    return worlds.World(tuple(hosts))

@@ -2,15 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
-import dataclasses
 import random
 
-from oslotest import base
-
-from placement.candidates import paging, search
 from placement.tests import worlds
-from placement.tests.functional.candidates import rows
-from placement.tests.properties import UnmeasuredTestCase
+from placement.tests.functional.candidates.database import DatabaseTestCase
 from placement.tests.statements import recorded
 
 # The probability that the chi-square of a uniform selection exceeds its mean (the number of trees
@@ -23,22 +18,17 @@ def _chi_square(counts: Counter[str], names: list[str]) -> float:
     return sum((counts[name] - expected) ** 2 / expected for name in names)
 
 
-class UniformTest(UnmeasuredTestCase):
+class UniformTest(DatabaseTestCase):
     """The seeds are fixed, so each run draws the same trees."""
 
     def _select(self, drawing: list[str], query: str, limit: int, times: int) -> Counter[str]:
         """Return how often a limited search selected each tree."""
-        world = worlds.World.of('\n'.join(drawing))
-        bound = dataclasses.replace(world.unbind(world.parse(query)), limit=limit)
-        names = {provider.id: world.names[provider.uuid] for provider in world.providers}
+        self.fill(worlds.World.of('\n'.join(drawing)))
         counts: Counter[str] = Counter()
-        with rows.database() as conn:
-            rows.fill(conn, world)
-            for seed in range(times):
-                rng = random.Random(seed)
-                result = search.search_with(conn, bound, search.Options(), rng=rng)
-                self.assertEqual(limit, len({one.root_id for one in result.candidates}))
-                counts.update(names[one.root_id] for one in result.candidates)
+        for seed in range(times):
+            found = self.search(f'{query}&limit={limit}', random.Random(seed)).candidates
+            self.assertEqual(limit, len({one.root_id for one in found}))
+            counts.update(self.world.hosts[one.root_id - 1].name for one in found)
         return counts
 
     def _check(
@@ -83,46 +73,31 @@ def _with_children(names: list[str]) -> Iterator[str]:
         yield from (f'  {name}_{child}' for child in range(number * 7 % 41))
 
 
-class StatementsTest(base.BaseTestCase):
+class StatementsTest(DatabaseTestCase):
     """The number of statements does not depend on the number of trees."""
 
-    def _statements(self, drawing: list[str], query: str, limit: int) -> tuple[int, int]:
-        """Return the largest numbers of candidates and statements of several searches.
-
-        An earlier response contained the same names.
-        """
-        world = worlds.World.of('\n'.join(drawing))
-        bound = dataclasses.replace(world.unbind(world.parse(query)), limit=limit)
-        found, count = 0, 0
-        with rows.database() as conn:
-            rows.fill(conn, world)
-            search.search_with(conn, bound, search.Options())
-            for seed in range(10):
-                with recorded(conn) as statements:
-                    rng = random.Random(seed)
-                    result = search.search_with(conn, bound, search.Options(), rng=rng)
-                found, count = max(found, len(result.candidates)), max(count, len(statements))
-        return found, count
+    def check(self, trees: int, query: str, candidates: int, statements: int) -> None:
+        """Require a number of candidates, and a maximum number of statements."""
+        self.fill(worlds.World.of('\n'.join(f'H{n}[V:1]' for n in range(trees))))
+        self.search(query)  # an earlier response contained the same names
+        for seed in range(10):
+            with recorded(self.conn) as executed:
+                found = self.search(query, random.Random(seed)).candidates
+            self.assertEqual(candidates, len(found))
+            self.assertLessEqual(len(executed), statements)
 
     def test_all_trees_fit(self):
         """Ids of names, the range of ids, and one page."""
-        hosts = [f'H{n}[V:1]' for n in range(200)]
-        self.assertEqual((10, 3), self._statements(hosts, 'resources=V:1', limit=10))
+        self.check(200, 'resources=V:1&limit=10', 10, 3)
 
     def test_no_tree_fits(self):
         """As above, and two pages of drawn trees at most before all trees are listed."""
-        for count in (100, 400):
-            hosts = [f'H{n}[V:1]' for n in range(count)]
-            found, statements = self._statements(hosts, 'resources=V:2', limit=10)
-            self.assertEqual(0, found)
-            self.assertLessEqual(statements, 6)
+        for trees in (100, 400):
+            self.check(trees, 'resources=V:2&limit=10', 0, 6)
+
+    def test_many_candidates(self):
+        """A list of drawn ids in a statement has at most 900 items."""
+        self.check(5000, 'resources=V:1&limit=2000', 2000, 8)
 
     def test_no_provider_exists(self):
-        self.assertEqual((0, 2), self._statements([], 'resources=V:1', limit=10))
-
-    def test_ids_are_drawn_in_bounded_lists(self):
-        self.patch(paging, '_MAX_IDS', 3)
-        hosts = [f'H{n}[V:1]' for n in range(200)]
-        found, statements = self._statements(hosts, 'resources=V:1', limit=10)
-        self.assertEqual(10, found)
-        self.assertLessEqual(statements, 8)
+        self.check(0, 'resources=V:1&limit=10', 0, 2)

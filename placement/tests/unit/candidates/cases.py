@@ -36,6 +36,16 @@ class Case:
         minor = self.row.minor
         return worlds.NEWEST if minor is None else Version(1, minor)
 
+    @property
+    def expected(self) -> worlds.Candidates:
+        return worlds.expected(self.row.candidates)
+
+    def comparable(self, found: worlds.Candidates) -> worlds.Candidates:
+        """Return candidates without mappings if the example does not have them."""
+        if all(mappings for _, mappings in self.expected):
+            return found
+        return worlds.without_mappings(found)
+
 
 _CASES: list[Case] = []
 

@@ -20,7 +20,7 @@ from placement.microversion import Version
 from placement.tests import servers
 from placement.tests.functional import base
 from placement.tests.functional.admin.explain import cases, naive
-from placement.tests.functional.candidates import rows
+from placement.tests.worlds import rows
 
 # The number of queries on each world, and the maximum number of requests for each query.
 QUERIES, REQUESTS = 4, 10
@@ -40,7 +40,7 @@ class ApiTest(base.TestCase):
             for seed in range(first, last):
                 rng = random.Random(seed)
                 world = cases.world(rng)
-                rows.fill(conn, world)
+                rows.fill(conn, world, names=True)
                 conn.commit()
                 for _ in range(QUERIES):
                     pairs, version = cases.query(rng, world)

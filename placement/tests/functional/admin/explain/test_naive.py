@@ -14,8 +14,8 @@ from placement.admin import progress
 from placement.admin.explain import explanation, model
 from placement.microversion import Version
 from placement.tests.functional.admin.explain import cases, naive
-from placement.tests.functional.candidates import rows
 from placement.tests.properties import Seeds
+from placement.tests.worlds import rows
 
 # The number of queries on each world.
 QUERIES = 4
@@ -30,7 +30,7 @@ class NaiveTest(base.BaseTestCase):
             for seed in SEEDS.range:
                 rng = random.Random(seed)
                 world = cases.world(rng)
-                rows.fill(conn, world)
+                rows.fill(conn, world, names=True)
                 for _ in range(QUERIES):
                     pairs, version = cases.query(rng, world)
                     subject = explanation.Subject(parse.urlencode(pairs), version, -1, 99)

@@ -1,0 +1,314 @@
+"""Searches of rows in a database, compared with the solver in memory."""
+
+from collections.abc import Sequence
+import dataclasses
+import json
+import random
+from unittest import mock
+
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.candidates import model, paging, search
+from placement.db.sqlalchemy import models
+from placement.tests import worlds
+from placement.tests.functional import base
+from placement.tests.functional.candidates.database import (
+    MANY,
+    STRATEGIES,
+    DatabaseTestCase,
+    bindings,
+)
+from placement.tests.properties import randoms
+from placement.tests.statements import recorded
+from placement.tests.unit.telemetry.switched_on import SwitchedOn
+from placement.tests.worlds import rows, seeded
+
+
+class AnyWorldTest(DatabaseTestCase):
+    """A search of rows returns the same candidates as the solver."""
+
+    def test_small_worlds(self):
+        """In one page, and with conditions that the database evaluates."""
+        for kind, number in ((seeded.search, 60), (seeded.sharing, 30)):
+            for rng in randoms(number):
+                found = kind(rng)
+                for world in (found.world, found.world.behind(MANY)):
+                    self.fill(world)
+                    self._compare(found.text, world.parse(found.text, found.version))
+
+    def test_clouds_of_several_pages(self):
+        for rng in randoms(6):
+            self.fill(seeded.cloud(rng, MANY))
+            for hard in (False, False, True, True):
+                found = seeded.query(rng, self.world, hard)
+                self._compare(found.text, found.query)
+                self._limited(rng, found.query)
+
+    def test_traits_and_aggregates_that_are_not_rare(self):
+        names = {'traits': seeded.TRAITS, 'aggregates': seeded.AGGREGATES}
+        for rng in randoms(10):
+            found = seeded.search(rng, hard=True)
+            self.fill(found.world.behind(1010, **names))
+            for hard in (False, True, True):
+                found = seeded.query(rng, self.world, hard)
+                self._compare(found.text, found.query)
+
+    def _compare(self, text: str, query: model.Query[int]) -> None:
+        result = self.search(self.world.unbind(query))
+        expected = self.world.solve(query)
+        self.assertEqual(bindings(expected), bindings(result.candidates), text)
+        by_id = {provider.id: provider for provider in self.world.providers}
+        for provider in result.summaries.providers:
+            # Aggregates are read only if the search uses them.
+            stored = by_id[provider.id]._replace(aggregates=provider.aggregates)
+            self.assertEqual(stored, provider)
+
+    def _limited(self, rng: random.Random, query: model.Query[int]) -> None:
+        """In any order, a limited search returns as many candidates as requested."""
+        whole = bindings(self.world.solve(query))
+        for strategy in STRATEGIES:
+            for order in (None, rng):
+                limit = rng.choice((1, 3, 20))
+                limited = dataclasses.replace(self.world.unbind(query), limit=limit)
+                found = bindings(self.search(limited, order, strategy=strategy).candidates)
+                self.assertLessEqual(found, whole)
+                self.assertEqual(min(limit, whole.total()), found.total())
+
+    def test_each_tree_once(self):
+        """Also trees after a provider without a root, which releases before 2018 created."""
+        self.fill(worlds.World.of('\n'.join(f'H{n}[V:4]' for n in range(200))))
+        table = models.resource_providers
+        self.conn.execute(sa.update(table).where(table.c.id == 3).values(root_provider_id=None))
+        for rng in (None, random.Random(1)):
+            found = self.search('resources=V:1&limit=1000', rng).candidates
+            self.assertEqual(sorted({*range(1, 201)} - {3}), sorted(one.root_id for one in found))
+
+
+class RepeatedSearchTest(base.TestCase):
+    """A search may use what earlier searches for the same query found, but not rely on it."""
+
+    def check(self, world: worlds.World, found: seeded.Search, limit: int | None) -> None:
+        rows.fill(db_api.get_placement_engine(), world, names=True)
+        named = found.world.unbind(found.query)
+        query = dataclasses.replace(named, limit=limit)
+        expected = bindings(world.solve(world.parse(found.text, found.version)))
+        first, *others = (
+            search.allocation_candidates(query, search.Options()).candidates for _ in range(3)
+        )
+        self.assertLessEqual(bindings(first), expected, found.text)
+        total = expected.total() if limit is None else min(limit, expected.total())
+        self.assertEqual(total, len(first), found.text)
+        for other in others:
+            self.assertEqual(first, other, found.text)
+
+    def test_random_worlds_that_change(self):
+        for rng in randoms(40):
+            kind = rng.choice((seeded.search, seeded.sharing))
+            found, limit = kind(rng), rng.choice((None, 1, 3))
+            for world in (found.world, kind(rng).world, found.world.behind(MANY), found.world):
+                self.check(world, found, limit)
+
+    def test_clouds_that_change(self):
+        for rng in randoms(6):
+            cloud = seeded.cloud(rng, 20)
+            others = (seeded.cloud(rng, 20), cloud)
+            for hard in (False, True):
+                found, limit = seeded.query(rng, cloud, hard), rng.choice((None, 3, 20))
+                for world in (cloud, *others):
+                    self.check(world, found, limit)
+
+
+class AllPagesTest(DatabaseTestCase):
+    """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
+
+    def pages(self, query: model.Query[int], **more: bool) -> list[Sequence[model.Anchor]]:
+        return list(paging.all_pages(self.conn, query, self.world.sharing_id, **more))
+
+    def test_all_anchors_in_the_order_of_their_roots(self):
+        for rng in randoms(40):
+            found = seeded.search(rng)
+            self.fill(found.world)
+            expected = sorted(found.world.anchors, key=lambda anchor: anchor.root.id)
+            (page,) = self.pages(found.query)
+            self.assertEqual([a.root for a in expected], [a.root for a in page])
+            for one, other in zip(expected, page, strict=True):
+                self.assertEqual(sorted(one.tree), sorted(other.tree))
+                self.assertEqual(one.sharing_providers, other.sharing_providers)
+                self._check_sharing_trees(found.query, one, {p.id for p in other.sharing_trees})
+
+    def _check_sharing_trees(
+        self, query: model.Query[int], anchor: model.Anchor, found: set[int]
+    ) -> None:
+        """A tree in which a sharing provider has a parent is needed; the others have no effect."""
+        nested = {p.root_id for p in anchor.sharing_providers if p.parent_id is not None}
+        needed = {p.id for p in anchor.sharing_trees if p.root_id in nested}
+        possible = {p.id for p in anchor.sharing_trees}
+        if not query.same_subtrees:
+            needed = possible = set()
+        self.assertLessEqual(needed, found)
+        self.assertLessEqual(found, possible)
+
+    def test_several_pages(self):
+        """One statement reads all sharing providers, and one reads each page."""
+        world = worlds.World.of('S[D:9] {SHARE} @S\n  C[V:8]')
+        hosts = (worlds.Host(f'CN{n}', aggregates=('S',)) for n in range(2500))
+        self.fill(worlds.World((*world.hosts, *hosts)))
+        with recorded(self.conn) as statements:
+            pages = self.pages(self.world.parse('resources=V:1'))
+        self.assertEqual(len(pages) + 1, len(statements))
+        self.assertLess(1, len(pages))
+        anchors = [anchor for page in pages for anchor in page]
+        self.assertEqual([1, *range(3, 2503)], [anchor.root.id for anchor in anchors])
+        self.assertEqual({1}, {len(anchor.sharing_providers) for anchor in anchors[1:]})
+
+    def test_aggregates_are_read_if_requested(self):
+        self.fill(worlds.World.of('CN[V:8] @A'))
+        query = self.world.parse('resources=V:1')
+        for requested in (False, True):
+            ((anchor,),) = paging.all_pages(self.conn, query, None, with_aggregates=requested)
+            self.assertEqual(requested, bool(anchor.root.aggregates))
+
+
+def _three_units_each(providers: int, name: str = 'R') -> str:
+    """A tree that can serve 13 groups of two units if it has at least 13 providers.
+
+    Each provider has three units, so nine providers have a sufficient sum.
+    """
+    return '\n'.join([name, *(f'  {name}{n}[VGPU:3]' for n in range(providers))])
+
+
+_TWO_UNITS_EACH = '&'.join(f'resources{n}=VGPU:2' for n in range(1, 14)) + '&group_policy=none'
+_TWO_GROUPS = 'resources1=VGPU:1&resources2=VGPU:1&group_policy=none'
+
+
+class SearchLimitTest(DatabaseTestCase):
+    """The work of one request is bounded, and divided fairly among trees."""
+
+    def measured(self, text: str, **options) -> tuple[list[model.Candidate], int, bool]:
+        """Return the candidates, the number of search steps, and whether the search was cut.
+
+        The metrics must agree with the candidates, and with the warnings.
+        """
+        with SwitchedOn() as metrics, mock.patch('logging.Logger.warning') as warning:
+            candidates = list(self.search(text, **options).candidates)
+            steps = metrics.value('placement_candidate_search_steps_sum')
+            returned = metrics.value('placement_candidates_returned_sum')
+            cut = metrics.value('placement_candidate_searches_cut_total')
+        self.assertEqual((len(candidates), warning.called), (returned, bool(cut)))
+        self.warnings = ' '.join(call.args[0] for call in warning.mock_calls)
+        return candidates, int(steps or 0), bool(cut)
+
+    def test_candidates_up_to_the_limit_are_returned_with_a_warning(self):
+        self.fill(worlds.World.of('\n'.join(['R', *(f'  C{n}[VGPU:1]' for n in range(8))])))
+        groups = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 9))
+        found, _, _ = self.measured(f'{groups}&group_policy=isolate', max_steps=100_000)
+        self.assertIn('max_candidate_search_steps', self.warnings)
+        self.assertTrue(0 < len(found) < 40320)
+
+    def test_a_tree_with_a_long_search_hides_no_tree_with_a_candidate(self):
+        """The search of the first tree alone would exceed the limit many times."""
+        hard = [_three_units_each(12, 'A'), _three_units_each(12, 'B')]
+        for drawing in ([*hard, _three_units_each(13, 'C')], [_three_units_each(13, 'C'), *hard]):
+            self.fill(worlds.World.of('\n'.join(drawing)))
+            for strategy in STRATEGIES:
+                found, steps, cut = self.measured(
+                    f'{_TWO_UNITS_EACH}&limit=1', max_steps=10**7, strategy=strategy
+                )
+                self.assertEqual((1, False), (len(found), cut))
+                self.assertLess(steps, 10**5)
+
+    def test_a_tree_with_many_candidates_hides_no_tree(self):
+        self.fill(worlds.World.of(_three_units_each(14, 'A') + '\nB\n  B1[VGPU:26]'))
+        found, _, cut = self.measured(_TWO_UNITS_EACH, max_steps=10**6)
+        self.assertEqual((2, True), (len({one.root_id for one in found}), cut))
+
+    def test_the_limit_counts_the_steps_of_the_metrics(self):
+        """Also the steps of a tree whose search ends early, and of trees with few steps."""
+        trees = [_three_units_each(3, f'A{n}x') for n in range(30)]
+        self.fill(worlds.World.of('\n'.join([*trees, _three_units_each(13, 'B')])))
+        for text in (_TWO_GROUPS, f'{_TWO_GROUPS}&limit=1', f'{_TWO_UNITS_EACH}&limit=2'):
+            for strategy in STRATEGIES:
+                found, steps, cut = self.measured(text, strategy=strategy)
+                self.assertFalse(cut)
+                self.assertLess(0, steps)
+                self.assertEqual(
+                    (found, steps, False), self.measured(text, strategy=strategy, max_steps=steps)
+                )
+                if 'limit' not in text:  # with a limit, the last steps can be those of a candidate
+                    self.assertTrue(self.measured(text, strategy=strategy, max_steps=steps - 1)[2])
+
+    def test_the_memory_of_long_searches_is_bounded(self):
+        """Trees whose searches would need too much memory are left out with a warning."""
+        text = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 401)) + '&group_policy=none'
+        for count, expected in ((60, False), (180, True)):
+            trees = (f'R{n}\n  A{n}[VGPU:1000]\n  B{n}[VGPU:1000]' for n in range(count))
+            self.fill(worlds.World.of('\n'.join(trees)))
+            found, _, cut = self.measured(f'{text}&limit={count}', max_steps=10**7)
+            self.assertEqual(expected, cut, self.warnings)
+            self.assertEqual(expected, 'left out provider trees' in self.warnings)
+            self.assertLess(0, len(found))
+
+
+class ConnectionTest(base.TestCase):
+    def test_a_long_search_ends_without_a_connection(self):
+        """A search takes few steps between two pages, and many after the last page."""
+        drawing = '\n'.join([_three_units_each(12, 'A'), _three_units_each(13, 'B')])
+        world = worlds.World.of(drawing)
+        engine = db_api.get_placement_engine()
+        rows.fill(engine, world)
+        query = world.unbind(world.parse(_TWO_UNITS_EACH))
+        events: list[str] = []
+        sa.event.listen(engine, 'checkin', lambda *_: events.append('connection'))
+        for strategy in STRATEGIES:
+            events.clear()
+            options = search.Options(strategy=strategy, max_steps=10**6)
+            limited = dataclasses.replace(query, limit=10**6)
+            with mock.patch('logging.Logger.warning', lambda *_: events.append('end')):
+                search.allocation_candidates(limited, options)
+            self.assertEqual(['connection', 'end'], events)
+
+
+class ResponseSizeTest(base.TestCase):
+    """The size of the candidates is limited, except for the first candidate of each tree."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        trees = (f'{tree}\n  {tree}1[VGPU:2]\n  {tree}2[VGPU:2]' for tree in 'AB')
+        rows.fill(db_api.get_placement_engine(), worlds.World.of('\n'.join(trees)))
+
+    def count(self, size: int, query: str = _TWO_GROUPS, strategy: str = 'depth-first') -> int:
+        """Return the number of candidates, which is negative if the response is cut."""
+        self.service.conf_fixture.config(
+            group='placement',
+            max_candidates_response_size=size,
+            allocation_candidates_generation_strategy=strategy,
+        )
+        with mock.patch('logging.Logger.warning') as warning:
+            found = self.send_ok('GET', f'/allocation_candidates?{query}')['allocation_requests']
+        self.assertLessEqual(warning.call_count, 1)
+        for call in warning.mock_calls:
+            self.assertIn('max_candidates_response_size', call.args[0])
+        return -len(found) if warning.called else len(found)
+
+    def test_the_first_candidate_of_each_tree_does_not_count(self):
+        found = self.send_ok('GET', f'/allocation_candidates?{_TWO_GROUPS}')['allocation_requests']
+        # All candidates count like the largest one, and a comma follows each of them.
+        size = 1 + max(len(json.dumps(one, separators=(',', ':'))) for one in found)
+        for strategy in STRATEGIES:
+            for most, expected in (
+                (0, -2),
+                (size - 1, -2),
+                (size, -3),
+                (3 * size, -5),
+                (6 * size - 1, -7),
+                (6 * size, 8),
+                (-1, 8),
+            ):
+                self.assertEqual(expected, self.count(most, strategy=strategy), most)
+        self.assertEqual(2, self.count(size, f'{_TWO_GROUPS}&limit=2'))
+
+    def test_a_query_with_one_candidate_for_each_tree_is_never_cut(self):
+        groups = 'resources1=VGPU:2&resources2=VGPU:2&group_policy=none&required1=!HW_CPU_X86_AVX'
+        for query, expected in (('resources=VGPU:1&limit=1', 1), (f'{groups}&limit=1', 1)):
+            self.assertEqual(expected, self.count(0, query))
