@@ -1,13 +1,14 @@
-"""The rows that tools/perf inserts directly into the tables equal those that the API writes."""
+"""Rows that tools/perf and the tests insert directly equal those that the API writes."""
 
 from typing import Any
-from unittest import mock
 
 import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
+from placement.tests import worlds as tests
 from placement.tests.functional import base
+from placement.tests.worlds import Consumer, api, rows
 from tools.perf import scenarios, worlds
 from tools.perf.worlds import World
 
@@ -95,6 +96,21 @@ class GeneratedWorldTest(base.TestCase):
         self.assertEqual(created, loaded)
         self.assertEqual(3, len(loaded['allocations']))
 
+    def test_a_world_of_the_tests_has_the_rows_that_the_api_creates(self):
+        engine, found = db_api.get_placement_engine(), []
+        consumer = Consumer('one', {'CN': {'VCPU': 2}, 'SS': {'DISK_GB': 3}})
+        drawing = (
+            'CN[V: total 8 reserved 1] {T1} @S\n  K[VF:4]\nSS[D: total 9 max_unit 5] {SHARE} @S'
+        )
+        world = tests.World.of(drawing).claimed(consumer)
+        for create in (rows.fill, lambda _, world: api.create(self, world)):
+            rows.fill(engine, tests.World(()))
+            create(engine, world)
+            found.append({table.name: self.rows(table, sa.true()) for table in rows.TABLES})
+            for row in found[-1]['resource_providers']:
+                del row['generation']
+        self.assertEqual(*found)
+
     def test_searches_find_the_hosts_for_which_they_are_named(self):
         world = World('flat', 2000, consumers=1)
         self.load(world)
@@ -109,20 +125,6 @@ class GeneratedWorldTest(base.TestCase):
             path = scenarios.SCENARIOS['flat'][name]
             self.assertEqual(set(expected), self.providers_in(path), name)
 
-    def test_a_batch_is_at_most_one_host_larger_than_the_configured_number_of_rows(self):
-        with db_api.get_placement_engine().begin() as conn:
-            ids = worlds.ids_of_names(conn)
-        for kind in worlds.KINDS:
-            _, one_host = map(_size, worlds.rows_of(World(kind, 1), ids))
-            with mock.patch.object(worlds, 'ROWS_PER_BATCH', 2 * one_host):
-                _, *sizes = map(_size, worlds.rows_of(World(kind, 60), ids))
-            self.assertGreater(len(sizes), 20, kind)
-            self.assertLess(max(sizes), 3 * one_host, kind)
-
     def test_a_database_with_providers_is_refused(self):
         self.make_provider('host')
         self.assertRaises(worlds.NotEmptyError, self.load, World('flat', 1))
-
-
-def _size(batch: dict[str, list[Any]]) -> int:
-    return sum(map(len, batch.values()))
