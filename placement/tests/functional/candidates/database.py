@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 import random
 
+from oslotest import base
+
 from placement.candidates import model, search
 from placement.tests import worlds
-from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.worlds import rows
 
 STRATEGIES = ('depth-first', 'breadth-first')
@@ -18,7 +19,7 @@ def bindings(candidates: Sequence[model.Candidate]) -> Counter[model.Binding]:
     return Counter(candidate.binding for candidate in candidates)
 
 
-class DatabaseTestCase(UnmeasuredTestCase):
+class DatabaseTestCase(base.BaseTestCase):
     """Searches in an in-memory database."""
 
     def setUp(self) -> None:

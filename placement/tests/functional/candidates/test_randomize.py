@@ -6,6 +6,7 @@ import random
 
 from placement.tests import worlds
 from placement.tests.functional.candidates.database import DatabaseTestCase
+from placement.tests.properties import UnmeasuredTestCase
 from placement.tests.statements import recorded
 
 # The probability that the chi-square of a uniform selection exceeds its mean (the number of trees
@@ -18,7 +19,7 @@ def _chi_square(counts: Counter[str], names: list[str]) -> float:
     return sum((counts[name] - expected) ** 2 / expected for name in names)
 
 
-class UniformTest(DatabaseTestCase):
+class UniformTest(DatabaseTestCase, UnmeasuredTestCase):
     """The seeds are fixed, so each run draws the same trees."""
 
     def _select(self, drawing: list[str], query: str, limit: int, times: int) -> Counter[str]:

@@ -9,7 +9,8 @@ from unittest import mock
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.candidates import model, paging, search
+from placement.candidates import model, search
+from placement.candidates.paging import all_pages
 from placement.db.sqlalchemy import models
 from placement.tests import worlds
 from placement.tests.functional import base
@@ -123,7 +124,7 @@ class AllPagesTest(DatabaseTestCase):
     """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
 
     def pages(self, query: model.Query[int], **more: bool) -> list[Sequence[model.Anchor]]:
-        return list(paging.all_pages(self.conn, query, self.world.sharing_id, **more))
+        return list(all_pages(self.conn, query, self.world.sharing_id, **more))
 
     def test_all_anchors_in_the_order_of_their_roots(self):
         for rng in randoms(40):
@@ -166,7 +167,7 @@ class AllPagesTest(DatabaseTestCase):
         self.fill(worlds.World.of('CN[V:8] @A'))
         query = self.world.parse('resources=V:1')
         for requested in (False, True):
-            ((anchor,),) = paging.all_pages(self.conn, query, None, with_aggregates=requested)
+            ((anchor,),) = all_pages(self.conn, query, None, with_aggregates=requested)
             self.assertEqual(requested, bool(anchor.root.aggregates))
 
 

@@ -27,7 +27,7 @@ class WorkedExamplesTest(base.BaseTestCase):
                 self.assertEqual(case.expected, case.comparable(found))
 
 
-class DefinitionTest(UnmeasuredTestCase):
+class DefinitionTest(base.BaseTestCase):
     """The solver returns the same candidates as the definition."""
 
     def test_random_worlds(self):
