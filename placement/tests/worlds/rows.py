@@ -69,6 +69,7 @@ def fill(database: sa.Engine | sa.Connection, world: worlds.World, names: bool =
         if names:
             conn.execute(table.delete())
             conn.execute(table.insert(), [{'id': id_, 'name': name} for name, id_ in ids.items()])
+            _continue_ids(conn, table)
     for table, rows in _rows(conn, world):
         if rows:
             conn.execute(table.insert(), rows)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import dataclasses
+import itertools
 import json
 import random
 from unittest import mock
@@ -119,6 +120,23 @@ class RepeatedSearchTest(base.TestCase):
                 for world in (cloud, *others):
                     self.check(world, found, limit)
 
+    def test_a_repeated_search_is_one_statement(self):
+        engine = db_api.get_placement_engine()
+        lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
+        lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(MANY)]
+        rows.fill(engine, worlds.World.of('\n'.join(lines)), names=True)
+        for query in (
+            'resources=VCPU:1',
+            'resources=VCPU:1&required=!CUSTOM_T2',
+            'resources=VCPU:1,DISK_GB:1&required=CUSTOM_T1',
+            'resources1=VCPU:1&resources2=DISK_GB:1&group_policy=none',
+        ):
+            for limit in (1, 10, 1000):
+                for _ in range(4):
+                    with self.counted() as counts:
+                        self.send_ok('GET', f'/allocation_candidates?{query}&limit={limit}')
+                self.assertEqual(1, counts['all'], (query, limit))
+
 
 class AllPagesTest(DatabaseTestCase):
     """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
@@ -180,6 +198,20 @@ def _three_units_each(providers: int, name: str = 'R') -> str:
 
 
 _TWO_UNITS_EACH = '&'.join(f'resources{n}=VGPU:2' for n in range(1, 14)) + '&group_policy=none'
+
+# Twelve groups that five providers can hardly serve: the search takes 50,000 steps and more.
+_rng = random.Random(20)
+_AMOUNTS = [(_rng.randint(20, 45), _rng.randint(20, 45)) for _ in range(12)]
+_UNEQUAL = '&'.join(f'resources{n}=V:{v},M:{m}' for n, (v, m) in enumerate(_AMOUNTS, 1))
+_UNEQUAL += '&group_policy=none'
+_FEW = [(78, 83), (81, 79), (83, 81), (82, 74), (82, 76)]
+_LATE, _NEVER = (
+    '\n'.join(
+        [name, *(f'  {name}{n}[V:{v - less}, M:{m - less}]' for n, (v, m) in enumerate(_FEW))]
+    )
+    for name, less in (('LATE', 0), ('NEVER', 1))
+)
+_EASY = 'EASY[V:1000, M:1000]'
 _TWO_GROUPS = 'resources1=VGPU:1&resources2=VGPU:1&group_policy=none'
 
 
@@ -208,16 +240,20 @@ class SearchLimitTest(DatabaseTestCase):
         self.assertTrue(0 < len(found) < 40320)
 
     def test_a_tree_with_a_long_search_hides_no_tree_with_a_candidate(self):
-        """The search of the first tree alone would exceed the limit many times."""
-        hard = [_three_units_each(12, 'A'), _three_units_each(12, 'B')]
-        for drawing in ([*hard, _three_units_each(13, 'C')], [_three_units_each(13, 'C'), *hard]):
-            self.fill(worlds.World.of('\n'.join(drawing)))
+        for trees in itertools.permutations((_LATE, _NEVER, _EASY)):
+            self.fill(worlds.World.of('\n'.join(trees)))
             for strategy in STRATEGIES:
-                found, steps, cut = self.measured(
-                    f'{_TWO_UNITS_EACH}&limit=1', max_steps=10**7, strategy=strategy
-                )
+                options = {'max_steps': 10**7, 'strategy': strategy}
+                found, steps, cut = self.measured(f'{_UNEQUAL}&limit=1', **options)
                 self.assertEqual((1, False), (len(found), cut))
-                self.assertLess(steps, 10**5)
+                self.assertLess(steps, 10_000)
+
+    def test_a_long_search_has_several_turns(self):
+        """The first candidate of a tree comes after 50,000 steps."""
+        for trees in ((_LATE, _NEVER), (_NEVER, _LATE)):
+            self.fill(worlds.World.of('\n'.join(trees)))
+            found, _, cut = self.measured(f'{_UNEQUAL}&limit=1', max_steps=10**7)
+            self.assertEqual((1, False), (len(found), cut), self.warnings)
 
     def test_a_tree_with_many_candidates_hides_no_tree(self):
         self.fill(worlds.World.of(_three_units_each(14, 'A') + '\nB\n  B1[VGPU:26]'))
