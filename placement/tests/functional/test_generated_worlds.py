@@ -21,6 +21,8 @@ _REFERENCES = {
     'project_id',
     'user_id',
     'consumer_type_id',
+    'parent_provider_id',
+    'aggregate_id',
 }
 
 
@@ -109,6 +111,7 @@ class GeneratedWorldTest(base.TestCase):
             found.append({table.name: self.rows(table, sa.true()) for table in rows.TABLES})
             for row in found[-1]['resource_providers']:
                 del row['generation']
+            found[-1]['resource_providers'].sort(key=str)
         self.assertEqual(*found)
 
     def test_searches_find_the_hosts_for_which_they_are_named(self):

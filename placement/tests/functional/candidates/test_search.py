@@ -87,11 +87,11 @@ class AnyWorldTest(DatabaseTestCase):
             self.assertEqual(sorted({*range(1, 201)} - {3}), sorted(one.root_id for one in found))
 
 
-class RepeatedSearchTest(base.TestCase):
+class RepeatedSearchTest(base.WorldTestCase):
     """A search may use what earlier searches for the same query found, but not rely on it."""
 
     def check(self, world: worlds.World, found: seeded.Search, limit: int | None) -> None:
-        rows.fill(db_api.get_placement_engine(), world, names=True)
+        rows.fill(db_api.get_placement_engine(), world)
         named = found.world.unbind(found.query)
         query = dataclasses.replace(named, limit=limit)
         expected = bindings(world.solve(world.parse(found.text, found.version)))
@@ -124,7 +124,7 @@ class RepeatedSearchTest(base.TestCase):
         engine = db_api.get_placement_engine()
         lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
         lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(MANY)]
-        rows.fill(engine, worlds.World.of('\n'.join(lines)), names=True)
+        rows.fill(engine, worlds.World.of('\n'.join(lines)))
         for query in (
             'resources=VCPU:1',
             'resources=VCPU:1&required=!CUSTOM_T2',
