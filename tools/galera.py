@@ -1,15 +1,5 @@
-"""Run a command with a private Galera cluster: ``python -m tools.galera -- COMMAND ...``.
+"""A private Galera cluster of three MariaDB nodes, which tests stop, kill, suspend and isolate."""
 
-The tool starts a cluster of three MariaDB nodes on the loopback interface, with empty data
-directories. The command receives the URLs of an administrative database, one for each node, in the
-environment variable PLACEMENT_GALERA_URLS, separated by spaces. The first URL is also in
-PLACEMENT_TEST_DATABASE_URL. When the command ends, the tool stops the nodes, deletes their data,
-and exits with the exit status of the command.
-
-Tests use `cluster()` directly, because they stop, kill, suspend and isolate nodes.
-"""
-
-import argparse
 from collections.abc import Sequence
 import contextlib
 import os
@@ -17,11 +7,9 @@ from pathlib import Path
 import re
 import shutil
 import subprocess
-import sys
 
 from tools import nodes, with_database
 
-VARIABLE = 'PLACEMENT_GALERA_URLS'
 PROVIDERS = (
     '/usr/lib/galera/libgalera_smm.so',
     '/usr/lib/galera-4/libgalera_smm.so',
@@ -115,13 +103,8 @@ def cluster() -> contextlib.AbstractContextManager[list[Node]]:
     :returns: the nodes, all of them synced
     :raises ServerStartError: a program is not installed, or a node does not start
     """
-    return nodes.started('placement-galera-', _prepare, _start)
-
-
-def _start(started: list[Node]) -> None:
-    started[0].start('--wsrep-new-cluster')
-    for node in started[1:]:
-        node.start()
+    create = '--wsrep-new-cluster'
+    return nodes.started('placement-galera-', _prepare, lambda node: node.start(create))
 
 
 def _prepare(folder: Path) -> list[Node]:
@@ -168,18 +151,3 @@ def missing_packages() -> list[str]:
         'haproxy': shutil.which('haproxy', path=f'{os.environ.get("PATH", "")}:/usr/sbin'),
     }
     return [name for name, present in found.items() if not present]
-
-
-def main() -> int:
-    """Run the command with a private cluster; return the exit status of the command."""
-    parser = argparse.ArgumentParser(
-        description='Run a command with a private Galera cluster.',
-        usage='python -m tools.galera -- COMMAND ...',
-    )
-    parser.add_argument('command', nargs='+', help='command to run, with its arguments')
-    arguments = parser.parse_args()
-    return nodes.run_with(cluster(), arguments.command, VARIABLE, 'tools.galera')
-
-
-if __name__ == '__main__':
-    sys.exit(main())

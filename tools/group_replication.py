@@ -1,25 +1,12 @@
-"""Run a command with a group of MySQL: ``python -m tools.group_replication -- COMMAND ...``.
+"""A private group of three MySQL servers, of which tests switch the primary, kill and start one."""
 
-The tool starts three MySQL servers with Group Replication on the loopback interface, with empty
-data directories. The first server is the only primary; with ``--multi-primary``, all servers are
-primaries. The command receives the URLs of an administrative database, one for each server, in the
-environment variable PLACEMENT_GROUP_URLS, separated by spaces. The first URL is also in
-PLACEMENT_TEST_DATABASE_URL. When the command ends, the tool stops the servers, deletes their data,
-and exits with the exit status of the command.
-
-Tests use `group()` directly, because they switch the primary, and kill and start servers.
-"""
-
-import argparse
 from collections.abc import Sequence
 import contextlib
 from pathlib import Path
-import sys
 import uuid
 
 from tools import nodes, with_database
 
-VARIABLE = 'PLACEMENT_GROUP_URLS'
 # Settings of every server. A later argument replaces an earlier one, so these replace the settings
 # of `with_database.mysql`, with which a killed server loses transactions.
 OPTIONS = (
@@ -107,27 +94,16 @@ class Node(nodes.Node):
         self.execute('SELECT group_replication_switch_to_multi_primary_mode()')
 
 
-def group(multi_primary: bool = False) -> contextlib.AbstractContextManager[list[Node]]:
-    """Run a group of `_NODES` servers while the context is active.
+def group() -> contextlib.AbstractContextManager[list[Node]]:
+    """Run a group of `_NODES` servers while the context is active; the first one is the primary.
 
-    :param multi_primary: whether all servers accept writes, and not only the first one
     :returns: the servers, all of them online
     :raises ServerStartError: MySQL cannot be had, or a server does not start
     """
-
-    def prepare(folder: Path) -> list[Node]:
-        return _prepare(folder, multi_primary)
-
-    return nodes.started('placement-group-', prepare, _start)
+    return nodes.started('placement-group-', _prepare, lambda node: node.start(create_group=True))
 
 
-def _start(started: list[Node]) -> None:
-    started[0].start(create_group=True)
-    for node in started[1:]:
-        node.start()
-
-
-def _prepare(folder: Path, multi_primary: bool) -> list[Node]:
+def _prepare(folder: Path) -> list[Node]:
     """Create the data directories of the servers."""
     ports = nodes.free_ports(2 * _NODES)
     groups = [f'127.0.0.1:{ports.pop()}' for _ in range(_NODES)]
@@ -140,24 +116,6 @@ def _prepare(folder: Path, multi_primary: bool) -> list[Node]:
             f'--loose-group-replication-group-name={name}',
             f'--loose-group-replication-local-address={groups[number - 1]}',
             f'--loose-group-replication-group-seeds={",".join(groups)}',
-            f'--loose-group-replication-single-primary-mode={"OFF" if multi_primary else "ON"}',
         )
         prepared.append(Node(setting, (*OPTIONS, *own)))
     return prepared
-
-
-def main() -> int:
-    """Run the command with a private group; return the exit status of the command."""
-    parser = argparse.ArgumentParser(
-        description='Run a command with a private group of MySQL servers.',
-        usage='python -m tools.group_replication [--multi-primary] -- COMMAND ...',
-    )
-    parser.add_argument('--multi-primary', action='store_true', help='let all servers write')
-    parser.add_argument('command', nargs='+', help='command to run, with its arguments')
-    arguments = parser.parse_args()
-    started = group(arguments.multi_primary)
-    return nodes.run_with(started, arguments.command, VARIABLE, 'tools.group_replication')
-
-
-if __name__ == '__main__':
-    sys.exit(main())

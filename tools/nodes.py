@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from typing import Any, TypeVar
@@ -49,7 +48,7 @@ class Node:
     @property
     def log(self) -> str:
         """What the node has logged since the cluster exists."""
-        return (self._setting.folder / 'log').read_text(errors='replace')
+        return self._setting.log
 
     def _launch(self, *options: str, has_accounts: bool) -> None:
         """Start the process.
@@ -59,29 +58,14 @@ class Node:
         command = self._command
         if has_accounts:
             command = [part for part in command if not part.startswith('--init-file=')]
-        with (self._setting.folder / 'log').open('ab') as log:
-            self._process = subprocess.Popen(
-                [*command, *options],
-                cwd=self._setting.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **self._setting.identity(),
-            )
+        self._process = self._setting.start([*command, *options])
 
     def wait_until_listening(self) -> None:
         """Wait until the node accepts connections, also if it is not part of the cluster.
 
         :raises ServerStartError: the node does not start in time; the message contains its log
         """
-        deadline = time.monotonic() + with_database.TIMEOUT
-        while self.running and time.monotonic() < deadline:
-            with contextlib.suppress(pymysql.err.OperationalError):
-                self.execute("SHOW GLOBAL STATUS LIKE 'Uptime'")
-                return
-            time.sleep(0.1)
-        raise with_database.ServerStartError(f'the node does not start:\n{self.log}')
+        self._wait_until(lambda: bool(self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")))
 
     def wait_until_synced(self) -> None:
         """Wait until the node has received all data and accepts statements.
@@ -89,11 +73,18 @@ class Node:
         :raises ServerStartError: the node is not ready in time; the message contains its log
         """
         self.wait_until_listening()
+        self._wait_until(self.is_synced)
+
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + with_database.TIMEOUT
-        while not self.is_synced():
-            if time.monotonic() > deadline:
-                raise with_database.ServerStartError(f'the node is not synced:\n{self.log}')
+        while not condition():
+            if not self.running or time.monotonic() > deadline:
+                raise with_database.ServerStartError(f'the node is not ready:\n{self.log}')
             time.sleep(0.1)
+
+    def start(self) -> None:
+        """Start the node, and let it join the cluster."""
+        raise NotImplementedError
 
     def is_synced(self) -> bool:
         """Whether the node is part of the cluster and has all data."""
@@ -111,8 +102,10 @@ class Node:
 
     def rows(self, query: str) -> set[tuple[Any, ...]]:
         """Return the rows of a query about the state of the node; none if it does not respond."""
+        # A new connection for each check takes more than 2 seconds on a busy machine. HAProxy would
+        # then use no node at all.
         try:
-            connection = self._connection()
+            connection = self._idle.pop() if self._idle else self.connect()
             with connection.cursor() as cursor:
                 cursor.execute(query)
                 rows = set(cursor.fetchall())
@@ -121,16 +114,6 @@ class Node:
             return set()
         self._idle.append(connection)
         return rows
-
-    def _connection(self) -> Any:
-        """Return a connection that no thread uses.
-
-        A new connection for each check takes more than 2 seconds on a busy machine. HAProxy would
-        then use no node at all.
-        """
-        with contextlib.suppress(IndexError):
-            return self._idle.pop()
-        return self.connect()
 
     def connect(self) -> Any:
         """Open a connection; each of its statements is a transaction of its own."""
@@ -149,16 +132,15 @@ class Node:
 
     def suspend(self) -> None:
         """Stop the execution of the process, which keeps its connections."""
-        self._send(signal.SIGSTOP)
+        os.kill(self._running().pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         """Continue the execution of a suspended process."""
-        self._send(signal.SIGCONT)
+        os.kill(self._running().pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """Shut the node down cleanly; kill it if it does not stop in time."""
-        assert self._process is not None
-        with_database.stop(self._process, 'mariadb')
+        with_database.stop(self._running(), 'mariadb')
 
     def kill(self) -> None:
         """Kill the node with SIGKILL, and with it the programs of a state transfer."""
@@ -173,9 +155,9 @@ class Node:
         """Whether the process of the node exists."""
         return self._process is not None and self._process.poll() is None
 
-    def _send(self, number: signal.Signals) -> None:
+    def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None
-        self._process.send_signal(number)
+        return self._process
 
 
 AnyNode = TypeVar('AnyNode', bound=Node)
@@ -183,13 +165,13 @@ AnyNode = TypeVar('AnyNode', bound=Node)
 
 @contextlib.contextmanager
 def started(
-    name: str, prepare: Callable[[Path], list[AnyNode]], start: Callable[[list[AnyNode]], None]
+    name: str, prepare: Callable[[Path], list[AnyNode]], start_first: Callable[[AnyNode], None]
 ) -> Iterator[list[AnyNode]]:
     """Run the nodes of a cluster while the context is active.
 
     :param name: the beginning of the name of their directory
     :param prepare: creates the nodes in a directory
-    :param start: starts the nodes
+    :param start_first: starts the first node, which creates the cluster
     :raises ServerStartError: a program is not installed, or a node does not start
     """
     folder = Path(tempfile.mkdtemp(prefix=name))
@@ -197,7 +179,9 @@ def started(
     nodes: list[AnyNode] = []
     try:
         nodes += prepare(folder)
-        start(nodes)
+        start_first(nodes[0])
+        for node in nodes[1:]:
+            node.start()
         yield nodes
     finally:
         for node in nodes:
@@ -212,14 +196,11 @@ def settings(folder: Path, ports: Sequence[int], account: str) -> list[with_data
     :param account: the user that runs the servers if root runs this process
     """
     password = secrets.token_hex(8)
-    runs_as = account if os.getuid() == 0 else None
     result = []
     for number, port in enumerate(ports, 1):
         home = folder / f'node{number}'
         home.mkdir()
-        if runs_as is not None:
-            shutil.chown(home, runs_as)
-        result.append(with_database.Setting(home, port, password, runs_as))
+        result.append(with_database.Setting.create(home, account, port, password))
     return result
 
 
@@ -235,26 +216,3 @@ def free_ports(count: int) -> list[int]:
         if len(ports) == count:
             break
     return ports
-
-
-def run_with(
-    cluster: contextlib.AbstractContextManager[Sequence[Node]],
-    command: Sequence[str],
-    variable: str,
-    tool: str,
-) -> int:
-    """Run a command with a cluster; return its exit status.
-
-    :param variable: the environment variable with the URLs of all nodes
-    :param tool: the name of the tool in error messages
-    """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, with_database.exit_on_signal)
-    try:
-        with cluster as nodes:
-            urls = [node.url for node in nodes]
-            variables = {variable: ' '.join(urls), with_database.VARIABLE: urls[0]}
-            return with_database.run(command, os.environ | variables)
-    except with_database.ServerStartError as error:
-        print(f'{tool}: {error}', file=sys.stderr)
-        return 1

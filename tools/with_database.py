@@ -52,13 +52,46 @@ class Setting:
     password: str
     account: str | None  # the user that runs the server; None for the current user
 
+    @classmethod
+    def create(cls, folder: Path, account: str, port: int, password: str) -> 'Setting':
+        """Return the setting of a server with a directory, which its user can write.
+
+        :param account: the user that runs the server if root runs this process
+        :raises ServerStartError: the user does not exist
+        """
+        if os.getuid() != 0:
+            return cls(folder, port, password, None)
+        try:
+            shutil.chown(folder, account)
+        except LookupError:
+            raise ServerStartError(f'the user {account} of the server does not exist') from None
+        return cls(folder, port, password, account)
+
+    @property
+    def log(self) -> str:
+        """What the server has logged since its directory exists."""
+        return (self.folder / 'log').read_text(errors='replace')
+
+    def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+        """Start the server in a session of its own, so that it receives no SIGINT of Ctrl-C."""
+        with (self.folder / 'log').open('ab') as log:
+            return subprocess.Popen(
+                command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **self.identity(),
+            )
+
     def run(self, *command: str | Path) -> None:
         """Run a command that prepares the server.
 
         :raises ServerStartError: the command fails; the message contains the output of the command
         """
         completed = subprocess.run(
-            [str(part) for part in command],
+            command,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -248,35 +281,38 @@ def server(engine: str, options: Sequence[str] = ()) -> Iterator[str]:
     prepare, account = ENGINES[engine]
     folder = Path(tempfile.mkdtemp(prefix=f'placement-{engine}-'))
     try:
-        runs_as = account if os.getuid() == 0 else None
-        if runs_as is not None:
-            try:
-                shutil.chown(folder, runs_as)
-            except LookupError:
-                raise ServerStartError(
-                    f'root cannot run {engine}, and the user {runs_as} does not exist'
-                ) from None
-        setting = Setting(folder, free_port(), secrets.token_hex(8), runs_as)
+        setting = Setting.create(folder, account, free_port(), secrets.token_hex(8))
         command, url = prepare(setting, options)
-        with (folder / 'log').open('wb') as log:
-            process = subprocess.Popen(
-                [str(part) for part in command],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # In a session of its own, the server does not receive the SIGINT of Ctrl-C; `stop`
-                # ends the server after the command.
-                start_new_session=True,
-                **setting.identity(),
-            )
+        process = setting.start(command)
         try:
-            wait_until_ready(process, url, folder / 'log')
+            wait_until_ready(process, url, setting)
             yield url
         finally:
             stop(process, engine)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def databases(engine: str, options: Sequence[str] = ()) -> Iterator[Callable[[str], str]]:
+    """Run a database system while the context is active.
+
+    :param engine: a key of `ENGINES`, or `sqlite`
+    :returns: a function that creates an empty database with a name, and returns its URL
+    """
+    if engine == 'sqlite':
+        with tempfile.TemporaryDirectory(prefix='placement-databases-') as folder:
+            yield lambda name: f'sqlite:///{Path(folder, name)}.db'
+        return
+    with server(engine, options) as url:
+        admin = sa.make_url(url)
+
+        def create(name: str) -> str:
+            with sa.create_engine(admin, isolation_level='AUTOCOMMIT').connect() as conn:
+                conn.exec_driver_sql(f'CREATE DATABASE created_{name}')
+            return admin.set(database=f'created_{name}').render_as_string(hide_password=False)
+
+        yield create
 
 
 def free_port() -> int:
@@ -286,24 +322,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], url: str, setting: Setting) -> None:
     """Wait until the server accepts a connection.
 
-    :raises ServerStartError: the server does not accept a connection in time; the message contains
-        the log of the server
+    :raises ServerStartError: the server does not accept one in time; the message contains its log
     """
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     deadline = time.monotonic() + TIMEOUT
     while process.poll() is None and time.monotonic() < deadline:
-        try:
+        with contextlib.suppress(sa.exc.OperationalError):
             engine.connect().close()
-        except sa.exc.OperationalError:
-            time.sleep(0.1)
-        else:
             return
-    raise ServerStartError(
-        f'The server does not accept connections:\n{log.read_text(errors="replace")}'
-    )
+        time.sleep(0.1)
+    raise ServerStartError(f'The server does not accept connections:\n{setting.log}')
 
 
 def stop(process: subprocess.Popen[bytes], engine: str) -> None:

@@ -74,10 +74,9 @@ class DatabaseServer:
         self._engine = engine_of_run()
         prepare, account = self._tool.ENGINES[self._engine]
         self._folder = Path(tempfile.mkdtemp(prefix='placement-fault-'))
-        runs_as = account if os.getuid() == 0 else None
-        if runs_as is not None:
-            shutil.chown(self._folder, runs_as)
-        self._setting = self._tool.Setting(self._folder, self._tool.free_port(), 'secret', runs_as)
+        self._setting = self._tool.Setting.create(
+            self._folder, account, self._tool.free_port(), 'secret'
+        )
         self._command, admin = prepare(self._setting, (*_DURABLE[self._engine], *options))
         # The service uses the same driver as in the rest of the run.
         driver = servers.admin_url().drivername
@@ -91,17 +90,8 @@ class DatabaseServer:
 
     def start(self) -> None:
         """Start or restart the server and wait until it accepts connections."""
-        with (self._folder / 'log').open('ab') as log:
-            self._process = subprocess.Popen(
-                [str(part) for part in self._command],
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **self._setting.identity(),
-            )
-        self._tool.wait_until_ready(self._process, self._admin, self._folder / 'log')
+        self._process = self._setting.start(self._command)
+        self._tool.wait_until_ready(self._process, self._admin, self._setting)
 
     def kill(self) -> None:
         """Kill the server with SIGKILL, so that it cannot write anything before it ends."""
