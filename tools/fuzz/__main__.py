@@ -29,7 +29,18 @@ from tools.fuzz.session import Result
 
 def main() -> int:
     """Send the requests and return 1 if there is a problem."""
-    options = _parse()
+    parser = argparse.ArgumentParser(
+        prog='python -m tools.fuzz', description='Send random requests to the service.'
+    )
+    add = parser.add_argument
+    add('--engine', choices=sorted(with_database.ENGINES), default='mariadb')
+    add('--count', type=int, default=2500, help='number of requests for each document')
+    add('--seed', type=int, default=1, help='seed of the random numbers')
+    add('--processes', type=int, default=2, help='number of documents at the same time')
+    add('versions', nargs='*', metavar='VERSION', help='microversions (default: all)')
+    options = parser.parse_args()
+    if unknown := set(options.versions) - set(VERSIONS):
+        parser.error(f'unknown microversions: {", ".join(sorted(unknown))}')
     # Convert the signal to an exception, so that the servers are stopped.
     signal.signal(signal.SIGTERM, with_database.exit_on_signal)
     try:
@@ -38,38 +49,6 @@ def main() -> int:
     except (with_database.ServerStartError, unittest.SkipTest) as error:
         print(f'fuzz: {error}', file=sys.stderr)
         return 1
-
-
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='python -m tools.fuzz', description='Send random requests to the service.'
-    )
-    parser.add_argument(
-        '--engine',
-        choices=sorted(with_database.ENGINES),
-        default='mariadb',
-        help='database server to start (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--count',
-        type=int,
-        default=2500,
-        help='number of requests for each document (default: %(default)s)',
-    )
-    parser.add_argument('--seed', type=int, default=1, help='seed of the random numbers')
-    parser.add_argument(
-        '--processes',
-        type=int,
-        default=2,
-        help='number of documents at the same time (default: %(default)s)',
-    )
-    parser.add_argument(
-        'versions', nargs='*', metavar='VERSION', help='microversions (default: all)'
-    )
-    options = parser.parse_args()
-    if unknown := set(options.versions) - set(VERSIONS):
-        parser.error(f'unknown microversions: {", ".join(sorted(unknown))}')
-    return options
 
 
 def _results(options: argparse.Namespace, admin: sa.URL) -> dict[str, Result]:

@@ -15,13 +15,8 @@ boots     how many instances schedulers can start each second. To start an insta
           gets allocation candidates from uWSGI, picks one of them at random, and claims it.
           Afterwards, it deletes one instance in four. The schedulers share the processor cores with
           the service and the database.
-workers   requests per second of all threads in all processes that call the application, without a
-          web server. The processes share the processor cores with the database.
 commands  each command of `placement-manage` as a process; the processor seconds are those of the
           process, without the database server
-scrape    three ways to read the capacity of all hosts over HTTP, on MariaDB: a scrape of
-          `placement-manage exporter` that reads the database ("fresh"), one that returns an earlier
-          result ("cached"), and the requests of an exporter that uses the API of waitress
 """
 
 import argparse
@@ -34,7 +29,6 @@ import functools
 import http.client
 import itertools
 import math
-import multiprocessing
 import os
 from pathlib import Path
 import platform
@@ -47,12 +41,10 @@ from typing import Any
 import uuid
 
 import orjson
-import sqlalchemy as sa
 
-from placement.admin.capacity_metrics import model
 from placement.tests.functional.web import commands as servers
 from tools import with_database
-from tools.perf import databases, scenarios, service, worlds
+from tools.perf import scenarios, service, worlds
 from tools.perf.worlds import World
 
 Row = dict[str, Any]
@@ -62,14 +54,10 @@ _MODULE = 'placement.wsgi.api'
 _WARM_UP = 2  # repetitions
 # Instances that are started first, so that each thread of the service has compiled its statements.
 _FIRST_BOOTS = 16
-# The maximum number of schedulers in one process. More would wait for each other.
-_PER_PROCESS = 8
 _DELETED = 0.25  # the share of instances that are deleted soon after their start
 _HEADERS = {
     'X-Auth-Token': 'admin',
     'OpenStack-API-Version': 'placement latest',
-    'Accept': 'application/json, text/plain',
-    'Accept-Encoding': 'gzip',  # for the metrics
     'Content-Type': 'application/json',
 }
 
@@ -109,7 +97,7 @@ def main() -> int:
                 print(_line(row, row))
             print(_line(row, row.values()), flush=True)
             rows.append(row)
-    except (with_database.ServerStartError, worlds.NotEmptyError, service.FailedError) as error:
+    except (with_database.ServerStartError, service.FailedError) as error:
         print(f'perf: {error}', file=sys.stderr)
         return 1
     if not rows:
@@ -140,42 +128,23 @@ def _parse() -> Options:
         prog='python -m tools.perf.measure', description='Measure Placement on generated data.'
     )
     parser.add_argument('set', choices=SETS, help='what to measure')
-    whole = {'type': int}
-    several = {'type': int, 'nargs': '+'}
-    for name, meaning, more in (
-        ('engine', 'database system to start', {'choices': databases.ENGINES}),
-        ('database', 'URL of existing databases; {name} stands for the name of a world', {}),
-        ('existing', 'use or erase existing hosts of --database', {'choices': ('use', 'erase')}),
-        ('only', 'texts of which "kind of world: name" must have one', {'nargs': '+'}),
-        ('hosts', 'numbers of hosts', several),
-        ('consumers', 'number of consumers of each host', whole),
-        ('schedulers', 'numbers of schedulers', several),
-        ('limits', 'values of the parameter limit', several),
-        ('processes', 'numbers of processes of the service', several),
-        ('threads', 'numbers of threads of the service', several),
-        ('rounds', 'number of repetitions', whole),
-        ('seconds', 'time limit of each measurement', {'type': float}),
-        ('output', 'CSV file to write', {'type': Path}),
-    ):
-        parser.add_argument(f'--{name}', help=meaning, **more)
-    parser.set_defaults(
-        engine='sqlite', only=[''], hosts=[1000], consumers=10, rounds=7, seconds=15.0
-    )
+    add = parser.add_argument
+    add('--engine', choices=service.ENGINES, default='sqlite', help='database system to start')
+    add('--only', nargs='+', default=[''], help='texts of which "kind: name" must have one')
+    add('--hosts', type=int, nargs='+', default=[1000], help='numbers of hosts')
+    add('--consumers', type=int, default=10, help='number of consumers of each host')
+    add('--schedulers', type=int, nargs='+', default=[1, 2, 4, 8, 16, 32])
+    add('--limits', type=int, nargs='+', default=[100, 1000], help='values of limit')
+    add('--processes', type=int, default=2, help='number of processes of the service')
+    add('--rounds', type=int, default=7, help='number of repetitions')
+    add('--seconds', type=float, default=15.0, help='time limit of each measurement')
+    add('--output', type=Path, help='CSV file to write')
     parser.set_defaults(**SETS[parser.parse_args().set].defaults)
-    options = parser.parse_args()
-    if options.set == 'scrape' and 'mariadb' not in options.engine:
-        parser.error('the set scrape needs MariaDB')
-    return options
+    return parser.parse_args()
 
 
 def _rows(options: Options) -> Iterator[Row]:
-    with contextlib.ExitStack() as stack:
-        if options.database:
-            options.engine = sa.make_url(options.database).get_backend_name()
-            create: databases.CreateDatabase = functools.partial(_url_of, options.database)
-        else:
-            create = stack.enter_context(databases.private(options.engine))
-        used: set[str] = set()
+    with service.databases(options.engine) as create:
         chosen = SETS[options.set]
         for world, everything in chosen.plans(options):
             things = {
@@ -187,31 +156,16 @@ def _rows(options: Options) -> Iterator[Row]:
                 continue
             name = f'{world.kind}_{world.hosts}_{world.devices}'
             url = create(name)
-            _load(name, url, world, 'erase' if url in used else options.existing)
-            used.add(url)
+            print(f'{name}: {service.in_new_process(_loaded, url, world)}', flush=True)
             target = Target(url, world, functools.partial(create, f'{name}_imported'))
             yield from chosen.measure(target, things, options)
 
 
-def _url_of(pattern: str, name: str) -> str:
-    return pattern.format(name=name)
-
-
-def _load(name: str, url: str, world: World, existing: str | None) -> None:
-    try:
-        loaded = service.in_new_process(_loaded, url, world, existing == 'erase')
-    except worlds.NotEmptyError:
-        if existing != 'use':
-            raise
-        return
-    print(f'{name}: {loaded}', flush=True)
-
-
-def _loaded(url: str, world: World, erase: bool) -> str:
+def _loaded(url: str, world: World) -> str:
     """Load a world, and return a sentence about the cost."""
     target = service.Service(url)
     begin = time.monotonic()
-    worlds.load(target.engine, world, erase)
+    worlds.load(target.engine, world)
     seconds, size = time.monotonic() - begin, worlds.size_mib(target.engine)
     target.engine.dispose()
     database = f', database {size:.0f} MiB' if size else ''
@@ -225,32 +179,25 @@ def _all_kinds(options: Options) -> Iterator[Plan]:
     """Yield a world of each kind; a host of a tree has ten times as many rows."""
     for hosts, kind in itertools.product(options.hosts, worlds.KINDS):
         number = hosts if kind == 'flat' else max(hosts // 10, 1)
-        yield World(kind, number, options.consumers), scenarios.SCENARIOS[kind]
-
-
-def _flat(options: Options) -> Iterator[Plan]:
-    for hosts in options.hosts:
-        yield World('flat', hosts, options.consumers), {}
+        yield World(kind, number, options.consumers), scenarios.named(kind)
 
 
 def _growing(options: Options) -> Iterator[Plan]:
     middle = sorted(options.hosts)[len(options.hosts) // 2]
     limits = {f'limit={limit}': scenarios.limited(limit) for limit in scenarios.LIMITS}
-    flat = {name: scenarios.SCENARIOS['flat'][name] for name in scenarios.BY_HOSTS}
+    flat = scenarios.named('flat', 'scale')
     for hosts in options.hosts:
         yield World('flat', hosts, options.consumers), flat | (limits if hosts == middle else {})
     for width in scenarios.WIDTHS:
         # A request for more devices than a host has returns no candidates.
         counts = [count for count in (1, 2, 4) if count <= width]
-        paths = {f'{count} of them, limit=100': scenarios.devices(count, 100) for count in counts}
+        paths = {f'{n} of them, limit=100': f'{scenarios.devices(n)}&limit=100' for n in counts}
         yield World('pci', scenarios.WIDE_HOSTS, options.consumers, width), paths
 
 
-def _millions(options: Options) -> Iterator[Plan]:
-    flat = scenarios.SCENARIOS['flat']
-    things = {name: flat[name] for name in flat if name not in scenarios.NOT_WITH_A_MILLION}
+def _flat(options: Options, group: str | None = None) -> Iterator[Plan]:
     for hosts in options.hosts:
-        yield World('flat', hosts, options.consumers), things
+        yield World('flat', hosts, options.consumers), scenarios.named('flat', group)
 
 
 def _requests(target: Target, things: dict[str, Any], options: Options) -> Iterator[Row]:
@@ -283,17 +230,17 @@ def _measured(
     for number in range(_WARM_UP):
         for request in prepare(number):
             target.send(request)
-    requests = prepare(_WARM_UP)
+    prepared = prepare(_WARM_UP)
     with target.counted() as counts:
-        size = sum(len(target.send(request)) for request in requests)
+        size = sum(len(target.send(request)) for request in prepared)
     service.reset_peak()
     walls: list[float] = []
     cpus: list[float] = []
     deadline = time.monotonic() + options.seconds
     while len(walls) < options.rounds and not (walls and time.monotonic() > deadline):
-        requests = prepare(_WARM_UP + 1 + len(walls))
+        prepared = prepare(_WARM_UP + 1 + len(walls))
         wall, cpu = time.perf_counter(), time.process_time()
-        for request in requests:
+        for request in prepared:
             target.send(request)
         walls.append((time.perf_counter() - wall) * 1000)
         cpus.append((time.process_time() - cpu) * 1000)
@@ -309,89 +256,20 @@ def _measured(
     }
 
 
-# Throughput -------------------------------------------------------------------
-
-# A function that works until a moment, and returns what it did.
-Act = Callable[[float], Any]
-
-
-def _concurrently(
-    threads: Sequence[int], seconds: float, prepare: Callable[..., Act], *arguments: Any
-) -> tuple[float, list[Any]]:
-    """Act in a process for each of these numbers of threads at the same time.
-
-    :param prepare: returns, in each process, the function that each thread calls
-    :returns: the elapsed seconds, and the results of all threads
-    """
-    context = multiprocessing.get_context('spawn')
-    # The barrier makes all processes begin at the same time, after every process has started.
-    ready = context.Manager().Barrier(len(threads))
-    with concurrent.futures.ProcessPoolExecutor(len(threads), mp_context=context) as pool:
-        jobs = [
-            pool.submit(_act, number, seconds, ready, prepare, *arguments) for number in threads
-        ]
-        done = [job.result() for job in jobs]
-    return max(elapsed for elapsed, _ in done), [one for _, results in done for one in results]
-
-
-def _act(
-    threads: int, seconds: float, ready: Any, prepare: Callable[..., Act], *arguments: Any
-) -> tuple[float, list[Any]]:
-    act = prepare(*arguments)
-    ready.wait()
-    begin = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(act, [begin + seconds] * threads))
-    return time.monotonic() - begin, results
-
-
-class Client:
-    """Sends requests to a port of this machine.
-
-    :param keep: whether to use one connection for all requests, if the server allows it
-    """
-
-    def __init__(self, port: int, keep: bool = False) -> None:
-        self._connection = http.client.HTTPConnection('127.0.0.1', port, timeout=600)
-        self._keep = keep
-        self.requests = self.bytes = 0
-
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Send a request, and return the status and the body of the response."""
-        content = None if body is None else orjson.dumps(body)
-        self._connection.request(method, path, content, _HEADERS)
-        response = self._connection.getresponse()
-        received = response.read()
-        if not self._keep:
-            self._connection.close()
-        self.requests += 1
-        self.bytes += len(received)
-        return response.status, received
-
-    def get(self, path: str) -> bytes:
-        """Return the body of a resource.
-
-        :raises FailedError: the status is not 200 OK
-        """
-        status, body = self.send('GET', path)
-        if status != http.client.OK:
-            raise service.FailedError(f'{path}: {status} {body[:200]!r}')
-        return body
+# Instances --------------------------------------------------------------------
 
 
 def _boots(target: Target, _things: dict[str, Any], options: Options) -> Iterator[Row]:
-    command = functools.partial(servers.uwsgi, processes=options.processes[0], module=_MODULE)
+    command = functools.partial(servers.uwsgi, processes=options.processes, module=_MODULE)
     with service.running(target.url, command) as server:
         for limit in options.limits:
             _boot(server.port, limit, count=_FIRST_BOOTS)
             for schedulers in options.schedulers:
-                groups = [
-                    min(_PER_PROCESS, schedulers - first)
-                    for first in range(0, schedulers, _PER_PROCESS)
-                ]
-                seconds, done = _concurrently(
-                    groups, options.seconds, functools.partial, _boot, server.port, limit
-                )
+                begin = time.monotonic()
+                with concurrent.futures.ThreadPoolExecutor(schedulers) as pool:
+                    start = functools.partial(_boot, server.port, limit)
+                    done = list(pool.map(start, [begin + options.seconds] * schedulers))
+                seconds = time.monotonic() - begin
                 durations = sorted(one * 1000 for started, _, _ in done for one in started)
                 yield {
                     'engine': options.engine,
@@ -405,9 +283,8 @@ def _boots(target: Target, _things: dict[str, Any], options: Options) -> Iterato
                     'p99_ms': round(percentile(durations, 0.99), 1),
                 }
                 # The next measurement begins with the same allocations.
-                client = Client(server.port)
                 for consumer in itertools.chain.from_iterable(left for _, left, _ in done):
-                    client.send('DELETE', f'/allocations/{consumer}')
+                    _send(server.port, 'DELETE', f'/allocations/{consumer}')
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -422,74 +299,50 @@ def _boot(
 
     :returns: the seconds of each start, the remaining consumers, and the number of failures
     """
-    client, failures = Client(port), 0
+    failures = 0
     durations: list[float] = []
     consumers: list[str] = []
     while time.monotonic() < until and len(durations) + failures < count:
         begin = time.perf_counter()
         consumer = str(uuid.uuid4())
-        if not _start_instance(client, limit, consumer):
+        if not _start_instance(port, limit, consumer):
             failures += 1
             continue
         durations.append(time.perf_counter() - begin)
         if random.random() < _DELETED:
-            client.send('DELETE', f'/allocations/{consumer}')
+            _send(port, 'DELETE', f'/allocations/{consumer}')
         else:
             consumers.append(consumer)
     return durations, consumers, failures
 
 
-def _start_instance(client: Client, limit: int, consumer: str) -> bool:
+def _start_instance(port: int, limit: int, consumer: str) -> bool:
     """Claim a random candidate; return whether all requests succeeded."""
-    status, body = client.send('GET', scenarios.limited(limit))
+    status, body = _send(port, 'GET', scenarios.limited(limit))
     candidates = orjson.loads(body)['allocation_requests'] if status == http.client.OK else ()
     if not candidates:
         return False
     allocations = random.choice(candidates)['allocations']
     claim = scenarios.claim_body(allocations, project=f'project-{random.randrange(20)}')
-    status, _ = client.send('PUT', f'/allocations/{consumer}', claim)
+    status, _ = _send(port, 'PUT', f'/allocations/{consumer}', claim)
     return status == http.client.NO_CONTENT
 
 
-def _workers(target: Target, _things: dict[str, Any], options: Options) -> Iterator[Row]:
-    for processes, threads in itertools.product(options.processes, options.threads):
-        row = {'processes': processes, 'threads': threads}
-        for name in ('claims', 'candidates'):
-            seconds, counts = _concurrently(
-                [threads] * processes, options.seconds, _caller, target.url, target.world, name
-            )
-            row[f'{name}/s'] = round(sum(counts) / seconds)
-        yield row
+def _send(port: int, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+    """Send a request, and return the status and the body of the response."""
+    content = None if body is None else orjson.dumps(body)
+    with contextlib.closing(http.client.HTTPConnection('127.0.0.1', port, timeout=600)) as conn:
+        conn.request(method, path, content, _HEADERS)
+        response = conn.getresponse()
+        return response.status, response.read()
 
 
-def _caller(url: str, world: World, name: str) -> Act:
-    target = service.Service(url)
-
-    def send() -> None:
-        consumer = str(uuid.uuid4())
-        # Claims for random hosts seldom conflict with each other.
-        claim = scenarios.claim(world.host(int(consumer[:8], 16)), consumer)
-        read = service.Request('GET', scenarios.limited(10))
-        target.send(claim if name == 'claims' else read)
-
-    def act(until: float) -> int:
-        count = 0
-        while time.monotonic() < until:
-            send()
-            count += 1
-        return count
-
-    for _ in range(_WARM_UP):
-        send()
-    return act
-
-
-# Commands and scrapes ---------------------------------------------------------
+# Commands ---------------------------------------------------------------------
 
 
 def _each_command(options: Options) -> Iterator[Plan]:
     for hosts, kind in itertools.product(options.hosts, worlds.KINDS):
-        yield World(kind, hosts, options.consumers), dict(scenarios.commands(kind))
+        yield World(kind, hosts, options.consumers), scenarios.commands(kind)
 
 
 def _commands(target: Target, things: dict[str, Any], options: Options) -> Iterator[Row]:
@@ -513,85 +366,17 @@ def _commands(target: Target, things: dict[str, Any], options: Options) -> Itera
             }
 
 
-# Name -> the seconds for which the exporter may return an earlier result; None uses the API.
-_SCRAPES = {'fresh': 0, 'cached': 3600, 'API': None}
-
-
-def _scrapes(target: Target, _things: dict[str, Any], options: Options) -> Iterator[Row]:
-    with sa.create_engine(target.url, isolation_level='AUTOCOMMIT').connect() as conn:
-        for name, cache in _SCRAPES.items():
-            command: Callable[[int], Sequence[str]] = (
-                functools.partial(servers.waitress, module=_MODULE)
-                if cache is None
-                else functools.partial(_exporter, cache=cache)
-            )
-            rounds = 1 if cache is None else options.rounds
-            with service.running(target.url, command) as server:
-                # The first request connects to the database, and fills the cache.
-                Client(server.port).get('/traits' if cache is None else '/metrics')
-                statements, cpu = _statements(conn), service.cpu_seconds(server.pid)
-                seconds = []
-                for _ in range(rounds):
-                    client = Client(server.port, keep=True)
-                    started = time.perf_counter()
-                    _scrape(client, cache is None)
-                    seconds.append(time.perf_counter() - started)
-                yield {
-                    'hosts': target.world.hosts,
-                    'scrape': name,
-                    'requests': client.requests,
-                    'statements': (_statements(conn) - statements) // rounds,
-                    'seconds': round(statistics.median(seconds), 3),
-                    'cpu_seconds': round((service.cpu_seconds(server.pid) - cpu) / rounds, 3),
-                    'peak_mib': round(service.peak_mib(server.pid), 1),
-                    'mib': round(client.bytes / 2**20, 2),
-                }
-
-
-def _exporter(port: int, cache: int) -> Sequence[str]:
-    # The requests to the API do not read these metrics.
-    without = ','.join(one.name for one in model.LABELED)
-    options = ('--listen', f'127.0.0.1:{port}', '--cache', str(cache), '--without', without)
-    return (sys.executable, '-m', 'placement.cmd.manage', 'exporter', *options)
-
-
-def _scrape(client: Client, api: bool) -> None:
-    if not api:
-        client.get('/metrics')
-        return
-    for provider in orjson.loads(client.get('/resource_providers'))['resource_providers']:
-        for suffix in ('', '/inventories', '/usages'):
-            client.get(f'/resource_providers/{provider["uuid"]}{suffix}')
-
-
-def _statements(conn: sa.Connection) -> int:
-    """Return the number of SELECT statements that the server has executed."""
-    return int(conn.exec_driver_sql("SHOW GLOBAL STATUS LIKE 'Com_select'").one()[1])
-
-
 _SERVER = {'engine': 'mariadb', 'hosts': [10_000]}
 SETS = {
     'requests': Set(_all_kinds, _requests),
     'scale': Set(_growing, _requests, {'hosts': [1000, 10_000, 100_000], 'seconds': 20}),
     'million': Set(
-        _millions, _requests, {'hosts': [10_000, 100_000, 1_000_000], 'consumers': 1, 'seconds': 20}
+        functools.partial(_flat, group='million'),
+        _requests,
+        {'hosts': [10_000, 100_000, 1_000_000], 'consumers': 1, 'seconds': 20},
     ),
-    'boots': Set(
-        _flat,
-        _boots,
-        _SERVER
-        | {
-            'processes': [2],
-            'limits': [100, 1000],
-            'schedulers': [1, 2, 4, 8, 16, 32],
-            'seconds': 8,
-        },
-    ),
-    'workers': Set(
-        _flat, _workers, {'processes': [1, 2, 4], 'threads': [1, 2, 4, 8], 'seconds': 5}
-    ),
+    'boots': Set(_flat, _boots, _SERVER | {'seconds': 8}),
     'commands': Set(_each_command, _commands, _SERVER),
-    'scrape': Set(_flat, _scrapes, _SERVER | {'hosts': [1000, 10_000], 'rounds': 5}),
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import multiprocessing
 import os
 from pathlib import Path
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,26 @@ from placement import conf, deploy, wsgi
 from placement.db import engine
 from placement.tests import statements, wsgi_client
 from placement.tests.functional.faults import machines
+from tools import with_database
 
+ENGINES = ('sqlite', *with_database.ENGINES)
+# As in production, the servers write durably and have enough memory for the largest world.
+_MARIADB_OPTIONS = (
+    '--innodb-flush-log-at-trx-commit=1',
+    '--innodb-doublewrite=1',
+    '--innodb-buffer-pool-size=4G',
+)
+_OPTIONS = {
+    'mariadb': _MARIADB_OPTIONS,
+    'mariadb-mysqlclient': _MARIADB_OPTIONS,
+    'mysql': (*_MARIADB_OPTIONS, '--innodb-flush-method=fsync'),
+    'postgresql': (
+        *('-c', 'fsync=on'),
+        *('-c', 'synchronous_commit=on'),
+        *('-c', 'full_page_writes=on'),
+        *('-c', 'shared_buffers=1GB'),
+    ),
+}
 # Seconds between two readings of the memory peak of a command.
 _INTERVAL = 0.05
 
@@ -115,6 +135,16 @@ class Service:
         counts['statements'] = len(recorded)
 
 
+def databases(engine: str) -> contextlib.AbstractContextManager[Callable[[str], str]]:
+    """Run a database system while the context is active; it writes durably.
+
+    :returns: a function that creates an empty database with a name, and returns its URL
+    """
+    # Convert the signal to an exception, so that the context manager stops the server.
+    signal.signal(signal.SIGTERM, with_database.exit_on_signal)
+    return with_database.databases(engine, _OPTIONS.get(engine, ()))
+
+
 # Processes --------------------------------------------------------------------
 
 
@@ -140,12 +170,6 @@ def peak_mib(pid: int | None = None) -> float:
     return 0.0
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process, in user and system mode."""
-    fields = Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
-
-
 @contextlib.contextmanager
 def running(
     url: str, command: Callable[[int], Sequence[str]], **options: Any
@@ -161,30 +185,22 @@ def running(
         worker.stop()
 
 
-def start(url: str, arguments: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a command of placement-manage.
-
-    :param url: the URL of the database
-    :param options: arguments for `subprocess.Popen`
-    """
-    settings = {'OS_PLACEMENT_DATABASE__CONNECTION': url, 'PYTHONPATH': str(Path.cwd())}
-    return subprocess.Popen(
-        [sys.executable, '-m', 'placement.cmd.manage', *arguments],
-        env=os.environ | settings,
-        stdout=subprocess.DEVNULL,
-        **options,
-    )
-
-
 def manage(url: str, *arguments: str, highest: int = 0, **options: Any) -> Cost:
     """Execute a command of placement-manage and return its cost.
 
     :param highest: the highest exit status of a successful command
     :raises FailedError: the command fails
     """
+    settings = os.environ | {
+        'OS_PLACEMENT_DATABASE__CONNECTION': url,
+        'PYTHONPATH': str(Path.cwd()),
+    }
     with tempfile.TemporaryFile() as errors:
         started, peak = time.perf_counter(), 0.0
-        process = start(url, arguments, stderr=errors, **options)
+        command = (sys.executable, '-m', 'placement.cmd.manage', *arguments)
+        process = subprocess.Popen(
+            command, env=settings, stdout=subprocess.DEVNULL, stderr=errors, **options
+        )
         # `ru_maxrss` would include the memory of this process, from which the command was started.
         while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
             peak = max(peak, peak_mib(process.pid))

@@ -59,10 +59,6 @@ Ids = Mapping[str, int]
 Inventories = Mapping[str, Mapping[str, int | float]]
 
 
-class NotEmptyError(Exception):
-    """The database already has resource providers."""
-
-
 @dataclass(frozen=True, slots=True)
 class World:
     """The parameters of a test cloud."""
@@ -250,21 +246,9 @@ class _Cloud(Rows):
 # Loading ----------------------------------------------------------------------
 
 
-def load(engine: sa.Engine, world: World, erase: bool = False) -> None:
-    """Insert a world into a database that has the standard traits and resource classes.
-
-    :param erase: whether to delete the existing providers, consumers and allocations
-    :raises NotEmptyError: the database has providers, and `erase` is false
-    """
-    providers = models.resource_providers
+def load(engine: sa.Engine, world: World) -> None:
+    """Insert a world into an empty database that has the standard traits and resource classes."""
     with engine.begin() as conn:
-        if erase:
-            nothing = {'parent_provider_id': None, 'root_provider_id': None}
-            conn.execute(sa.update(providers).values(nothing))
-            for table in reversed(TABLES):
-                conn.execute(sa.delete(table))
-        elif conn.execute(sa.select(providers.c.id).limit(1)).first():
-            raise NotEmptyError('The database already has resource providers')
         ids = ids_of_names(conn)
     with engine.connect() as conn:
         _without_key_checks(conn)

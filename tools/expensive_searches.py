@@ -76,7 +76,7 @@ def request(rng: random.Random) -> Request:
     suffixes = [f'_{number:0{width}d}' for number in range(count)]
     parts = [f'group_policy={rng.choice(("none", "isolate"))}']
     for suffix in suffixes:
-        parts += shape(rng, suffix)
+        parts += (f'{name}{suffix}={value}' for name, value in shape(rng).items())
     if rng.random() < 0.5:
         for _ in range(int(count ** rng.random())):
             few = rng.sample(suffixes, min(count, rng.choice((2, 2, 3, 10, 100))))
@@ -90,60 +90,27 @@ def request(rng: random.Random) -> Request:
     return Request('GET', '/allocation_candidates', query, version=version)
 
 
-_CLASSES = (WIDE, (DEEP,), ('VCPU', 'MEMORY_MB'), ('DISK_GB', 'IPV4_ADDRESS'))
-_Shape = Callable[[random.Random, str], list[str]]
-
-
 def _amounts(rng: random.Random, classes: tuple[str, ...]) -> str:
     few = rng.sample(classes, rng.randint(1, len(classes)))
     return ','.join(f'{name}:{rng.choice((1, 1, 2, 1000, 400_000))}' for name in few)
 
 
-def _wide(rng: random.Random, suffix: str) -> list[str]:
-    return [f'resources{suffix}={_amounts(rng, WIDE)}']
-
-
-def _equal_wide(_rng: random.Random, suffix: str) -> list[str]:
-    return [f'resources{suffix}={WIDE[0]}:1']
-
-
-def _traits(rng: random.Random, suffix: str) -> list[str]:
-    few = ','.join(rng.sample(TRAITS, rng.choice((1, 2, 10))))
-    return [f'resources{suffix}={_amounts(rng, WIDE)}', f'required{suffix}=in:{few}']
-
-
-def _members(rng: random.Random, suffix: str) -> list[str]:
-    mark = rng.choice(('', '!'))
-    return [
-        f'resources{suffix}={_amounts(rng, WIDE)}',
-        f'member_of{suffix}={mark}{name_based("aggregate-2")}',
-    ]
-
-
-def _deep(rng: random.Random, suffix: str) -> list[str]:
-    return [f'resources{suffix}={DEEP}:{rng.choice((1, 1, 2, 400_000))}']
-
-
-def _pools(rng: random.Random, suffix: str) -> list[str]:
-    return [f'resources{suffix}={_amounts(rng, ("DISK_GB", "IPV4_ADDRESS"))}']
-
-
-def _hosts(rng: random.Random, suffix: str) -> list[str]:
-    return [f'resources{suffix}={_amounts(rng, ("VCPU", "MEMORY_MB"))}']
-
-
-def _mixed(rng: random.Random, suffix: str) -> list[str]:
-    return rng.choice((_hosts, _pools))(rng, suffix)
-
-
-_SHAPES: tuple[_Shape, ...] = (
-    _wide,
-    _equal_wide,
-    _traits,
-    _members,
-    _deep,
-    _deep,
-    _pools,
-    _hosts,
-    _mixed,
+_HOST, _POOL = ('VCPU', 'MEMORY_MB'), ('DISK_GB', 'IPV4_ADDRESS')
+_CLASSES = (WIDE, (DEEP,), _HOST, _POOL)
+# Functions that return the parameters of a request group.
+_SHAPES: tuple[Callable[[random.Random], dict[str, str]], ...] = (
+    lambda rng: {'resources': _amounts(rng, WIDE)},
+    lambda _rng: {'resources': f'{WIDE[0]}:1'},
+    lambda rng: {
+        'resources': _amounts(rng, WIDE),
+        'required': f'in:{",".join(rng.sample(TRAITS, rng.choice((1, 2, 10))))}',
+    },
+    lambda rng: {
+        'resources': _amounts(rng, WIDE),
+        'member_of': f'{rng.choice(("", "!"))}{name_based("aggregate-2")}',
+    },
+    *(lambda rng: {'resources': f'{DEEP}:{rng.choice((1, 1, 2, 400_000))}'},) * 2,
+    lambda rng: {'resources': _amounts(rng, _POOL)},
+    lambda rng: {'resources': _amounts(rng, _HOST)},
+    lambda rng: {'resources': _amounts(rng, rng.choice((_HOST, _POOL)))},
 )
