@@ -13,7 +13,6 @@ from tools.clients.cloud import Use, running
 CLIENTS = {
     'openstacksdk': 'sdk',
     'neutron-lib': 'neutron',
-    'osc-placement': 'osc',
     'tempest': 'tempest',
     'blazar': 'blazar',
     'python-watcher': 'watcher',

@@ -18,14 +18,13 @@ class PageTest(base.BaseTestCase):
         return {name: re.findall('- (.*)', cells) for name, cells in found}
 
     def test_clients(self):
-        self.assertEqual(list(runs.CLIENTS), list(self.rows()))
+        # tools/osc.py runs the functional tests of osc-placement.
+        self.assertEqual({*runs.CLIENTS, 'osc-placement'}, set(self.rows()))
 
     def test_releases_of_the_oldest_environment(self):
         environments = (ROOT / 'tox.ini').read_text().split('[testenv:')
         (oldest,) = (one for one in environments if one.startswith('clients-oldest]'))
         pins = dict(re.findall(r'^    ([\w-]+)==([\d.]+)$', oldest, re.M))
-        client = pins.pop('python-openstackclient')
-        self.assertIn(f'python-openstackclient {client}', PAGE.read_text())
         self.assertEqual(
             pins, {name: cells[2] for name, cells in self.rows().items() if name in pins}
         )

@@ -1,0 +1,174 @@
+"""Generate a client for each microversion, and compare it with the examples.
+
+``python -m tools.generated_client`` writes a client with openapi-python-client from the OpenAPI
+document of each microversion; a warning of the generator is an error. The functions of the client
+must send the requests of the recorded examples of the microversion, and parse their responses into
+the generated types. Other tests compare the examples with the responses of the service.
+"""
+
+import functools
+import http
+import importlib
+import json
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import typing
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import yaml
+
+from placement import handler
+from placement.microversion import VERSIONS
+from placement.openapi import files, recorded
+
+# By default, the generator formats the code, which takes most of the time.
+_CONFIGURATION = 'post_hooks: []\n'
+# The generator ignores `patternProperties`, so these clients lose the amounts of the usages.
+_LOSSY = {'list-usages-1.38'}
+_document = functools.cache(files.content)
+_MAPPER = handler.Mapper(handler.ROUTE_DECLARATIONS)
+
+
+class MismatchError(Exception):
+    """The generator failed, or a client differs from an example."""
+
+
+def main() -> int:
+    """Generate and compare all clients; return 1 if there is a difference."""
+    examples = yaml.safe_load((recorded.FOLDER / recorded.INDEX).read_text(encoding='utf-8'))
+    compared = 0
+    with tempfile.TemporaryDirectory(prefix='placement-client-') as name:
+        sys.path.append(name)
+        try:
+            for version in sys.argv[1:] or VERSIONS:
+                package = generate(version, Path(name))
+                for example in examples:
+                    # Without an operation, the path or the method of the request is wrong.
+                    if example['microversion'] == version and example['operation']:
+                        compared += compare(package, version, example)
+        except MismatchError as error:
+            print(f'generated_client: {error}', file=sys.stderr)
+            return 1
+    print(f'clients generated without a warning; {compared} examples compared')
+    return 0
+
+
+def generate(version: str, folder: Path) -> str:
+    """Write the client of a microversion into a package in a directory, and return its name.
+
+    :raises MismatchError: the generator fails, or prints a warning
+    """
+    package = f'placement_client_{version.replace(".", "_")}'
+    files.write(folder, [version])
+    configuration = folder / 'configuration.yaml'
+    configuration.write_text(_CONFIGURATION)
+    command = [sys.executable, '-m', 'openapi_python_client', 'generate', '--fail-on-warning']
+    command += ['--meta', 'none', '--config', str(configuration)]
+    command += ['--path', str(folder / files.file_name(version))]
+    command += ['--output-path', str(folder / package)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    output = result.stdout + result.stderr
+    if result.returncode or 'warning' in output.lower():
+        raise MismatchError(f'the generator does not accept the document of {version}:\n{output}')
+    return package
+
+
+def compare(package: str, version: str, example: dict[str, Any]) -> bool:
+    """Compare the request and the response of an example with those of the generated function.
+
+    :returns: whether the function can send the request
+    :raises MismatchError: they differ
+    """
+    sent, received = example['request'], example['response']
+    url = urlsplit(sent['url'])
+    match = _MAPPER.match(url.path)
+    assert match is not None
+    operations = _document(version)['paths'].get(match[0].template, {})
+    if sent['method'].lower() not in operations:
+        return False  # the example shows the error
+    if any(message['body'] and _content(message) is None for message in (sent, received)):
+        return False  # the example shows a body that is not JSON
+    operation = operations[sent['method'].lower()]['operationId']
+    tag = operation.partition(':')[0].partition('/')[0] or 'versions'
+    name = operation.replace('/', '').replace(':', '')
+    module = importlib.import_module(f'{package}.api.{tag}.{name}')
+    query = parse_qs(url.query, keep_blank_values=True)
+    arguments = match[1] | query | {'open_stack_api_version': f'placement {version}'}
+    body, content = _content(sent), _content(received)
+    requests: list[httpx.Request] = []
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(received['status'], json=content)
+
+    client = importlib.import_module(f'{package}.client').Client(
+        base_url='http://127.0.0.1',
+        raise_on_unexpected_status=True,
+        httpx_args={'transport': httpx.MockTransport(respond)},
+    )
+    if body is not None:
+        arguments['body'] = body
+    try:
+        typed = _typed_arguments(module.sync_detailed, arguments)
+    except (KeyError, TypeError, ValueError):
+        if received['status'] == http.HTTPStatus.BAD_REQUEST:
+            return False  # the generated types do not allow the request
+        raise
+    parsed = module.sync_detailed(client=client, **typed).parsed
+    (request,) = requests
+    parameters = parse_qs(request.url.query.decode(), keep_blank_values=True)
+    sent_body = json.loads(request.content) if request.content else None
+    if example['name'] in _LOSSY:
+        content = parsed.to_dict()
+    if received['status'] == http.HTTPStatus.BAD_REQUEST:
+        body = sent_body  # without the members that are not allowed
+    expected = (sent['method'], url.path, query, body, content)
+    actual = (
+        request.method,
+        request.url.path,
+        parameters,
+        sent_body,
+        None if parsed is None else parsed.to_dict(),
+    )
+    if actual != expected:
+        raise MismatchError(f'{example["name"]}: {actual} instead of {expected}')
+    return True
+
+
+def _content(message: dict[str, Any]) -> Any:
+    """Return the JSON body of a request or a response of an example, or None."""
+    if not (message['body'] or '').endswith('.json'):
+        return None
+    return json.loads((recorded.FOLDER / message['body']).read_text(encoding='utf-8'))
+
+
+def _typed_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a generated function in its types.
+
+    The function has one argument for the query parameters of all request groups.
+    """
+    hints = typing.get_type_hints(function)
+    groups = {name: texts[0] for name, texts in arguments.items() if name not in hints}
+    known = {name: value for name, value in arguments.items() if name in hints}
+    if groups:
+        known['request_groups'] = groups
+    return {name: _typed(hints[name], value) for name, value in known.items()}
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    """Return a value of the first type of a union; other types are those of missing values."""
+    kind = (typing.get_args(hint) or (hint,))[0] if typing.get_origin(hint) is not list else hint
+    if typing.get_origin(kind) is list:
+        (item,) = typing.get_args(kind)
+        return [_typed(item, one) for one in value]
+    if hasattr(kind, 'from_dict'):
+        return kind.from_dict(value)
+    return kind(value[0] if isinstance(value, list) else value)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
