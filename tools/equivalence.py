@@ -15,7 +15,7 @@ not import or read its code.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
 from dataclasses import dataclass
 import json
@@ -25,17 +25,22 @@ import subprocess
 import sys
 import tempfile
 from typing import Any
+import unittest
 
-import equivalence_data as data
+import gabbi_file
 import requests
 import sqlalchemy as sa
 import web_server
 import with_database
 
-from placement.tests import schema, servers
+from placement.tests import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = 'PLACEMENT_REFERENCE_VENV'
+# The last microversion of the reference release.
+LATEST = '1.39'
+# The first and the last microversion, and the microversions that change the format of a response.
+VERSIONS = f'1.0 1.6 1.8 1.11 1.12 1.14 1.17 1.19 1.28 1.34 1.38 {LATEST}'.split()
 
 # Both releases run in this web server, so any difference is a difference between the applications.
 SERVE = """
@@ -132,7 +137,8 @@ def main() -> int:
 def compare_on(engine: str) -> bool:
     """Make all comparisons on one database system; return True if there is no difference."""
     report = Report()
-    with databases(engine) as urls:
+    with with_database.databases(engine) as create_database:
+        urls = create_database('by_this'), create_database('by_reference')
         for release, url in zip((THIS, REFERENCE), urls, strict=True):
             subprocess.run(
                 [release.python, '-c', MANAGE, 'db', 'sync'],
@@ -158,21 +164,6 @@ def compare_on(engine: str) -> bool:
     return not report.differences
 
 
-@contextlib.contextmanager
-def databases(engine: str) -> Iterator[tuple[str, str]]:
-    """Yield the URLs of two empty databases."""
-    if engine == 'sqlite':
-        with tempfile.TemporaryDirectory() as folder:
-            yield f'sqlite:///{folder}/this.db', f'sqlite:///{folder}/reference.db'
-        return
-    with with_database.server(engine) as url:
-        admin = sa.make_url(url)
-        this, reference = (
-            servers.create_database(admin, f'created_by_{name}') for name in ('this', 'reference')
-        )
-        yield this, reference
-
-
 def compare_schemas(report: Report, this: str, reference: str) -> int:
     """Compare the schemas of two databases; return the number of tables that were compared."""
     descriptions = []
@@ -196,12 +187,12 @@ def compare_responses(report: Report, first: Release, second: Release, url: str)
     """
     compared = 0
     with service(first, url) as client:
-        perform(client, data.FILL)
+        perform(client, 'fill')
         filled = observe(client)
     with service(second, url) as client:
         views = {first: filled, second: observe(client)}
         compared += report.compare_views(f'filled by {first.name}', views)
-        perform(client, data.CHANGE)
+        perform(client, 'change')
         changed = observe(client)
     with service(first, url) as client:
         views = {second: changed, first: observe(client)}
@@ -242,20 +233,54 @@ def service(release: Release, url: str) -> Iterator[Client]:
         yield Client(f'http://127.0.0.1:{port}')
 
 
-def perform(client: Client, steps: Sequence[data.Step]) -> None:
-    """Send requests; raise an error if a request fails."""
-    for step in steps:
-        response = client.send(step.method, step.path, step.version, step.body)
-        if response.status_code >= 300:
-            raise RuntimeError(f'{step}: {response.status_code} {response.text}')
+def perform(client: Client, name: str) -> None:
+    """Send the requests of a gabbi file; raise an error if a request fails."""
+    file = Path(__file__).with_name(f'equivalence-{name}.yaml')
+    suite = gabbi_file.suite(file, client.url)
+    result = unittest.TestResult()
+    suite.run(result)
+    for test, text in result.failures + result.errors:
+        raise RuntimeError(f'{test.id()}: {text}')
+
+
+def paths() -> Iterator[str]:
+    """Generate the paths of all GET requests, which are sent before and after the change."""
+    yield from ('/', '/resource_classes', '/traits', '/traits?name=startswith:CUSTOM_')
+    yield from ('/traits?associated=true', '/resource_classes/CUSTOM_GOLD')
+    providers = [f'00000000-0000-4000-8000-0000000000{number:02}' for number in _PROVIDERS]
+    for query in (
+        'resources=VCPU:1',
+        'member_of=22222222-0000-4000-8000-000000000001',
+        f'in_tree={providers[-2]}',
+        'required=CUSTOM_FAST',
+    ):
+        yield f'/resource_providers?{query}'
+    yield '/resource_providers'
+    for provider in providers:
+        yield f'/resource_providers/{provider}'
+        for part in ('inventories', 'usages', 'aggregates', 'traits', 'allocations'):
+            yield f'/resource_providers/{provider}/{part}'
+    yield f'/resource_providers/{providers[0]}/inventories/VCPU'
+    for number in range(1, 9):
+        yield f'/allocations/11111111-0000-4000-8000-0000000000{number:02}'
+    for project in ('a', 'b', 'c', 'd', 'a&user_id=user-b', 'a&consumer_type=INSTANCE'):
+        yield f'/usages?project_id=project-{project}'
+    yield '/usages?project_id=project-a&consumer_type=all'
+    yield '/allocation_candidates?resources=VCPU:1,MEMORY_MB:256'
+    yield '/allocation_candidates?resources=VCPU:1&required=CUSTOM_FAST'
+    yield '/allocation_candidates?resources1=VCPU:1&resources2=SRIOV_NET_VF:1&group_policy=none'
+
+
+# The last digits of the UUIDs of the providers.
+_PROVIDERS = (1, 2, 3, 4, 5, 11, 12, 21, 41)
 
 
 def observe(client: Client) -> dict[str, Any]:
     """Send all GET requests in all microversions and return the digests of the responses."""
     return {
         f'{version} {path}': digest(client.send('GET', path, version))
-        for path in data.paths()
-        for version in data.VERSIONS
+        for path in paths()
+        for version in VERSIONS
     }
 
 

@@ -17,7 +17,7 @@ PLACEMENT_REFERENCE_VENV is the path of a virtual environment with the reference
 and uWSGI. The tool runs the reference release, but does not import or read its code.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 import contextlib
 from dataclasses import dataclass
 import json
@@ -27,24 +27,28 @@ import re
 import subprocess
 import sys
 import tempfile
+from typing import Any
 import unittest
 
 import equivalence
 import requests
 import sqlalchemy as sa
-import swap_traffic
 import with_database
 
 from placement.conf import opts
 from placement.tests import schema, servers
 from placement.tests.functional.deployment import files, haproxy, stack
+from placement.tests.functional.faults import storm
 from placement.tests.functional.faults.machines import Worker
-from placement.tests.functional.races import audit
+from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.web import commands
 from placement.tests.waiting import wait_until
 
 RUNBOOK = equivalence.ROOT / 'doc' / 'source' / 'admin' / 'migration.rst'
 PREFIX = '/placement'
+PROVIDERS = tuple(f'00000000-0000-4000-8000-00000000000{number}' for number in (1, 2))
+PER_PHASE = 20  # claims, and releases, that each phase must complete at least
+RELEASED = -1  # in place of the status of a claim
 # The sections with options of the service. Other sections belong to libraries.
 SECTIONS = ('api', 'metrics', 'placement', 'placement_database', 'workarounds')
 # The option of uWSGI that HAProxy requires. The runbook adds it to the old configuration.
@@ -183,18 +187,75 @@ def swap(place: Place) -> int:
             running.callback(machine.stop)
             machine.start(equivalence.REFERENCE)
         proxy, url = running.enter_context(balancer(place, machines))
-        traffic = running.enter_context(swap_traffic.Traffic(url))
-        traffic.finish_phase('reference on api1 and api2')
-        wrong += prepare(place)
-        traffic.finish_phase('checks and db sync of this release')
+        create_providers(url)
+        granted: set[str] = set()
         for release in (equivalence.THIS, equivalence.REFERENCE):
-            for machine in machines:
-                replace(machine, release, proxy)
-                traffic.finish_phase(f'{release.name} on {machine.name}')
-            wrong += incomplete(traffic, place, machines)
-    wrong += traffic.failures
-    print('\n'.join(f'WRONG: {text}' for text in wrong) or traffic.summary())
+            traffic = Traffic(url)
+            with traffic.running():
+                traffic.finish_phase('before')
+                if release is equivalence.THIS:
+                    wrong += prepare(place)
+                for machine in machines:
+                    replace(machine, release, proxy)
+                    traffic.finish_phase(f'{release.name} on {machine.name}')
+            granted |= {uuid for uuid, status in traffic.consumers.items() if status == 204}
+            wrong += traffic.failures
+            wrong += incomplete(traffic, granted, place, machines)
+    print('\n'.join(f'WRONG: {text}' for text in wrong) or f'{len(granted)} claims are present')
     return int(bool(wrong))
+
+
+class Traffic(storm.Storm):
+    """Clients that search, claim, and read; half of them release each claim.
+
+    :param url: the URL of Placement behind the load balancer
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(self._cycle, len(PROVIDERS) * 2)
+        self._clients_of = [equivalence.Client(url) for _ in range(len(PROVIDERS) * 2)]
+        self.failures: list[str] = []
+
+    def finish_phase(self, name: str) -> None:
+        """Wait for a number of further claims and releases, and print the results until then."""
+        for status in (204, RELEASED):
+            self.wait_for(status, PER_PHASE)
+        print(f'{name}: {dict(sorted(self.statuses.items()))}', flush=True)
+
+    def _cycle(self, number: int, consumer: str) -> int:
+        path = f'/allocations/{consumer}'
+        body = testcase.claim({PROVIDERS[number // 2]: 1})
+        self._send(number, 'GET', '/allocation_candidates?resources=VCPU:1&limit=1')
+        status = self._send(number, 'PUT', path, body)
+        if status == 204:
+            self._send(number, 'GET', path)
+            if number % 2 and self._send(number, 'DELETE', path) == 204:
+                return RELEASED
+        return status
+
+    def _send(self, number: int, method: str, path: str, body: Any = None) -> int:
+        """Send a request and return its status; only generation conflicts are no failures."""
+        try:
+            response = self._clients_of[number].send(method, path, equivalence.LATEST, body)
+        except requests.RequestException as error:
+            self.failures.append(f'{method} {path}: {error!r}')
+            return storm.NO_RESPONSE
+        if not (response.ok or 'placement.concurrent_update' in response.text):
+            self.failures.append(f'{method} {path}: {response.status_code} {response.text}')
+        return int(response.status_code)
+
+
+def create_providers(url: str) -> None:
+    """Create providers that never get full. Therefore 409 is always a generation conflict."""
+    client = equivalence.Client(url)
+    inventories = {'resource_provider_generation': 0, 'inventories': {'VCPU': {'total': 10**6}}}
+    for provider in PROVIDERS:
+        for method, path, body in (
+            ('POST', '', {'uuid': provider, 'name': provider}),
+            ('PUT', f'/{provider}/inventories', inventories),
+        ):
+            path = f'/resource_providers{path}'
+            client.send(method, path, equivalence.LATEST, body).raise_for_status()
 
 
 def old_database(admin: sa.URL) -> str:
@@ -296,13 +357,20 @@ def replace(machine: Machine, release: equivalence.Release, proxy: haproxy.HAPro
 
 
 def incomplete(
-    traffic: swap_traffic.Traffic, place: Place, machines: Sequence[Machine]
+    traffic: Traffic, granted: Collection[str], place: Place, machines: Sequence[Machine]
 ) -> list[str]:
     """Return the problems of the data, from the tables and from the responses of each machine."""
-    with traffic.paused():
-        problems = audit.problems(sa.create_engine(place.url, poolclass=sa.NullPool))
-        for machine in machines:
-            problems += traffic.missing(f'http://127.0.0.1:{machine.port}{PREFIX}')
+    engine = sa.create_engine(place.url, poolclass=sa.NullPool)
+    lost, _ = traffic.compare(engine)
+    problems = audit.problems(engine) + [f'lost: {consumer}' for consumer in sorted(lost)]
+    for machine in machines:
+        client = equivalence.Client(f'http://127.0.0.1:{machine.port}{PREFIX}')
+        used = 0
+        for provider in PROVIDERS:
+            path = f'/resource_providers/{provider}/usages'
+            used += client.send('GET', path, equivalence.LATEST).json()['usages']['VCPU']
+        if used != len(granted):
+            problems.append(f'{machine.name} shows usage {used} of {len(granted)} claims')
     return problems
 
 

@@ -1,28 +1,32 @@
 """Check that processes share tokens in memcached, without risk and without depending on it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 import pickle
 import time
 from typing import Any
+import unittest
 
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
 from keystonemiddleware import auth_token
 import orjson
 from oslo_config import cfg
+import requests
 
 from placement import token_store
 from placement.conf import authtoken
 from placement.tests.functional.memcached_server import Memcached
-from tools.identity.checks import Checks
-from tools.identity.cloud import Cloud
-from tools.identity.servers import PASSWORD, Send, placement
+from tools import with_database
+from tools.identity.clients import Client
+from tools.identity.servers import PASSWORD, placement
 
 # The strategies, and the status for a token that another program has written to memcached.
 STRATEGIES = {'None': 200, 'MAC': 401, 'ENCRYPT': 401}
 # A busy machine can need longer than the default.
 PATIENT = {'memcache_pool_socket_timeout': '60'}
+_SCOPE = {'project_name': 'one'}
 # The flags of a pickled object.
 PICKLED = 1
 
@@ -37,22 +41,27 @@ class Trap:
         return Path.mkdir, (self.path,)
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Starts processes of Placement.
+class CacheTest(unittest.TestCase):
+    """Processes share tokens in memcached, without risk and without depending on it.
 
-    :param folder: the directory for the configuration
-    :param identity: the URL of Keystone
-    :param port: the port of Placement
+    :ivar folder: a directory for the configuration of Placement
+    :ivar identity: the URL of Keystone
     """
 
+    client: Client
     folder: Path
     identity: str
-    port: int
+
+    def setUp(self) -> None:
+        """Get a token."""
+        password = v3.Password(**{**self.client.credentials, 'username': 'services', **_SCOPE})
+        self.token = str(password.get_token(session.Session()))
 
     @contextlib.contextmanager
-    def started(self, cache: Memcached, strategy: str = 'MAC', **options: str) -> Iterator[Send]:
-        """Run a new process that uses memcached."""
+    def started(
+        self, cache: Memcached, strategy: str = 'MAC', **options: str
+    ) -> Iterator[Callable[[str | None], int]]:
+        """Run a new process; yield a function that sends a request and returns the status."""
         options = {
             'memcached_servers': cache.address,
             'memcache_security_strategy': strategy,
@@ -60,65 +69,64 @@ class Service:
             **{name: str(value) for name, value in cache.options().items()},
             **options,
         }
-        with placement(self.folder, self.identity, self.port, **options) as send:
-            yield send
+        port = with_database.free_port()
+        with placement(self.folder / 'cached', self.identity, port, **options) as url:
+            yield (
+                lambda token: (
+                    requests.get(
+                        f'{url}/traits',
+                        headers={'X-Auth-Token': token} if token else {},
+                        timeout=300,
+                    ).status_code
+                )
+            )
 
+    def test_each_strategy(self) -> None:
+        """A process uses the validation of another process, and no forged value.
 
-def check_cache(checks: Checks, cloud: Cloud, service: Service) -> None:
-    """Check the tokens in memcached with each strategy, with TLS and SASL, and with failures."""
-    for strategy, status in STRATEGIES.items():
-        with Memcached() as cache:
-            _check_strategy(checks, cloud, service, cache, strategy, status)
-    with Memcached(tls=True, sasl=True) as cache:
-        _check_connection(checks, cloud, service, cache)
-    for failure in (Memcached.kill, Memcached.suspend):
-        with Memcached() as cache, service.started(cache) as send:
-            title = f'after {failure.__name__} of memcached'
-            known = cloud.token('services', project_name='one')
-            checks.equal('before a failure of memcached', [200], _statuses(send, known))
-            failure(cache)
-            new = cloud.token('services', project_name='one')
-            for name, token in (('a known token', known), ('a new token', new)):
-                checks.equal(f'{title}: {name}', [200] * 3, _statuses(send, token, 3))
-            checks.equal(f'{title}: no token', 401, send('GET', '/traits').status_code)
+        The program that forges values has no secret. Nothing may execute a pickled object.
+        """
+        for strategy, status in STRATEGIES.items():
+            with self.subTest(strategy), Memcached() as cache:
+                with self.started(cache, strategy, **PATIENT) as send:
+                    self.assertEqual([200] * 3, [send(self.token) for _ in range(3)])
+                self.assertEqual(1, cache.counters()['cmd_set'])
+                path = self.folder / f'executed-{strategy}'
+                protection = token_store.Protection(strategy.lower(), _secret(strategy))
+                for name, value, flags in (
+                    ('forged', orjson.dumps({'at': time.time(), 'data': _administrator()}), 0),
+                    ('pickled', pickle.dumps(Trap(path)), PICKLED),
+                ):
+                    _write(cache, protection.name(name), value, flags)
+                with self.started(cache, strategy, **PATIENT) as send:
+                    self.assertEqual([200] * 3, [send(self.token) for _ in range(3)])
+                    self.assertEqual(1, cache.counters()['get_hits'])
+                    self.assertEqual([status, 401], [send('forged'), send('pickled')])
+                self.assertFalse(path.exists())
 
+    def test_tls_and_sasl(self) -> None:
+        """A process writes the token with TLS and SASL."""
+        with Memcached(tls=True, sasl=True) as cache:
+            with self.started(cache, **PATIENT) as send:
+                self.assertEqual(200, send(self.token))
+            config = cfg.ConfigOpts()
+            config.register_opts(dict(auth_token.list_opts())[authtoken.GROUP], authtoken.GROUP)
+            config(['--config-file', str(self.folder / 'cached' / 'placement.conf')])
+            store = token_store.open_store(config)
+            self.assertTrue(store is not None and store.get(self.token))
 
-def _statuses(send: Send, token: str, times: int = 1) -> list[int]:
-    return [send('GET', '/traits', token).status_code for _ in range(times)]
-
-
-def _check_strategy(
-    checks: Checks,
-    cloud: Cloud,
-    service: Service,
-    cache: Memcached,
-    strategy: str,
-    status: int,
-) -> None:
-    """Check that a process uses the validation of another process, and no forged value.
-
-    The program that forges values has no secret. Nothing may execute a pickled object.
-
-    :param status: the expected status for a forged token
-    """
-    title = f'memcache_security_strategy = {strategy}'
-    token = cloud.token('services', project_name='one')
-    with service.started(cache, strategy, **PATIENT) as send:
-        checks.equal(f'{title}: a new token', [200] * 3, _statuses(send, token, 3))
-    checks.equal(f'{title}: tokens written', 1, cache.counters()['cmd_set'])
-    path = service.folder / f'executed-{strategy}'
-    protection = token_store.Protection(strategy.lower(), _secret(strategy))
-    for name, value, flags in (
-        ('forged', orjson.dumps({'at': time.time(), 'data': _administrator()}), 0),
-        ('pickled', pickle.dumps(Trap(path)), PICKLED),
-    ):
-        _write(cache, protection.name(name), value, flags)
-    with service.started(cache, strategy, **PATIENT) as send:
-        checks.equal(f'{title}: a known token', [200] * 3, _statuses(send, token, 3))
-        checks.equal(f'{title}: tokens read', 1, cache.counters()['get_hits'])
-        checks.equal(f'{title}: a forged token', [status], _statuses(send, 'forged'))
-        checks.equal(f'{title}: a pickled object', [401], _statuses(send, 'pickled'))
-    checks.equal(f'{title}: executed', False, path.exists())
+    def test_failures_of_memcached(self) -> None:
+        """A process validates tokens without memcached."""
+        for failure in (Memcached.kill, Memcached.suspend):
+            with Memcached() as cache, self.started(cache) as send:
+                known = self.token
+                self.assertEqual(200, send(known))
+                failure(cache)
+                self.setUp()
+                self.assertNotEqual(known, self.token)
+                for token in (known, self.token):
+                    self.assertEqual([200] * 3, [send(token) for _ in range(3)])
+                self.assertEqual(401, send(None))
 
 
 def _secret(strategy: str) -> bytes:
@@ -146,16 +154,3 @@ def _write(cache: Memcached, key: str, value: bytes, flags: int) -> None:
         connection.sendall(f'set {key} {flags} 0 {len(value)}\r\n'.encode() + value + b'\r\n')
         if responses.readline() != b'STORED\r\n':
             raise RuntimeError('memcached does not store the value')
-
-
-def _check_connection(checks: Checks, cloud: Cloud, service: Service, cache: Memcached) -> None:
-    """Check that a process writes the token with TLS and SASL."""
-    token = cloud.token('services', project_name='one')
-    with service.started(cache, **PATIENT) as send:
-        checks.equal('memcached with TLS and SASL', [200], _statuses(send, token))
-    config = cfg.ConfigOpts()
-    config.register_opts(dict(auth_token.list_opts())[authtoken.GROUP], authtoken.GROUP)
-    config(['--config-file', str(service.folder / 'placement.conf')])
-    store = token_store.open_store(config)
-    stored = store is not None and store.get(token) is not None
-    checks.equal('memcached with TLS and SASL: the token is in memcached', True, stored)

@@ -1,14 +1,14 @@
-"""Check the page on the service catalog, and the clients that find Placement in the catalog."""
+"""The page on the service catalog, and the clients that find Placement in the catalog."""
 
 import json
 import os
 import subprocess
 from typing import Any
+import unittest
 
 import openstack
 
 from tools import guide
-from tools.identity.checks import Checks
 from tools.identity.servers import PASSWORD, PREFIX, REGION, scripts
 
 SECTION = 'Service user and catalog'
@@ -67,20 +67,18 @@ def set_up_catalog(client: Client, port: int) -> None:
     client.run(script)
 
 
-def check_clients(checks: Checks, client: Client) -> None:
-    """Check that clients find Placement in the catalog; it must have no provider yet."""
-    listed = client.run('openstack resource class list')
-    checks.equal('osc-placement lists classes', True, 'VCPU' in listed)
+class ClientTest(unittest.TestCase):
+    """Clients find Placement in the catalog."""
 
-    connection = openstack.connect(region_name=REGION, **client.credentials)
-    classes = {one.name for one in connection.placement.resource_classes()}
-    checks.equal('openstacksdk lists resource classes', True, 'VCPU' in classes)
-    checks.equal('openstacksdk lists no provider', [], _providers(connection))
-    connection.placement.create_resource_provider(name='host')
-    checks.equal('openstacksdk lists a provider', ['host'], _providers(connection))
-    listed = json.loads(client.run('openstack resource provider list -f json\n'))
-    checks.equal('osc-placement lists a provider', ['host'], [one['name'] for one in listed])
+    client: Client
 
-
-def _providers(connection: openstack.connection.Connection) -> list[str]:
-    return [one.name for one in connection.placement.resource_providers()]
+    def test_clients(self) -> None:
+        """Read and write with osc-placement and openstacksdk."""
+        self.assertIn('VCPU', self.client.run('openstack resource class list'))
+        connection = openstack.connect(region_name=REGION, **self.client.credentials)
+        self.assertIn('VCPU', {one.name for one in connection.placement.resource_classes()})
+        self.assertEqual([], list(connection.placement.resource_providers()))
+        connection.placement.create_resource_provider(name='host')
+        (provider,) = connection.placement.resource_providers()
+        listed = json.loads(self.client.run('openstack resource provider list -f json\n'))
+        self.assertEqual([provider.id], [one['uuid'] for one in listed])

@@ -1,15 +1,12 @@
 """Private servers of Keystone and Placement, on the loopback interface."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import contextlib
 import os
 from pathlib import Path
 import re
 import subprocess
 import sys
-from typing import Any
-
-import requests
 
 from tools import guide, web_server, with_database
 
@@ -40,8 +37,6 @@ key_repository = {folder}/credential
 [cache]
 enabled = false
 """
-
-Send = Callable[..., requests.Response]
 
 
 def scripts() -> Path:
@@ -81,19 +76,19 @@ def keystone(folder: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def placement(folder: Path, identity: str, port: int, **options: str) -> Iterator[Send]:
-    """Run Placement with the configuration of the installation guide.
+def placement(folder: Path, identity: str, port: int, **options: str) -> Iterator[str]:
+    """Run Placement with the configuration of the installation guide; yield its URL.
 
+    :param folder: the directory for the configuration and the database
     :param identity: the URL of Keystone
-    :param port: the port of Placement
     :param options: additional options of `[keystone_authtoken]`
-    :returns: a function that sends a request to Placement
     """
     text = guide.configuration(OS_AUTH_URL=f'{identity}/v3', SERVICE_PASSWORD=PASSWORD)
     connection = f'connection = sqlite:///{folder}/placement.db'
     text = re.sub('^connection = .*', connection, text, flags=re.MULTILINE)
     text += '[keystone_authtoken]\n'
     text += '\n'.join(f'{name} = {value}' for name, value in options.items())
+    folder.mkdir(exist_ok=True)
     (folder / 'placement.conf').write_text(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
     environment |= {
@@ -101,23 +96,9 @@ def placement(folder: Path, identity: str, port: int, **options: str) -> Iterato
         'OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP': 'true',
         'PYTHONPATH': str(ROOT),
     }
-
-    def send(
-        method: str,
-        path: str,
-        token: str | None = None,
-        headers: dict[str, str] | None = None,
-        **arguments: Any,
-    ) -> requests.Response:
-        all_headers = {'OpenStack-API-Version': 'placement latest', **(headers or {})}
-        if token is not None:
-            all_headers['X-Auth-Token'] = token
-        url = f'http://127.0.0.1:{port}{PREFIX}{path}'
-        return requests.request(method, url, headers=all_headers, timeout=300, **arguments)
-
     python = Path(sys.executable)
     with _served(python, 'placement.wsgi.api', port, PREFIX, environment, folder):
-        yield send
+        yield f'http://127.0.0.1:{port}{PREFIX}'
 
 
 def _served(
