@@ -125,7 +125,7 @@ def compare(package: str, version: str, example: dict[str, Any]) -> bool:
     if example['name'] in _LOSSY:
         content = parsed.to_dict()
     if received['status'] == http.HTTPStatus.BAD_REQUEST:
-        body = sent_body  # without the members that are not allowed
+        query, body = parameters, sent_body  # without the parts that are not allowed
     expected = (sent['method'], url.path, query, body, content)
     actual = (
         request.method,
