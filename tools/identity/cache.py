@@ -26,6 +26,7 @@ from tools.identity.servers import PASSWORD, placement
 STRATEGIES = {'None': 200, 'MAC': 401, 'ENCRYPT': 401}
 # A busy machine can need longer than the default.
 PATIENT = {'memcache_pool_socket_timeout': '60'}
+_NEWEST = {'OpenStack-API-Version': 'placement latest'}
 _SCOPE = {'project_name': 'one'}
 # The flags of a pickled object.
 PICKLED = 1
@@ -75,7 +76,7 @@ class CacheTest(unittest.TestCase):
                 lambda token: (
                     requests.get(
                         f'{url}/traits',
-                        headers={'X-Auth-Token': token} if token else {},
+                        headers=_NEWEST | ({'X-Auth-Token': token} if token else {}),
                         timeout=300,
                     ).status_code
                 )
