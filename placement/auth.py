@@ -22,7 +22,7 @@ from placement import context, exception, telemetry
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
 from placement.telemetry.server import thread_count
 from placement.token_memory import TokenMemory, Validations, Verdict
-from placement.token_store import TokenStore, require_identity
+from placement.token_store import TokenStore, open_store, require_identity
 
 LOG = logging.getLogger(__name__)
 
@@ -103,14 +103,14 @@ class NoAuthMiddleware:
 class KeystoneMiddleware:
     """Validates tokens with keystonemiddleware, except in requests for the version document.
 
-    :param store: verdicts that several processes share
+    :raises conf.sources.MissingOption: a strategy for memcached is set, and the secret is not
+    :raises ValueError: the address of a memcached server is invalid, or a file for TLS cannot be
+        used
     """
 
-    def __init__(
-        self, application: Application, conf: cfg.ConfigOpts, store: TokenStore | None = None
-    ) -> None:
+    def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
-        self.guarded = _TokenValidation(application, conf, store)
+        self.guarded = _TokenValidation(application, conf, open_store(conf))
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""

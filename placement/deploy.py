@@ -15,7 +15,6 @@ from placement import (
     policy,
     requestlog,
     telemetry,
-    token_store,
     trail,
 )
 from placement.db.sqlalchemy import migration
@@ -43,7 +42,7 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Applicat
     trail.switch(config.api.log_changes)
     policy.init(config)
     update_database(config)
-    return _build(config)
+    return build(config)
 
 
 def _record_metrics() -> None:
@@ -70,8 +69,11 @@ def update_database(conf: cfg.ConfigOpts) -> None:
     sync.sync_resource_classes()
 
 
-def _build(conf: cfg.ConfigOpts) -> Application:
-    """Return the application; the middleware that is added last processes a request first."""
+def build(conf: cfg.ConfigOpts) -> Application:
+    """Return the application, without preparing the database.
+
+    The middleware that is added last processes a request first.
+    """
     api = handler.PlacementHandler()
     application: Application = negotiation.MicroversionMiddleware(api)
     application = fault_wrap.FaultWrapper(application)
@@ -79,7 +81,7 @@ def _build(conf: cfg.ConfigOpts) -> Application:
     if conf.api.auth_strategy == 'noauth2':
         application = auth.NoAuthMiddleware(application)
     else:
-        application = auth.KeystoneMiddleware(application, conf, token_store.open_store(conf))
+        application = auth.KeystoneMiddleware(application, conf)
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
     application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)

@@ -1,5 +1,6 @@
 """Create WSGI environments like a server, and call applications with them."""
 
+from collections.abc import Iterator
 import io
 from typing import Any, NamedTuple
 
@@ -84,3 +85,11 @@ def ok(wsgi_environ: Environ, start_response: StartResponse) -> list[bytes]:
     """A WSGI application that returns 200 OK for every request."""
     start_response('200 OK', [('Content-Length', '2')])
     return [b'ok']
+
+
+def parts(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each dictionary and list in a value, with each of its keys or indexes."""
+    for name in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, name
+        if isinstance(value[name], (dict, list)):
+            yield from parts(value[name])

@@ -84,7 +84,7 @@ class PlaceTest(base.BaseTestCase):
 
     def send(self, length, **more):
         environ = edge.environ('POST', '/nowhere', CONTENT_LENGTH=str(length), **more)
-        return edge.call(deploy._build(self.conf), environ)
+        return edge.call(deploy.build(self.conf), environ)
 
     def test_the_limit_precedes_authentication(self):
         response = self.send(1024 * 1024 + 1, HTTP_OPENSTACK_API_VERSION='placement 9.9')

@@ -53,41 +53,41 @@ class LayersTest(base.BaseTestCase):
                 'MicroversionMiddleware',
                 'PlacementHandler',
             ],
-            names(deploy._build(self.conf)),
+            names(deploy.build(self.conf)),
         )
 
     def test_keystone(self):
         self.conf.set_override('auth_strategy', 'keystone', 'api')
-        self.assertEqual('KeystoneMiddleware', names(deploy._build(self.conf))[5])
+        self.assertEqual('KeystoneMiddleware', names(deploy.build(self.conf))[5])
 
     def test_cors_comes_before_authentication(self):
         self.conf.set_override('allowed_origin', ['http://here'], 'cors')
         self.assertEqual(
             ['Endpoints', 'BodyLimit', 'CORS', 'NoAuthMiddleware'],
-            names(deploy._build(self.conf))[3:7],
+            names(deploy.build(self.conf))[3:7],
         )
 
     def test_metrics_are_about_requests_for_the_api(self):
         self.conf.set_override('enabled', True, 'metrics')
         self.assertEqual(
             ['FaultWrapper', 'RequestLog', 'FaultWrapper', 'Endpoints', 'RequestMetrics'],
-            names(deploy._build(self.conf))[:5],
+            names(deploy.build(self.conf))[:5],
         )
 
     def test_metrics_need_no_token(self):
         self.useFixture(SwitchedOn())
         for enabled, status in ((True, 200), (False, 401)):
             self.conf.set_override('enabled', enabled, 'metrics')
-            response = edge.call(deploy._build(self.conf), edge.environ(path='/metrics'))
+            response = edge.call(deploy.build(self.conf), edge.environ(path='/metrics'))
             self.assertEqual(status, response.status)
-            response = edge.call(deploy._build(self.conf), edge.environ('POST', path='/metrics'))
+            response = edge.call(deploy.build(self.conf), edge.environ('POST', path='/metrics'))
             self.assertEqual(405 if enabled else 401, response.status)
 
     def test_proxy_headers_come_before_the_log(self):
         self.conf.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
         self.assertEqual(
             ['FaultWrapper', 'HTTPProxyToWSGI', 'RequestLog'],
-            names(deploy._build(self.conf))[:3],
+            names(deploy.build(self.conf))[:3],
         )
 
     def test_the_profiler_is_the_outermost_layer(self):
@@ -96,7 +96,7 @@ class LayersTest(base.BaseTestCase):
             (False, ['FaultWrapper', 'RequestLog']),
         ):
             initializer = self.install_profiler(enabled)
-            self.assertEqual(expected, names(deploy._build(self.conf))[:2])
+            self.assertEqual(expected, names(deploy.build(self.conf))[:2])
             self.assertEqual(int(enabled), initializer.init_from_conf.call_count)
 
     def install_profiler(self, enabled: bool) -> mock.Mock:
@@ -128,7 +128,7 @@ class LayersTest(base.BaseTestCase):
             received.update(environ)
             return edge.ok(environ, start_response)
 
-        application = deploy._build(self.conf)
+        application = deploy.build(self.conf)
         self.assertIsInstance(application.application, http_proxy_to_wsgi.HTTPProxyToWSGI)
         application.application.application = inside
         edge.call(
@@ -151,7 +151,7 @@ class LayersTest(base.BaseTestCase):
             locations.append(reply.absolute_url(environ, '/traits'))
             return edge.ok(environ, start_response)
 
-        application = deploy._build(self.conf)
+        application = deploy.build(self.conf)
         self.assertIsInstance(application.application, http_proxy_to_wsgi.HTTPProxyToWSGI)
         application.application.application = inside
         for headers in (
@@ -166,7 +166,7 @@ class LayersTest(base.BaseTestCase):
         )
 
     def test_a_request_through_all_layers(self):
-        response = edge.call(deploy._build(self.conf), edge.environ(path='/'))
+        response = edge.call(deploy.build(self.conf), edge.environ(path='/'))
         self.assertEqual(200, response.status)
         self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
         self.assertIn('x-openstack-request-id', response.headers)
@@ -179,7 +179,7 @@ class LayersTest(base.BaseTestCase):
             environ = edge.environ(
                 path='/nowhere', HTTP_OPENSTACK_API_VERSION='placement 9.9', **headers
             )
-            response = edge.call(deploy._build(self.conf), environ)
+            response = edge.call(deploy.build(self.conf), environ)
             self.assertEqual(status, response.status)
             self.assertIn('x-openstack-request-id', response.headers)
             self.assertNotIn('openstack-api-version', response.headers)
@@ -223,7 +223,7 @@ class FailuresTest(base.BaseTestCase):
         config = edge.configuration()
         config.set_override('allowed_origin', ['http://here'], 'cors')
         config.set_override('enable_proxy_headers_parsing', True, 'oslo_middleware')
-        self.application = deploy._build(config)
+        self.application = deploy.build(config)
 
     def fail_in(self, layer: type, method: str = '__call__', path: str = '/nowhere') -> str:
         """Send a request that fails in a layer, check its response, and return the log."""

@@ -87,7 +87,7 @@ class LostQueryTest(base.BaseTestCase):
 
     def setUp(self):
         super().setUp()
-        self.application = deploy._build(edge.configuration())
+        self.application = deploy.build(edge.configuration())
 
     def send(self, url, version='latest', **more):
         environ = edge.environ(

@@ -18,7 +18,7 @@ class LabelsTest(base.BaseTestCase):
         self.metrics = self.useFixture(SwitchedOn())
         conf = edge.configuration()
         conf.set_override('enabled', True, 'metrics')
-        self.application = deploy._build(conf)
+        self.application = deploy.build(conf)
 
     def counted(self) -> list[tuple[str, str, str]]:
         """Return the route, the method and the status class of the measured requests."""

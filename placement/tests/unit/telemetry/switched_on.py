@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import fixtures
-from prometheus_client import values
+from prometheus_client import parser, values
 
 from placement import telemetry
 from placement.telemetry import server
+from placement.tests.unit import edge
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -33,12 +34,15 @@ class SwitchedOn(fixtures.Fixture):
         server.process_count.cache_clear()
         telemetry.switch_on()
 
+    def scrape(self, query: str = '', **more: str) -> edge.Response:
+        """Return the response of `/metrics`."""
+        return edge.call(telemetry.serve_metrics, edge.environ(QUERY_STRING=query, **more))
+
     def samples(self) -> Samples:
         """Return the value of each metric except buckets, by name and labels."""
-        assert telemetry._instruments is not None
         return {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-            for metric in telemetry._instruments.registry.collect()
+            for metric in parser.text_string_to_metric_families(self.scrape().body.decode())
             for sample in metric.samples
             if not sample.name.endswith('_bucket')
         }

@@ -17,7 +17,7 @@ import sys
 from placement import deploy, telemetry
 from placement.tests.unit import edge
 
-deploy._build(edge.configuration())
+deploy.build(edge.configuration())
 telemetry.request_started(True)
 telemetry.request_ended('/', 'GET', '2xx', 0.1)
 telemetry.connection_acquired()
