@@ -5,10 +5,11 @@ import socket
 
 import fixtures
 
-from placement import deploy, permissions, policy
+from placement import deploy, policy
 from placement.tests import where
 from placement.tests.functional import base
 from placement.tests.functional.fixtures.placement import Interception
+from placement.tests.unit import identity
 
 OLD = '"placement:traits:list": "role:admin"\n"placement:resource_classes:list": "!"\n'
 
@@ -17,7 +18,7 @@ OLD = '"placement:traits:list": "role:admin"\n"placement:resource_classes:list":
 class MalformedFileTest(base.TestCase):
     def setUp(self):
         super().setUp()
-        self.useFixture(fixtures.MockPatchObject(permissions, 'REMEMBERED_SECONDS', 0.0))
+        self.clock = self.useFixture(identity.Clock())
         self.file = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'policy.yaml')
         self.write(OLD)
         config = self.service.conf_fixture.conf
@@ -33,6 +34,7 @@ class MalformedFileTest(base.TestCase):
         new.rename(self.file)
 
     def statuses(self) -> list[int]:
+        self.clock.advance(1)
         paths = ('/traits', '/resource_classes')
         return [self.send('GET', path).status_code for path in paths for _ in range(3)]
 

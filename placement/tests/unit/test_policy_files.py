@@ -8,14 +8,18 @@ from unittest import mock
 
 import fixtures
 from oslo_context import context
+from oslo_policy import policy as oslo_policy
 
-from placement import exception, permissions, policy
-from placement.tests.unit import test_policy
+from placement import exception, policy
+from placement.tests.unit import identity, test_policy
+from placement.tests.unit.telemetry.switched_on import SwitchedOn
+from placement.tests.unit.test_policy import SHOW
 
-SHOW = 'placement:traits:show'
 OLD = f'"{SHOW}": "role:old"\n'
 NEW = f'"{SHOW}": "role:new"\n'
 REPORT = 'ERROR The previous policy rules stay in force.'
+# In seconds: files that cannot be used are reported again after this time.
+REPORTED = 600
 # The kind of mistake, the content of the file, and a part of the message.
 MISTAKES = {
     'syntax': (b'a: "1"\nb: c: d\n', 'line 2'),
@@ -35,176 +39,160 @@ MISTAKES = {
 class FilesTestCase(test_policy.PolicyTestCase):
     def setUp(self):
         super().setUp()
-        self.capture_log()
-        self.usable = self.useFixture(fixtures.MockPatch('placement.telemetry.policy_usable')).mock
-        self.clock = mock.Mock(**{'monotonic.return_value': 1000.0})
-        self.useFixture(fixtures.MonkeyPatch('placement.permissions.time', self.clock))
+        self.metrics = self.useFixture(SwitchedOn())
+        self.clock = self.useFixture(identity.Clock())
         self.rules = self.directory / 'policy.d'
         self.rules.mkdir()
-        self.policy_file.write_text(OLD)
-        policy.init(self.configure(policy_dirs=[str(self.rules)]))
+        self.start()
 
-    def capture_log(self) -> None:
+    def start(self, content: str = OLD) -> None:
+        """Start the service with a policy file."""
         self.log = self.useFixture(
             fixtures.FakeLogger(
                 'placement.policy', logging.INFO, format='%(levelname)s %(message)s'
             )
         )
+        self.replace(self.policy_file, content)
+        self.restart(policy_dirs=[str(self.rules)])
 
-    def permits(self, role: str) -> bool:
+    def role_permits(self, role: str) -> bool:
         """Return whether the role may perform the operation, after the files were looked at."""
-        self.clock.monotonic.return_value += 1
-        caller = context.RequestContext(user_id='user', project_id='project', roles=[role])
-        return policy.authorize(caller, SHOW, {}, do_raise=False)
+        self.clock.advance(1)
+        return self.permits(SHOW, roles=[role])
 
-    def assertKept(self, fragment: str) -> None:
+    def unusable(self) -> float | None:
+        return self.metrics.value('placement_policy_file_unusable')
+
+    def assert_kept(self, fragment: str) -> None:
         for _ in range(5):
-            self.assertTrue(self.permits('old'))
-            self.assertFalse(self.permits('new'))
+            self.assertTrue(self.role_permits('old'))
+            self.assertFalse(self.role_permits('new'))
         self.assertEqual(1, self.log.output.count(REPORT))
         self.assertIn(fragment, self.log.output)
         self.assertIn(fragment, policy.problem())
-        self.usable.assert_called_with(False)
-
-    def replace(self, path: pathlib.Path, content: bytes) -> None:
-        new = self.directory / 'new'
-        new.write_bytes(content)
-        new.rename(path)
+        self.assertEqual(1, self.unusable())
 
 
 class MistakesTest(FilesTestCase):
     def check(self, path: pathlib.Path, content: bytes, fragment: str) -> None:
         self.replace(path, content)
-        self.assertKept(fragment)
+        self.assert_kept(fragment)
         self.assertIn(str(path), policy.problem())
         # It is reported again after ten minutes.
-        self.clock.monotonic.return_value += policy.REPORT_SECONDS
-        self.permits('old')
-        self.permits('old')
+        self.clock.advance(REPORTED)
+        self.role_permits('old')
+        self.role_permits('old')
         self.assertEqual(2, self.log.output.count(REPORT))
         # The mended file takes effect.
-        self.replace(path, NEW.encode())
-        self.assertTrue(self.permits('new'))
-        self.assertFalse(self.permits('old'))
+        self.replace(path, NEW)
+        self.assertTrue(self.role_permits('new'))
+        self.assertFalse(self.role_permits('old'))
         self.assertIsNone(policy.problem())
         self.assertIn('the new rules are in force', self.log.output)
-        self.usable.assert_called_with(True)
+        self.assertEqual(0, self.unusable())
         self.assertEqual(2, self.log.output.count(REPORT))
 
     def test_mistakes(self):
         for kind, (content, fragment) in MISTAKES.items():
-            with self.subTest(kind):
-                self.restart()
-                self.check(self.policy_file, content, fragment)
-
-    def test_mistakes_in_a_directory(self):
-        for kind, (content, fragment) in MISTAKES.items():
-            with self.subTest(kind):
-                self.restart()
-                self.check(self.rules / 'a.yaml', content, fragment)
-                (self.rules / 'a.yaml').unlink()
+            for path in (self.policy_file, self.rules / 'a.yaml'):
+                with self.subTest(kind, path=path):
+                    self.start()
+                    self.check(path, content, fragment)
+            path.unlink()
 
     def test_the_service_does_not_start_with_them(self):
         for kind, (content, fragment) in MISTAKES.items():
             with self.subTest(kind):
-                self.replace(self.policy_file, content)
-                policy.reset()
-                error = self.assertRaises(
-                    exception.InvalidPolicyFile, policy.init, self.configure()
-                )
+                error = self.assertRaises(exception.InvalidPolicyFile, self.start, content)
                 self.assertIn(fragment, str(error))
                 self.assertIn(str(self.policy_file), str(error))
-
-    def restart(self) -> None:
-        self.replace(self.policy_file, OLD.encode())
-        self.capture_log()
-        policy.reset()
-        policy.init(self.configure(policy_dirs=[str(self.rules)]))
 
 
 class MissingTest(FilesTestCase):
     def test_the_file_vanishes(self):
         self.policy_file.unlink()
-        self.assertKept('does not exist any more')
-        self.replace(self.policy_file, NEW.encode())
-        self.assertTrue(self.permits('new'))
+        self.assert_kept('does not exist any more')
+        self.replace(self.policy_file, NEW)
+        self.assertTrue(self.role_permits('new'))
 
     def test_a_directory_in_place_of_the_file(self):
         self.policy_file.unlink()
         self.policy_file.mkdir()
-        self.assertKept('Is a directory')
+        self.assert_kept('Is a directory')
 
     def test_a_file_in_place_of_the_directory(self):
         self.rules.rmdir()
         self.rules.write_text('')
-        self.assertKept(f'The policy file {self.rules} is not usable')
+        self.assert_kept(f'The policy file {self.rules} is not usable')
 
     def test_a_link_to_nothing(self):
         (self.rules / 'a.yaml').symlink_to('nothing')
-        self.assertKept(f'The policy file {self.rules}/a.yaml is not usable: No such file')
+        self.assert_kept(f'The policy file {self.rules}/a.yaml is not usable: No such file')
 
     def test_a_file_of_the_directory_can_be_removed(self):
         (self.rules / 'a.yaml').write_text(NEW)
-        self.assertTrue(self.permits('new'))
+        self.assertTrue(self.role_permits('new'))
         (self.rules / 'a.yaml').unlink()
-        self.assertTrue(self.permits('old'))
+        self.assertTrue(self.role_permits('old'))
         self.assertIsNone(policy.problem())
 
     def test_a_file_that_is_created_later(self):
         self.policy_file.unlink()
-        policy.reset()
-        policy.init(self.configure(policy_dirs=[]))
-        self.assertTrue(self.permits('admin'))
+        self.restart(policy_dirs=[])
+        self.assertTrue(self.role_permits('admin'))
         self.policy_file.write_text(NEW)
-        self.assertTrue(self.permits('new'))
+        self.assertTrue(self.role_permits('new'))
 
     def test_a_file_that_vanishes_while_it_is_read(self):
         """oslo.policy would use the default rules."""
-        self.replace(self.policy_file, NEW.encode())
-        create = policy._new_enforcer
+        self.replace(self.policy_file, NEW)
+        load = oslo_policy.Enforcer.load_rules
 
         def vanish(*args):
-            self.policy_file.unlink()
-            return create(*args)
+            self.policy_file.unlink(missing_ok=True)
+            return load(*args)
 
-        with mock.patch.object(policy, '_new_enforcer', vanish):
-            self.assertFalse(self.permits('admin'))
-        self.assertFalse(self.permits('admin'))
-        self.assertKept('does not exist any more')
+        with mock.patch.object(oslo_policy.Enforcer, 'load_rules', vanish):
+            self.assertFalse(self.role_permits('admin'))
+        self.assertFalse(self.role_permits('admin'))
+        self.assert_kept('does not exist any more')
 
 
 class ExpressionsTest(FilesTestCase):
     def test_expressions_that_fail_deny(self):
-        for number, text in enumerate((
-            'role:%(project_id',
-            'role:%(project_id)d',
-            'user_id.name:%(user_id)s',
-            'http://server/%(project_id',
-            'http://server/%z',
-            'class:gold',
-            'user_id.:gold',
-            '3x:gold',
-        )):  # fmt: skip
-            self.replace(self.policy_file, f'"{SHOW}": "{text}"\n'.encode())
-            self.clock.monotonic.return_value += 1
-            caller = context.RequestContext(user_id='user', project_id='project', roles=['admin'])
-            target = {'project_id': 'project', 'user_id': 'user'}
-            self.assertRaises(exception.PolicyNotAuthorized, policy.authorize, caller, SHOW, target)
-            self.assertFalse(policy.authorize(caller, SHOW, target, do_raise=False))
-            self.assertEqual(2 * (number + 1), self.log.output.count('cannot be evaluated'), text)
-
-    def test_unknown_references_and_invalid_expressions_deny(self):
-        for text in ('rule:missing', 'role:admin or', 'and'):
-            self.replace(self.policy_file, f'"{SHOW}": "{text}"\n'.encode())
-            self.assertFalse(self.permits('admin'))
-            self.assertIsNone(policy.problem())
+        target = {'project_id': 'project', 'user_id': 'user'}
+        for text, failures in (
+            ('role:%(project_id', 2),
+            ('role:%(project_id)d', 2),
+            ('user_id.name:%(user_id)s', 2),
+            ('http://server/%(project_id', 2),
+            ('http://server/%z', 2),
+            ('class:gold', 2),
+            ('user_id.:gold', 2),
+            ('3x:gold', 2),
+            ('rule:missing', 0),
+            ('role:admin or', 0),
+            ('and', 0),
+        ):
+            with self.subTest(text):
+                self.start(f'"{SHOW}": "{text}"\n')
+                self.assertFalse(self.permits(SHOW, target))
+                caller = context.RequestContext(roles=['admin'], project_id='project')
+                self.assertRaises(
+                    exception.PolicyNotAuthorized, policy.authorize, caller, SHOW, target
+                )
+                self.assertEqual(failures, self.log.output.count('cannot be evaluated'))
+                self.assertIsNone(policy.problem())
 
 
 class ThreadsTest(test_policy.PolicyTestCase):
     def test_requests_while_files_change(self):
         """Each file permits an operation to the role old, and to no other one."""
-        self.useFixture(fixtures.MockPatchObject(permissions, 'REMEMBERED_SECONDS', 0.0))
         self.useFixture(fixtures.FakeLogger('placement.policy'))
+        self.useFixture(fixtures.FakeLogger('oslo_policy.policy', logging.INFO))
+        # At each look at the clock, a second has passed.
+        ticks = iter(range(10**9))
+        self.useFixture(fixtures.MonkeyPatch('time.monotonic', lambda: next(ticks)))
         self.policy_file.write_text(OLD)
         policy.init(self.configure(policy_dirs=[]))
         end = threading.Event()
@@ -213,9 +201,7 @@ class ThreadsTest(test_policy.PolicyTestCase):
             results = set()
             while not end.is_set():
                 for role in ('old', 'admin', 'service'):
-                    caller = context.RequestContext(project_id='project', roles=[role])
-                    granted = policy.authorize(caller, SHOW, {}, do_raise=False)
-                    results.add((role, granted))
+                    results.add((role, self.permits(SHOW, roles=[role])))
             return results
 
         with futures.ThreadPoolExecutor(4) as threads:
@@ -224,9 +210,8 @@ class ThreadsTest(test_policy.PolicyTestCase):
                 if number % 4 == 3:
                     self.policy_file.unlink()
                 else:
-                    new = self.directory / 'new'
-                    new.write_text(OLD + ('a: b: c' if number % 2 else f'a: role:r{number}\n'))
-                    new.rename(self.policy_file)
+                    text = 'a: b: c' if number % 2 else f'a: role:r{number}\n'
+                    self.replace(self.policy_file, OLD + text)
                 policy.problem()
             end.set()
         expected = {('old', True), ('admin', False), ('service', False)}

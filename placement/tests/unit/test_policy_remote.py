@@ -11,12 +11,11 @@ import threading
 from typing import Any
 
 import fixtures
-from oslo_context import context
 
-from placement import exception, policy
+from placement import exception
 from placement.tests.unit import test_policy
+from placement.tests.unit.test_policy import USAGES
 
-USAGES = 'placement:usages'
 ALLOWED = '/projects/allowed'
 
 
@@ -69,97 +68,81 @@ class ServersTestCase(test_policy.PolicyTestCase):
 
     def use(self, rule: str, **options: Any) -> None:
         self.policy_file.write_text(f'"{USAGES}": "{rule}"\n')
-        policy.reset()
-        policy.init(self.configure(policy_dirs=[], **options))
+        self.restart(policy_dirs=[], **options)
 
-    def permits(self, **target: Any) -> bool:
-        caller = context.RequestContext(user_id='user', project_id='project', roles=['admin'])
-        return policy.authorize(caller, USAGES, target, do_raise=False)
+    def permitted(self, **target: Any) -> bool:
+        return self.permits(USAGES, target)
 
 
 class QuotingTest(ServersTestCase):
     def setUp(self):
         super().setUp()
         self.server = self.useFixture(PolicyServer())
-        self.use(f'http://{self.server.address}/projects/%(project_id)s')
-
-    def test_a_plain_value(self):
-        self.assertTrue(self.permits(project_id='allowed'))
-        self.assertFalse(self.permits(project_id='another'))
-        self.assertEqual([ALLOWED, '/projects/another'], self.server.paths)
+        self.url = f'http://{self.server.address}/projects/%(project_id)s'
+        self.use(self.url)
 
     def test_a_value_cannot_change_the_path(self):
-        values = (
-            '../../allow-all#',
-            '../allow-all?',
-            '/../../allow-all',
-            'a b',
-            '%2e%2e',
-            'ü\ud800',
-        )
-        for value in values:
-            self.assertFalse(self.permits(project_id=value), value)
-        self.assertEqual('/projects/..%2F..%2Fallow-all%23', self.server.paths[0])
-        self.assertEqual(len(values), len(self.server.paths))
-        for path in self.server.paths:
-            self.assertRegex(path, r'^/projects/[^/?#]+$')
+        for value, path in (
+            ('allowed', 'allowed'),
+            ('another', 'another'),
+            ('../../allow-all#', '..%2F..%2Fallow-all%23'),
+            ('../allow-all?', '..%2Fallow-all%3F'),
+            ('/../../allow-all', '%2F..%2F..%2Fallow-all'),
+            ('a b', 'a%20b'),
+            ('%2e%2e', '%252e%252e'),
+            ('ü\ud800', '%C3%BC%ED%A0%80'),
+        ):
+            self.assertEqual(value == 'allowed', self.permitted(project_id=value), value)
+            self.assertEqual(f'/projects/{path}', self.server.paths.pop())
 
-    def test_values_that_would_remove_a_segment_are_denied_without_a_request(self):
-        for value in ('', '.', '..', '...'):
-            self.assertFalse(self.permits(project_id=value), value)
-        self.assertEqual([], self.server.paths)
-
-    def test_a_missing_value_is_denied(self):
-        self.assertFalse(self.permits())
+    def test_values_without_a_path_segment_are_denied_without_a_request(self):
+        for target in ({}, *({'project_id': value} for value in ('', '.', '..', '...'))):
+            self.assertFalse(self.permitted(**target), target)
         self.assertEqual([], self.server.paths)
 
     def test_servers_in_parts_of_an_expression(self):
-        url = f'http://{self.server.address}/projects/%(project_id)s'
         for rule in (
-            f'role:nobody or {url}',
-            f'role:admin and {url}',
-            f'not {url}',
-            f'rule:remote"\n"remote": "{url}',
+            f'role:nobody or {self.url}',
+            f'role:admin and {self.url}',
+            f'not {self.url}',
+            f'rule:remote"\n"remote": "{self.url}',
         ):
             self.use(rule)
-            self.assertEqual(rule.startswith('not'), self.permits(project_id='../../allow-all#'))
+            self.assertEqual(rule.startswith('not'), self.permitted(project_id='../../allow-all#'))
 
 
 class UnavailableTest(ServersTestCase):
     def setUp(self):
         super().setUp()
-        listener = socket.socket()
-        self.addCleanup(listener.close)
-        listener.bind(('127.0.0.1', 0))  # It does not listen, so connections are refused.
-        self.address = f'127.0.0.1:{listener.getsockname()[1]}'
+        refusing, silent = socket.socket(), socket.create_server(('127.0.0.1', 0))
+        refusing.bind(('127.0.0.1', 0))  # It does not listen, so connections are refused.
+        self.refusing, self.silent = [
+            f'127.0.0.1:{one.getsockname()[1]}' for one in (refusing, silent)
+        ]
+        self.addCleanup(refusing.close)
+        self.addCleanup(silent.close)
 
-    def test_the_exception_and_the_log(self):
-        self.use(f'http://user:secret@{self.address}/%(project_id)s?key=hidden')
-        self.assertRaises(
-            exception.PolicyServerUnavailable, self.permits, project_id='confidential'
-        )
-        self.assertIn(f'The policy server http://{self.address} is unavailable', self.log.output)
+    def assert_unavailable(self, **target: str) -> None:
+        self.assertRaises(exception.PolicyServerUnavailable, self.permitted, **target)
+
+    def test_the_log_contains_no_secret(self):
+        self.use(f'http://user:secret@{self.refusing}/%(project_id)s?key=hidden')
+        self.assert_unavailable(project_id='confidential')
+        self.assertIn(f'The policy server http://{self.refusing} is unavailable', self.log.output)
         for part in ('secret', 'hidden', 'user:', 'confidential'):
             self.assertNotIn(part, self.log.output)
 
-    def test_negation_does_not_permit(self):
-        self.use(f'not http://{self.address}/')
-        self.assertRaises(exception.PolicyServerUnavailable, self.permits)
-
-    def test_a_server_without_a_response(self):
-        listener = socket.create_server(('127.0.0.1', 0))
-        self.addCleanup(listener.close)
-        self.use(f'http://127.0.0.1:{listener.getsockname()[1]}/', remote_timeout=0.2)
-        self.assertRaises(exception.PolicyServerUnavailable, self.permits)
-
-    def test_a_missing_client_certificate(self):
-        self.use(f'https://{self.address}/', remote_ssl_client_crt_file='/does/not/exist')
-        self.assertRaises(exception.PolicyServerUnavailable, self.permits)
-
-    def test_invalid_addresses(self):
-        for address in ('[half', ''):
-            self.use(f'http://{address}/')
-            self.assertRaises(exception.PolicyServerUnavailable, self.permits)
+    def test_reasons(self):
+        for rule, options in (
+            # The negation of no response permits nothing.
+            (f'not http://{self.refusing}/', {}),
+            (f'http://{self.silent}/', {'remote_timeout': 0.2}),
+            (f'https://{self.refusing}/', {'remote_ssl_client_crt_file': '/does/not/exist'}),
+            ('http://[half/', {}),
+            ('http:///', {}),
+        ):
+            self.use(rule, **options)
+            self.assert_unavailable()
 
     def test_responses_that_cannot_be_interpreted(self):
         server = self.useFixture(PolicyServer())
@@ -171,22 +154,12 @@ class UnavailableTest(ServersTestCase):
         ):
             for value in values:
                 server.headers[name] = value
-                self.assertRaises(exception.PolicyServerUnavailable, self.permits)
+                self.assert_unavailable()
             server.headers.clear()
-        self.assertTrue(self.permits())
+        self.assertTrue(self.permitted())
 
 
 class CertificatesTest(ServersTestCase):
-    def setUp(self):
-        super().setUp()
-        if not shutil.which('openssl'):
-            self.skipTest('openssl is not installed')
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.right, self.wrong = self.certificate('right'), self.certificate('wrong')
-        tls.load_cert_chain(self.right, self.right.with_suffix('.key'))
-        self.server = self.useFixture(PolicyServer(tls))
-        self.rule = f'https://{self.server.address}{ALLOWED}'
-
     def certificate(self, name: str) -> pathlib.Path:
         path = self.directory / f'{name}.crt'
         subprocess.run(
@@ -201,16 +174,19 @@ class CertificatesTest(ServersTestCase):
         )
         return path
 
-    def test_any_certificate_is_accepted_by_default(self):
-        self.use(self.rule)
-        self.assertTrue(self.permits())
-
-    def test_only_the_right_certificate_is_accepted_if_it_is_verified(self):
-        for file, accepted in ((self.right, True), (self.wrong, False)):
-            self.use(self.rule, remote_ssl_verify_server_crt=True, remote_ssl_ca_crt_file=str(file))
-            if accepted:
-                self.assertTrue(self.permits())
-            else:
-                self.assertRaises(exception.PolicyServerUnavailable, self.permits)
-        self.assertEqual([ALLOWED], self.server.paths)
+    def test_the_certificate_is_verified_if_an_option_requires_it(self):
+        if not shutil.which('openssl'):
+            self.skipTest('openssl is not installed')
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        right, wrong = self.certificate('right'), self.certificate('wrong')
+        tls.load_cert_chain(right, right.with_suffix('.key'))
+        policy_server = self.useFixture(PolicyServer(tls))
+        rule = f'https://{policy_server.address}{ALLOWED}'
+        self.use(rule)
+        self.assertTrue(self.permitted())
+        self.use(rule, remote_ssl_verify_server_crt=True, remote_ssl_ca_crt_file=str(right))
+        self.assertTrue(self.permitted())
+        self.use(rule, remote_ssl_verify_server_crt=True, remote_ssl_ca_crt_file=str(wrong))
+        self.assertRaises(exception.PolicyServerUnavailable, self.permitted)
+        self.assertEqual([ALLOWED] * 2, policy_server.paths)
         self.assertIn('CERTIFICATE_VERIFY_FAILED', self.log.output)
