@@ -199,7 +199,7 @@ class SharedTest(TestCase):
 
     def test_the_clock_of_another_host_is_ahead(self):
         with identity.Clock() as clock:
-            for seconds, validations in ((2, 1), (2.1, 2)):
+            for seconds, validations in ((2.1, 2), (2, 1)):
                 token = self.keystone.issue(str(seconds))
                 clock.advance(seconds)
                 self.status(self.process(self.server), token)
@@ -207,12 +207,12 @@ class SharedTest(TestCase):
                 process = self.process(self.server)
                 self.assertEqual(200, self.status(process, token))
                 self.assert_validated(*[token] * validations)
-            # The process does not remember the verdict for longer than its own ones.
-            self.keystone.revoke('2.1')
-            clock.advance(CACHE_TIME - 0.5)
-            self.assertEqual(200, self.status(process, '2.1'))
-            clock.advance(0.5)
-            self.assertEqual(401, self.status(process, '2.1'))
+            # The process does not remember this verdict for longer than its own ones.
+            self.keystone.revoke('2')
+            for seconds, status in ((CACHE_TIME - 0.5, 200), (0.5, 401)):
+                clock.advance(seconds)
+                with mock.patch.object(socket.socket, 'sendall', side_effect=OSError):
+                    self.assertEqual(status, self.status(process, '2'))
 
     def test_memcached_removes_a_token_after_its_lifetime(self):
         for lifetime, expiration in ((CACHE_TIME, CACHE_TIME), (10**9, 30 * 24 * 60 * 60)):
