@@ -21,7 +21,8 @@ class ApiTestCase(base.BaseTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.useFixture(fixtures.FakeLogger('oslo_policy', logging.INFO))
+        for name in ('oslo_policy', 'placement'):
+            self.useFixture(fixtures.FakeLogger(name, logging.INFO))
         config = edge.configuration()
         policy.reset()
         self.addCleanup(policy.reset)
