@@ -1,0 +1,188 @@
+"""Every failure becomes a response with a status, a code and an error document."""
+
+from oslotest import base
+import webob.exc
+
+from placement import errors as codes
+from placement import exception, microversion, wsgi_wrapper
+from placement.http import errors
+from placement.microversion import Version
+from placement.tests.unit import edge
+
+LATEST = microversion.MAX_VERSION
+MALFORMED = (
+    'The server could not comply with the request since it is either malformed or otherwise '
+    'incorrect.'
+)
+CONFLICT = 'There was a conflict when trying to complete your request.'
+# Statuses whose detail is only a sentence.
+UNEXPLAINED = (405, 406, 500, 503)
+
+
+def provoke(error):
+    """Return the response of a handler that raises an exception."""
+
+    @wsgi_wrapper.PlacementWsgify
+    def fails(req):
+        raise error
+
+    return edge.call(fails, edge.at(LATEST))
+
+
+class DocumentTest(base.BaseTestCase):
+    def error(self, version=LATEST, **more):
+        environ = edge.at(version, **{'openstack.request_id': 'req-1'}, **more)
+        response = errors.error_response(environ, 409, 'No <b>.', codes.INVENTORY_INUSE)
+        return edge.call(response, environ)
+
+    def test_json(self):
+        expected = {
+            'status': 409,
+            'title': 'Conflict',
+            'detail': f'{CONFLICT}\n\n No <b>.',
+            'code': 'placement.inventory.inuse',
+            'request_id': 'req-1',
+        }
+        self.assertEqual(expected, self.error(Version(1, 23)).error)
+        del expected['code']
+        self.assertEqual(expected, self.error(Version(1, 22)).error)
+
+    def test_the_media_type_follows_accept(self):
+        html, text = 'text/html; charset=UTF-8', 'text/plain; charset=UTF-8'
+        for accept, expected in (
+            ('', 'application/json'),
+            ('application/json', 'application/json'),
+            ('application/*', 'application/json'),
+            ('text/html', html),
+            ('application/json, text/html', html),
+            ('application/json, text/html;q=0.5', 'application/json'),
+            ('text/plain', text),
+        ):
+            response = self.error(HTTP_ACCEPT=accept)
+            self.assertEqual(expected, response.headers['content-type'], accept)
+            if expected in (html, text):
+                self.assertIn(b'409 Conflict', response.body)
+                self.assertIn(b'No &lt;b&gt;.' if expected == html else b'No <b>.', response.body)
+                self.assertNotIn(CONFLICT.encode(), response.body)
+        self.assertEqual(b'', self.error(method='HEAD').body)
+
+    def test_clients_divide_the_detail_at_the_blank_line(self):
+        sentence = 'Only <b>this</b> is about the request.'
+        for status in (400, 403, 404, 405, 406, 409, 413, 414, 415, 503):
+            response = errors.error_response(edge.at(LATEST), status, sentence)
+            detail = edge.call(response, edge.at(LATEST)).error['detail']
+            self.assertEqual(sentence, detail.split('\n\n')[-1].strip())
+            self.assertEqual(sentence, detail.splitlines()[-1].strip())
+            self.assertEqual(1 if status in UNEXPLAINED else 2, len(detail.split('\n\n')))
+
+
+class ExceptionsTest(base.BaseTestCase):
+    def test_status_code_and_detail(self):
+        none = codes.UNDEFINED_CODE
+        for error, status, code, detail in (
+            (exception.BadQuery('No.'), 400, none, f'{MALFORMED}\n\n No.'),
+            (
+                *(exception.PolicyNotAuthorized('rule'), 403, none),
+                'Access was denied to this resource.\n\n '
+                'Policy does not allow rule to be performed.',
+            ),
+            (
+                *(exception.TraitNotFound('T'), 404, none),
+                'The resource could not be found.\n\n No such trait T.',
+            ),
+            (
+                *(exception.MethodNotAllowed('GET'), 405, none),
+                'The method GET is not allowed for this resource.',
+            ),
+            (
+                *(exception.TraitInUse('T'), 409, none),
+                f'{CONFLICT}\n\n The trait T is in use by a resource provider.',
+            ),
+            (exception.ConcurrentChange('x'), 409, 'placement.concurrent_update', None),
+            (exception.InventoryInUse(['VCPU'], 'u'), 409, 'placement.inventory.inuse', None),
+            (exception.OutcomeUnknown(), 503, none, None),
+            (
+                *(exception.DatabaseUnavailable(), 503, none),
+                'The database is unavailable at the moment. Please try again.',
+            ),
+            (
+                *(webob.exc.HTTPGone('It is deleted.'), 410, none),
+                'This resource is no longer available. No forwarding address is given.\n\n '
+                'It is deleted.',
+            ),
+        ):
+            with self.subTest(error):
+                response = provoke(error)
+                self.assertEqual('application/json', response.headers['content-type'])
+                found = response.error
+                self.assertEqual((status, code), (response.status, found['code']))
+                self.assertEqual(detail or found['detail'], found['detail'])
+                retry = '1' if status == 503 else None
+                self.assertEqual(retry, response.headers.get('retry-after'))
+
+    def test_every_exception_for_clients_has_a_status(self):
+        internal = (
+            exception.InvalidPolicyFile,
+            exception.MetricsUnavailable,
+            exception.PlacementException,
+            exception.UnsuitableDatabase,
+        )
+        for value in vars(exception).values():
+            if isinstance(value, type) and value not in internal:
+                self.assertIsNotNone(errors.status_of(value.__new__(value)), value)
+                self.assertTrue(value.__doc__, value)
+
+    def test_an_exception_without_a_status_propagates(self):
+        for error in (ZeroDivisionError(), exception.UnsuitableDatabase('x')):
+            self.assertRaises(type(error), provoke, error)
+
+    def test_allowed_methods(self):
+        for error, allowed in (
+            (exception.MethodNotAllowed('DELETE', 'GET, PUT'), 'GET, PUT'),
+            (webob.exc.HTTPMethodNotAllowed(headers={'Allow': 'GET'}), 'GET'),
+            (exception.MethodNotAllowed('DELETE'), None),
+        ):
+            self.assertEqual(allowed, provoke(error).headers.get('allow'))
+
+    def test_clients_match_a_part_of_the_last_line(self):
+        for error, fragment in (
+            (exception.ResourceProviderNotFound('u'), 'No resource provider with uuid u found'),
+            (exception.ConsumerGenerationConflict('u', None, 1), 'consumer generation conflict'),
+            (
+                exception.ResourceProviderExists('name', 'a'),
+                'Conflicting resource provider name: a already exists',
+            ),
+            (
+                exception.InvalidAllocation(
+                    *('VCPU', 'u', 'no_inventory', 'does not exist.'),
+                    consumer_uuid='c',
+                    requested=1,
+                    limits={},
+                ),
+                "Unable to allocate inventory: Inventory for 'VCPU'",
+            ),
+            (
+                exception.ResourceProviderGenerationConflict('u', 1, 2),
+                'Please update the generation and try again.',
+            ),
+            (exception.ResourceClassNotFound('A'), 'No such resource class A'),
+            (
+                exception.StandardResourceClass('VCPU', 'delete'),
+                'Cannot delete standard resource class',
+            ),
+            (exception.UnknownResourceClasses(['A']), 'No such resource class A'),
+            (exception.UnknownResourceClasses(['A']), 'Unknown resource class'),
+            (exception.InventoryNotFound('A', 'u'), 'No inventory of class A for u'),
+            (
+                exception.InventoryNotFound('A', 'u', deleting=True),
+                'No inventory of class A found for delete',
+            ),
+            (
+                exception.InventoryInUse(['B', 'A'], 'u'),
+                "update conflict: Inventory for 'A, B' on resource provider 'u' in use.",
+            ),
+            (exception.AllocationsNotFound('u'), "No allocations for consumer 'u'"),
+            (exception.UnknownTraits(['B', 'A']), 'No such trait'),
+            (exception.InvalidConsumerUuid('x'), "is not a 'uuid'"),
+        ):
+            self.assertIn(fragment, str(error).splitlines()[-1])
