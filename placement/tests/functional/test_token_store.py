@@ -20,6 +20,7 @@ from oslotest import base
 from pymemcache.client import base as pymemcache
 
 from placement import auth
+from placement.tests import where
 from placement.tests.functional.memcached_server import PASSWORD, USER, Memcached
 from placement.tests.unit import edge, identity
 from placement.tests.unit.identity import CACHE_TIME
@@ -99,6 +100,7 @@ class StandIn(fixtures.Fixture):
                     self._respond(connection)
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class TestCase(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
