@@ -8,7 +8,9 @@ import orjson
 from oslo_config import cfg
 
 from placement import conf, microversion
-from placement.http import JSON, Application, Environ, StartResponse
+from placement.http import JSON, Application
+
+Environ = dict[str, Any]
 
 
 class Response(NamedTuple):
@@ -81,7 +83,7 @@ def call(application: Application, wsgi_environ: Environ) -> Response:
     return Response(int(status.split()[0]), {name.lower(): value for name, value in headers}, body)
 
 
-def ok(wsgi_environ: Environ, start_response: StartResponse) -> list[bytes]:
+def ok(wsgi_environ: Environ, start_response: Any) -> list[bytes]:
     """A WSGI application that returns 200 OK for every request."""
     start_response('200 OK', [('Content-Length', '2')])
     return [b'ok']

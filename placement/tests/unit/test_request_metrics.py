@@ -4,11 +4,11 @@ from oslotest import base
 
 from placement import deploy
 from placement.requestlog import RequestMetrics
-from placement.telemetry import declarations
 from placement.tests.unit import edge
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
-COUNT = f'{declarations.REQUEST_DURATION}_count'
+DURATION = 'placement_http_request_duration_seconds'
+IN_PROGRESS = 'placement_http_requests_in_progress'
 ADMIN = {'HTTP_X_AUTH_TOKEN': 'admin'}
 
 
@@ -25,7 +25,7 @@ class LabelsTest(base.BaseTestCase):
         return [
             (label['route'], label['method'], label['status'])
             for (name, labels), value in self.metrics.samples().items()
-            if name == COUNT and value == 1
+            if name == f'{DURATION}_count' and value == 1
             for label in [dict(labels)]
         ]
 
@@ -41,6 +41,8 @@ class LabelsTest(base.BaseTestCase):
             before = self.counted()
             edge.call(self.application, environ)
             self.assertEqual([expected], sorted(set(self.counted()) - set(before)))
+        labels = dict(zip(('route', 'method', 'status'), expected, strict=True))
+        self.assertLess(0, self.metrics.value(f'{DURATION}_sum', **labels))
 
     def test_requests_that_middleware_rejects_have_a_route(self):
         """401 Unauthorized, 406 Not Acceptable, and 413 Request Entity Too Large."""
@@ -68,12 +70,12 @@ class LabelsTest(base.BaseTestCase):
         during = []
 
         def application(environ, start_response):
-            during.append(self.metrics.value(declarations.REQUESTS_IN_PROGRESS))
+            during.append(self.metrics.value(IN_PROGRESS))
             return edge.ok(environ, start_response)
 
         edge.call(RequestMetrics(application, lambda environ: '/'), edge.environ())
         self.assertEqual([1], during)
-        self.assertEqual(0, self.metrics.value(declarations.REQUESTS_IN_PROGRESS))
+        self.assertEqual(0, self.metrics.value(IN_PROGRESS))
 
     def test_an_exception_is_a_server_error(self):
         """The web server returns 500 Internal Server Error."""
@@ -89,4 +91,4 @@ class LabelsTest(base.BaseTestCase):
             measured = RequestMetrics(application, lambda environ: environ['PATH_INFO'])
             self.assertRaises(KeyError, edge.call, measured, edge.environ(path=path))
         self.assertEqual([('/a', 'GET', '5xx'), ('/b', 'GET', '5xx')], sorted(self.counted()))
-        self.assertEqual(0, self.metrics.value(declarations.REQUESTS_IN_PROGRESS))
+        self.assertEqual(0, self.metrics.value(IN_PROGRESS))

@@ -485,8 +485,8 @@ class BusyTest(TokenCase):
         self.addCleanup(self.respond.set)
 
     def start_with(self, threads: object) -> None:
-        """Create the middleware in uWSGI with so many threads; None for another web server."""
-        uwsgi = None if threads is None else mock.Mock(opt={'threads': threads})
+        """Create the middleware in uWSGI with so many threads, or with another module `uwsgi`."""
+        uwsgi = mock.Mock(opt={'threads': threads}) if isinstance(threads, bytes) else threads
         with mock.patch.dict(sys.modules, {'uwsgi': uwsgi}):
             self.start()
 
@@ -543,9 +543,12 @@ class BusyTest(TokenCase):
         for threads, waiting, seconds in (
             (b'4', 3, 1),
             (b'4', 2, 60),
+            # In another web server, or if the option is missing, the number is unknown.
             (None, 20, 60),
+            (mock.Mock(spec=()), 20, 60),
+            (mock.Mock(opt={}), 20, 60),
             # The option was set twice.
-            ([b'2', b'2'], 20, 60),
+            (mock.Mock(opt={'threads': [b'2', b'2']}), 20, 60),
         ):
             self.start_with(threads)
             sent = self.wait(waiting)

@@ -1,47 +1,50 @@
 """The metrics of several processes are added up, also after processes have ended."""
 
+import os
 from pathlib import Path
-import subprocess
-import sys
 
 import fixtures
 from oslotest import base
 
-from placement.telemetry import declarations, processes, server
 from placement.tests import where
+from placement.tests.functional import forked, programs
 
-# A process that counts, starts a request, and ends when its standard input is closed.
+# A process that has served requests, and serves the last one until its standard input is closed.
+# Meanwhile, it responds to requests for the metrics.
 COUNT = """
 import sys
 from placement import telemetry
+from placement.requestlog import RequestMetrics
+from placement.tests.unit import edge
+
+def last(environ, start_response):
+    print('counted', flush=True)
+    for _ in sys.stdin:
+        body = edge.call(telemetry.serve_metrics, edge.environ()).body
+        print(body.decode() + '# END', flush=True)
+    return edge.ok(environ, start_response)
 
 telemetry.switch_on()
-telemetry.request_started(True)
-for _ in range(int(sys.argv[1])):
-    telemetry.retried('conflict')
-    telemetry.request_ended('/', 'GET', '2xx', 0.1)
-    telemetry.request_started(True)
-print('counted', flush=True)
-sys.stdin.read()
+for application in (*[edge.ok] * int(sys.argv[1]), last):
+    edge.call(RequestMetrics(application, lambda environ: '/'), edge.environ())
 """
 # A process whose child process counts, like the workers of uWSGI without lazy-apps.
 FORK = """
 import os
 from placement import telemetry
-from placement.tests import where
+from placement.requestlog import RequestMetrics
+from placement.tests.unit import edge
 
 telemetry.switch_on()
-telemetry.retried('conflict')
-if os.fork():
-    telemetry.retried('conflict')
+application = RequestMetrics(edge.ok, lambda environ: '/')
+edge.call(application, edge.environ())
+child = os.fork()
+edge.call(application, edge.environ())
+if child:
     os.wait()
-else:
-    telemetry.retried('conflict')
 """
-LABELS = (('method', 'GET'), ('route', '/'), ('status', '2xx'))
-REQUESTS = (f'{declarations.REQUEST_DURATION}_count', LABELS)
-RETRIES = (declarations.RETRIES, (('reason', 'conflict'),))
-IN_PROGRESS = (declarations.REQUESTS_IN_PROGRESS, ())
+REQUESTS = 'placement_http_request_duration_seconds_count{method="GET",route="/",status="2xx"}'
+IN_PROGRESS = 'placement_http_requests_in_progress'
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
@@ -49,92 +52,88 @@ class ProcessesTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.directory = Path(self.useFixture(fixtures.TempDir()).path, 'metrics')
-        self.useFixture(fixtures.EnvironmentVariable(server.DIRECTORY, str(self.directory)))
-
-    def start(self, count: int) -> subprocess.Popen[str]:
-        """Start a process that counts; the process may not have counted yet."""
-        process = subprocess.Popen(
-            (sys.executable, '-c', COUNT, str(count)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        self.useFixture(
+            fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', str(self.directory))
         )
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
 
-    def counted(self, *counts: int) -> list[subprocess.Popen[str]]:
-        """Return processes that have counted. They have started together."""
-        started = [self.start(count) for count in counts]
+    def counted(self, *counts: int) -> list[forked.Process]:
+        """Return processes that have counted requests. They have started together."""
+        pipes = {'stdin': programs.PIPE, 'stdout': programs.PIPE}
+        started = [
+            programs.shared().start(('-c', COUNT, str(count)), dict(os.environ), **pipes)
+            for count in counts
+        ]
         for process in started:
-            self.assertEqual('counted\n', process.stdout.readline())
+            self.addCleanup(self.kill, process)
+            self.assertEqual(b'counted\n', process.stdout.readline())
         return started
+
+    def kill(self, process: forked.Process) -> None:
+        process.kill()
+        self.exit(process)
+
+    def exit(self, process: forked.Process) -> None:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.directory.iterdir())
 
-    def gauges(self) -> list[str]:
-        return [name for name in self.files() if name.startswith('gauge_')]
-
-    def sums(self) -> tuple[float, float, float]:
-        """Return the numbers of retries, of requests, and of requests in progress."""
-        collector = processes.AllProcesses(processes.MetricFiles(self.directory))
-        values = {
-            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-            for metric in collector.collect()
-            for sample in metric.samples
-        }
-        return values.get(RETRIES, 0), values.get(REQUESTS, 0), values.get(IN_PROGRESS, 0)
+    def assert_sums(self, process: forked.Process, requests: int, in_progress: int) -> None:
+        """Check the numbers of requests and of requests in progress that a process returns."""
+        process.stdin.write(b'\n')
+        process.stdin.flush()
+        lines = dict(
+            line.rpartition(' ')[::2]
+            for line in iter(lambda: process.stdout.readline().decode().strip(), '# END')
+        )
+        found = float(lines.get(REQUESTS, 0)), float(lines[IN_PROGRESS])
+        self.assertEqual((requests, in_progress), found)
 
     def test_processes_that_start_together(self):
-        self.counted(1, 2, 3, 4, 5, 6)
-        self.assertEqual((21, 21, 6), self.sums())
+        for process in self.counted(1, 2, 3, 4, 5, 6):
+            self.assert_sums(process, 21, 6)
 
-    def test_a_process_that_exits_takes_its_gauges_and_leaves_its_counters(self):
-        first, _ = self.counted(1, 2)
-        first.communicate()
-        self.assertEqual((3, 3, 1), self.sums())
-        self.assertEqual(1, len(self.gauges()), self.files())
-
-    def test_a_process_that_is_killed(self):
-        first, _ = self.counted(1, 2)
-        first.kill()
-        first.wait()
-        self.assertEqual(2, len(self.gauges()), self.files())
-        self.assertEqual((3, 3, 1), self.sums())
-        self.assertEqual(1, len(self.gauges()), self.files())
-
-    def test_the_next_process_continues_the_counters_of_a_killed_one(self):
-        first, _ = self.counted(1, 2)
-        first.kill()
-        first.wait()
-        before = self.files()
-        self.counted(4)
-        self.assertEqual(before, self.files())
-        self.assertEqual((7, 7, 2), self.sums())
+    def test_a_process_that_ends_takes_its_gauges_and_leaves_its_counters(self):
+        for end in (self.exit, self.kill):
+            first, second = self.counted(1, 2)
+            self.assert_sums(second, 3, 2)
+            end(first)
+            # The request that an exiting process served has ended.
+            exited = end == self.exit
+            self.assert_sums(second, 4 if exited else 3, 1)
+            before = len(self.files())
+            # The next process continues the counters of the ended one.
+            (third,) = self.counted(4)
+            self.assert_sums(second, 8 if exited else 7, 2)
+            self.assertEqual(before + 1, len(self.files()), self.files())
+            self.kill(second)
+            self.kill(third)
 
     def test_the_number_of_files_is_bounded(self):
-        self.counted(1)
+        (first,) = self.counted(1)
+        numbers = set()
         for number in range(1, 6):
             (process,) = self.counted(1)
-            process.communicate()
-            self.assertEqual((1 + number, 1 + number, 1), self.sums())
-            # A lock, and for each of two processes a lock, counters, and histograms.
-            self.assertEqual(7 + len(self.gauges()), len(self.files()), self.files())
+            self.exit(process)
+            self.assert_sums(first, 1 + 2 * number, 1)
+            numbers.add(len(self.files()))
+        self.assertEqual(1, len(numbers), self.files())
 
     def test_a_restart_of_the_service_starts_at_zero(self):
         """Also if the previous processes were killed."""
         exiting, killed = self.counted(1, 2)
-        exiting.communicate()
-        killed.kill()
-        killed.wait()
-        self.counted(4)
-        self.assertEqual((4, 4, 1), self.sums())
-        self.assertEqual(3, len(list(self.directory.glob('*.db'))), self.files())
+        self.exit(exiting)
+        self.kill(killed)
+        (process,) = self.counted(4)
+        self.assert_sums(process, 4, 1)
 
     def test_a_child_process_has_its_own_files(self):
-        waiting = self.counted(0)
-        subprocess.run((sys.executable, '-c', FORK), check=True)
-        self.assertEqual((3, 0, 1), self.sums())
-        self.assertEqual(3, len(list(self.directory.glob('counter_*'))), self.files())
-        self.assertIsNone(waiting[0].poll())
+        (waiting,) = self.counted(0)
+        before = len(self.files())
+        result = programs.shared().run(('-c', FORK), (), dict(os.environ))
+        self.assertEqual(0, result.status, result.stderr)
+        self.assert_sums(waiting, 3, 1)
+        # The parent process and the child process.
+        self.assertLessEqual(2, len(self.files()) - before)
