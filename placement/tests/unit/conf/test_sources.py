@@ -2,19 +2,15 @@
 
 import contextlib
 import io
-import itertools
 import pathlib
 import traceback
-import urllib.parse
 
-import ddt
 import fixtures
 from oslo_config import cfg
 from oslotest import base
-import sqlalchemy as sa
 
 from placement import conf
-from placement.conf import authtoken, database_url, sources
+from placement.conf import authtoken, sources
 
 CONNECTION = '[placement_database]\nconnection = sqlite:///{}\n'
 
@@ -54,14 +50,6 @@ class ReadTest(base.BaseTestCase):
         path = self.write('placement.conf', '')
         error = self.assertRaises(sources.MissingOption, self.connection)
         self.assertEqual(('connection', (path,)), (error.opt_name, error.files))
-
-    def test_special_characters_of_a_password(self):
-        password = ''.join(map(chr, range(0x20, 0x7F)))
-        encoded = urllib.parse.quote(password, safe='')
-        self.write('placement.conf', CONNECTION.replace('sqlite:///', f'mysql://u:{encoded}@h/'))
-        url = sa.make_url(self.connection())
-        self.assertEqual((password, 'h'), (url.password, url.host))
-        self.assertIsNone(database_url.validate(self.connection(), 'connection'))
 
     def test_an_invalid_value_of_the_log_raises(self):
         """oslo.config exits, and uWSGI would start the exited process again, without end."""
@@ -135,76 +123,6 @@ class ReferenceTest(base.BaseTestCase):
     def test_a_defect_is_not_explained(self):
         self.parse('')
         self.assertRaises(cfg.NoSuchOptError, self.problem, 'third')
-
-
-@ddt.ddt
-class DatabaseUrlTest(base.BaseTestCase):
-    @ddt.data(
-        'sqlite://',
-        'sqlite:////var/lib/placement.db',
-        'mysql://u:p@h/d',
-        'mysql+pymysql://u:p@h/d?charset=utf8mb4',
-        'postgresql+psycopg://u:p@h/d',
-    )
-    def test_valid(self, url):
-        self.assertIsNone(database_url.validate(url, 'connection'))
-
-    @ddt.data('', 'secret', 'mysql+pymysql://u:p@h:secret/d', 'mariadb://u:secret@h/d')
-    def test_invalid(self, url):
-        error = self.assertRaises(
-            database_url.InvalidUrlError, database_url.validate, url, 'slave_connection'
-        )
-        self.assertIn('[placement_database] slave_connection ', str(error))
-        self.assertNotIn('secret', str(error))
-
-    @ddt.data(
-        'mysql://me@server:p@h/d',
-        'mysql://u:a%40b@h/d',
-        'mysql://u:a/b@h/d',
-        'mysql://u:a#b?c:d@h/d',
-        'mysql://u:p@[2001:db8::1]:3306/d',
-        'mysql://u:p@h:3306/d?ssl_ca=/etc/ssl/a.pem&x=%40',
-        'mysql://u@h/d',
-        'mysql://h/d',
-        'postgresql+psycopg://u:p@/d?host=/run/postgresql&port=5432',
-        'sqlite:////home/u@h/a#b:c/d.db',
-        'sqlite:///file:a?mode=memory&uri=true',
-    )
-    def test_special_characters_in_the_right_place(self, url):
-        self.assertIsNone(database_url.validate(url, 'connection'))
-        self.assertEqual(sa.make_url(url), database_url.parse(url))
-
-    def test_a_password_that_ends_too_early(self):
-        """All passwords with an `@` and up to two other special characters."""
-        others = [
-            ''.join(some) for n in range(3) for some in itertools.product('@/#?:=&[]', repeat=n)
-        ]
-        for driver in ('mysql+pymysql', 'postgresql+psycopg'):
-            for text in others:
-                for password in (f'ONE@{text}TWO', f'ONE{text}@TWO', f'ONE@THREE{text}TWO'):
-                    url = f'{driver}://u:{password}@h/d'
-                    error = self.assertRaises(
-                        database_url.InvalidUrlError, database_url.validate, url, 'connection'
-                    )
-                    self.assertNotRegex(str(error), 'ONE|TWO|THREE')
-                    self.assertIsNone(database_url.masked(url))
-
-    @ddt.data(
-        'mysql://u/SECRET:x@h/d', 'mysql://u/SECRET@h/d', 'mysql://u/SECRET#x', 'mysql://u/a/SECRET'
-    )
-    def test_a_user_that_ends_too_early(self, url):
-        self.assertIsNone(database_url.masked(url))
-
-    def test_masked(self):
-        masked = database_url.masked('mysql+pymysql://u:secret@h:1/d?passwd=secret')
-        self.assertEqual('mysql+pymysql://u:***@h:1/d', masked)
-        self.assertIsNone(database_url.masked('secret'))
-
-    def test_secrets(self):
-        url = 'mysql+pymysql://u:a%40b@h/d?passwd=c&charset=d'
-        self.assertEqual(['a@b', 'c'], list(database_url.secrets(url)))
-        self.assertEqual([], list(database_url.secrets('sqlite://')))
-        self.assertEqual([], list(database_url.secrets('secret')))
 
 
 class AuthtokenTest(base.BaseTestCase):
