@@ -4,6 +4,7 @@ import contextlib
 import io
 import pathlib
 import traceback
+from unittest import mock
 
 import fixtures
 from oslo_config import cfg
@@ -38,6 +39,19 @@ class ReadTest(base.BaseTestCase):
 
     def test_the_variable_names_the_directory(self):
         self.assertEqual('sqlite:///variable', self.connection())
+
+    def test_other_directories(self):
+        self.set(sources.CONFIG_DIR, f' {self.folder} ')
+        self.assertEqual('sqlite:///variable', self.connection())
+        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
+        self.assertEqual('sqlite:///there', self.connection())
+        # A blank variable selects the default directories.
+        self.set(sources.CONFIG_DIR, '  ')
+        with mock.patch.object(cfg, 'find_config_files', return_value=[]) as find:
+            self.assertEqual('sqlite:///there', self.connection())
+        self.assertEqual('placement', find.call_args.args[0])
+        self.set(sources.CONFIG_DIR, str(self.folder / 'none'))
+        self.assertRaises(cfg.ConfigFilesNotFoundError, self.connection)
 
     def test_the_command_line_takes_precedence(self):
         path = self.write('other.conf', CONNECTION.format('file'))

@@ -1,7 +1,6 @@
 """The configuration, the logging and the profiler of the WSGI application."""
 
 import logging
-import os
 import pathlib
 from typing import Any
 from unittest import mock
@@ -11,8 +10,8 @@ from oslo_config import cfg
 from oslotest import base
 import webob
 
-from placement import conf, messages, wsgi
-from placement.wsgi import log_lines
+from placement import messages, wsgi
+from placement.tests.unit import edge
 
 
 def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
@@ -21,115 +20,44 @@ def hello(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 
 class ConfigurationTest(base.BaseTestCase):
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        for name in list(os.environ):
-            if name.startswith('OS_PLACEMENT_'):
-                self.useFixture(fixtures.EnvironmentVariable(name))
+    """The tests of the sources of the configuration are in `placement.tests.unit.conf`."""
 
-    def set(self, name: str, value: str) -> None:
-        self.useFixture(fixtures.EnvironmentVariable(name, value))
+    def test_the_configuration_is_read_and_validated(self):
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', str(folder)))
+        self.useFixture(fixtures.MockPatch('placement.wsgi._set_up_logging'))
+        for strategy, is_valid in (('depth-first', True), ('sideways', False)):
+            (folder / 'placement.conf').write_text(
+                '[placement_database]\nconnection = sqlite:///here\n'
+                f'[placement]\nallocation_candidates_generation_strategy = {strategy}\n'
+            )
+            config = cfg.ConfigOpts()
+            if is_valid:
+                wsgi.read_configuration(config)
+                self.assertEqual('sqlite:///here', config.placement_database.connection)
+            else:
+                self.assertRaises(ValueError, wsgi.read_configuration, config)
 
-    def read(self) -> cfg.ConfigOpts:
-        config = cfg.ConfigOpts()
-        with mock.patch.object(wsgi, '_set_up_logging'):
-            wsgi.read_configuration(config)
-        return config
+    def test_embedders_receive_the_original_exception(self):
+        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', '/nonexistent'))
+        self.assertRaises(cfg.ConfigFilesNotFoundError, wsgi.init_application)
 
-    def write(self, text: str) -> None:
-        (self.folder / 'placement.conf').write_text(text)
-
-    def test_only_the_file_in_the_directory_is_read(self):
-        self.write('[placement_database]\nconnection = sqlite:///here\n')
-        self.set('OS_PLACEMENT_CONFIG_DIR', f' {self.folder} ')
-        config = self.read()
-
-        self.assertEqual('sqlite:///here', config.placement_database.connection)
-        self.assertEqual([str(self.folder / 'placement.conf')], config.config_file)
-        self.assertIsNot(cfg.CONF, config)
-
-    def test_a_missing_file_raises(self):
-        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
-        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
-
-        self.assertRaises(cfg.ConfigFilesNotFoundError, self.read)
-
-    def test_a_blank_directory_selects_the_default_directories(self):
-        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
-        self.set('OS_PLACEMENT_CONFIG_DIR', '  ')
-        with mock.patch.object(cfg, 'find_config_files', return_value=[]) as find:
-            config = self.read()
-
-        self.assertEqual('sqlite:///there', config.placement_database.connection)
-        self.assertEqual('placement', find.call_args.args[0])
-
-    def test_the_environment_overrides_the_file(self):
-        self.write('[placement_database]\nconnection = sqlite:///here\n')
-        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
-        self.set('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite:///there')
-        self.set('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
-        config = self.read()
-
-        self.assertEqual('sqlite:///there', config.placement_database.connection)
-        self.assertTrue(config.placement_database.sync_on_startup)
-
-    def test_a_missing_connection_raises(self):
-        self.write('[api]\nauth_strategy = noauth2\n')
-        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
-
-        self.assertRaises(cfg.RequiredOptError, self.read)
-
-    def test_an_invalid_value_raises(self):
-        self.write(
-            '[placement_database]\nconnection = sqlite://\n'
-            '[placement]\nallocation_candidates_generation_strategy = sideways\n'
-        )
-        self.set('OS_PLACEMENT_CONFIG_DIR', str(self.folder))
-
-        self.assertRaises(ValueError, self.read)
-
-
-class LoggingTest(base.BaseTestCase):
-    def test_every_handler_of_the_service_escapes(self):
-        root = logging.getLogger()
+    def test_every_handler_of_the_log_escapes(self):
         self.useFixture(fixtures.MonkeyPatch('logging.root.handlers', []))
         self.addCleanup(logging.captureWarnings, False)
         self.addCleanup(logging.setLogRecordFactory, logging.getLogRecordFactory())
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        config.set_default('connection', 'sqlite://', 'placement_database')
-        config([], default_config_files=[], default_config_dirs=[])
-        wsgi._set_up_logging(config)
+        wsgi._set_up_logging(edge.configuration())
         self.assertIs(messages.LogRecord, logging.getLogRecordFactory())
-
-        self.assertNotEqual([], root.handlers)
-        for handler in root.handlers:
-            self.assertIsInstance(handler.formatter, log_lines.EscapingFormatter)
-
-
-class ProfilerTest(base.BaseTestCase):
-    def test_a_file_for_each_request(self):
-        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'profiles')
-        application = wsgi._profiled(hello, str(folder))
-        for path in ('/', '/resource_providers/a', '/' + 'x' * 3000):
-            response = webob.Request.blank(path).get_response(application)
-            self.assertEqual(b'hello', response.body)
-
-        names = sorted(path.name for path in folder.iterdir())
-        self.assertEqual(3, len(names))
-        self.assertTrue(any(name.startswith('GET.resource_providers.a.') for name in names))
-        self.assertTrue(any(name.startswith('GET.root.') for name in names))
+        self.assertNotEqual([], logging.getLogger().handlers)
+        for handler in logging.getLogger().handlers:
+            record = messages.LogRecord('placement', logging.ERROR, '', 0, '\x1b[31m', (), None)
+            self.assertIn(r'\u001b[31m', handler.format(record))
 
 
 class InitApplicationTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
-        self.config = cfg.ConfigOpts()
-        conf.register_opts(self.config)
-        self.config.set_default('connection', 'sqlite://', 'placement_database')
-        self.config.set_default('auth_strategy', 'noauth2', 'api')
-        self.config([], default_config_files=[], default_config_dirs=[])
+        self.config = edge.configuration()
         self.useFixture(fixtures.EnvironmentVariable(wsgi.PROFILER_DIR))
 
     def init(self) -> Any:
@@ -141,15 +69,18 @@ class InitApplicationTest(base.BaseTestCase):
         ):
             return wsgi.build(self.config)
 
-    def test_no_profiles_by_default(self):
+    def test_a_profile_of_each_request(self):
         self.assertIs(hello, self.init())
-
-    def test_the_environment_variable_selects_the_directory_of_profiles(self):
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'profiles')
         self.useFixture(fixtures.EnvironmentVariable(wsgi.PROFILER_DIR, str(folder)))
-        response = webob.Request.blank('/').get_response(self.init())
-        self.assertEqual(b'hello', response.body)
-        self.assertEqual(1, len(list(folder.iterdir())))
+        application = self.init()
+        for path in ('/', '/resource_providers/a', '/' + 'x' * 3000):
+            response = webob.Request.blank(path).get_response(application)
+            self.assertEqual(b'hello', response.body)
+        names = sorted(path.name for path in folder.iterdir())
+        self.assertEqual(3, len(names))
+        self.assertTrue(any(name.startswith('GET.resource_providers.a.') for name in names))
+        self.assertTrue(any(name.startswith('GET.root.') for name in names))
 
     def test_log_options(self):
         for log_options in (True, False):

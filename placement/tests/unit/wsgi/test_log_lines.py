@@ -174,25 +174,20 @@ class RequestFormatterTest(base.BaseTestCase):
 
 
 class ServiceFormatterTest(base.BaseTestCase):
-    def inner_of(self, formatter: logging.Formatter | None, **options: object) -> logging.Formatter:
-        return log_lines.service_formatter(formatter, configuration(**options))._inner
-
-    def test_lines_of_oslo_log(self):
-        formatter = inner(configuration())
-        self.assertIsInstance(self.inner_of(formatter), log_lines.RequestFormatter)
-
     def test_other_formatters_stay(self):
-        formatter = formatters.JSONFormatter()
-        self.assertIs(formatter, self.inner_of(formatter))
-
-    def test_the_formatters_of_a_file_stay(self):
+        """With colors, and with the formatters of a file, the lines are those of oslo.log."""
         path = self.useFixture(fixtures.TempDir()).join('logging.ini')
-        formatter = inner(configuration())
-        self.assertIs(formatter, self.inner_of(formatter, log_config_append=path))
-
-    def test_the_formatter_for_colors_stays(self):
-        formatter = inner(configuration())
-        config = mock.Mock(log_config_append=None, log_color=True, spec=['__contains__'])
-        config.__contains__ = mock.Mock(return_value=True)
-        found = log_lines.service_formatter(formatter, config)
-        self.assertIs(formatter, found._inner)
+        colors = mock.Mock(log_config_append=None, log_color=True, spec=['__contains__'])
+        colors.__contains__ = mock.Mock(return_value=True)
+        context.RequestContext()
+        formats = '%(user)s %(message)s %(color)s'
+        for formatter, config in (
+            (formatters.JSONFormatter(), configuration()),
+            (logging.Formatter('%(message)s'), configuration()),
+            (logging.Formatter(formats), configuration(log_config_append=path)),
+            (logging.Formatter(formats), colors),
+        ):
+            made = record()
+            made.user, made.color = 'u', '\x1b[00;36m' if config is colors else ''
+            formatted = log_lines.service_formatter(formatter, config).format(made)
+            self.assertEqual(formatter.format(made), formatted)

@@ -74,9 +74,3 @@ class StartTest(base.BaseTestCase):
         self.assertEqual(0, sys.tracebacklimit)
         self.start(build=object())
         self.assertFalse(hasattr(sys, 'tracebacklimit'))
-
-
-class InitApplicationTest(base.BaseTestCase):
-    def test_embedders_receive_the_original_exception(self):
-        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', '/nonexistent'))
-        self.assertRaises(cfg.ConfigFilesNotFoundError, wsgi.init_application)
