@@ -35,47 +35,23 @@ class HandlerTest(base.BaseTestCase):
         # A request object returns a response object.
         self.assertEqual('hello GET', self.reads(webob.Request(edge.at(LATEST))).text)
 
-    def test_the_media_type_of_the_body(self):
-        for content_type, status in (
-            ('application/json', 200),
-            ('application/json; charset=utf-8', 200),
-            ('application/json;\tx=y', 200),
-            ('application/json;', 200),
-            ('application/json;;', 200),
-            ('', 415),
-            ('text/plain', 415),
-            ('APPLICATION/JSON', 415),
-            ('application/jsonx', 415),
-            ('application/*', 415),
-            ('application/json ; x=y', 415),
-            ('application/json,', 415),
-            ('application/json\t;x=y', 415),
-            (' application/json', 415),
-            (';application/json', 415),
+    def test_the_body(self):
+        for body, content_type, status in (
+            (b'[1]', 'application/json; charset=utf-8', 200),
+            (b'[', 'application/json', 400),
+            (b'{}', 'application/json', 400),
+            (b'[1]', 'application/jsonx', 415),
+            (b'[1]', '', 415),
         ):
-            environ = edge.at(LATEST, body=b'[1]', CONTENT_TYPE=content_type)
+            environ = edge.at(LATEST, body=body, CONTENT_TYPE=content_type)
             response = edge.call(self.writes, environ)
-            self.assertEqual(status, response.status, content_type)
+            self.assertEqual(status, response.status)
             if status == 415:
                 self.assertIn(content_type or 'None', response.error['detail'])
                 self.assertIn(JSON, response.error['detail'])
 
-    def test_the_body(self):
-        for body in (b'[', b'{}'):
-            self.assertEqual(400, edge.call(self.writes, edge.at(LATEST, body=body)).status)
-
     def test_the_accepted_media_types(self):
-        for accept, status in (
-            ('', 200),
-            ('application/json', 200),
-            ('*/*', 200),
-            ('application/*', 200),
-            ('text/html,*/*;q=0.8', 200),
-            ('; garbage', 200),
-            ('text/html', 406),
-            ('application/json;q=0', 406),
-            ('application/xml, text/*', 406),
-        ):
+        for accept, status in (('', 200), ('text/html,*/*;q=0.8', 200), ('text/html', 406)):
             response = edge.call(self.reads, edge.at(LATEST, HTTP_ACCEPT=accept))
             self.assertEqual(status, response.status, accept)
 
