@@ -10,21 +10,16 @@ from typing import Any
 
 import fixtures
 from keystoneauth1 import loading
-from keystonemiddleware import auth_token
-from oslo_config import cfg
-from oslo_config import fixture as config_fixture
 from oslotest import base
 
-from placement import auth, conf, deploy
+from placement import auth
 from placement.http import Application
 from placement.tests.functional.cmd import identity_server
 from placement.tests.functional.cmd.identity_server import IdentityServer, Reply
-from placement.tests.functional.fixtures.placement import PlacementFixture
-from placement.tests.unit import edge
+from placement.tests.unit import edge, identity
 
 TOKEN = 'hush-token-of-the-client'
 SECRETS = (TOKEN, identity_server.TOKEN, identity_server.PASSWORD)
-GROUP = 'keystone_authtoken'
 
 BODIES = (
     b'',
@@ -47,26 +42,7 @@ STATUSES = (200, 201, 300, 400, 401, 403, 404, 500, 503)
 TYPES = ('application/json', 'text/html', 'application/json; charset=idna')
 
 
-def configure(config: cfg.ConfigOpts, url: str, **options: Any) -> None:
-    """Set the options with which keystonemiddleware uses a Keystone."""
-    config.register_opts(dict(auth_token.list_opts())[GROUP], GROUP)
-    loading.register_auth_conf_options(config, GROUP)
-    config.register_opts(loading.get_auth_plugin_conf_options('password'), GROUP)
-    usual = {
-        'auth_type': 'password',
-        'auth_url': url,
-        'username': identity_server.USER,
-        'password': identity_server.PASSWORD,
-        'project_name': 'service',
-        'user_domain_name': 'Default',
-        'project_domain_name': 'Default',
-        'www_authenticate_uri': 'http://identity.example.com',
-    }
-    for name, value in (usual | options).items():
-        config.set_override(name, value, GROUP)
-
-
-class TestCase(base.BaseTestCase):
+class RepliesTest(base.BaseTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.lines: list[str] = []
@@ -75,6 +51,24 @@ class TestCase(base.BaseTestCase):
         self.useFixture(fixtures.LogHandler(handler, level=logging.INFO))
         self.server = self.useFixture(IdentityServer(roles=('admin',), catalog=('identity',)))
         self.server.endpoint = self.server.url
+
+    def application(self, **options: Any) -> Application:
+        """Return a new middleware, which has neither the version document nor a token."""
+        config = identity.configuration()
+        loading.register_auth_conf_options(config, identity.GROUP)
+        config.register_opts(loading.get_auth_plugin_conf_options('password'), identity.GROUP)
+        usual = {
+            'auth_type': 'password',
+            'auth_url': self.server.url,
+            'username': identity_server.USER,
+            'password': identity_server.PASSWORD,
+            'project_name': 'service',
+            'user_domain_name': 'Default',
+            'project_domain_name': 'Default',
+        }
+        for name, value in (usual | options).items():
+            config.set_override(name, value, identity.GROUP)
+        return auth.KeystoneMiddleware(auth.ContextMiddleware(edge.ok, config), config)
 
     def send(self, application: Application, token: str | None = TOKEN) -> edge.Response:
         headers = {} if token is None else {'HTTP_X_AUTH_TOKEN': token}
@@ -85,14 +79,6 @@ class TestCase(base.BaseTestCase):
         for text in (*SECRETS, 'Traceback'):
             self.assertNotIn(text, '\n'.join(self.lines))
         self.lines.clear()
-
-
-class RepliesTest(TestCase):
-    def application(self, **options: Any) -> Application:
-        """Return a new middleware, which has neither the version document nor a token."""
-        config = edge.configuration()
-        configure(config, self.server.url, **options)
-        return auth.KeystoneMiddleware(auth.ContextMiddleware(edge.ok, config), config)
 
     def test_the_usual_replies(self):
         self.assertEqual(200, self.send(self.application()).status)
@@ -120,31 +106,3 @@ class RepliesTest(TestCase):
             if response.status != 200:
                 self.assert_refused(response, (401, 503))
             self.assert_refused(self.send(self.application(**options), token=None), (401, 503))
-
-
-class ServiceTest(TestCase):
-    """The whole service."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        config = self.useFixture(config_fixture.Config(cfg.ConfigOpts()))
-        conf.register_opts(config.conf)
-        self.useFixture(
-            PlacementFixture(conf_fixture=config, use_intercept=False, register_opts=False)
-        )
-        config.config(group='api', auth_strategy='keystone')
-        configure(config.conf, self.server.url)
-        self.application = deploy.loadapp(config.conf)
-
-    def test_tokens_without_their_parts(self):
-        self.assertEqual(200, self.send(self.application, 'valid').status)
-        for token in ({}, None, {**self.server.token()['token'], 'roles': None}):
-            body = json.dumps({'token': token}).encode()
-            self.server.replies = {'validation': Reply(200, body)}
-            response = self.send(self.application)
-            self.assertIn('The identity service is unavailable', '\n'.join(self.lines))
-            self.assert_refused(response, (503,))
-            self.assertEqual('1', response.headers['retry-after'])
-            self.assertIn('identity service', response.error['detail'])
-        self.server.replies.clear()
-        self.assertEqual(200, self.send(self.application).status)

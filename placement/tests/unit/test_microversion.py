@@ -3,9 +3,8 @@
 from oslotest import base
 
 # Importing `handler` imports all handlers of the service.
-from placement import handler, microversion, negotiation
+from placement import handler, microversion
 from placement.microversion import Version
-from placement.tests.unit import edge
 
 LATEST = microversion.MAX_VERSION
 
@@ -106,31 +105,3 @@ class VersionHandlerTest(base.BaseTestCase):
             if name.startswith('placement.handlers.')
         ]
         self.assertEqual([], served)
-
-
-class MiddlewareTest(base.BaseTestCase):
-    application = negotiation.MicroversionMiddleware(edge.ok)
-
-    def send(self, header):
-        return edge.call(self.application, edge.environ(HTTP_OPENSTACK_API_VERSION=header))
-
-    def test_the_response_names_the_version(self):
-        response = self.send('placement latest')
-        self.assertEqual(f'placement {LATEST}', response.headers['openstack-api-version'])
-        self.assertEqual('openstack-api-version', response.headers['vary'])
-
-    def test_no_header(self):
-        response = edge.call(self.application, edge.environ())
-        self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
-
-    def test_unsupported(self):
-        response = self.send('placement 1.99')
-        self.assertEqual(406, response.status)
-        self.assertEqual(microversion.VERSIONS[-1], response.error['max_version'])
-        self.assertEqual('1.0', response.error['min_version'])
-        self.assertNotIn('openstack-api-version', response.headers)
-
-    def test_malformed(self):
-        response = self.send('placement x')
-        self.assertEqual(400, response.status)
-        self.assertNotIn('max_version', response.error)

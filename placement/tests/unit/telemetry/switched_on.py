@@ -6,7 +6,6 @@ import fixtures
 from prometheus_client import parser, values
 
 from placement import telemetry
-from placement.telemetry import server
 from placement.tests.unit import edge
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -25,13 +24,13 @@ class SwitchedOn(fixtures.Fixture):
     def _setUp(self) -> None:
         value = None if self._directory is None else str(self._directory)
         for patch in (
-            fixtures.EnvironmentVariable(server.DIRECTORY, value),
+            fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', value),
             fixtures.MonkeyPatch('placement.telemetry._instruments', None),
             fixtures.MonkeyPatch('prometheus_client.values.ValueClass', values.MutexValue),
             fixtures.MonkeyPatch('placement.telemetry.server._warned', False),
         ):
             self.useFixture(patch)
-        server.process_count.cache_clear()
+        telemetry.server.process_count.cache_clear()
         telemetry.switch_on()
 
     def scrape(self, query: str = '', **more: str) -> edge.Response:
