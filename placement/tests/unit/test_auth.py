@@ -87,13 +87,6 @@ class ForgedIdentityTest(AuthCase):
                 self.assertNotIn('forged', {**current, 'auth_token': None}.values())
                 self.assertEqual({}, self.received)
 
-    def test_all_headers_of_keystonemiddleware(self):
-        request = auth_token._request._AuthTokenRequest.blank('/')
-        request.environ.update(IDENTITY | CATALOG)
-        request.remove_auth_headers()
-        left = request.environ.keys() & (IDENTITY | CATALOG).keys()
-        self.assertEqual({'HTTP_OPENSTACK_SYSTEM_SCOPE'}, left)
-
 
 class NoAuthTest(AuthCase):
     """The token is the identity, and the request context contains this identity."""

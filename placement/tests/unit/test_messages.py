@@ -6,7 +6,6 @@ import sys
 from unittest import mock
 
 import alembic.util
-import ddt
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_log import formatters, log
@@ -32,12 +31,16 @@ def mysql(number: int, text: str) -> sa.exc.DBAPIError:
     return sa.exc.OperationalError('SELECT secret', {}, MySQLError(number, text))
 
 
+def sqlite(text: str) -> sa.exc.DBAPIError:
+    """Return the error of SQLAlchemy for an error of SQLite."""
+    return sa.exc.OperationalError('SELECT secret', {}, sqlite3.OperationalError(text))
+
+
 def postgresql(text: str) -> sa.exc.DBAPIError:
     """Return the error of SQLAlchemy for a rejected connection to PostgreSQL."""
     return sa.exc.OperationalError(None, None, psycopg.OperationalError(text))
 
 
-@ddt.ddt
 class SentenceTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
@@ -45,102 +48,118 @@ class SentenceTest(base.BaseTestCase):
         self.addCleanup(setattr, engine.configure, 'urls', urls)
         engine.configure.urls = (URL,)
 
-    @ddt.data(
-        (ValueError('the reason\nin two lines'), 'the reason in two lines'),
-        (RuntimeError(), 'RuntimeError'),
-        (KeyError('name'), "KeyError: 'name'"),
-        (TypeError('got an argument'), 'TypeError: got an argument'),
-        (ImportError('text'), 'text'),
-        (
-            ImportError('text', name='lib.module'),
-            'The Python library lib is not installed or is damaged. Run `pip install lib`.',
-        ),
-        (
-            PermissionError(13, 'Permission denied', '/var/log/x'),
-            'The file /var/log/x cannot be used: Permission denied. Correct its path or its '
-            'permissions.',
-        ),
-        (OSError('text'), 'text'),
-        (alembic.util.CommandError('text'), 'text'),
-        (exception.UnsuitableDatabase('text'), 'text'),
-        (
-            db_exc.DBInvalidUnicodeParameter(),
-            'A name contains bytes that are not UTF-8. Correct the name.',
-        ),
-        (
-            cfg.ConfigFileParseError('a.conf', f'line with {PASSWORD}'),
-            'The configuration file a.conf is malformed. Correct it.',
-        ),
-        (
-            cfg.ConfigFilesPermissionDeniedError(['a.conf', 'b.conf']),
-            'The configuration file a.conf, b.conf is not readable. Allow this user to read it.',
-        ),
-        (
-            cfg.RequiredOptError('name'),
-            '[DEFAULT] name has no value. Set it in placement.conf (configuration files: none).',
-        ),
-        (
-            sa.exc.ArgumentError(f'text with {PASSWORD}'),
-            'A URL in [placement_database] is not a valid database URL. Correct the URL.',
-        ),
-    )
-    @ddt.unpack
-    def test_sentence(self, error, sentence):
-        self.assertEqual(sentence, messages.sentence(error))
+    def test_sentences(self):
+        for error, sentence in (
+            (ValueError('the reason\nin two lines'), 'the reason in two lines'),
+            (RuntimeError(), 'RuntimeError'),
+            (KeyError('name'), "KeyError: 'name'"),
+            (TypeError('got an argument'), 'TypeError: got an argument'),
+            (ImportError('text'), 'text'),
+            (
+                ImportError('text', name='lib.module'),
+                'The Python library lib is not installed or is damaged. Run `pip install lib`.',
+            ),
+            (
+                PermissionError(13, 'Permission denied', '/var/log/x'),
+                'The file /var/log/x cannot be used: Permission denied. Correct its path or its '
+                'permissions.',
+            ),
+            (OSError('text'), 'text'),
+            (alembic.util.CommandError('text'), 'text'),
+            (exception.UnsuitableDatabase('text'), 'text'),
+            (
+                db_exc.DBInvalidUnicodeParameter(),
+                'A name contains bytes that are not UTF-8. Correct the name.',
+            ),
+            (
+                cfg.ConfigFileParseError('a.conf', f'line with {PASSWORD}'),
+                'The configuration file a.conf is malformed. Correct it.',
+            ),
+            (
+                cfg.ConfigFilesPermissionDeniedError(['a.conf', 'b.conf']),
+                'The configuration file a.conf, b.conf is not readable. Allow this user to read '
+                'it.',
+            ),
+            (
+                cfg.RequiredOptError('name'),
+                '[DEFAULT] name has no value. Set it in placement.conf (configuration files: '
+                'none).',
+            ),
+            (
+                sa.exc.ArgumentError(f'text with {PASSWORD}'),
+                'A URL in [placement_database] is not a valid database URL. Correct the URL.',
+            ),
+            # Secrets of the URL are masked.
+            (ValueError(f'"{PASSWORD}", xyz, and xyzzy'), '"***", ***, and xyzzy'),
+        ):
+            self.assertEqual(sentence, messages.sentence(error))
 
-    @ddt.data(
-        (1045, 'denies access'),
-        (1044, 'denies access'),
-        (1049, 'does not exist'),
-        (1146, 'lacks a table or a column'),
-        (1050, 'has a table that its migration would create'),
-        (2003, 'is not reachable'),
-    )
-    @ddt.unpack
-    def test_errors_of_mysql(self, number, verdict):
-        database = 'The database mysql+pymysql://placement:***@db.example.com/placement'
-        sentence = messages.sentence(mysql(number, 'text'))
-        self.assertTrue(sentence.startswith(f'{database} {verdict}: text. '), sentence)
-
-    @ddt.data(
-        ('unable to open database file', 'cannot be opened'),
-        ('attempt to write a readonly database', 'cannot be opened'),
-        ('database is locked', 'is in use'),
-        ('table traits already exists', 'has a table that its migration would create'),
-        ('no such table: traits', 'lacks a table or a column'),
-    )
-    @ddt.unpack
-    def test_errors_of_sqlite(self, text, verdict):
-        engine.configure.urls = ('sqlite:////p.db',)
-        error = sa.exc.OperationalError('SELECT secret', {}, sqlite3.OperationalError(text))
-        sentence = messages.sentence(error)
-        self.assertTrue(
-            sentence.startswith(f'The database sqlite:////p.db {verdict}: {text}. '), sentence
+    def test_errors_of_databases(self):
+        lacking, surplus = (
+            'lacks a table or a column',
+            'has a table that its migration would create',
         )
-
-    @ddt.data(
-        (mysql(1040, 'Too many connections'), "SHOW VARIABLES LIKE 'max_connections'"),
-        (
-            mysql(1203, "User placement already has more than 'max_user_connections' connections"),
-            "SHOW VARIABLES LIKE 'max_user_connections'",
-        ),
-        (postgresql('sorry, too many clients already'), 'SHOW max_connections'),
-        (postgresql('remaining connection slots are reserved'), 'SHOW max_connections'),
-        (
-            postgresql('too many connections for role "placement"'),
-            'SELECT rolname, rolconnlimit FROM pg_roles',
-        ),
-        (
-            postgresql('too many connections for database "placement"'),
-            'SELECT datname, datconnlimit FROM pg_database',
-        ),
-    )
-    @ddt.unpack
-    def test_too_many_connections(self, error, statement):
-        with mock.patch.object(engine.configure, 'connections', 16):
+        unreachable, denied = 'is not reachable', 'denies access'
+        server = 'mysql+pymysql://placement:***@db.example.com/placement'
+        locked = 'sqlite:////p.db'
+        for urls, error, start in (
+            *(
+                ((URL,), mysql(number, 'text'), f'The database {server} {verdict}: text. ')
+                for number, verdict in (
+                    (1045, denied),
+                    (1044, denied),
+                    (1049, 'does not exist'),
+                    (1146, lacking),
+                    (1050, surplus),
+                    (2003, unreachable),
+                )
+            ),
+            *(
+                ((locked,), sqlite(text), f'The database {locked} {verdict}: {text}. ')
+                for text, verdict in (
+                    ('unable to open database file', 'cannot be opened'),
+                    ('attempt to write a readonly database', 'cannot be opened'),
+                    ('database is locked', 'is in use'),
+                    ('table traits already exists', surplus),
+                    ('no such table: traits', lacking),
+                )
+            ),
+            # The replica is named, and a URL that cannot be parsed is not.
+            (('sqlite:///a', 'sqlite:///b'), mysql(2003, 'text'), 'The database sqlite:///a or '),
+            ((PASSWORD,), mysql(2003, 'text'), f'The database {unreachable}: text.'),
+        ):
+            engine.configure.urls = urls
             sentence = messages.sentence(error)
-        self.assertIn(f'(`{statement}` prints it), or decrease max_pool_size', sentence)
-        self.assertIn('each process of the service opens up to 16 connections', sentence)
+            self.assertTrue(sentence.startswith(start), sentence)
+            unavailable = exception.DatabaseUnavailable()
+            unavailable.__cause__ = error
+            self.assertEqual(sentence, messages.sentence(unavailable))
+        sentence = messages.sentence(db_exc.DBError(sa.exc.InternalError('s', {}, OSError('text'))))
+        self.assertTrue(sentence.endswith(' failed: text.'), sentence)
+
+    def test_too_many_connections(self):
+        setting = "SHOW VARIABLES LIKE '{}'"
+        for error, statement in (
+            (mysql(1040, 'Too many connections'), setting.format('max_connections')),
+            (
+                mysql(1203, "User p already has more than 'max_user_connections' connections"),
+                setting.format('max_user_connections'),
+            ),
+            (postgresql('sorry, too many clients already'), 'SHOW max_connections'),
+            (postgresql('remaining connection slots are reserved'), 'SHOW max_connections'),
+            (
+                postgresql('too many connections for role "placement"'),
+                'SELECT rolname, rolconnlimit FROM pg_roles',
+            ),
+            (
+                postgresql('too many connections for database "placement"'),
+                'SELECT datname, datconnlimit FROM pg_database',
+            ),
+        ):
+            with mock.patch.object(engine.configure, 'connections', 16):
+                sentence = messages.sentence(error)
+            self.assertIn(f'(`{statement}` prints it), or decrease max_pool_size', sentence)
+            self.assertIn('each process of the service opens up to 16 connections', sentence)
 
     def test_too_many_connections_of_the_user(self):
         text = "User 'p' has exceeded the 'max_user_connections' resource (current value: 9)"
@@ -159,28 +178,6 @@ class SentenceTest(base.BaseTestCase):
             '[placement_database] connection.',
             messages.sentence(mysql(2003, text)),
         )
-
-    def test_an_unavailable_database_is_described_by_its_cause(self):
-        error = exception.DatabaseUnavailable()
-        error.__cause__ = mysql(2003, 'text')
-        self.assertEqual(messages.sentence(error.__cause__), messages.sentence(error))
-
-    def test_another_error_of_the_database(self):
-        sentence = messages.sentence(db_exc.DBError(sa.exc.InternalError('s', {}, OSError('text'))))
-        self.assertTrue(sentence.endswith(' failed: text.'), sentence)
-
-    def test_secrets_of_the_url_are_masked(self):
-        sentence = messages.sentence(ValueError(f'"{PASSWORD}", xyz, and xyzzy'))
-        self.assertEqual('"***", ***, and xyzzy', sentence)
-
-    def test_the_replica_is_named(self):
-        engine.configure.urls = ('sqlite:///a', 'sqlite:///b')
-        self.assertIn('sqlite:///a or sqlite:///b', messages.sentence(mysql(2003, 'text')))
-
-    def test_a_url_that_cannot_be_parsed_is_not_named(self):
-        engine.configure.urls = (PASSWORD,)
-        sentence = messages.sentence(mysql(2003, 'text'))
-        self.assertTrue(sentence.startswith('The database is not reachable: text.'), sentence)
 
 
 def fail() -> None:

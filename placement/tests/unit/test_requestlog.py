@@ -12,7 +12,6 @@ from oslo_context import context
 from oslotest import base
 
 from placement import exception, fault_wrap, grammar, microversion, requestlog
-from placement.http import JSON
 from placement.tests.properties import REPEATABLE
 from placement.tests.unit import edge
 
@@ -59,11 +58,6 @@ class RequestLogTest(base.BaseTestCase):
             response.headers['x-openstack-request-id'], context.get_current().request_id
         )
         self.assertIsNone(context.get_current().user_id)
-
-    def test_json_is_the_default(self):
-        for sent, kept in (({}, JSON), ('', JSON), ('*/*', JSON), ('text/html', 'text/html')):
-            self.send(**{'HTTP_ACCEPT': sent} if isinstance(sent, str) else sent)
-            self.assertEqual(kept, self.received['HTTP_ACCEPT'])
 
     def test_line(self):
         self.clock(100.25, 101.5)
@@ -190,21 +184,13 @@ class RequestLogTest(base.BaseTestCase):
         for text, written in (
             ('a=\x1b[31m', 'a=%1B[31m'),
             ('a=1\r\nforged', 'a=1%0D%0Aforged'),
-            ('a=\x00\x7f\x85\x9b', 'a=%00%7F%85%9B'),
             ('a="b c"', 'a=%22b%20c%22'),
-            ("a='b'", 'a=%27b%27'),
             ('a=\xc3\xbc', 'a=%C3%BC'),
         ):
-            self.send(
-                SCRIPT_NAME=text,
-                QUERY_STRING=text,
-                REQUEST_METHOD=f'GET{text}',
-                REMOTE_ADDR=f'192.0.2.1{text}',
-            )
-            first, last = self.log.output.splitlines()[-2:]
-            for line in (first, last):
+            self.send(SCRIPT_NAME=text, QUERY_STRING=text, REQUEST_METHOD=text, REMOTE_ADDR=text)
+            for line in self.log.output.splitlines()[-2:]:
                 self.assertTrue(line.isascii() and line.isprintable(), line)
-                self.assertIn(f'192.0.2.1{written} "GET{written} ', line)
+                self.assertIn(f'{written} "{written} ', line)
                 self.assertIn(f'/?{written}"', line)
 
     def queries(self, query: str) -> list[str]:
@@ -246,18 +232,6 @@ class FaultWrapTest(base.BaseTestCase):
     @staticmethod
     def _fails(environ, start_response):
         raise ValueError('secret SQL')
-
-    def test_failure(self):
-        application = fault_wrap.FaultWrapper(self._fails)
-        response = edge.call(
-            application,
-            edge.at(microversion.MAX_VERSION, **{'openstack.request_id': 'req-1'}),
-        )
-        self.assertEqual(500, response.status)
-        self.assertEqual('placement.undefined_code', response.error['code'])
-        self.assertIn('req-1', response.error['detail'])
-        self.assertNotIn(b'secret', response.body)
-        self.assertIn('secret SQL', self.log.output)
 
     def test_exc_info_is_for_a_response_that_has_started(self):
         """If a call of start_response passes exc_info, uWSGI does not send the body."""
