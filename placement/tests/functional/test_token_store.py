@@ -155,9 +155,15 @@ class TestCase(base.BaseTestCase):
     def entries(self, server: Memcached) -> dict[str, dict[str, str]]:
         """Return the keys in memcached, and the data about each of them."""
         with server.connect() as connection, connection.makefile('r') as response:
-            connection.sendall(b'lru_crawler metadump all\r\n')
-            lines = iter(lambda: response.readline().strip(), 'END')
-            rows = [dict(pair.split('=') for pair in line.split()) for line in lines]
+            # At the same time, the server can look for expired values itself.
+            line = 'BUSY'
+            while line.startswith('BUSY'):
+                connection.sendall(b'lru_crawler metadump all\r\n')
+                line = response.readline().strip()
+            rows = []
+            while line != 'END':
+                rows.append(dict(pair.split('=') for pair in line.split()))
+                line = response.readline().strip()
         return {unquote(row['key']): row for row in rows}
 
 
