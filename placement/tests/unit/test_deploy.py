@@ -25,6 +25,8 @@ from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
 
 class LayersTest(base.BaseTestCase):
+    """gabbi/order-of-layers.yaml and cors.yaml test the order of the other layers."""
+
     def setUp(self):
         super().setUp()
         self.conf = edge.configuration()
@@ -32,33 +34,6 @@ class LayersTest(base.BaseTestCase):
     def send(self, method: str = 'GET', path: str = '/', **headers: str) -> edge.Response:
         """Send a request to a new application."""
         return edge.call(deploy.build(self.conf), edge.environ(method, path, **headers))
-
-    def test_a_request_through_all_layers(self):
-        response = self.send()
-        self.assertEqual(200, response.status)
-        self.assertEqual('placement 1.0', response.headers['openstack-api-version'])
-        self.assertIn('x-openstack-request-id', response.headers)
-
-    def test_authentication_comes_before_the_microversion(self):
-        for headers, status in (({}, 401), ({'HTTP_X_AUTH_TOKEN': 'admin'}, 406)):
-            response = self.send(HTTP_OPENSTACK_API_VERSION='placement 9.9', path='/x', **headers)
-            self.assertEqual(status, response.status)
-            self.assertIn('x-openstack-request-id', response.headers)
-            self.assertNotIn('openstack-api-version', response.headers)
-        # noauth2 is not the default.
-        self.conf.clear_override('auth_strategy', 'api')
-        self.useFixture(fixtures.FakeLogger('keystonemiddleware'))
-        # Keystone cannot be used without an address.
-        self.assertEqual(503, self.send(path='/x', HTTP_X_AUTH_TOKEN='admin').status)
-
-    def test_cors_comes_before_authentication(self):
-        preflight = {
-            'HTTP_ORIGIN': 'http://here',
-            'HTTP_ACCESS_CONTROL_REQUEST_METHOD': 'GET',
-        }
-        for origins, status in (([], 401), (['http://here'], 200)):
-            self.conf.set_override('allowed_origin', origins, 'cors')
-            self.assertEqual(status, self.send('OPTIONS', '/traits', **preflight).status)
 
     def test_metrics_need_no_token(self):
         self.useFixture(SwitchedOn())

@@ -38,15 +38,10 @@ class RequestLogTest(base.BaseTestCase):
         clock = mock.Mock(side_effect=seconds)
         self.useFixture(fixtures.MonkeyPatch('time.perf_counter', clock))
 
-    def test_request_ids(self):
-        ids = {self.send().headers['x-openstack-request-id'] for _ in range(3)}
-        self.assertEqual(3, len(ids))
-        for request_id in ids:
-            self.assertRegex(request_id, _ID)
-
     def test_a_global_id_is_kept_and_not_returned(self):
         for text in (_GLOBAL, '', 'x', f'{_GLOBAL}\n', _GLOBAL.upper(), f'{_GLOBAL}0'):
             response = self.send(HTTP_X_OPENSTACK_REQUEST_ID=text)
+            self.assertRegex(response.headers['x-openstack-request-id'], _ID)
             self.assertNotEqual(_GLOBAL, response.headers['x-openstack-request-id'])
             kept = self.received.get('openstack.global_request_id')
             self.assertEqual(_GLOBAL if text == _GLOBAL else None, kept)

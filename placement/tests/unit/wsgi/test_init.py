@@ -97,14 +97,3 @@ class InitApplicationTest(base.BaseTestCase):
             self.init()
         self.assertIn('placement_database.connection_parameters = ****', log.output)
         self.assertNotIn('SECRET', log.output)
-
-    def test_a_warning_without_authentication(self):
-        for strategy, lines in (('noauth2', 1), ('keystone', 0)):
-            self.config.set_override('auth_strategy', strategy, 'api')
-            with (
-                fixtures.FakeLogger('placement', logging.WARNING) as log,
-                mock.patch.object(wsgi.authtoken, 'validate'),
-            ):
-                self.init()
-            self.assertEqual(lines, len(log.output.splitlines()))
-            self.assertEqual(lines, log.output.count('roles, because [api] auth_strategy is '))

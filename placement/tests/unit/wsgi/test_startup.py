@@ -42,11 +42,6 @@ class StartTest(base.BaseTestCase):
             sys.excepthook(type(error), error, error.__traceback__)
         return output.getvalue()
 
-    def test_success(self):
-        application = object()
-        self.assertIs(application, self.start(build=application))
-        self.assertFalse(hasattr(sys, 'tracebacklimit'))
-
     def test_a_failure_is_printed_and_logged_in_one_line(self):
         error = self.assertRaises(startup.StartError, self.start, build=ValueError('the\nreason'))
         self.assertIsNone(error.__context__)
@@ -64,10 +59,6 @@ class StartTest(base.BaseTestCase):
         error = KeyError('x')
         self.printed(error)
         hook.assert_called_once_with(KeyError, error, None)
-
-    def test_debug_raises_the_exception(self):
-        self.assertRaises(KeyError, self.start, build=KeyError(), debug=True)
-        self.assertFalse(hasattr(sys, 'tracebacklimit'))
 
     def test_a_later_success_restores_tracebacks(self):
         self.assertRaises(startup.StartError, self.start, build=ValueError())
