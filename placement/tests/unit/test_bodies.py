@@ -82,34 +82,6 @@ class BodiesTest(ApiTestCase):
             minor=12,
         )
 
-    def test_names(self):
-        names = ('CUSTOM_A', 'CUSTOM__', 'CUSTOM_' + 'A' * 248)
-        others = ('', 'VCPU', 'CUSTOM_', 'CUSTOM_a', 'CUSTOM_\u00c9', 'CUSTOM_A","name":"CUSTOM_B')
-        too_long = 'CUSTOM_' + 'A' * 249
-        self.check(
-            *('POST', '/resource_classes', lambda name: {'name': name}),
-            names,
-            (*others, too_long, 'CUSTOM_A\n', ' CUSTOM_A'),
-        )
-        for name in (*names, *others[1:], too_long):
-            for prefix in ('/resource_classes', '/traits'):
-                path = f'{prefix}/{name}'.encode().decode('latin-1')
-                self.assertEqual(name in names, self.problem('PUT', path) is None, path)
-
-    def test_mappings(self):
-        self.check(
-            *('PUT', f'/allocations/{C}'),
-            lambda one: {
-                'allocations': {},
-                **OWNER,
-                'consumer_generation': 1,
-                'consumer_type': '_',
-                'mappings': one,
-            },
-            ({'': 'whatever'}, {'_A': [P]}, {'1': [P], '': None}),
-            ({}, [], {'_A': []}, {'_A': ['x']}, {'1': P}),
-        )
-
     def test_malformed(self):
         for body in (
             b'',

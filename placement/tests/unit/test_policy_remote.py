@@ -2,11 +2,7 @@
 
 from http import server
 import logging
-import pathlib
-import shutil
 import socket
-import ssl
-import subprocess
 import threading
 from typing import Any
 
@@ -22,13 +18,11 @@ ALLOWED = '/projects/allowed'
 class PolicyServer(fixtures.Fixture):
     """Permits requests for the path `/projects/allowed` and for `/allow-all`.
 
-    :param tls: the context of an HTTPS server
     :ivar headers: further headers of each response
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._tls = tls
         self.paths: list[str] = []
         self.headers: dict[str, str] = {}
 
@@ -51,8 +45,6 @@ class PolicyServer(fixtures.Fixture):
                 pass
 
         httpd = server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        if self._tls:
-            httpd.socket = self._tls.wrap_socket(httpd.socket, server_side=True)
         self.address = f'127.0.0.1:{httpd.server_address[1]}'
         thread = threading.Thread(target=httpd.serve_forever, args=(0.05,))
         thread.start()
@@ -157,36 +149,3 @@ class UnavailableTest(ServersTestCase):
                 self.assert_unavailable()
             server.headers.clear()
         self.assertTrue(self.permitted())
-
-
-class CertificatesTest(ServersTestCase):
-    def certificate(self, name: str) -> pathlib.Path:
-        path = self.directory / f'{name}.crt'
-        subprocess.run(
-            (
-                *('openssl', 'req', '-x509', '-nodes', '-days', '2', '-subj', f'/CN={name}'),
-                *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
-                *('-addext', 'subjectAltName=IP:127.0.0.1'),
-                *('-out', path, '-keyout', path.with_suffix('.key')),
-            ),
-            check=True,
-            capture_output=True,
-        )
-        return path
-
-    def test_the_certificate_is_verified_if_an_option_requires_it(self):
-        if not shutil.which('openssl'):
-            self.skipTest('openssl is not installed')
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        right, wrong = self.certificate('right'), self.certificate('wrong')
-        tls.load_cert_chain(right, right.with_suffix('.key'))
-        policy_server = self.useFixture(PolicyServer(tls))
-        rule = f'https://{policy_server.address}{ALLOWED}'
-        self.use(rule)
-        self.assertTrue(self.permitted())
-        self.use(rule, remote_ssl_verify_server_crt=True, remote_ssl_ca_crt_file=str(right))
-        self.assertTrue(self.permitted())
-        self.use(rule, remote_ssl_verify_server_crt=True, remote_ssl_ca_crt_file=str(wrong))
-        self.assertRaises(exception.PolicyServerUnavailable, self.permitted)
-        self.assertEqual([ALLOWED] * 2, policy_server.paths)
-        self.assertIn('CERTIFICATE_VERIFY_FAILED', self.log.output)

@@ -141,16 +141,6 @@ class RequestFormatterTest(base.BaseTestCase):
                 line = formatter.format(record(name, logging.WARNING))
             self.assertEqual(appended, 'FileNotFoundError' in line)
 
-    def test_the_lines_of_a_request_read_the_context_once(self):
-        caller = context.RequestContext()
-        formatter = log_lines.RequestFormatter(inner(configuration()))
-        with mock.patch.object(
-            caller, 'get_logging_values', side_effect=caller.get_logging_values
-        ) as read:
-            lines = [formatter.format(record(message=text)) for text in ('first', 'second')]
-        read.assert_called_once_with()
-        self.assertEqual(lines[0].replace('first', 'second'), lines[1])
-
     def test_the_lines_of_several_requests(self):
         """Threads log the lines of their requests in any order."""
         formatter = log_lines.RequestFormatter(inner(configuration()))
