@@ -503,7 +503,6 @@ class FailureTest(TestCase):
                 yield start or b'x' * 4096
 
         end = threading.Event()
-        self.addCleanup(end.set)
         for parts, start, options in (
             (slowly, b'', {}),
             (slowly, b'VALUE a 0 1000000\r\n', {}),
@@ -525,6 +524,7 @@ class FailureTest(TestCase):
                     closed.set()
 
             server = self.stand_in(functools.partial(respond, response=parts(start)))
+            self.addCleanup(end.set)
             process = self.process(server, **options, **dict.fromkeys(PATIENCE, 'default'))
             self.new_tokens(process, 2)
             self.assertIn(AVOIDED, self.lines[-1])
