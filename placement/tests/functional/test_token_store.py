@@ -534,14 +534,6 @@ class FailureTest(TestCase):
 class ConnectionTest(TestCase):
     """Options for connections."""
 
-    def avoided(self, server: Memcached, **options: Any) -> str:
-        """Return the line about a server that a process cannot use."""
-        self.lines.clear()
-        self.assertEqual(200, self.status(self.process(server, **options)))
-        (line,) = self.lines
-        self.assertIn(AVOIDED, line)
-        return line
-
     def test_a_host_with_two_addresses(self):
         """The server listens on the address that is not the first one."""
         server = self.memcached()
@@ -556,21 +548,21 @@ class ConnectionTest(TestCase):
                 self.assertEqual(200, self.status(process))
         self.assert_validated(TOKEN)
 
-    def test_tls(self):
-        server, other = self.memcached(tls=True), self.memcached(tls=True)
-        for authority in (other.authority, None):
-            line = self.avoided(server, memcache_tls_cafile=authority)
-            self.assertIn('CERTIFICATE_VERIFY_FAILED', line)
-        self.avoided(server, memcache_tls_enabled=False)
-
-    def test_wrong_credentials(self):
-        server = self.memcached(sasl=True)
-        for options in (
-            {'memcache_password': 'wrong'},
-            {'memcache_username': None, 'memcache_password': None},
-            {'memcache_sasl_enabled': False},
+    def test_servers_that_cannot_be_used(self):
+        tls, other, sasl = (self.memcached(**{kind: True}) for kind in ('tls', 'tls', 'sasl'))
+        for server, options, reason in (
+            (tls, {'memcache_tls_cafile': other.authority}, 'CERTIFICATE_VERIFY_FAILED'),
+            (tls, {'memcache_tls_cafile': None}, 'CERTIFICATE_VERIFY_FAILED'),
+            (tls, {'memcache_tls_enabled': False}, ''),
+            (sasl, {'memcache_password': 'wrong'}, ''),
+            (sasl, {'memcache_username': None, 'memcache_password': None}, ''),
+            (sasl, {'memcache_sasl_enabled': False}, ''),
         ):
-            self.assertNotIn('wrong', self.avoided(server, **options))
+            self.lines.clear()
+            self.assertEqual(200, self.status(self.process(server, **options)))
+            (line,) = self.lines
+            self.assertRegex(line, f'{AVOIDED}.*{reason}')
+            self.assertNotIn('wrong', line)
 
     def test_options_that_disable_memcached(self):
         server = self.memcached()
