@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 import json
 from typing import Any
+from unittest import mock
 
 import jsonschema
 
@@ -128,6 +129,13 @@ class BodiesTest(ApiTestCase):
         problem = self.problem('POST', '/resource_classes', body=['x\n' * 100_000])
         self.assertLess(len(problem), 2000)
         self.assertEqual(3, len(problem.splitlines()))
+
+    def test_texts_without_rules_are_not_validated(self):
+        """Most reads have a parameter that can have any text, and the validation takes longer."""
+        with mock.patch('placement.validation.problem') as problem:
+            query = 'name=&required=!&name=x'
+            self.problem('GET', '/resource_providers', QUERY_STRING=query)
+        problem.assert_not_called()
 
     def test_a_client_disconnects(self):
         class Disconnected:

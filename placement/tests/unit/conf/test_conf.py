@@ -123,6 +123,13 @@ class ConfTest(base.BaseTestCase):
         conf.register_opts(config)
         self.assertEqual('noauth2', config.api.auth_strategy)
         self.assertEqual('keystone', self.parse().api.auth_strategy)
+        ours, others = cfg.ConfigOpts(), cfg.ConfigOpts()
+        for config in (ours, others):
+            conf.register_opts(config)
+        ours.set_override('connection', 'sqlite://', 'placement_database')
+        ours.set_override('auth_strategy', 'noauth2', 'api')
+        self.assertIsNone(others.placement_database.connection)
+        self.assertEqual('keystone', others.api.auth_strategy)
         for group in ('api', 'placement', 'placement_database', 'cors', 'workarounds'):
             self.assertNotIn(group, cfg.CONF)
 
