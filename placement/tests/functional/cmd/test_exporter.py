@@ -246,7 +246,7 @@ class OutsideOfTheDatabaseTest(TestCase):
     def test_without_the_library(self):
         for arguments in ((), ('--once',)):
             self.assertFailed(
-                self.run_command('exporter', *arguments, missing=('prometheus_client',)),
+                self.run_program('exporter', *arguments, missing=('prometheus_client',)),
                 'The Python library prometheus_client is not installed or is damaged. '
                 r"Run `pip install 'openstack-placement\[metrics\]'`.",
             )
