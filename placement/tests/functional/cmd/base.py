@@ -29,7 +29,12 @@ class TestCase(base.TestCase):
     module: str
 
     def run_command(
-        self, *arguments: str, connection: bool = True, stdin: str = '', **options: str
+        self,
+        *arguments: str,
+        connection: bool = True,
+        stdin: str = '',
+        variables: Mapping[str, str] | None = None,
+        **options: str,
     ) -> subprocess.CompletedProcess:
         """Execute the command in this process, on the database of the test.
 
@@ -37,10 +42,11 @@ class TestCase(base.TestCase):
 
         :param connection: whether the database is configured
         :param stdin: the standard input of the command
+        :param variables: other environment variables
         :param options: options of the group [placement]
         """
         environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
-        environment |= self._variables(connection, options)
+        environment |= self._variables(connection, options) | (variables or {})
         disabled = logging.root.manager.disable
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile('w+')) for _ in range(3)]

@@ -1,57 +1,48 @@
 """The command placement-status preflight, with good and bad configurations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import json
-import os
 import pathlib
-import socket
-import subprocess
-import sys
 from unittest import mock
 
 import fixtures
-from oslo_config import cfg
 import sqlalchemy as sa
 
-from placement import conf
-from placement.admin.preflight import encryption, runner
-from placement.admin.preflight.checks import CHECKS
-from placement.admin.preflight.model import Check, Verdict
-from placement.cmd import status
+from placement.admin.preflight.model import Verdict
 from placement.db.sqlalchemy import migration, models
-from placement.tests import servers, where
 from placement.tests.functional import memcached_server
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
+from placement.tests.functional.faults.machines import free_port
 
 Findings = dict[str, list[Verdict]]
+# For each check: the result, and a text in the details or in the remedy, of each of its verdicts.
+# The lists contain every warning and every failure. The text can be empty.
+Expected = Mapping[str, Sequence[str]]
 
 NOAUTH = '[api]\nauth_strategy = noauth2\n'
-KEYSTONE = """
-[keystone_authtoken]
-www_authenticate_uri = {url}
-auth_url = {url}
+NOAUTH_WARNING: Expected = {'Authentication Strategy': ['warning Every client ']}
+CREDENTIALS = """
 auth_type = password
-username = {user}
 password = {password}
 project_name = service
 user_domain_id = default
 project_domain_id = default
-{more}
 """
-
+KEYSTONE = """
+[keystone_authtoken]
+www_authenticate_uri = {url}
+auth_url = {url}
+username = {user}
+"""
+# The checks that need the check of the options of Keystone.
+AFTER_OPTIONS = ('Keystone Endpoints', 'Service Credentials', 'Service Catalog', 'Token Cache')
 # The options that protect the tokens in memcached.
 SIGNED = 'memcache_security_strategy = MAC\nmemcache_secret_key = hush-memcached'
 
 
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 class TestCase(base.TestCase):
-    """Runs all checks in the process of the test; `execute` runs the command."""
+    """Runs all checks in the process of the test."""
 
     module = 'placement.cmd.status'
 
@@ -59,108 +50,80 @@ class TestCase(base.TestCase):
         super().setUp()
         self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
 
-    def write(self, text: str, connection: str | None = None) -> str:
-        """Write a configuration file and return its path."""
+    def preflight(
+        self,
+        text: str,
+        connection: str | None = None,
+        variables: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+    ) -> Findings:
+        """Run the checks with a configuration file and return the findings by check."""
         path = self.folder / 'placement.conf'
         path.write_text(
             f'[placement_database]\nconnection = {connection or self.database.url}\n{text}'
         )
-        return str(path)
-
-    def execute(self, text: str, *arguments: str) -> subprocess.CompletedProcess:
-        """Execute the command with a configuration file."""
-        path = self.write(text)
-        return self.run_command('--config-file', path, 'preflight', *arguments, connection=False)
-
-    def preflight(
-        self, text: str, connection: str | None = None, checks: Sequence[Check] = CHECKS
-    ) -> Findings:
-        """Run checks with a configuration file and return the findings by name."""
-        config = cfg.ConfigOpts()
-        conf.register_opts(config)
-        config.register_cli_opt(cfg.SubCommandOpt('command', handler=status._add_commands))
-        path = self.write(text, connection)
-        config(['--config-file', path, 'preflight'], project='placement')
-        findings: Findings = {check.name: [] for check in checks}
-        for finding in runner.run(config, checks):
-            findings[finding.name].append(finding.verdict)
+        done = self.run_command(
+            *('--config-file', str(path), 'preflight', '--format', 'json', *arguments),
+            connection=False,
+            variables=variables,
+        )
+        self.assertEqual('', done.stderr)
+        findings: Findings = {}
+        for one in json.loads(done.stdout)['checks']:
+            findings.setdefault(one.pop('name'), []).append(Verdict(**one))
+        results = {verdict.result for verdicts in findings.values() for verdict in verdicts}
+        expected = 2 if 'failure' in results else int('warning' in results)
+        self.assertEqual(expected, done.returncode)
         return findings
 
-    def assertResults(self, expected: dict[str, str], findings: Findings) -> None:
-        """Compare the results of some checks; every other check is neither warning nor failure."""
-        actual = {
-            name: ' '.join(verdict.result for verdict in verdicts)
-            for name, verdicts in findings.items()
-        }
+    def assertFound(self, expected: Expected, findings: Findings) -> None:
+        """Compare the verdicts of some checks; no other check warns or fails."""
         remarkable = {
-            name: results
-            for name, results in actual.items()
-            if name in expected or {'warning', 'failure'} & set(results.split())
+            name: verdicts
+            for name, verdicts in findings.items()
+            if name in expected or {'warning', 'failure'} & {one.result for one in verdicts}
         }
-        self.assertEqual(expected, remarkable, findings)
+        self.assertEqual(expected.keys(), remarkable.keys(), remarkable)
+        for name, listed in expected.items():
+            for text, verdict in zip(listed, remarkable[name], strict=True):
+                result, _, fragment = text.partition(' ')
+                self.assertEqual(result, verdict.result, verdict)
+                self.assertIn(fragment, f'{verdict.detail} {verdict.remedy}')
+
+    def check(self, expected: Expected, text: str = '', **more: str) -> Findings:
+        """Run the checks without Keystone."""
+        findings = self.preflight(f'{text}\n{NOAUTH}', **more)
+        self.assertFound({**NOAUTH_WARNING, **expected}, findings)
+        return findings
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 class ReportTest(TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        migration.upgrade('head')
-
-    def test_json(self):
-        done = self.execute(NOAUTH, '--format', 'json')
-        self.assertEqual((1, ''), (done.returncode, done.stderr))
-        checks = json.loads(done.stdout)['checks']
-        self.assertEqual([check.name for check in CHECKS], [check['name'] for check in checks])
-        remarkable = [check for check in checks if check['result'] in ('warning', 'failure')]
-        self.assertEqual(['Authentication Strategy'], [check['name'] for check in remarkable])
-
-    def test_table(self):
-        done = self.execute(NOAUTH + '[api]\nauth_strategie = noauth2\n[placement]\nx = y\n')
-        self.assertEqual((1, ''), (done.returncode, done.stderr))
-        self.assertRegex(done.stdout, r'\n\| Authentication Strategy +\| warning +\| Every client ')
-        for check in CHECKS:
-            self.assertIn(f'\n| {check.name.split()[0]} ', done.stdout)
-
-    def test_a_failure(self):
-        done = self.execute(f'max_pool_size = many\n{NOAUTH}')
-        self.assertEqual((2, ''), (done.returncode, done.stderr))
-        self.assertIn("'many'", done.stdout)
-        self.assertIn('| Schema Revision ', done.stdout)
-
-    def test_a_good_deployment(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        done = self.execute(
-            KEYSTONE.format(url=server.url, user=USER, password=PASSWORD, more=''),
-            *('--format', 'json'),
-        )
-        self.assertEqual((0, ''), (done.returncode, done.stderr), done.stdout)
-        details = {item['name']: item['detail'] for item in json.loads(done.stdout)['checks']}
-        self.assertEqual(
-            'User placement, project service, roles: service.', details['Service Credentials']
-        )
-        self.assertEqual(
-            f'Endpoints of the service, which respond: internal {server.endpoint}; '
-            f'public {server.endpoint}.',
-            details['Service Catalog'],
-        )
+    def test_the_table(self):
+        findings = self.preflight(NOAUTH)
+        done = self.run_command('preflight')
+        self.assertEqual(2, done.returncode, done.stdout)
+        lines = done.stdout.splitlines()
+        self.assertLessEqual(max(map(len, lines)), 120)
+        self.assertRegex(done.stdout, r'\n\| Schema Revision +\| failure +\| The schema is at ')
+        for name in findings:
+            self.assertIn(f'\n| {name.split()[0]} ', done.stdout)
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 class UsageTest(TestCase):
-    def test_the_check_cannot_run(self):
+    def test_the_checks_cannot_run(self):
+        malformed = self.folder / 'malformed.conf'
+        malformed.write_text('no assignment\n')
         for arguments, fragment in (
             (('preflight',), 'connection has no value'),
             (('--config-file', '/nonexistent/file', 'preflight'), '/nonexistent/file'),
+            (('--config-file', str(malformed), 'preflight'), 'malformed.conf'),
         ):
             done = self.run_command(*arguments, connection=False)
             self.assertEqual((255, ''), (done.returncode, done.stdout), arguments)
             self.assertIn(fragment, done.stderr)
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
-
-    def test_a_malformed_configuration_file(self):
-        done = self.execute('no assignment\n')
-        self.assertEqual((255, ''), (done.returncode, done.stdout))
-        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
     def test_usage(self):
         for arguments in (('preflights',), ('preflight', '--format', 'xml'), ('preflight', 'x')):
@@ -169,83 +132,210 @@ class UsageTest(TestCase):
             self.assertIn('usage', done.stderr)
 
 
-@where.only_on('sqlite', reason='No SQL statement is executed.')
+OPTIONS: tuple[tuple[str, Expected], ...] = (
+    (
+        'conection_recycle_time = 1\n[zzz]\n[placment]\nx = 1\ny = 2\n[DEFAULT]\nconnection = x\n'
+        '[API]\nauth_strategy = noauth2\nzzz = 1\n[cors.other]\nallowed_origin = http://a\n',
+        {
+            'Option Names': [
+                'warning conf: [placement_database] conection_recycle_time. It has no effect. Did '
+                'you mean [placement_database] connection_recycle_time?',
+                'warning Remove the group.',
+                'warning Unknown group in ',
+                'warning Did you mean [placement_database] connection?',
+                'warning Remove the option.',
+            ]
+        },
+    ),
+    (
+        '[keystone_authtoken]\nauth_section = mine\n[mine]\nauth_type = password\npasword = hush\n',
+        {'Option Names': ['warning Did you mean [mine] password?']},
+    ),
+    # Options of libraries are known.
+    (
+        '[keystone_authtoken]\nauth_type = password\npassword = hush\nmemcached_servers = a\n'
+        '[oslo_policy]\nenforce_new_defaults = true\n[cache]\nenabled = false\n'
+        '[oslo_middleware]\nenable_proxy_headers_parsing = true\n[DEFAULT]\nlog_file = x\n',
+        {'Proxy Headers': ['ok The service trusts ']},
+    ),
+    ('', {'Proxy Headers': ['ok The service ignores '], 'Configuration Files': ['ok Read: /']}),
+    ('[keystone_authtoken]\nauth_type = pasword\n', {}),
+    (
+        '[DEFAULT]\nauth_strategy = noauth2\n[keystone_authtoken]\nmemcache_servers = a\n',
+        {
+            'Deprecated Options': [
+                'warning [DEFAULT] auth_strategy is deprecated. Use [api] auth_strategy.',
+                'warning Use [keystone_authtoken] memcached_servers.',
+            ]
+        },
+    ),
+    (
+        'max_retries = many\n[keystone_authtoken]\ntoken_cache_time = long\n[placement]\n'
+        'allocation_candidates_generation_strategy = wide\n',
+        {
+            'Option Values': [
+                "failure max_retries is invalid: invalid literal for int() with base 10: 'many'",
+                'failure allocation_candidates_generation_strategy is invalid: ',
+                'failure token_cache_time is invalid: ',
+            ]
+        },
+    ),
+    ('[DEFAULT]\ndebug = true\n', {'Debug Logging': ['warning Set [DEFAULT] debug to false.']}),
+    (
+        '[healthcheck]\nbackends = disable_by_file,database\n',
+        {'Health Checks': ['failure unknown names: database. ']},
+    ),
+    (
+        '[healthcheck]\nbackends = disable_by_file\n',
+        {'Health Checks': ['warning Add placement_database to [healthcheck] backends.']},
+    ),
+    (
+        '[healthcheck]\nbackends = disable_by_file,placement_database\n',
+        {'Health Checks': ['ok Backends: disable_by_file, placement_database.']},
+    ),
+)
+# The text of policy.yaml, and the verdict on its rules.
+RULES: tuple[tuple[str, str], ...] = (
+    ('', 'ok Changed rules: 0.'),
+    ('admin_api: "role:boss"', 'ok Changed rules: 1.'),
+    ('admin_api: "!"', 'ok Changed rules: 1.'),
+    ('admin_api: "role:admin"', 'ok 1 equal their default'),
+    ('placement:trait:list: "role:admin"', 'warning Did you mean placement:traits:list?'),
+    ('mine: "role:me"', 'warning Unknown rule: mine'),
+    ('mine: "role:me"\nadmin_api: "rule:mine"', 'ok Changed rules: 2.'),
+    ('admin_api: "role:admin or"', 'failure admin_api is invalid'),
+    ('admin_api: "role"', 'failure admin_api is invalid'),
+    ('admin_api: "role:a or (rule:boss)"', 'failure admin_api refers to the rule boss'),
+    ('admin_api: "rule:mine"\nmine: "rule:admin_api"', 'failure to itself'),
+)
+# Policy files, and the verdict on them.
+FILES: tuple[tuple[Mapping[str, str], str], ...] = (
+    ({}, 'ok No file.'),
+    ({'policy.d/a.yaml': 'admin_api: "role:boss"', 'policy.d/.hidden': '['}, 'ok Read: '),
+    ({'policy.yaml': 'a: "b\n'}, 'failure line 2'),
+    ({'policy.yaml': '- a\n'}, 'failure does not map names'),
+    ({'policy.yaml': 'admin_api: 5\n'}, 'failure does not map names'),
+    ({'policy.yaml/directory': ''}, 'failure policy.yaml cannot be used'),
+    ({'policy.d': ''}, 'failure policy.d'),
+)
+
+
 class ConfigurationTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
         migration.upgrade('head')
 
+    def test_options(self):
+        for text, expected in OPTIONS:
+            with self.subTest(text):
+                self.check(expected, text)
+
+    def with_files(self, files: Mapping[str, str], text: str, expected: Expected) -> None:
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        for name, content in files.items():
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(content)
+        findings = self.preflight(f'{text}\n{NOAUTH}')
+        shown = {key: findings[key] for key in ('Policy Files', 'Policy Rules')}
+        self.assertFound(expected, {key: shown[key] for key in expected})
+
+    def test_policy_rules(self):
+        for text, verdict in RULES:
+            self.with_files({'policy.yaml': text}, '', {'Policy Rules': [verdict]})
+        directory = {'policy.yaml': 'admin_api: "rule:boss"', 'policy.d/a': 'boss: "role:boss"'}
+        self.with_files(directory, '', {'Policy Rules': ['ok Changed rules: 2.']})
+
+    def test_policy_files(self):
+        for files, verdict in FILES:
+            rules = 'ok ' if verdict.startswith('ok') else 'skipped '
+            self.with_files(files, '', {'Policy Files': [verdict], 'Policy Rules': [rules]})
+        for text, verdict in (
+            ('policy_file = my.yaml', 'failure my.yaml does not exist'),
+            ('policy_dirs = my.d', 'warning my.d does not exist'),
+        ):
+            self.with_files({}, f'[oslo_policy]\n{text}', {'Policy Files': [verdict]})
+
+    def test_policy_servers(self):
+        rules = 'admin_api: "role:a or https://policy.example/"\nservice_api: "http://other/"\n'
+        for text, expected in (
+            ('', ['ok ', 'warning the rule admin_api is not verified']),
+            ('remote_ssl_verify_server_crt = true', ['ok ']),
+        ):
+            text = f'[oslo_policy]\n{text}'
+            self.with_files({'policy.yaml': rules}, text, {'Policy Rules': expected})
+
+    def test_a_policy_file_in_json(self):
+        (self.folder / 'policy.json').write_text('{"admin_api": "role:boss"}')
+        remedy = 'failure oslopolicy-convert-json-to-yaml'
+        text = '[oslo_policy]\npolicy_file = policy.json\n'
+        self.check({'Policy File JSON to YAML Migration': [remedy]}, text)
+
+    def test_environment_variables(self):
+        """Other services have variables, too. Deprecated names have no effect."""
+        variables = {
+            'OS_API__AUTH_STRATEGI': 'keystone',
+            'OS_DEFAULT__AUTH_STRATEGY': 'keystone',
+            'OS_AUTH_URL': 'http://other',
+            'OS_PLACMENT_DATABASE__CONNECTION': 'x',
+            'OS_ZZZ__CONNECTION': 'x',
+        }
+        remedies = ('[api] auth_strategy', '[api] auth_strategy', '[placement_database]')
+        names = [f'warning Did you mean {name}?' for name in remedies]
+        self.check({'Option Names': names}, variables=variables)
+
+    def test_metrics(self):
+        folder = str(self.folder)
+        for directory, library, expected in (
+            ('', False, "failure pip install 'openstack-placement[metrics]'"),
+            ('', True, 'ok set PROMETHEUS_MULTIPROC_DIR in their environment'),
+            (folder, True, f'ok Processes share {folder}.'),
+            (f'{folder}/missing', True, 'warning Create the directory'),
+        ):
+            variables = {'PROMETHEUS_MULTIPROC_DIR': directory} if directory else {}
+            with mock.patch.dict('sys.modules', {} if library else {'prometheus_client': None}):
+                self.check(
+                    {'Metrics': [expected]}, '[metrics]\nenabled = true\n', variables=variables
+                )
+
     def test_urls(self):
-        """The checks find these mistakes before they connect."""
-        for rest, name, detail in (
-            ('', 'Database Driver', '[placement_database] connection names no database'),
-            ('/placement?ssl_ca=/no/ca', 'Database Connection', 'The file /no/ca (ssl_ca in '),
+        """The checks find these mistakes before they connect, and print no secrets."""
+        server = f'mysql+pymysql://me:hush@127.0.0.1:{free_port()}'
+        driver, connection = 'Database Driver', 'Database Connection'
+        skipped = {connection: ['skipped ']}
+        for url, missing, expected in (
+            (server, '', {driver: ['failure connection names no database'], **skipped}),
+            (
+                f'{server}/p?ssl_ca=/no/ca',
+                '',
+                {connection: ['failure The file /no/ca (ssl_ca in ']},
+            ),
+            (
+                'mysql+pymysql://me:a@hush:b@x:c/p',
+                '',
+                {driver: ['failure is not a URL'], **skipped},
+            ),
+            ('oracle://me:hush@db/p', '', {driver: ['failure does not support'], **skipped}),
+            ('mysql+no://me:hush@db/p', '', {driver: ['failure mysql+no cannot'], **skipped}),
+            *(
+                (url, library, {driver: [f"failure 'openstack-placement[{extra}]'"], **skipped})
+                for url, library, extra in (
+                    (f'{server}/p', 'pymysql', 'mysql'),
+                    ('mysql://me:hush@db/p', 'MySQLdb', 'mysqlclient'),
+                    ('mysql+mysqldb://me:hush@db/p', 'MySQLdb', 'mysqlclient'),
+                    ('postgresql+psycopg://me:hush@db/p', 'psycopg', 'postgresql'),
+                )
+            ),
+            (
+                'postgresql+psycopg2://me:hush@db/p',
+                'psycopg2',
+                {driver: ['failure or install it'], **skipped},
+            ),
         ):
-            url = f'mysql+pymysql://me:hush@127.0.0.1:{unused_port()}{rest}'
-            checks = [check for check in CHECKS if check.name.startswith('Database ')]
-            (verdict,) = self.preflight(NOAUTH, url, checks)[name]
-            self.assertEqual('failure', verdict.result)
-            self.assertIn(detail, verdict.detail)
-
-    def test_invalid_names_and_values(self):
-        findings = self.preflight(
-            'max_pool_size = many\nconection_recycle_time = 1\n[placment]\n'
-            '[DEFAULT]\ndebug = true\nauth_strategy = noauth2\n'
-            '[oslo_policy]\npolicy_file = missing.yaml\n'
-        )
-        self.assertResults(
-            {
-                'Option Names': 'warning warning',
-                'Deprecated Options': 'warning',
-                'Option Values': 'failure',
-                'Debug Logging': 'warning',
-                'Authentication Strategy': 'warning',
-                'Policy Files': 'failure',
-                'Policy Rules': 'skipped',
-            }
-            | self.limits(),
-            findings,
-        )
-        self.assertIn("'many'", findings['Option Values'][0].detail)
-
-    def limits(self) -> dict[str, str]:
-        """The check that needs the invalid value; SQLite has no such limits."""
-        return {'Connection Limits': 'failure'} if servers.ADMIN_URL in os.environ else {}
-
-    def test_health_checks(self):
-        findings = self.preflight(NOAUTH)
-        self.assertEqual('Backends: placement_database.', findings['Health Checks'][0].detail)
-        findings = self.preflight(f'{NOAUTH}[healthcheck]\nbackends = disable_by_file,database\n')
-        (verdict,) = findings['Health Checks']
-        self.assertEqual('failure', verdict.result)
-        self.assertIn('unknown names: database. ', verdict.detail)
-
-    def test_invalid_secrets_are_not_displayed(self):
-        findings = self.preflight(NOAUTH, connection='mysql+pymysql://me:a@hush:b@x:c/p')
-        self.assertEqual('failure', findings['Database Driver'][0].result)
-        self.assertEqual('skipped', findings['Database Connection'][0].result)
-        self.assertNotIn('hush', str(findings))
-
-    def test_drivers(self):
-        for url, fragment in (
-            ('oracle://me:hush@db/p', 'does not support'),
-            ('mysql+nothing://me:hush@db/p', 'mysql+nothing'),
-        ):
-            findings = self.preflight(NOAUTH, connection=url)
-            self.assertIn(fragment, findings['Database Driver'][0].detail)
-            self.assertNotIn('hush', str(findings))
-
-    def test_policy(self):
-        (self.folder / 'policy.json').write_text('{"placement:trait:list": "role:admin"}')
-        findings = self.preflight(f'{NOAUTH}[oslo_policy]\npolicy_file = policy.json\n')
-        self.assertResults(
-            {
-                'Authentication Strategy': 'warning',
-                'Policy Rules': 'warning',
-                'Policy File JSON to YAML Migration': 'failure',
-            },
-            findings,
-        )
+            with (
+                self.subTest(url),
+                mock.patch.dict('sys.modules', {missing: None} if missing else {}),
+            ):
+                self.assertNotIn('hush', str(self.check(expected, connection=url)))
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
@@ -253,193 +343,195 @@ class IdentityTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
         migration.upgrade('head')
+        self.server = self.useFixture(IdentityServer(catalog=('placement',)))
 
-    def check(
-        self, expected: dict[str, str], url: str, user: str = USER, more: str = ''
+    def identity(
+        self, expected: Expected, more: str = '', url: str = '', user: str = USER
     ) -> Findings:
-        text = KEYSTONE.format(url=url, user=user, password=PASSWORD, more=more)
-        findings = self.preflight(text)
-        self.assertResults(expected, findings)
-        self.assertNotIn(PASSWORD, str(findings))
+        """Run the checks with Keystone."""
+        text = KEYSTONE.format(url=url or self.server.url, user=user)
+        findings = self.preflight(text + CREDENTIALS.format(password=PASSWORD) + more)
+        self.assertFound(expected, findings)
+        self.assertNotIn('hush', str(findings))
         return findings
 
-    def test_an_unreachable_server(self):
-        findings = self.check(
+    def test_a_good_deployment(self):
+        endpoint = self.server.endpoint
+        self.identity(
             {
-                'Keystone Endpoints': 'failure failure',
-                'Service Credentials': 'failure',
-                'Service Catalog': 'skipped',
-            },
-            f'http://127.0.0.1:{unused_port()}/v3',
+                'Keystone Options': ['ok '],
+                'Keystone Endpoints': ['ok ', 'ok '],
+                'Service Credentials': ['ok User placement, project service, roles: service.'],
+                'Service Catalog': [f'ok respond: internal {endpoint}; public {endpoint}.'],
+            }
         )
-        self.assertIn('Connection refused', findings['Keystone Endpoints'][0].detail)
+
+    def test_an_unreachable_server(self):
+        self.identity(
+            {
+                'Keystone Endpoints': ['failure Connection refused'] * 2,
+                'Service Credentials': ['failure Connection refused'],
+                'Service Catalog': ['skipped '],
+            },
+            url=f'http://127.0.0.1:{free_port()}/v3',
+        )
 
     def test_wrong_credentials(self):
-        server = self.useFixture(IdentityServer())
-        findings = self.check(
-            {'Service Credentials': 'failure', 'Service Catalog': 'skipped'}, server.url, 'nobody'
-        )
-        self.assertIn('Authenticate first.', findings['Service Credentials'][0].detail)
-
-    def test_a_user_without_the_role_and_a_catalog_without_the_service(self):
-        server = self.useFixture(IdentityServer(roles=('member',), catalog=('identity',)))
-        self.check({'Service Credentials': 'warning', 'Service Catalog': 'warning'}, server.url)
-
-    def test_a_url_of_another_service(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        other = server.url.replace('/v3', '/other')
-        self.check(
-            {'Keystone Endpoints': 'warning ok'},
-            server.url,
-            more=f'[keystone_authtoken]\nwww_authenticate_uri = {other}',
-        )
-
-    def test_options(self):
-        findings = self.preflight('[keystone_authtoken]\nauth_type = pasword\n')
-        self.assertResults(
+        self.identity(
             {
-                'Keystone Options': 'failure warning',
-                'Keystone Endpoints': 'skipped',
-                'Service Credentials': 'skipped',
-                'Service Catalog': 'skipped',
-                'Token Cache': 'skipped',
+                'Service Credentials': ['failure Authenticate first.'],
+                'Service Catalog': ['skipped '],
             },
-            findings,
+            user='nobody',
         )
 
-    def test_a_file_that_cannot_be_read(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        findings = self.check(
-            {
-                'Keystone Options': 'failure',
-                'Keystone Endpoints': 'skipped',
-                'Service Credentials': 'skipped',
-                'Service Catalog': 'skipped',
-                'Token Cache': 'skipped',
-            },
-            server.url,
-            more='[keystone_authtoken]\ncafile = /no/ca\n',
-        )
-        (verdict,) = findings['Keystone Options']
-        self.assertIn('The file /no/ca ([keystone_authtoken] cafile)', verdict.detail)
-
-    def test_an_auth_plugin_that_does_not_describe_its_user(self):
-        findings = self.preflight('[keystone_authtoken]\nauth_type = none\n')
-        self.assertResults(
-            {
-                'Keystone Options': 'warning',
-                'Service Credentials': 'ok',
-                'Service Catalog': 'skipped',
-            },
-            findings,
-        )
-
-    def test_the_endpoints_of_the_service(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',), interfaces=('public',)))
-        one = 'region_name = one'
-        for region, endpoint, more, results, fragments in (
-            ('one', server.endpoint, '', 'warning', ['no internal endpoint']),
-            ('one', server.endpoint, one, 'warning', ['no internal endpoint']),
-            ('two', server.endpoint, one, 'warning', ['placement in the region one.']),
+    def test_users_and_catalogs(self):
+        for roles, catalog, expected in (
+            (('admin', 'member'), ('placement',), {}),
+            (('member',), ('placement',), {'Service Credentials': ['warning roles: member.']}),
+            ((), ('placement',), {'Service Credentials': ['warning roles: none.']}),
             (
-                'one',
-                f'{server.endpoint}/other',
-                one,
-                'warning warning',
-                ['status code 404', 'no internal endpoint'],
-            ),
-            (
-                'one',
-                f'http://127.0.0.1:{unused_port()}',
-                one,
-                'warning warning',
-                ['Connection refused', 'no internal endpoint'],
+                ('service',),
+                ('identity',),
+                {'Service Catalog': ['warning --region REGION placement public']},
             ),
         ):
-            server.region, server.endpoint = region, endpoint
-            findings = self.check({'Service Catalog': results}, server.url, more=more)
-            for verdict, fragment in zip(findings['Service Catalog'], fragments, strict=True):
-                self.assertIn(fragment, verdict.detail)
+            self.server.roles, self.server.catalog = roles, catalog
+            self.identity(expected)
 
-    def test_endpoints_without_tls(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        with mock.patch.object(encryption, 'is_plain_url', return_value=True):
-            findings = self.check({'Keystone Endpoints': 'warning warning'}, server.url)
-        self.assertIn('without TLS', findings['Keystone Endpoints'][0].detail)
+    def test_endpoints_of_the_service(self):
+        public, internal = ('public',), ('public', 'internal')
+        none = 'warning --region one placement internal'
+        one = 'region_name = one'
+        other = f'http://127.0.0.1:{free_port()}'
+        for region, endpoint, interfaces, more, expected in (
+            ('one', '', internal, one, ['ok ']),
+            ('one', '', public, '', ['warning --region REGION placement internal']),
+            ('one', '', public, one, [none]),
+            ('two', '', internal, one, ['warning --region one placement public']),
+            ('one', f'{self.server.endpoint}/x', public, one, ['warning status code 404', none]),
+            ('one', other, ('admin', 'internal'), one, ['warning Connection refused'] * 2),
+        ):
+            self.server.region, self.server.interfaces = region, interfaces
+            with mock.patch.object(self.server, 'endpoint', endpoint or self.server.endpoint):
+                self.identity({'Service Catalog': expected}, more)
 
-    def test_an_unverified_certificate(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        self.check({'Keystone Options': 'warning'}, server.url, more='insecure = true')
+    def test_options(self):
+        skipped = {key: ['skipped '] for key in AFTER_OPTIONS}
+        text = '[keystone_authtoken]\nwww_authenticate_uri = '
+        for more, expected in (
+            ('cafile = /no/ca\n', {'Keystone Options': ['failure /no/ca ([keys'], **skipped}),
+            (
+                f'{SIGNED.replace("hush-memcached", "")}\n',
+                {'Keystone Options': ['failure memcache_secret_key is not'], **skipped},
+            ),
+            (f'{SIGNED}\n', {}),
+            ('insecure = true\n', {'Keystone Options': ['warning insecure is true']}),
+            (
+                f'{text}\nservice_token_roles_required = false\n',
+                {
+                    'Keystone Options': ['warning _uri is not set', 'warning _required is false'],
+                    'Keystone Endpoints': ['ok '],
+                },
+            ),
+            (
+                f'{text}{self.server.url.replace("/v3", "/other")}\n',
+                {'Keystone Endpoints': ['warning status code 404', 'ok ']},
+            ),
+        ):
+            with self.subTest(more):
+                self.identity(expected, more)
+
+    def test_auth_plugins(self):
+        skipped = {key: ['skipped '] for key in AFTER_OPTIONS}
+        no_uri = 'warning _uri is not set'
+        for plugin, expected in (
+            ('', {'Keystone Options': ['failure auth_type is not set', no_uri], **skipped}),
+            ('pasword', {'Keystone Options': ['failure pasword is not', no_uri], **skipped}),
+            (
+                'none',
+                {
+                    'Keystone Options': [no_uri],
+                    'Service Credentials': ['ok does not describe its user.'],
+                    'Service Catalog': ['skipped '],
+                },
+            ),
+        ):
+            text = f'[keystone_authtoken]\nauth_type = {plugin}\n' if plugin else ''
+            self.assertFound(expected, self.preflight(text))
+
+    def test_connections_to_other_hosts(self):
+        """Every host is regarded as another one."""
+        address = self.useFixture(memcached_server.Memcached()).address
+        unsafe = {
+            'Keystone Endpoints': ['warning without TLS'] * 2,
+            'Token Cache': ['warning without TLS'],
+        }
+        with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
+            self.identity(unsafe, f'memcached_servers = {address}\n{SIGNED}')
 
     def test_memcached(self):
         address = self.useFixture(memcached_server.Memcached()).address
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        servers = f'memcached_servers = {address},127.0.0.1:{unused_port()}'
-        findings = self.check(
-            {'Token Cache': 'ok warning'}, server.url, more=f'{servers}\n{SIGNED}'
-        )
-        self.assertIn('Connection refused', findings['Token Cache'][1].detail)
-        findings = self.check({'Token Cache': 'failure ok warning'}, server.url, more=servers)
-        remedy = findings['Token Cache'][0].remedy
-        self.assertIn('Remove [keystone_authtoken] memcached_servers', remedy)
-        with mock.patch.object(encryption, 'is_local', return_value=False):
-            findings = self.preflight(
-                KEYSTONE.format(
-                    url=server.url, user=USER, password=PASSWORD, more=f'{servers}\n{SIGNED}'
-                )
-            )
-        self.assertIn('without TLS', findings['Token Cache'][0].detail)
+        closed = f'127.0.0.1:{free_port()}'
+        both = f'memcached_servers = {address},{closed}\n'
+        unprotected = 'failure Remove [keystone_authtoken] memcached_servers'
+        refused = 'warning Connection refused'
+        encrypted = SIGNED.replace('MAC', 'ENCRYPT')
+        for text, expected in (
+            (both + SIGNED, ['ok stores values', refused]),
+            (both, [unprotected, 'ok stores values', refused]),
+            (f'{both}cache = swift.cache', ['ok uses no memcached']),
+            (f'{both}token_cache_time = 0', ['ok uses no memcached']),
+        ):
+            self.identity({'Token Cache': expected}, text)
+        # Python does not import a module that is None here.
+        with mock.patch.dict('sys.modules', {'cryptography': None}):
+            extra = "warning `pip install 'openstack-placement[memcached]'`"
+            self.identity({'Token Cache': [extra]}, f'memcached_servers = {closed}\n{encrypted}')
 
     def test_memcached_with_tls_and_sasl(self):
         """A value is written and read with the configured connection."""
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
         for kinds in ({'tls': True}, {'sasl': True}):
             cache = self.useFixture(memcached_server.Memcached(**kinds))
             address = f'memcached_servers = {cache.address}\n{SIGNED}'
             options = '\n'.join(f'{name} = {value}' for name, value in cache.options().items())
-            self.check({'Token Cache': 'ok'}, server.url, more=f'{address}\n{options}')
-            self.check({'Token Cache': 'warning'}, server.url, more=address)
+            self.identity({'Token Cache': ['ok ']}, f'{address}\n{options}')
+            self.identity({'Token Cache': ['warning ']}, address)
         wrong = options.replace(memcached_server.PASSWORD, 'hush-wrong')
-        findings = self.check({'Token Cache': 'warning'}, server.url, more=f'{address}\n{wrong}')
-        self.assertIn('Auth failure', findings['Token Cache'][0].detail)
-        self.assertNotIn('hush', str(findings))
-
-    def test_memcached_that_is_not_used(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        servers = f'memcached_servers = 127.0.0.1:{unused_port()}'
-        for more in ('cache = swift.cache', 'token_cache_time = 0'):
-            self.check({'Token Cache': 'ok'}, server.url, more=f'{servers}\n{more}')
-
-    def test_memcached_without_the_library_for_encryption(self):
-        server = self.useFixture(IdentityServer(catalog=('placement',)))
-        encrypted = SIGNED.replace('MAC', 'ENCRYPT')
-        more = f'memcached_servers = 127.0.0.1:{unused_port()}\n{encrypted}'
-        # Python does not import a module that is None here.
-        with mock.patch.dict(sys.modules, {'cryptography': None}):
-            findings = self.check({'Token Cache': 'warning'}, server.url, more=more)
-        remedy = findings['Token Cache'][0].remedy
-        self.assertIn("Run `pip install 'openstack-placement[memcached]'`", remedy)
+        self.identity({'Token Cache': ['warning Auth failure']}, f'{address}\n{wrong}')
 
 
 class DataTest(TestCase):
-    def test_an_empty_database(self):
-        with self.engine.connect():
-            pass  # creates the file of SQLite
-        findings = self.preflight(NOAUTH)
-        self.assertResults(
-            {
-                'Authentication Strategy': 'warning',
-                'Schema Revision': 'failure',
-                'Missing Root Provider IDs': 'skipped',
-                'Incomplete Consumers': 'skipped',
-            },
-            findings,
-        )
-        self.assertEqual('Run `placement-manage db sync`.', findings['Schema Revision'][0].remedy)
+    def test_revisions(self):
+        """The schema is empty, older, newer, incomplete, or without a revision."""
+        data = ('Missing Root Provider IDs', 'Incomplete Consumers')
+        no_data = {key: ['skipped '] for key in data}
+        lacking = 'failure these tables do not exist: users. Restore the database'
+        none, no_users = 'DROP TABLE alembic_version', 'DROP TABLE users'
+        newer = "UPDATE alembic_version SET version_num = 'feedbeef'"
+        for upgraded, statements, expected in (
+            ('', (), {'Schema Revision': ['failure Run `placement-manage db sync`.'], **no_data}),
+            ('422ece571366', (), {'Schema Revision': ['failure 422ece571366; this release']}),
+            ('head', (newer,), {'Schema Revision': ['warning newer release']}),
+            ('head', (no_users,), {'Schema Revision': [lacking]}),
+            ('head', (no_users, none), {'Schema Revision': ['failure Missing: users. Check']}),
+            ('head', (none,), {'Schema Revision': ['warning db stamp head']}),
+        ):
+            with self.subTest(upgraded, statements=statements):
+                with self.engine.begin() as conn:
+                    models.metadata.drop_all(conn)
+                    conn.exec_driver_sql('DROP TABLE IF EXISTS alembic_version')
+                if upgraded:
+                    migration.upgrade(upgraded)
+                with self.engine.begin() as conn:
+                    for statement in statements:
+                        conn.exec_driver_sql(statement)
+                self.check(expected)
 
-        findings = self.preflight(f'sync_on_startup = true\n{NOAUTH}')
-        self.assertIn('sync_on_startup', findings['Schema Revision'][0].detail)
-        self.assertEqual('ok', findings['Schema Revision'][0].result)
+    def test_the_service_can_upgrade_the_schema(self):
+        migration.upgrade('422ece571366')
+        with_sync = self.preflight(f'sync_on_startup = true\n{NOAUTH}')
+        self.assertFound({**NOAUTH_WARNING, 'Schema Revision': ['ok sync_on_startup']}, with_sync)
 
     def test_data_of_an_older_release(self):
         migration.upgrade('b4ed3a175331')
@@ -450,23 +542,10 @@ class DataTest(TestCase):
                     resource_provider_id=1, consumer_id='c', resource_class_id=0, used=1
                 )
             )
-        findings = self.preflight(NOAUTH)
-        self.assertResults(
+        self.check(
             {
-                'Authentication Strategy': 'warning',
-                'Schema Revision': 'failure',
-                'Missing Root Provider IDs': 'failure',
-                'Incomplete Consumers': 'warning',
-            },
-            findings,
-        )
-        self.assertIn('online_data_migrations', findings['Incomplete Consumers'][0].remedy)
-
-    def test_an_unknown_revision(self):
-        migration.upgrade('head')
-        with self.engine.begin() as conn:
-            conn.exec_driver_sql("UPDATE alembic_version SET version_num = 'feedbeef'")
-        findings = self.preflight(NOAUTH)
-        self.assertResults(
-            {'Authentication Strategy': 'warning', 'Schema Revision': 'warning'}, findings
+                'Schema Revision': ['failure '],
+                'Missing Root Provider IDs': ['failure online_data_migrations'],
+                'Incomplete Consumers': ['warning online_data_migrations'],
+            }
         )

@@ -1,6 +1,6 @@
 """The checks of placement-status preflight with real databases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import os
 import pathlib
 import shutil
@@ -17,16 +17,17 @@ from placement.admin.preflight.model import Result, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers, where
 from placement.tests.functional.cmd import test_preflight
-from placement.tests.functional.cmd.test_preflight import NOAUTH, unused_port
+from placement.tests.functional.cmd.test_preflight import Expected
 from placement.tests.functional.faults import machines
+from placement.tests.functional.faults.machines import free_port
 from placement.tests.functional.web import commands
 
 GALERA_LIBRARY = '/usr/lib/galera/libgalera_smm.so'
-NOAUTH_WARNING = {'Authentication Strategy': 'warning'}
-# The checks that need a connection to the database.
-NEED_CONNECTION = [
-    check.name for check in test_preflight.CHECKS if 'Database Connection' in check.needs
-]
+NO_TABLES: Expected = {
+    'Schema Revision': ['failure Run `placement-manage db sync`.'],
+    'Missing Root Provider IDs': ['skipped '],
+    'Incomplete Consumers': ['skipped '],
+}
 
 
 def require_engine(name: str) -> None:
@@ -38,24 +39,20 @@ def require_engine(name: str) -> None:
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class SqliteTest(test_preflight.TestCase):
     def test_no_file_is_created(self):
-        path = self.folder / 'other.db'
-        findings = self.preflight(NOAUTH, f'sqlite:///{path}')
-        self.assertResults(
-            NOAUTH_WARNING
-            | {'Database Connection': 'failure'}
-            | dict.fromkeys(NEED_CONNECTION, 'skipped'),
-            findings,
+        url = f'sqlite:///{self.folder / "other.db"}'
+        remedy = 'failure Run `placement-manage db sync`, which creates the file'
+        self.check(
+            {'Database Connection': [remedy], 'Schema Revision': ['skipped ']}, connection=url
         )
-        self.assertIn('placement-manage db sync', findings['Database Connection'][0].remedy)
         self.assertEqual(['placement.conf'], [entry.name for entry in self.folder.iterdir()])
 
-    def test_no_file_is_created_beside_a_database(self):
+    def test_nothing_changes_beside_a_database(self):
         migration.upgrade('head')
         self.engine.dispose()
         folder = pathlib.Path(str(self.engine.url.database)).parent
         before = {entry.name: entry.stat().st_mtime_ns for entry in folder.iterdir()}
         self.assertEqual(['placement.db'], list(before))
-        self.assertResults(NOAUTH_WARNING, self.preflight(NOAUTH))
+        self.check({'Database Access': ['ok placement.db and its directory are writable']})
         self.assertEqual(
             before, {entry.name: entry.stat().st_mtime_ns for entry in folder.iterdir()}
         )
@@ -65,31 +62,20 @@ class SqliteTest(test_preflight.TestCase):
         with self.engine.begin() as conn:
             conn.exec_driver_sql("INSERT INTO resource_providers (uuid, name) VALUES ('a', 'a')")
         # The open connection of this process keeps the WAL.
-        self.assertResults(
-            NOAUTH_WARNING | {'Missing Root Provider IDs': 'failure'}, self.preflight(NOAUTH)
-        )
+        self.check({'Missing Root Provider IDs': ['failure ']})
 
     def test_the_journal_mode_stays(self):
-        path = self.folder / 'other.db'
+        path = self.folder / 'a b.db'
         engine = sa.create_engine(f'sqlite:///{path}')
         with engine.begin() as conn:
             conn.exec_driver_sql('CREATE TABLE t (x INTEGER)')
-        self.preflight(NOAUTH, f'sqlite:///{path}')
+        self.check(NO_TABLES, connection=f'sqlite:///{path}')
         with engine.connect() as conn:
             self.assertEqual('delete', conn.exec_driver_sql('PRAGMA journal_mode').scalar())
 
     def test_a_database_in_memory(self):
-        findings = self.preflight(NOAUTH, 'sqlite://')
-        self.assertResults(
-            NOAUTH_WARNING
-            | {
-                'Database Access': 'warning',
-                'Schema Revision': 'failure',
-                'Missing Root Provider IDs': 'skipped',
-                'Incomplete Consumers': 'skipped',
-            },
-            findings,
-        )
+        access = {'Database Access': ['warning in memory']}
+        self.check({**access, **NO_TABLES}, connection='sqlite://')
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
@@ -101,59 +87,37 @@ class ServerTest(test_preflight.TestCase):
         super().setUp()
         self.url = sa.make_url(self.database.url)
 
-    def check_connection(self, url: sa.URL, remedy: str) -> str:
-        findings = self.preflight(NOAUTH, url.render_as_string(hide_password=False))
-        self.assertResults(
-            NOAUTH_WARNING
-            | {'Database Connection': 'failure'}
-            | dict.fromkeys(NEED_CONNECTION, 'skipped'),
-            findings,
-        )
-        verdict = findings['Database Connection'][0]
-        self.assertIn(remedy, verdict.remedy)
-        self.assertNotIn(str(url.password), str(findings))
-        return verdict.detail
-
-    def test_no_server(self):
-        detail = self.check_connection(self.url.set(port=unused_port()), 'Start the server')
-        self.assertIn('127.0.0.1', detail)
-
-    def test_a_server_that_does_not_respond(self):
-        with socket.create_server(('127.0.0.1', 0)) as silent:
-            port = silent.getsockname()[1]
-            self.check_connection(self.url.set(port=port), 'Start the server')
-
-    def test_a_wrong_password(self):
-        self.check_connection(self.url.set(password='hush-database'), 'Grant the privileges')
-
-    def test_an_unknown_database(self):
-        self.check_connection(self.url.set(database='nothing'), 'Create the database')
+    def test_connections(self):
+        """No server, one that does not respond, a wrong password, and an unknown database."""
+        silent = self.enterContext(socket.create_server(('127.0.0.1', 0)))
+        for parts, text in (
+            ({'port': free_port()}, '127.0.0.1'),
+            ({'port': silent.getsockname()[1]}, 'Start the server'),
+            ({'password': 'hush-database'}, 'Grant the privileges'),
+            ({'database': 'nothing'}, 'Create the database'),
+        ):
+            url = self.url.set(**parts)
+            findings = self.check(
+                {'Database Connection': [f'failure {text}'], 'Schema Revision': ['skipped ']},
+                connection=url.render_as_string(hide_password=False),
+            )
+            self.assertNotIn(str(url.password), str(findings))
 
     def test_a_replica(self):
         migration.upgrade('head')
-        replica = self.url.set(port=unused_port()).render_as_string(hide_password=False)
-        self.assertResults(
-            NOAUTH_WARNING | {'Replica Connection': 'failure'},
-            self.preflight(f'slave_connection = {replica}\n{NOAUTH}'),
-        )
-        url = self.url.render_as_string(hide_password=False)
-        findings = self.preflight(f'slave_connection = {url}\n{NOAUTH}')
-        self.assertResults(NOAUTH_WARNING | {'Replica Connection': 'ok'}, findings)
-
-    def test_pool(self):
-        migration.upgrade('head')
-        findings = self.preflight(f'max_pool_size = 1000\n{NOAUTH}')
-        self.assertResults(NOAUTH_WARNING | {'Connection Limits': 'warning'}, findings)
+        for url, result in ((self.url.set(port=free_port()), 'failure'), (self.url, 'ok')):
+            text = f'slave_connection = {url.render_as_string(hide_password=False)}\n'
+            self.check({'Replica Connection': [f'{result} ']}, text)
 
     def test_the_size_of_the_deployment(self):
         migration.upgrade('head')
-        size = '--machines 40 --processes 5 --threads 2 --format json'
-        done = self.execute(NOAUTH, *size.split())
-        self.assertEqual((1, ''), (done.returncode, done.stderr))
+        size = '--machines 40 --processes 5 --threads 2'
+        findings = self.preflight(test_preflight.NOAUTH, arguments=size.split())
         # On MariaDB and MySQL, the pool of 5 connections keeps two for each thread.
         each = 3 if self.url.get_backend_name() == 'postgresql' else 5
-        text = f'can open {200 * each} connections, {each} each, and the server accepts'
-        self.assertIn(text, done.stdout)
+        text = f'warning can open {200 * each} connections, {each} each, and the server accepts'
+        expected = {**test_preflight.NOAUTH_WARNING, 'Connection Limits': [text]}
+        self.assertFound(expected, findings)
 
     def test_the_limit_of_the_account(self):
         migration.upgrade('head')
@@ -163,33 +127,14 @@ class ServerTest(test_preflight.TestCase):
             limit = f'ALTER ROLE {account.username} CONNECTION LIMIT 4'
         servers.execute(self.url, limit)
         url = account.render_as_string(hide_password=False)
-        checks = [
-            check
-            for check in test_preflight.CHECKS
-            if check.name in ('Database Driver', 'Database Connection', 'Connection Limits')
-        ]
-        (verdict,) = self.preflight(NOAUTH, url, checks)['Connection Limits']
+        (verdict,) = self.preflight(test_preflight.NOAUTH, url)['Connection Limits']
         self.assertIn('can open 16 connections, and the server accepts 4', verdict.detail)
-
-    def test_an_account_that_cannot_upgrade_an_empty_database(self):
-        account = servers.create_account(self.url, ('SELECT',))
-        url = account.render_as_string(hide_password=False)
-        findings = self.preflight(NOAUTH, url)
-        for name in ('Database Privileges', 'Schema Revision'):
-            self.assertEqual(Result.FAILURE, findings[name][-1].result, findings)
-            self.assertIn('lacks: CREATE', findings[name][-1].detail)
-        self.assertIn('as a user that has them', findings['Schema Revision'][0].remedy)
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class EncryptionTest(test_preflight.TestCase):
     """A server with TLS, whose certificate is also that of its CA."""
 
-    CHECKS = tuple(
-        check
-        for check in test_preflight.CHECKS
-        if check.name in ('Database Driver', 'Database Connection')
-    )
     # The parameters of each driver: without TLS, with TLS, with verification.
     PARAMETERS: Mapping[str, tuple[str, str, str]] = {
         'pymysql': ('ssl_disabled=true', '', 'ssl_ca={}'),
@@ -236,7 +181,7 @@ class EncryptionTest(test_preflight.TestCase):
     def connect(self, parameters: str) -> Verdict:
         text = self.url.render_as_string(hide_password=False)
         text = f'{text}{"&" if self.url.query else "?"}{parameters}'.rstrip('?&')
-        (verdict,) = self.preflight(NOAUTH, text, self.CHECKS)['Database Connection']
+        (verdict,) = self.preflight(test_preflight.NOAUTH, text)['Database Connection']
         return verdict
 
     def test_connections(self):
@@ -266,7 +211,6 @@ class PrivilegesTest(test_preflight.TestCase):
 
     REQUIRED = ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
     MIGRATING = ('CREATE', 'ALTER', 'DROP', 'INDEX')
-    CHECKS = tuple(check for check in test_preflight.CHECKS if 'Database' in check.name)
 
     def setUp(self) -> None:
         self.system = machines.engine_of_run()
@@ -275,11 +219,11 @@ class PrivilegesTest(test_preflight.TestCase):
 
     def verdicts(self, account: sa.URL) -> list[Verdict]:
         url = account.render_as_string(hide_password=False)
-        findings = self.preflight(NOAUTH, url, self.CHECKS)
+        findings = self.preflight(test_preflight.NOAUTH, url)
         self.assertEqual('ok', findings['Database Access'][0].result, findings)
         return findings['Database Privileges']
 
-    def check(self, privileges: Sequence[str], *details: str) -> list[Verdict]:
+    def assertDetails(self, privileges: Sequence[str], *details: str) -> list[Verdict]:
         """Compare the details of the verdicts on an account; those of failures begin with `!`."""
         verdicts = self.verdicts(servers.create_account(self.url, privileges))
         marks = {Result.OK: '', Result.FAILURE: '!'}
@@ -296,17 +240,14 @@ class PrivilegesTest(test_preflight.TestCase):
             self.assertRegex(verdict.detail, r'^The user lacks: USAGE on .*traits_id_seq.*\.$')
             self.assertIn('Grant USAGE on all sequences.', verdict.remedy)
             self.grant_sequences()
-        self.check(self.REQUIRED, complete)
+        self.assertDetails(self.REQUIRED, complete)
         for missing in self.REQUIRED[1:]:
             granted = [name for name in self.REQUIRED if name != missing]
-            (verdict,) = self.check(granted, f'!The user lacks: {missing} on {every}.')
+            (verdict,) = self.assertDetails(granted, f'!The user lacks: {missing} on {every}.')
             self.assertIn('Grant SELECT, INSERT, UPDATE, and DELETE', verdict.remedy)
         # Privileges on single tables.
-        account = servers.create_account(self.url, ())
-        postgresql = self.system == 'postgresql'
-        user = account.username if postgresql else f"'{account.username}'@'127.0.0.1'"
-        readable = [f'GRANT SELECT ON {name} TO {user}' for name in self.tables()]
-        servers.execute(self.url, *readable, f'GRANT INSERT, UPDATE ON traits TO {user}')
+        account, user = self.reading_account(self.tables())
+        servers.execute(self.url, f'GRANT INSERT, UPDATE ON traits TO {user}')
         (verdict,) = self.verdicts(account)
         others = every.replace('traits, users', 'users')
         self.assertEqual(
@@ -324,39 +265,48 @@ class PrivilegesTest(test_preflight.TestCase):
         if self.system != 'postgresql':
             for missing in self.MIGRATING:
                 granted = [name for name in self.MIGRATING if name != missing]
-                self.check((*self.REQUIRED, *granted), complete, lacking.format(missing))
-            self.check((*self.REQUIRED, *self.MIGRATING), *both)
+                self.assertDetails((*self.REQUIRED, *granted), complete, lacking.format(missing))
+            self.assertDetails((*self.REQUIRED, *self.MIGRATING), *both)
         else:
             self.grant_sequences()
             denied = 'CREATE on the schema, ownership of the tables'
-            self.check(self.REQUIRED, complete, lacking.format(denied))
+            self.assertDetails(self.REQUIRED, complete, lacking.format(denied))
         self.assertEqual(before, self.tables())
 
     def test_an_empty_database(self):
         lacking = 'CREATE on the schema'
         if self.system != 'postgresql':
             lacking = ', '.join(self.MIGRATING)
-        self.check(self.REQUIRED, f'!The user cannot migrate the schema; it lacks: {lacking}.')
+        account = servers.create_account(self.url, self.REQUIRED)
+        url = account.render_as_string(hide_password=False)
+        findings = self.preflight(test_preflight.NOAUTH, url)
+        for name in ('Database Privileges', 'Schema Revision'):
+            (verdict,) = findings[name]
+            self.assertEqual(Result.FAILURE, verdict.result)
+            self.assertIn(f'it lacks: {lacking}.', verdict.detail)
+            self.assertIn('as a user that has them', verdict.remedy)
         self.assertEqual([], self.tables())
 
     def test_a_revision_that_the_user_cannot_read(self):
         migration.upgrade('head')
-        account = servers.create_account(self.url, ())
-        postgresql = self.system == 'postgresql'
-        user = account.username if postgresql else f"'{account.username}'@'127.0.0.1'"
-        servers.execute(
-            self.url, *(f'GRANT SELECT ON {name} TO {user}' for name in models.metadata.tables)
-        )
-        revision = [one for one in test_preflight.CHECKS if one.name == 'Schema Revision']
+        account, _ = self.reading_account(models.metadata.tables)
         url = account.render_as_string(hide_password=False)
-        findings = self.preflight(NOAUTH, url, (*self.CHECKS, *revision))
-        (verdict,) = findings['Schema Revision']
-        if postgresql:
+        (verdict,) = self.preflight(test_preflight.NOAUTH, url)['Schema Revision']
+        if self.system == 'postgresql':
             self.assertEqual(Result.FAILURE, verdict.result)
             self.assertIn('permission denied for table alembic_version', verdict.detail)
         else:
             self.assertEqual(Result.WARNING, verdict.result)
             self.assertIn('Grant SELECT on alembic_version', verdict.remedy)
+
+    def reading_account(self, tables: Iterable[str]) -> tuple[sa.URL, str]:
+        """Create an account that can read some tables; return its URL, and its name in SQL."""
+        account = servers.create_account(self.url, ())
+        name = str(account.username)
+        if self.system != 'postgresql':
+            name = f"'{name}'@'127.0.0.1'"
+        servers.execute(self.url, *(f'GRANT SELECT ON {table} TO {name}' for table in tables))
+        return account, name
 
     def tables(self) -> list[str]:
         engine = sa.create_engine(self.url, poolclass=sa.NullPool)
@@ -379,17 +329,12 @@ class MysqlTest(test_preflight.TestCase):
         with self.engine.begin() as conn:
             conn.exec_driver_sql('ALTER TABLE users CONVERT TO CHARACTER SET latin1')
             conn.exec_driver_sql('ALTER TABLE users ENGINE = MyISAM')
-        findings = self.preflight(NOAUTH)
-        self.assertResults(
-            NOAUTH_WARNING | {'Character Set': 'warning warning', 'Storage Engine': 'failure'},
-            findings,
-        )
-        self.assertIn('users', findings['Storage Engine'][0].detail)
+        sets = ['warning latin1', 'warning different collations']
+        self.check({'Character Set': sets, 'Storage Engine': ['failure users']})
 
     def test_an_invalid_sql_mode(self):
-        findings = self.preflight(f'mysql_sql_mode = NO_SUCH_MODE\n{NOAUTH}')
-        self.assertResults(NOAUTH_WARNING | {'Session Settings': 'failure'}, findings)
-        self.assertIn('NO_SUCH_MODE', findings['Session Settings'][0].detail)
+        expected = {'Session Settings': ['failure NO_SUCH_MODE']}
+        self.check(expected, 'mysql_sql_mode = NO_SUCH_MODE\n')
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
@@ -402,6 +347,15 @@ class PrivateMariadbTest(test_preflight.TestCase):
         '--wait-timeout=600',
         '--read-only=ON',
     )
+    CONFIGURATION = ''
+    EXPECTED: Expected = {
+        'Database Access': ['failure read_only = ON'],
+        'Binary Log Format': ['failure '],
+        # The service refuses the connection.
+        'Session Settings': ['failure '],
+        'Connection Limits': ['warning wait_timeout'],
+        **NO_TABLES,
+    }
 
     def setUp(self) -> None:
         require_engine('mariadb')
@@ -412,21 +366,8 @@ class PrivateMariadbTest(test_preflight.TestCase):
         super().setUp()
 
     def test_unsuitable_settings(self):
-        findings = self.preflight(NOAUTH, self.server.create_database('placement'))
-        self.assertResults(
-            NOAUTH_WARNING
-            | {
-                'Database Access': 'failure',
-                'Binary Log Format': 'failure',
-                # The service refuses the connection.
-                'Session Settings': 'failure',
-                'Connection Limits': 'warning',
-                'Schema Revision': 'failure',
-                'Missing Root Provider IDs': 'skipped',
-                'Incomplete Consumers': 'skipped',
-            },
-            findings,
-        )
+        url = self.server.create_database('placement')
+        self.check(self.EXPECTED, self.CONFIGURATION, connection=url)
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
@@ -436,29 +377,17 @@ class GaleraTest(PrivateMariadbTest):
         f'--wsrep-provider={GALERA_LIBRARY}',
         '--wsrep-cluster-address=gcomm://',
         '--wsrep-provider-options=base_host=127.0.0.1;'
-        f'gmcast.listen_addr=tcp://127.0.0.1:{unused_port()}',
+        f'gmcast.listen_addr=tcp://127.0.0.1:{free_port()}',
         '--wsrep-node-address=127.0.0.1',
         '--binlog-format=ROW',
         '--innodb-autoinc-lock-mode=2',
     )
-
-    def test_unsuitable_settings(self):
-        url = self.server.create_database('placement')
-        findings = self.preflight(
-            f'mysql_wsrep_sync_wait = 1\nsync_on_startup = true\n{NOAUTH}', url
-        )
-        self.assertResults(
-            NOAUTH_WARNING
-            | {
-                'Galera Cluster': 'failure warning',
-                'Missing Root Provider IDs': 'skipped',
-                'Incomplete Consumers': 'skipped',
-            },
-            findings,
-        )
-        details = ' '.join(verdict.detail for verdict in findings['Galera Cluster'])
-        self.assertIn('mysql_wsrep_sync_wait is 1', details)
-        self.assertIn('one member', details)
+    CONFIGURATION = 'mysql_wsrep_sync_wait = 1\nsync_on_startup = true\n'
+    EXPECTED: Expected = {
+        **NO_TABLES,
+        'Galera Cluster': ['failure mysql_wsrep_sync_wait is 1', 'warning one member'],
+        'Schema Revision': ['ok sync_on_startup'],
+    }
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
@@ -468,33 +397,24 @@ class PostgresqlTest(test_preflight.TestCase):
         super().setUp()
 
     def test_settings(self):
-        admin = sa.create_engine(
-            servers.admin_url(), isolation_level='AUTOCOMMIT', poolclass=sa.NullPool
-        )
         name = f'{sa.make_url(self.database.url).database}_latin'
-        with admin.connect() as conn:
-            conn.exec_driver_sql(
-                f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
-            )
-            for setting in (
-                'default_transaction_read_only = on',
-                "idle_session_timeout = '60s'",
-                "default_transaction_isolation = 'serializable'",
-            ):
-                conn.exec_driver_sql(f'ALTER DATABASE {name} SET {setting}')
+        create = f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+        settings = (
+            'default_transaction_read_only = on',
+            "idle_session_timeout = '60s'",
+            "default_transaction_isolation = 'serializable'",
+        )
+        altered = (f'ALTER DATABASE {name} SET {setting}' for setting in settings)
+        servers.execute(servers.admin_url(), create, *altered)
         url = servers.admin_url().set(database=name).render_as_string(hide_password=False)
-        findings = self.preflight(NOAUTH, url)
-        self.assertResults(
-            NOAUTH_WARNING
-            | {
-                'Database Access': 'failure',
-                'Character Set': 'warning',
+        self.check(
+            {
+                'Database Access': ['failure default_transaction_read_only = on'],
+                'Character Set': ['warning LATIN1'],
                 # The service sets the isolation level of its connections.
-                'Session Settings': 'ok',
-                'Connection Limits': 'warning',
-                'Schema Revision': 'failure',
-                'Missing Root Provider IDs': 'skipped',
-                'Incomplete Consumers': 'skipped',
+                'Session Settings': ['ok '],
+                'Connection Limits': ['warning idle_session_timeout'],
+                **NO_TABLES,
             },
-            findings,
+            connection=url,
         )

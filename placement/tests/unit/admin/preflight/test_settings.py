@@ -1,179 +1,173 @@
-"""Checks of the settings of database servers."""
+"""What preflight concludes from the settings of database servers, and from URLs."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from oslotest import base
+import sqlalchemy as sa
 
-from placement.admin.preflight import galera, limits, mysql, postgresql, sqlite
-from placement.admin.preflight.model import Result, Verdict
-from placement.admin.preflight.mysql import TableFacts
+from placement.admin.preflight import encryption, galera, limits, mysql, postgresql
+from placement.admin.preflight.model import Verdict
 from placement.conf import database
 
-OK, WARNING, FAILURE, SKIPPED = Result.OK, Result.WARNING, Result.FAILURE, Result.SKIPPED
+STRICT = 'STRICT_ALL_TABLES,TRADITIONAL'
+COMMITTED = 'READ-COMMITTED'
+GENERAL, LATIN, UTF8MB3 = 'utf8mb4_general_ci', 'latin1_swedish_ci', 'utf8mb3_general_ci'
+GROUP = {'group_replication_group_name': 'a'}
+SINGLE, SEVERAL = (
+    {**GROUP, 'group_replication_single_primary_mode': value} for value in ('ON', 'OFF')
+)
+SESSION = {'default_transaction_isolation': 'read committed', 'client_encoding': 'UTF8'}
+NODE = {'wsrep_on': 'ON', 'innodb_autoinc_lock_mode': '2', 'binlog_format': 'ROW'}
+SYNCED = {
+    'wsrep_ready': 'ON',
+    'wsrep_cluster_status': 'Primary',
+    'wsrep_local_state_comment': 'Synced',
+    'wsrep_cluster_size': '3',
+}
 
 
-def results(verdicts: list[Verdict]) -> list[Result]:
-    return [verdict.result for verdict in verdicts]
+def table(engine: str = 'InnoDB', collation: str = GENERAL) -> mysql.TableFacts:
+    return mysql.TableFacts('consumers', engine, collation)
 
 
-def table(engine: str = 'InnoDB', collation: str = 'utf8mb4_general_ci', name: str = 't') -> Any:
-    return TableFacts(name, engine, collation)
+def character_set(default: str, *collations: str) -> list[Verdict]:
+    tables = [table(collation=one) for one in collations]
+    return mysql.judge_character_set(default.split('_')[0], default, tables)
 
 
-class MysqlTest(base.BaseTestCase):
-    def test_writable(self):
-        for settings, expected in (
-            ({}, OK),
-            ({'read_only': 'OFF', 'super_read_only': 'OFF'}, OK),
-            ({'read_only': '0'}, OK),
-            ({'read_only': 'ON'}, FAILURE),
-            ({'read_only': 'NO_LOCK'}, FAILURE),
-            ({'read_only': 'ON', 'super_read_only': 'ON'}, FAILURE),
-        ):
-            self.assertEqual(expected, mysql.judge_writable(settings).result, settings)
-
-    def test_character_set(self):
-        general, latin = 'utf8mb3_general_ci', 'latin1_swedish_ci'
-        for default, tables, expected in (
-            ('utf8mb4_general_ci', [], [OK]),
-            (latin, [], [WARNING]),
-            (latin, [table(), table()], [OK]),
-            (general, [table(collation=general)], [OK]),
-            (general, [table(), table(collation=general)], [WARNING]),
-            (latin, [table(), table(collation=latin)], [WARNING, WARNING]),
-        ):
-            verdicts = mysql.judge_character_set(default.split('_')[0], default, tables)
-            self.assertEqual(expected, results(verdicts), (default, tables))
-
-    def test_three_byte_characters_are_a_note(self):
-        verdict = mysql.judge_character_set('utf8mb3', 'utf8mb3_general_ci', [])[0]
-        self.assertIn('four-byte characters', verdict.detail)
-        verdict = mysql.judge_character_set('utf8mb4', 'utf8mb4_general_ci', [])[0]
-        self.assertNotIn('four-byte characters', verdict.detail)
-
-    def test_group(self):
-        group = {'group_replication_group_name': 'a'}
-        single = {**group, 'group_replication_single_primary_mode': 'ON'}
-        several = {**group, 'group_replication_single_primary_mode': 'OFF'}
-        for settings, has_replica, expected in (
-            ({}, True, [SKIPPED]),
-            ({'group_replication_group_name': ''}, True, [SKIPPED]),
-            (single, False, [OK]),
-            (single, True, [WARNING]),
-            (several, False, [WARNING]),
-            (several, True, [WARNING, WARNING]),
-        ):
-            self.assertEqual(expected, results(mysql.judge_group(settings, has_replica)), settings)
-
-    def test_storage_engine(self):
-        for default, tables, expected in (
-            ('InnoDB', [], OK),
-            ('MyISAM', [], FAILURE),
-            ('MyISAM', [table()], OK),
-            ('InnoDB', [table(), table('MyISAM', name='other')], FAILURE),
-        ):
-            verdict = mysql.judge_storage_engine(default, tables)
-            self.assertEqual(expected, verdict.result, (default, tables))
-
-    def test_tables_without_transactions_are_named(self):
-        verdict = mysql.judge_storage_engine('InnoDB', [table('Aria', name='consumers')])
-        self.assertIn('consumers', verdict.detail)
-
-    def test_binary_log(self):
-        for settings, expected in (
-            ({}, OK),
-            ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, OK),
-            ({'log_bin': 'ON', 'binlog_format': 'STATEMENT'}, FAILURE),
-            ({'log_bin': 'ON', 'binlog_format': 'MIXED'}, OK),
-            ({'log_bin': 'ON', 'binlog_format': 'ROW'}, OK),
-            ({'log_bin': 'ON'}, OK),  # later versions of MySQL support ROW only
-        ):
-            self.assertEqual(expected, mysql.judge_binary_log(settings).result, settings)
-
-    def test_session(self):
-        strict = 'STRICT_ALL_TABLES,TRADITIONAL'
-        for settings, expected in (
-            ({'transaction_isolation': 'READ-COMMITTED', 'sql_mode': strict}, [OK]),
-            ({'tx_isolation': 'READ-COMMITTED', 'sql_mode': strict}, [OK]),
-            ({'tx_isolation': 'REPEATABLE-READ', 'sql_mode': strict}, [FAILURE]),
-            ({'tx_isolation': 'READ-COMMITTED', 'sql_mode': ''}, [FAILURE]),
-            ({}, [FAILURE, FAILURE]),
-        ):
-            self.assertEqual(expected, results(mysql.judge_session(settings)), settings)
+def connections(most: int, idle: int, used: int | None, recycle: int, *size: int) -> list[Verdict]:
+    accepted = limits.Limits(most, idle, 'wait_timeout')
+    return limits.judge(accepted, limits.Service(used, recycle, *size))
 
 
-class PostgresqlTest(base.BaseTestCase):
-    def test_writable(self):
-        for settings, is_replica, expected in (
-            ({'default_transaction_read_only': 'off'}, False, OK),
-            ({'default_transaction_read_only': 'on'}, False, FAILURE),
-            ({'default_transaction_read_only': 'off'}, True, FAILURE),
-        ):
-            verdict = postgresql.judge_writable(settings, is_replica)
-            self.assertEqual(expected, verdict.result, (settings, is_replica))
-
-    def test_encoding(self):
-        for encoding, expected in (('UTF8', OK), ('LATIN1', WARNING), ('SQL_ASCII', WARNING)):
-            self.assertEqual(expected, postgresql.judge_character_set(encoding).result, encoding)
-
-    def test_session(self):
-        good = {'default_transaction_isolation': 'read committed', 'client_encoding': 'UTF8'}
-        self.assertEqual([OK], results(postgresql.judge_session(good)))
-        bad = good | {'default_transaction_isolation': 'serializable'}
-        self.assertEqual([FAILURE], results(postgresql.judge_session(bad)))
-        self.assertEqual([FAILURE, FAILURE], results(postgresql.judge_session({})))
-
-    def test_limits(self):
-        accepted = postgresql.accepted(
-            {
-                'max_connections': '100',
-                'superuser_reserved_connections': '3',
-                'reserved_connections': '2',
-                'idle_session_timeout': '60000',
-            }
+# The function, its arguments, the results of its verdicts, and a text in the first of them.
+Case = tuple[Callable[..., Any], Sequence[Any], str, str]
+MYSQL: tuple[Case, ...] = (
+    (mysql.judge_writable, [{}], 'ok', ''),
+    (mysql.judge_writable, [{'read_only': 'OFF', 'super_read_only': 'OFF'}], 'ok', ''),
+    (mysql.judge_writable, [{'read_only': '0'}], 'ok', ''),
+    (mysql.judge_writable, [{'read_only': 'ON'}], 'failure', 'read_only = ON'),
+    (mysql.judge_writable, [{'read_only': 'NO_LOCK'}], 'failure', 'read_only = NO_LOCK'),
+    (mysql.judge_writable, [{'super_read_only': 'ON'}], 'failure', 'super_read_only = ON'),
+    (character_set, [GENERAL], 'ok', 'Character set utf8mb4, collation utf8mb4_general_ci.'),
+    (character_set, [LATIN], 'warning', 'other characters are rejected'),
+    (character_set, [LATIN, GENERAL, GENERAL], 'ok', ''),
+    (character_set, [UTF8MB3, UTF8MB3], 'ok', 'four-byte characters are rejected'),
+    (character_set, [UTF8MB3, GENERAL, UTF8MB3], 'warning', 'different collations'),
+    (character_set, [LATIN, GENERAL, LATIN], 'warning warning', 'other characters'),
+    (mysql.judge_group, [{}, True], 'skipped', ''),
+    (mysql.judge_group, [{'group_replication_group_name': ''}, True], 'skipped', ''),
+    (mysql.judge_group, [SINGLE, False], 'ok', ''),
+    (mysql.judge_group, [SINGLE, True], 'warning', 'slave_connection is set'),
+    (mysql.judge_group, [SEVERAL, False], 'warning', 'single_primary_mode to ON'),
+    (mysql.judge_group, [SEVERAL, True], 'warning warning', 'single_primary_mode to ON'),
+    (mysql.judge_storage_engine, ['InnoDB', []], 'ok', ''),
+    (mysql.judge_storage_engine, ['MyISAM', []], 'failure', ''),
+    (mysql.judge_storage_engine, ['MyISAM', [table()]], 'ok', ''),
+    (mysql.judge_storage_engine, ['InnoDB', [table(), table('Aria')]], 'failure', 'consumers'),
+    (mysql.judge_binary_log, [{}], 'ok', ''),
+    (mysql.judge_binary_log, [{'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}], 'ok', ''),
+    (mysql.judge_binary_log, [{'log_bin': 'ON', 'binlog_format': 'STATEMENT'}], 'failure', ''),
+    (mysql.judge_binary_log, [{'log_bin': 'ON', 'binlog_format': 'MIXED'}], 'ok', ''),
+    # Later versions of MySQL support ROW only.
+    (mysql.judge_binary_log, [{'log_bin': 'ON'}], 'ok', ''),
+    (mysql.judge_session, [{'tx_isolation': COMMITTED, 'sql_mode': STRICT}], 'ok', ''),
+    (mysql.judge_session, [{'transaction_isolation': COMMITTED, 'sql_mode': STRICT}], 'ok', ''),
+    (mysql.judge_session, [{'tx_isolation': 'REPEATABLE-READ', 'sql_mode': STRICT}], 'failure', ''),
+    (mysql.judge_session, [{'tx_isolation': COMMITTED, 'sql_mode': ''}], 'failure', 'not strict'),
+    (mysql.judge_session, [{}], 'failure failure', 'The isolation level is unknown.'),
+)
+POSTGRESQL: tuple[Case, ...] = (
+    (postgresql.judge_writable, [{'default_transaction_read_only': 'off'}, False], 'ok', ''),
+    (postgresql.judge_writable, [{'default_transaction_read_only': 'on'}, False], 'failure', ''),
+    (postgresql.judge_writable, [{'default_transaction_read_only': 'off'}, True], 'failure', ''),
+    (postgresql.judge_character_set, ['UTF8'], 'ok', ''),
+    (postgresql.judge_character_set, ['LATIN1'], 'warning', ''),
+    (postgresql.judge_session, [SESSION], 'ok', ''),
+    (
+        postgresql.judge_session,
+        [{**SESSION, 'default_transaction_isolation': 'serializable'}],
+        'failure',
+        'isolation is serializable',
+    ),
+    (postgresql.judge_session, [{}], 'failure failure', 'None instead of read committed'),
+)
+CONNECTIONS: tuple[Case, ...] = (
+    (connections, [151, 28800, 15, 3600], 'ok', 'enough for 10 processes'),
+    (connections, [151, 0, 15, 3600], 'ok', ''),  # the server keeps idle connections
+    (connections, [151, 3601, 15, 3600], 'ok', ''),
+    (connections, [151, 3600, 15, 3600], 'warning', 'wait_timeout'),
+    (connections, [151, 600, 15, -1], 'warning', ''),  # the pool keeps connections forever
+    (connections, [14, 28800, 15, 3600], 'warning', 'A process can open 15 connections, and'),
+    (connections, [14, 600, 15, 3600], 'warning warning', ''),
+    (connections, [14, 28800, None, 3600], 'ok', 'no limit'),
+    (connections, [150, 28800, 15, 3600, 2, 5], 'ok', ''),
+    (
+        connections,
+        [149, 28800, 15, 3600, 2, 5],
+        'warning',
+        '10 processes (machines: 2, processes of each: 5) can open 150',
+    ),
+    (connections, [14, 28800, None, 3600, 2, 5], 'ok', ''),
+)
+GALERA: tuple[Case, ...] = (
+    (galera.judge, [{}, {}, None], 'skipped', ''),
+    (galera.judge, [{'wsrep_on': 'OFF'}, {}, None], 'skipped', ''),
+    (galera.judge, [NODE, SYNCED, None], 'ok', '3 members'),
+    *(
+        (galera.judge, [NODE, {**SYNCED, name: value}, None], result, '')
+        for name, value, result in (
+            ('wsrep_cluster_status', 'non-Primary', 'failure'),
+            ('wsrep_ready', 'OFF', 'failure'),
+            ('wsrep_local_state_comment', 'Donor/Desynced', 'warning'),
+            ('wsrep_cluster_size', '1', 'warning'),
+            ('wsrep_cluster_size', '2', 'warning'),
+            ('wsrep_cluster_size', '4', 'warning'),
+            ('wsrep_cluster_size', '5', 'ok'),
         )
-        self.assertEqual(limits.Limits(95, 60, 'idle_session_timeout'), accepted)
-
-    def test_limits_of_the_role_and_of_the_database(self):
-        for more, expected in (([-1, -1], 100), ([-1, 20], 20), ([0, 20], 0), ([200, -1], 100)):
-            accepted = postgresql.accepted({'max_connections': '100'}, more)
-            self.assertEqual(expected, accepted.connections, more)
-
-    def test_limits_of_older_versions(self):
-        accepted = postgresql.accepted({'max_connections': '100'})
-        self.assertEqual(limits.Limits(100, 0, 'idle_session_timeout'), accepted)
-
-
-class LimitsTest(base.BaseTestCase):
-    def judge(
-        self, connections: int, idle: int, used: int | None, recycle: int, *size: int
-    ) -> list[Verdict]:
-        return limits.judge(
-            limits.Limits(connections, idle, 'wait_timeout'), limits.Service(used, recycle, *size)
+    ),
+    *(
+        (galera.judge, [{**NODE, name: value}, SYNCED, None], result, name if result else '')
+        for name, value, result in (
+            ('innodb_autoinc_lock_mode', '1', 'failure'),
+            ('binlog_format', 'MIXED', 'failure'),
+            ('wsrep_dirty_reads', 'ON', 'warning'),
         )
+    ),
+    (galera.judge, [{**NODE, 'wsrep_dirty_reads': 'OFF'}, SYNCED, None], 'ok', ''),
+    *((galera.judge, [NODE, SYNCED, value], 'ok', '') for value in (7, 15)),
+    *(
+        (galera.judge, [NODE, SYNCED, value], 'failure', f'or set it to {remedy}.')
+        for value, remedy in ((0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15))
+    ),
+)
 
-    def test_limits(self):
-        for arguments, expected in (
-            ((151, 28800, 15, 3600), [OK]),
-            ((151, 0, 15, 3600), [OK]),  # the server keeps idle connections
-            ((151, 3601, 15, 3600), [OK]),
-            ((151, 3600, 15, 3600), [WARNING]),
-            ((151, 600, 15, 3600), [WARNING]),
-            ((151, 600, 15, -1), [WARNING]),  # the pool keeps connections forever
-            ((14, 28800, 15, 3600), [WARNING]),
-            ((14, 600, 15, 3600), [WARNING, WARNING]),
-            ((14, 28800, None, 3600), [OK]),
-            ((150, 28800, 15, 3600, 2, 5), [OK]),
-            ((149, 28800, 15, 3600, 2, 5), [WARNING]),
-            ((14, 28800, None, 3600, 2, 5), [OK]),
+
+class SettingsTest(base.BaseTestCase):
+    def test_settings(self):
+        for function, arguments, results, text in (*MYSQL, *POSTGRESQL, *CONNECTIONS, *GALERA):
+            with self.subTest(function.__name__, arguments=arguments):
+                found = function(*arguments)
+                verdicts = [found] if isinstance(found, Verdict) else found
+                self.assertEqual(results, ' '.join(verdict.result for verdict in verdicts))
+                self.assertIn(text, f'{verdicts[0].detail} {verdicts[0].remedy}')
+
+    def test_the_limits_of_postgresql(self):
+        """The role and the database can have limits, too; old versions have fewer settings."""
+        reserved = {'superuser_reserved_connections': '3', 'reserved_connections': '2'}
+        for settings, more, most, idle in (
+            ({**reserved, 'idle_session_timeout': '60000'}, (), 95, 60),
+            ({}, (-1, -1), 100, 0),
+            ({}, (-1, 20), 20, 0),
+            ({}, (0, 20), 0, 0),
+            ({}, (200, -1), 100, 0),
         ):
-            self.assertEqual(expected, results(self.judge(*arguments)), arguments)
-
-    def test_the_processes_of_all_machines_are_counted(self):
-        detail = self.judge(149, 0, 15, 3600, 2, 5)[0].detail
-        self.assertIn('10 processes (machines: 2, processes of each: 5) can open 150', detail)
+            accepted = postgresql.accepted({'max_connections': '100', **settings}, more)
+            self.assertEqual(limits.Limits(most, idle, 'idle_session_timeout'), accepted)
 
     def test_the_connections_of_a_process(self):
+        mariadb = {'connection': 'mysql+pymysql://host/placement'}
         for options, threads, expected in (
             ({}, None, 16),
             ({'max_pool_size': 3, 'max_overflow': 0}, None, 4),
@@ -182,86 +176,65 @@ class LimitsTest(base.BaseTestCase):
             ({'max_overflow': -1}, 8, 9),
             ({}, 4, 5),
             ({}, 40, 16),
-            ({'connection': 'mysql+pymysql://host/placement'}, 4, 6),
-            ({'connection': 'mysql+pymysql://host/placement', 'max_pool_size': 20}, 4, 9),
-            ({'connection': 'mysql+pymysql://host/placement', 'max_pool_size': 0}, 4, 5),
+            (mariadb, 4, 6),
+            ({**mariadb, 'max_pool_size': 20}, 4, 9),
+            ({**mariadb, 'max_pool_size': 0}, 4, 5),
             ({'connection': 'postgresql+psycopg://host/placement', 'max_pool_size': 20}, 4, 5),
         ):
             found = database.connections_of_process(options, threads)
             self.assertEqual(expected, found, (options, threads))
 
-    def test_the_note_contains_the_number_of_processes(self):
-        self.assertIn('enough for 10 processes', self.judge(151, 28800, 15, 3600)[0].detail)
-        self.assertIn('no limit', self.judge(151, 28800, None, 3600)[0].detail)
 
+class EncryptionTest(base.BaseTestCase):
+    """Connections to a local database need no encryption."""
 
-class GaleraTest(base.BaseTestCase):
-    SETTINGS = {'wsrep_on': 'ON', 'innodb_autoinc_lock_mode': '2', 'binlog_format': 'ROW'}
-    STATUS = {
-        'wsrep_ready': 'ON',
-        'wsrep_cluster_status': 'Primary',
-        'wsrep_local_state_comment': 'Synced',
-        'wsrep_cluster_size': '3',
+    LOCAL = (
+        'mysql+pymysql://me@localhost/p',
+        'mysql+pymysql://me@127.0.0.1/p?charset=utf8mb4',
+        'mysql+mysqldb://me@[::1]:3306/p',
+        'mysql+pymysql://me@db/p?unix_socket=/run/mysqld/mysqld.sock',
+        'mysql+pymysql:///p',
+        'postgresql+psycopg:///p?host=/run/postgresql',
+        'postgresql+psycopg://me@/p?host=localhost&host=127.0.0.1',
+        'postgresql+psycopg://me@db/p?hostaddr=127.0.0.1',
+    )
+    # The parameters with which the driver verifies the server, by URL.
+    REMOTE = {
+        'mysql+pymysql://me@db/p': 'Add ssl_ca=FILE to',
+        'mysql+mysqldb://me@192.0.2.1/p': 'Add ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE to',
+        'mysql://me@db/p': 'Add ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE to',
+        'mysql+pymysql://me@[2001:db8::1]/p': 'Add ssl_ca=FILE to',
+        'mysql+pymysql://me@localhost.example.org/p': 'Add ssl_ca=FILE to',
+        'postgresql+psycopg://me@db/p': 'Add sslmode=verify-full&sslrootcert=FILE to',
+        'postgresql+psycopg://me@/p?host=localhost&host=db': 'Add sslmode=verify-full',
+        'postgresql+psycopg://me@localhost/p?hostaddr=192.0.2.1': 'Add sslmode=verify-full',
     }
 
-    def judge(
-        self,
-        settings: dict[str, str] | None = None,
-        status: dict[str, str] | None = None,
-        sync_wait: int | None = None,
-    ) -> list[Verdict]:
-        return galera.judge(
-            self.SETTINGS | (settings or {}), self.STATUS | (status or {}), sync_wait
-        )
+    def judge(self, text: str, is_encrypted: bool, is_verified: bool) -> tuple[str, str]:
+        url = sa.make_url(text)
+        verdict = encryption.judge_database(url, 'Connected.', is_encrypted, is_verified)
+        return verdict.result, verdict.remedy
 
-    def test_a_single_server(self):
-        for settings in ({}, {'wsrep_on': 'OFF'}):
-            self.assertEqual([SKIPPED], results(galera.judge(settings, {}, None)))
+    def test_databases(self):
+        for text in self.LOCAL:
+            self.assertEqual(('ok', ''), self.judge(text, False, False), text)
+        for text, parameters in self.REMOTE.items():
+            self.assertEqual(('ok', ''), self.judge(text, True, True), text)
+            for is_encrypted in (False, True):
+                result, remedy = self.judge(text, is_encrypted, False)
+                self.assertEqual('warning', result, text)
+                self.assertIn(parameters, remedy)
+                self.assertEqual(not is_encrypted, 'on the server' in remedy)
 
-    def test_a_cluster(self):
-        verdicts = self.judge()
-        self.assertEqual([OK], results(verdicts))
-        self.assertIn('3 members', verdicts[0].detail)
-
-    def test_state(self):
-        for status, expected in (
-            ({'wsrep_cluster_status': 'non-Primary'}, [FAILURE]),
-            ({'wsrep_ready': 'OFF'}, [FAILURE]),
-            ({'wsrep_local_state_comment': 'Donor/Desynced'}, [WARNING]),
-            ({'wsrep_cluster_size': '1'}, [WARNING]),
-            ({'wsrep_cluster_size': '2'}, [WARNING]),
-            ({'wsrep_cluster_size': '4'}, [WARNING]),
-            ({'wsrep_cluster_size': '5'}, [OK]),
+    def test_urls(self):
+        """HTTP to another host is not encrypted."""
+        for url, expected in (
+            ('https://keystone/v3', False),
+            ('http://keystone/v3', True),
+            ('HTTP://192.0.2.1:5000', True),
+            ('http://[2001:db8::1]:5000', True),
+            ('http://localhost:5000/v3', False),
+            ('http://127.0.0.5/v3', False),
+            ('http://[::1]:5000/v3', False),
         ):
-            self.assertEqual(expected, results(self.judge(status=status)), status)
-
-    def test_settings(self):
-        for settings, expected in (
-            ({'innodb_autoinc_lock_mode': '1'}, [FAILURE]),
-            ({'binlog_format': 'MIXED'}, [FAILURE]),
-            ({'wsrep_dirty_reads': 'ON'}, [WARNING]),
-            ({'wsrep_dirty_reads': 'OFF'}, [OK]),
-        ):
-            self.assertEqual(expected, results(self.judge(settings=settings)), settings)
-
-    def test_waits_for_other_nodes(self):
-        for value in (None, 7, 15):
-            self.assertEqual([OK], results(self.judge(sync_wait=value)), value)
-        for value, remedy in ((0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
-            (verdict,) = self.judge(sync_wait=value)
-            self.assertEqual(FAILURE, verdict.result, value)
-            self.assertIn(f'or set it to {remedy}.', verdict.remedy)
-
-
-class SqliteTest(base.BaseTestCase):
-    def test_writable(self):
-        for file, directory, expected in (
-            (True, True, OK),
-            (True, False, FAILURE),
-            (False, True, FAILURE),
-        ):
-            verdict = sqlite.judge_writable('/a.db', file, directory)
-            self.assertEqual(expected, verdict.result, (file, directory))
-
-    def test_a_database_in_memory(self):
-        self.assertEqual(WARNING, sqlite.judge_memory().result)
+            self.assertIs(expected, encryption.is_plain_url(url), url)
