@@ -4,17 +4,22 @@ import contextlib
 import gzip
 import hashlib
 import hmac
+import json
+import os
 from pathlib import Path
 import random
 import signal
+import stat
 import subprocess
+from typing import Any
+from unittest import mock
 
 import fixtures
 import sqlalchemy as sa
 
-from placement.admin.transfer import tables
 from placement.cmd import program
-from placement.tests import servers, where
+from placement.db.sqlalchemy import models
+from placement.tests import servers
 from placement.tests.functional import programs
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
@@ -38,102 +43,73 @@ class TransferCase(transfer.TestCase, base.TestCase):
         path.write_bytes(data)
         return str(path)
 
+    def refused(self, text: str, *arguments: str) -> None:
+        """A command is refused in one line."""
+        done = self.run_with_status(2, *arguments)
+        self.assertEqual('', done.stdout)
+        self.assertTrue(done.stderr.startswith('Error: '), done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(1, done.stderr.count('\n'), done.stderr)
+
 
 def large_file() -> bytes:
     """A file that is larger than all buffers between two processes."""
-    aggregates = [
-        {'kind': 'aggregate', 'uuid': f'{n:08}-0000-4000-8000-000000000000', **documents.TIMES}
-        for n in range(2500)
-    ]
-    rows = sorted(
-        [*(row for row in documents.EXAMPLE if row['kind'] != 'aggregate'), *aggregates],
-        key=lambda row: documents.KINDS.index(row['kind']),
-    )
-    return documents.file_of(row for row in rows if row['kind'] != 'provider_aggregate')
+    uuids = (f'{n:08}-0000-4000-8000-000000000000' for n in range(2500))
+    return documents.file_of(documents.row('aggregate', one) for one in uuids)
 
 
 @where.not_on('postgresql', reason='The tests of the functions run on each database.')
 class CommandTest(TransferCase):
     def test_files(self):
-        data = documents.file_of(documents.EXAMPLE)
-        done = self.run_command('import', self.file(data))
-        self.assertEqual((0, ''), (done.returncode, done.stdout))
-        self.assertEqual(f'{len(documents.EXAMPLE)} rows are imported.\n', last(done.stderr))
-        for name in ('copy.jsonl', 'copy.jsonl.gz'):
-            path = self.folder / name
-            done = self.run_command('export', str(path))
-            self.assertEqual((0, ''), (done.returncode, done.stdout))
-            copy = path.read_bytes()
-            self.assertEqual(data, gzip.decompress(copy) if name.endswith('.gz') else copy)
+        done = self.run_with_status(0, 'import', self.file(transfer.EXAMPLE))
+        rows = len(documents.EXAMPLE)
+        self.assertEqual(('', f'{rows} rows are imported.\n'), (done.stdout, done.stderr))
+        path = self.folder / 'copy.jsonl.gz'
+        contents = []
+        for _ in range(2):
+            done = self.run_with_status(0, 'export', str(path))
+            self.assertEqual(('', ''), (done.stdout, done.stderr))
+            contents.append(path.read_bytes())
+        self.assertEqual(*contents, 'equal exports are equal files')
+        self.assertEqual(transfer.EXAMPLE, gzip.decompress(contents[0]))
         servers.delete_all_rows(self.engine)
-        self.assertEqual(0, self.run_command('import', str(path)).returncode)
-        self.assertEqual(data, self.export())
+        self.run_with_status(0, 'import', str(path))
+        done = self.run_program('export', '-')
+        self.assertEqual(transfer.EXAMPLE.decode(), done.stdout)
 
     @where.only_on('sqlite', reason='No SQL statement is executed.')
     def test_refusals(self):
-        data = documents.file_of(documents.EXAMPLE)
-        for arguments, text in (
-            (('import', self.file(data[:-1], 'cut')), 'Line 23: The file is cut off; '),
-            (('import', self.file(data, 'a.gz')), 'Line 1: The file is not compressed'),
-            (('import', str(self.folder / 'missing')), 'missing cannot be used: '),
-            (('export', '/dev/full'), 'to /dev/full: No space left on device.'),
-            (('export', '--key-file', self.file(b'k', 'key')), 'without --anonymize'),
-            (
-                ('export', '--anonymize', '--key-file', self.file(b'', 'empty')),
-                'empty contains 0 bytes, but a key has at least 16.',
-            ),
-            (
-                ('export', '--anonymize', '--key-file', self.file(b'15 bytes, no mo\n', 'short')),
-                'short contains 15 bytes, but a key has at least 16.',
-            ),
-            (
-                ('export', '--anonymize', '--key-file', str(self.folder / 'none')),
-                'none cannot be read: No such file or directory.',
-            ),
-            (('export', '--anonymize', '--key-file', ''), 'cannot be read: '),
+        data = transfer.EXAMPLE
+        for text, *arguments in (
+            ('Line 23: The file is cut off; ', 'import', self.file(data[:-1], 'cut')),
+            ('Line 1: The file is not compressed', 'import', self.file(data, 'a.gz')),
+            ('missing cannot be used: ', 'import', str(self.folder / 'missing')),
+            ('to /dev/full: No space left on device.', 'export', '/dev/full'),
+            ('missing/a cannot be written: No such', 'export', f'{self.folder}/missing/a'),
+            ('without --anonymize', 'export', '--key-file', self.file(b'k', 'key')),
         ):
-            with self.subTest(text):
-                done = self.run_command(*arguments)
-                self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
-                self.assertIn(text, last(done.stderr))
-                self.assertTrue(last(done.stderr).startswith('Error: '), done.stderr)
-                self.assertNotIn('Traceback', done.stderr)
+            self.refused(text, *arguments)
+        for text, key in (
+            ('empty contains 0 bytes, but a key has at least 16.', self.file(b'', 'empty')),
+            ('short contains 15 bytes, but a', self.file(b'15 bytes, no mo\n', 'short')),
+            ('none cannot be read: No such file or directory.', f'{self.folder}/none'),
+            ('cannot be read: ', ''),
+        ):
+            self.refused(text, 'export', '--anonymize', '--key-file', key)
         self.assertEqual({}, self.counts())
 
     def test_force(self):
-        self.assertEqual(
-            0,
-            self.run_command('import', self.file(documents.file_of(documents.EXAMPLE))).returncode,
-        )
+        self.load(transfer.EXAMPLE)
         other = self.file(documents.file_of(documents.random_rows(_SEED)))
-        self.assertEqual(2, self.run_command('import', other).returncode)
-        done = self.run_command('import', '--force', other)
-        self.assertEqual(0, done.returncode, done.stderr)
-
-    def test_pseudonyms(self):
-        self.load(documents.file_of(documents.EXAMPLE))
-        key = self.file(b'16 bytes, no mor', 'key')
-        random, other = (self.run_command('export', '--anonymize').stdout for _ in range(2))
-        keyed, again = (
-            self.run_command('export', '--anonymize', '--key-file', key).stdout for _ in range(2)
-        )
-        self.assertEqual(3, len({random, other, keyed}))
-        self.assertEqual(keyed, again)
-        # Without the key, a guess of a name cannot be confirmed.
-        guess = hmac.new(b'', b'project\0project-1', hashlib.sha256).hexdigest()[:20]
-        for text in (random, other, keyed):
-            self.assertNotIn(guess, text)
-            self.assertEqual(len(documents.EXAMPLE) + 1, text.count('\n'))
-            for name in ('pool', 'CUSTOM_FAST', 'CUSTOM_GPU', 'project-1', 'user-1'):
-                self.assertNotIn(f'"{name}"', text)
+        self.refused('--force', 'import', other)
+        self.run_with_status(0, 'import', '--force', other)
 
     def test_usage_above_the_capacity_is_reported(self):
         data, _ = documents.edited(documents.change('allocation', 2, used=93))
-        done = self.run_command('import', self.file(data))
-        self.assertEqual((0, ''), (done.returncode, done.stdout))
-        name = documents.EXAMPLE[5]['name']
+        done = self.run_with_status(0, 'import', self.file(data))
         self.assertIn(
-            f'Provider {documents.HOST} ({name}): 97 of 96 VCPU are in use.\n', done.stderr
+            f'Provider {documents.HOST} ({documents.NAME}): 97 of 96 VCPU are in use.\n',
+            done.stderr,
         )
 
     def test_a_reader_that_closes_the_pipe(self):
@@ -144,6 +120,141 @@ class CommandTest(TransferCase):
         errors = process.stderr.read().decode()
         process.stderr.close()
         self.assertEqual((program.CLOSED, ''), (process.wait(LONGEST), errors))
+
+
+class FilesTest(TransferCase):
+    """The file of an export is complete or does not exist, and only its owner can read it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.addCleanup(os.umask, os.umask(0))
+        self.path = self.folder / 'cloud.jsonl'
+
+    def export_to(self, path: Path) -> None:
+        self.run_with_status(0, 'export', str(path))
+
+    def assertExported(self) -> None:
+        self.assertEqual(self.export(), self.path.read_bytes())
+        self.assertEqual(0o600, stat.S_IMODE(self.path.stat().st_mode))
+
+    def test_a_new_file(self):
+        self.export_to(self.path)
+        self.assertExported()
+        self.assertEqual([self.path], list(self.folder.iterdir()))
+
+    def test_an_existing_file_and_its_permissions_are_replaced(self):
+        self.path.write_bytes(b'old' * 1000)
+        self.path.chmod(0o644)
+        self.export_to(self.path)
+        self.assertExported()
+
+    def test_a_symbolic_link_is_kept(self):
+        link = self.folder / 'link'
+        link.symlink_to(self.path)
+        self.export_to(link)
+        self.assertTrue(link.is_symlink())
+        self.assertExported()
+
+    def test_a_device_is_not_replaced(self):
+        self.export_to(Path('/dev/null'))
+        self.assertTrue(Path('/dev/null').is_char_device())
+
+    def test_a_failure_leaves_the_old_file(self):
+        """The export fails after its first lines, or a signal ends it."""
+        self.load(transfer.EXAMPLE)
+        self.path.write_bytes(b'old')
+        self.execute(sa.text("UPDATE traits SET created_at = 'yesterday'"))
+        self.refused('The table traits', 'export', str(self.path))
+        self.load_example()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            modes = []
+
+            @contextlib.contextmanager
+            def progress(*_: Any, number: int = number, modes: list[int] = modes) -> Any:
+                paths = set(self.folder.iterdir()) - {self.path}
+                modes += [stat.S_IMODE(path.stat().st_mode) for path in paths]
+                os.kill(os.getpid(), number)
+                yield
+
+            with (
+                mock.patch('placement.cmd.output.progress', progress),
+                mock.patch('os._exit', side_effect=SystemExit),
+            ):
+                done = self.run_command('export', str(self.path))
+            self.assertEqual([0o600], modes)
+            self.assertEqual('Error: The command was interrupted.\n', done.stderr)
+            self.assertEqual([self.path], list(self.folder.iterdir()))
+            self.assertEqual(b'old', self.path.read_bytes())
+
+
+class PseudonymsTest(TransferCase):
+    KEY = b'16 bytes, no mor'
+
+    def anonymous(self, key: bytes | None = KEY) -> bytes:
+        path = self.folder / 'anonymous'
+        options = () if key is None else ('--key-file', self.file(key, 'key'))
+        self.run_with_status(0, 'export', '--anonymize', *options, str(path))
+        return path.read_bytes()
+
+    def test_keys(self):
+        """By default, the key is random, so that a guess of a name cannot be confirmed."""
+        self.load(transfer.EXAMPLE)
+        texts = [self.anonymous(key) for key in (self.KEY, None, None, self.KEY[:-1] + b'!')]
+        self.assertEqual(4, len(set(texts)))
+        self.assertEqual(texts[0], self.anonymous())
+        guess = hmac.new(b'', b'project\0project-1', hashlib.sha256).hexdigest()[:20]
+        self.assertNotIn(guess.encode(), b''.join(texts))
+
+    def test_names(self):
+        self.load(transfer.EXAMPLE)
+        anonymous = [json.loads(line) for line in self.anonymous().splitlines()[1:]]
+        of = {kind: [one for one in anonymous if one['kind'] == kind] for kind in documents.KINDS}
+        for kind, field, patterns in (
+            ('resource_class', 'name', ('CUSTOM_[0-9A-F]{20}', 'VCPU')),
+            ('trait', 'name', ('CUSTOM_[0-9A-F]{20}', 'HW_CPU_X86_AVX2')),
+            ('provider', 'name', [f'provider-{one["uuid"]}' for one in of['provider']]),
+            ('consumer_type', 'name', ('INSTANCE',)),
+            ('project', 'external_id', ('project-[0-9a-f]{20}',)),
+            ('user', 'external_id', ('user-[0-9a-f]{20}',) * 2),
+        ):
+            for one, pattern in zip(of[kind], patterns, strict=True):
+                self.assertRegex(one[field], f'^{pattern}$')
+        # A reference has the pseudonym of the row; the other fields are the same.
+        (project,), users = of['project'], of['user']
+        consumers = [one for one in documents.EXAMPLE if one['kind'] == 'consumer']
+        self.assertCountEqual(
+            [one['external_id'] for one in users], [one['user'] for one in of['consumer']]
+        )
+        for one, original in zip(of['consumer'], consumers, strict=True):
+            named = {'project': project['external_id'], 'user': one['user']}
+            self.assertEqual({**original, **named}, one)
+        for kind in ('inventory', 'allocation'):
+            used = {one['resource_class'] for one in of[kind]}
+            self.assertEqual({one['name'] for one in of['resource_class']}, used)
+
+    def test_random_clouds(self):
+        """No name remains, and an anonymous export can be imported."""
+        for seed in range(3):
+            servers.delete_all_rows(self.engine)
+            rows = documents.random_rows(seed)
+            self.load(documents.file_of(rows))
+            names = {row['external_id'] for row in rows if 'external_id' in row}
+            names |= {row['name'] or '-' for row in rows if row['kind'] == 'provider'}
+            names |= {one for row in rows if (one := row.get('name') or '').startswith('CUSTOM_')}
+            anonymous = self.anonymous()
+            for name in names | {'A_B'}:
+                self.assertNotIn(json.dumps(name, ensure_ascii=False).encode(), anonymous)
+            self.assertEqual(len(rows) + 1, anonymous.count(b'\n'))
+            servers.delete_all_rows(self.engine)
+            self.assertUnchanged(anonymous)
+
+    def test_more_rows_than_are_sorted_in_memory(self):
+        if servers.engine() != 'sqlite':
+            self.skipTest('the rows are sorted outside of the database')
+        self.load(documents.file_of(documents.row('user', f'{n:05}') for n in range(20_002)))
+        lines = self.anonymous().splitlines()[1:]
+        self.assertEqual(20_002, len(lines))
+        self.assertEqual(sorted(lines), lines)
 
 
 class InterruptionTest(TransferCase):
@@ -199,14 +310,10 @@ class InterruptionTest(TransferCase):
             self.database.url, poolclass=sa.NullPool, isolation_level='READ UNCOMMITTED'
         )
         with engine.connect() as conn:
-            self.assertLess(0, tables.counts(conn)['aggregate'])
+            number = sa.select(sa.func.count()).select_from(models.placement_aggregates)
+            self.assertLess(0, conn.scalar(number))
         process.kill()
         process.wait(LONGEST)
         process.stdin.close()
         process.stderr.close()
         self.assertEqual({}, self.counts())
-
-
-def last(text: str) -> str:
-    """The last line of a text; a migration can write other lines before it."""
-    return text.splitlines(keepends=True)[-1] if text else ''
