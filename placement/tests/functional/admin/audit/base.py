@@ -1,7 +1,9 @@
 """A small sound cloud, and SQL statements that damage it."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+import contextlib
 from typing import Any
+from unittest import mock
 import uuid
 
 import sqlalchemy as sa
@@ -14,8 +16,7 @@ from placement.db.sqlalchemy import models
 from placement.tests.functional import base
 from placement.tests.functional.base import claim
 
-INSTANCE, MIGRATION = (str(uuid.UUID(int=number)) for number in (1, 2))
-AGGREGATE = str(uuid.UUID(int=3))
+INSTANCE, MIGRATION, AGGREGATE, SECOND = (str(uuid.UUID(int=number)) for number in (1, 2, 3, 9))
 # No row has these ids. A test may insert a row with the first one, and the next row of a later test
 # then has the id after it.
 GONE, LOST = 9_000_001, 9_900_001
@@ -89,11 +90,32 @@ class TestCase(base.TestCase):
         """The number of findings by code."""
         return {finding.code: finding.count for finding in self.findings(only)}
 
-    def repair(self, *only: str, purge: bool = False) -> dict[str, audit.Finding]:
+    def repair(
+        self, *only: str, fix: bool = True, purge: bool = False, servers: str | None = None
+    ) -> dict[str, audit.Finding]:
         """Correct findings; return what was found by code."""
-        options = repair.Options(only or None, fix=True, purge=purge)
+        options = repair.Options(only or None, fix, purge, servers)
         config = self.service.conf_fixture.conf
         return {finding.code: finding for finding in repair.run(config, options)}
+
+    @contextlib.contextmanager
+    def batches_of(self, size: int) -> Iterator[None]:
+        """Let a transaction correct at most this number of findings."""
+        with mock.patch('placement.admin.audit.batches.SIZE', size):
+            yield
+
+    @contextlib.contextmanager
+    def before_the_first_write(self, change: Callable[[], object]) -> Iterator[None]:
+        """Execute a change after the findings were read, and before the first is corrected."""
+        original, changes = engine.write, [change]
+
+        def write(*arguments: Any) -> Any:
+            if changes:
+                changes.pop()()
+            return original(*arguments)
+
+        with mock.patch.object(engine, 'write', write):
+            yield
 
     def dump(self) -> dict[str, list[tuple[Any, ...]]]:
         """All rows of all tables."""

@@ -1,19 +1,17 @@
-"""What the audit finds: each kind of finding, made by SQL statements."""
+"""Each code of the audit: what it finds, and what `--fix` corrects."""
 
 import json
 import pathlib
+from typing import Any
 import uuid
 
 import fixtures
 import sqlalchemy as sa
 
-from placement import db_api
-from placement.admin import audit
-from placement.admin.audit import model, repair
+from placement.admin.audit import model
 from placement.admin.failure import CannotProceedError
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.tests import statements, where
 from placement.tests.functional import missing_generations
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
@@ -27,15 +25,19 @@ from placement.tests.functional.admin.audit.base import (
     LOST,
     MIGRATION,
     PROVIDERS,
+    SECOND,
     TRAIT_LINKS,
 )
 from placement.tests.functional.base import claim
 
-SECOND = str(uuid.UUID(int=9))
+ZERO = str(uuid.UUID(int=0))
+OWNERS = {'project': 'project', 'user': 'user', 'consumer_type': 'INSTANCE'}
+# Columns whose values differ from run to run.
+_VARIABLE = {'id', 'created_at', 'updated_at'}
 
 
-class FindingsTestCase(base.TestCase):
-    def assertFound(self, code, *rows, severity='error'):
+class TestCase(base.TestCase):
+    def assertFound(self, code: str, *rows: dict[str, Any], severity: str = 'error') -> None:
         """The audit finds these rows, and no others."""
         findings = {finding.code: finding for finding in self.findings()}
         self.assertEqual({code}, findings.keys())
@@ -44,13 +46,66 @@ class FindingsTestCase(base.TestCase):
         self.assertEqual(expected, (found.code, found.severity, found.count, found.fixed))
         self.assertEqual(list(rows), list(found.rows))
 
-    def names(self, provider='host'):
+    def assertNotice(self, code: str, *rows: dict[str, Any]) -> None:
+        """The audit finds these rows, which are legal and not corrected."""
+        self.assertFound(code, *rows, severity='notice')
+        self.assertFixed({}, left={code: len(rows)})
+
+    def assertFixed(
+        self, fixed: dict[str, int], left: dict[str, int] | None = None, purge: bool = False
+    ) -> dict[str, list[Any]]:
+        """Correct these numbers of findings; afterwards, nothing else is left.
+
+        :param left: the numbers of findings that are left
+        :returns: the changed rows by code, without variable columns
+        """
+        before = self.dump()
+        findings = self.repair(purge=purge)
+        done = {code: finding.fixed for code, finding in findings.items() if finding.fixed}
+        self.assertEqual(fixed, done)
+        self.assertEqual(left or {}, self.found())
+        after = self.dump()
+        if not fixed:
+            self.assertEqual(before, after)
+        self.assertEqual(left or {}, {c: one.left for c, one in self.repair(purge=purge).items()})
+        self.assertEqual(after, self.dump())
+        changes: dict[str, list[Any]] = {}
+        for code, finding in findings.items():
+            for row in finding.rows:
+                if 'before' in row:
+                    changes.setdefault(code, []).append({k: _constant(v) for k, v in row.items()})
+        return changes
+
+    def names(self, provider: str = 'host') -> dict[str, str]:
         return {'provider': provider, 'provider_uuid': getattr(self, provider)}
 
+    def links(self, *providers: str) -> list[tuple[str | None, str | None]]:
+        """The parents and roots of providers, as UUIDs."""
+        columns = PROVIDERS.c.parent_provider_id, PROVIDERS.c.root_provider_id
+        rows = self.rows(PROVIDERS.c.uuid, PROVIDERS.c.id, *columns)
+        uuids = {row[1]: row[0] for row in rows} | {None: None}
+        links = {row[0]: (uuids.get(row[2], row[2]), uuids[row[3]]) for row in rows}
+        return [links[provider] for provider in providers]
 
-class ReferencesTest(FindingsTestCase):
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: one for name, one in value.items() if name not in _VARIABLE}
+    return value
+
+
+class CodesTest(TestCase):
+    """A test for each code: its name contains the code."""
+
+    def test_each_code_has_a_test(self):
+        for code in model.NAMES:
+            name = f'test_{code.replace("-", "_")}'
+            tests = {*dir(CodesTest), *dir(SeveralTreesTest)}
+            self.assertTrue(any(test.startswith(name) for test in tests), name)
+
     def test_a_sound_cloud(self):
         self.assertEqual((), self.findings())
+        self.assertFixed({})
 
     def test_orphan_allocation(self):
         self.delete(CONSUMERS.c.uuid == INSTANCE)
@@ -60,32 +115,67 @@ class ReferencesTest(FindingsTestCase):
             {**row, 'resource_class': 'VCPU', 'used': 2},
             {**row, 'resource_class': 'DISK_GB', 'used': 10},
         )
+        self.delete(CONSUMERS.c.uuid == MIGRATION)
+        with self.batches_of(1):
+            left = {'incomplete-consumer': 2, 'unused': 3}
+            changes = self.assertFixed({'orphan-allocation': 3}, left)
+        ((_, project),) = self.rows(models.projects.c.external_id, models.projects.c.id)[:1]
+        ((_, user),) = self.rows(models.users.c.external_id, models.users.c.id)[:1]
+        owners = {'project_id': project, 'user_id': user, 'consumer_type_id': None}
+        expected = [
+            {
+                'consumer_uuid': consumer,
+                'allocations': count,
+                'before': None,
+                'after': {'uuid': consumer, 'generation': 0, **owners},
+            }
+            for consumer, count in ((INSTANCE, 2), (MIGRATION, 1))
+        ]
+        self.assertEqual({'orphan-allocation': expected}, changes)
+        found = self.send_ok('GET', f'/allocations/{INSTANCE}')
+        self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, found['allocations'][self.host]['resources'])
+        self.assertEqual((ZERO, ZERO), (found['project_id'], found['user_id']))
 
     def test_orphan_provider(self):
-        trait_id = self.rows(models.traits.c.id, models.traits.c.name)[0]
+        trait_id, trait = self.rows(models.traits.c.id, models.traits.c.name)[0]
         self.insert(models.placement_aggregates, uuid=AGGREGATE)
         ((aggregate_id,),) = self.rows(models.placement_aggregates.c.id)
+        self.insert(
+            AGGREGATE_LINKS, resource_provider_id=self.id_of(self.host), aggregate_id=aggregate_id
+        )
+        sound = self.dump()
         self.insert_allocation(resource_provider_id=GONE)
         self.insert_inventory(resource_provider_id=GONE)
-        self.insert(TRAIT_LINKS, resource_provider_id=LOST, trait_id=trait_id[0])
+        self.insert(TRAIT_LINKS, resource_provider_id=LOST, trait_id=trait_id)
         self.insert(AGGREGATE_LINKS, resource_provider_id=LOST, aggregate_id=aggregate_id)
         used = {'consumer_uuid': INSTANCE, 'resource_class': 'VCPU', 'used': 1}
-        self.assertFound(
-            'orphan-provider',
+        memory = {'resource_class': 'MEMORY_MB', 'total': 5}
+        rows = (
             {'table': 'allocations', 'provider_id': GONE, **used},
-            {
-                'table': 'inventories',
-                'provider_id': GONE,
-                'resource_class': 'MEMORY_MB',
-                'total': 5,
-            },
-            {'table': 'resource_provider_traits', 'provider_id': LOST, 'trait': trait_id[1]},
+            {'table': 'inventories', 'provider_id': GONE, **memory},
+            {'table': 'resource_provider_traits', 'provider_id': LOST, 'trait': trait},
             {
                 'table': 'resource_provider_aggregates',
                 'provider_id': LOST,
                 'aggregate_uuid': AGGREGATE,
             },
         )
+        self.assertFound('orphan-provider', *rows)
+        with self.batches_of(1):
+            changes = self.assertFixed({'orphan-provider': 4})['orphan-provider']
+        self.assertEqual(sound, self.dump())
+        before = {'resource_provider_id': GONE, 'consumer_id': INSTANCE, 'resource_class_id': 0}
+        first = {**rows[0], 'before': {**before, 'used': 1}, 'after': None}
+        self.assertEqual(first, changes[0])
+
+    def test_orphan_provider_and_its_consumers(self):
+        """A consumer without other allocations is deleted, and a missing one is not created."""
+        third = str(uuid.UUID(int=10))
+        self.insert_consumer(SECOND)
+        for consumer in (SECOND, third):
+            self.insert_allocation(consumer_id=consumer, resource_provider_id=GONE)
+        self.assertFixed({'orphan-provider': 2, 'idle-consumer': 1})
+        self.assertEqual([(INSTANCE,), (MIGRATION,)], self.rows(CONSUMERS.c.uuid))
 
     def test_unknown_class(self):
         self.insert_inventory(resource_class_id=GONE)
@@ -96,141 +186,217 @@ class ReferencesTest(FindingsTestCase):
             {'table': 'allocations', 'consumer_uuid': INSTANCE, **row, 'used': 1},
             {'table': 'inventories', **row, 'total': 5},
         )
+        self.assertFixed({}, {'unknown-class': 2})
 
     def test_no_inventory(self):
         self.delete(INVENTORIES.c.resource_provider_id == self.id_of(self.node))
-        self.assertFound(
-            'no-inventory',
-            {
-                'consumer_uuid': MIGRATION,
-                **self.names('node'),
-                'resource_class': 'VCPU',
-                'used': 1,
-            },
-        )
+        row = {'consumer_uuid': MIGRATION, **self.names('node')}
+        self.assertFound('no-inventory', {**row, 'resource_class': 'VCPU', 'used': 1})
+        self.assertFixed({}, {'no-inventory': 1})
 
     def test_over_capacity(self):
-        self.update(
-            INVENTORIES.c.resource_provider_id == self.id_of(self.host),
-            reserved=2,
-            total=3,
-            allocation_ratio=1.5,
-        )
+        host = INVENTORIES.c.resource_provider_id == self.id_of(self.host)
+        self.update(host, reserved=2, total=3, allocation_ratio=1.5)
         row = {**self.names(), 'capacity': 1}
-        self.assertFound(
+        self.assertNotice(
             'over-capacity',
             {**row, 'resource_class': 'DISK_GB', 'used': 10},
             {**row, 'resource_class': 'VCPU', 'used': 2},
-            severity='notice',
         )
-
-    def test_a_full_inventory_is_not_over_capacity(self):
-        host = self.id_of(self.host)
-        self.update(INVENTORIES.c.resource_provider_id == host, total=24, reserved=4)
-        self.insert_allocation(used=18)
+        # A full inventory is not over its capacity: 20 times 1.5 is 30.
+        self.update(host, total=24, reserved=4)
+        self.insert_allocation(used=28)
         self.assertEqual({}, self.found())
         self.insert_allocation(used=1)
         self.assertEqual({'over-capacity': 1}, self.found())
 
-
-class ConsumersTest(FindingsTestCase):
-    owners = {'project': 'project', 'user': 'user', 'consumer_type': 'INSTANCE'}
-
     def test_idle_consumer(self):
-        self.delete(ALLOCATIONS.c.consumer_id == MIGRATION)
-        self.assertFound('idle-consumer', {'consumer_uuid': MIGRATION, **self.owners})
+        self.delete(ALLOCATIONS.c.consumer_id == INSTANCE)
+        self.insert_consumer(SECOND)
+        untyped = {**OWNERS, 'consumer_type': None}
+        rows = {'consumer_uuid': INSTANCE, **OWNERS}, {'consumer_uuid': SECOND, **untyped}
+        self.assertFound('idle-consumer', *rows)
+        with self.batches_of(1):
+            first, second = self.assertFixed({'idle-consumer': 2})['idle-consumer']
+        self.assertEqual([(MIGRATION,)], self.rows(CONSUMERS.c.uuid))
+        stored = first['before']
+        self.assertEqual((INSTANCE, 1), (stored['uuid'], stored['generation']))
+        self.assertEqual({**rows[0], 'before': stored, 'after': None}, first)
+        self.assertEqual({**rows[1], 'before': second['before'], 'after': None}, second)
 
     def test_incomplete_consumer(self):
-        body = {
-            'allocations': [{'resource_provider': {'uuid': self.host}, 'resources': {'VCPU': 1}}]
-        }
-        self.send_ok('PUT', f'/allocations/{SECOND}', body, version='1.7')
-        zero = str(uuid.UUID(int=0))
-        self.assertFound(
-            'incomplete-consumer',
-            {'consumer_uuid': SECOND, 'project': zero, 'user': zero, 'consumer_type': None},
-            severity='notice',
-        )
+        resources = [{'resource_provider': {'uuid': self.host}, 'resources': {'VCPU': 1}}]
+        self.send_ok('PUT', f'/allocations/{SECOND}', {'allocations': resources}, version='1.7')
+        owners = {'project': ZERO, 'user': ZERO, 'consumer_type': None}
+        self.assertNotice('incomplete-consumer', {'consumer_uuid': SECOND, **owners})
         self.assertEqual((), self.findings(incomplete_project='another'))
 
     def test_owner_missing(self):
-        second = str(uuid.UUID(int=4))
-        for consumer in (SECOND, second):
+        fourth = str(uuid.UUID(int=4))
+        for consumer in (SECOND, fourth):
             self.put_claim(consumer, {self.host: {'VCPU': 1}})
         self.update(CONSUMERS.c.uuid == INSTANCE, project_id=GONE)
         self.update(CONSUMERS.c.uuid == MIGRATION, user_id=GONE)
         self.update(CONSUMERS.c.uuid == SECOND, consumer_type_id=GONE)
-        self.update(CONSUMERS.c.uuid == second, consumer_type_id=None)
+        self.update(CONSUMERS.c.uuid == fourth, consumer_type_id=None)
+        project, user, type_ = ({key: value} for key, value in OWNERS.items())
         self.assertFound(
             'owner-missing',
+            {'consumer_uuid': INSTANCE, 'project_id': GONE, **user, **type_},
+            {'consumer_uuid': MIGRATION, **project, 'user_id': GONE, **type_},
+            {'consumer_uuid': SECOND, **project, **user, 'consumer_type_id': GONE},
+        )
+        self.assertFixed({}, {'owner-missing': 3})
+
+    def test_root_missing(self):
+        leaf = self.make_provider('leaf', parent=self.node)
+        other = self.make_provider('other')
+        for root, names in (
+            (None, {'root_provider_uuid': None}),
+            (self.id_of(self.node), {'root_provider_uuid': self.node}),
+            (GONE, {'root_provider_id': GONE}),
+        ):
+            self.update(PROVIDERS.c.uuid == self.node, root_provider_id=root)
+            true = {'true_root_provider_uuid': self.host}
+            self.assertFound('root-missing', {**self.names('node'), **names, **true})
+        generations = self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation)
+        for provider, root in ((self.host, None), (leaf, self.id_of(other)), (other, GONE)):
+            self.update(PROVIDERS.c.uuid == provider, root_provider_id=root)
+        with self.batches_of(1):
+            changes = self.assertFixed({'root-missing': 4})['root-missing']
+        after = {'root_provider_id': self.id_of(self.host)}
+        expected = {**self.names('node'), 'before': {'root_provider_id': GONE}, 'after': after}
+        self.assertIn(expected, changes)
+        expected = [
+            (None, self.host),
+            (self.host, self.host),
+            (self.node, self.host),
+            (None, other),
+        ]
+        self.assertEqual(expected, self.links(self.host, self.node, leaf, other))
+        self.assertEqual(generations, self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation))
+
+    def test_parent_missing(self):
+        """The provider becomes a root, and then the root of its children."""
+        leaf = self.make_provider('leaf', parent=self.node)
+        host, node = self.id_of(self.host), self.id_of(self.node)
+        self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=GONE)
+        self.assertEqual({'parent-missing': 1, 'root-missing': 1}, self.found())
+        (found,) = self.findings(['parent-missing'])
+        self.assertEqual(({**self.names('node'), 'parent_provider_id': GONE},), found.rows)
+        # The root of the leaf cannot be set before.
+        self.assertEqual(0, self.repair('root-missing')['root-missing'].fixed)
+        self.assertEqual([(self.node, self.host)], self.links(leaf))
+
+        before = {'parent_provider_id': GONE, 'root_provider_id': host}
+        after = {'parent_provider_id': None, 'root_provider_id': node}
+        roots = {'before': {'root_provider_id': host}, 'after': {'root_provider_id': node}}
+        self.assertEqual(
             {
-                'consumer_uuid': INSTANCE,
-                'project_id': GONE,
-                'user': 'user',
-                'consumer_type': 'INSTANCE',
+                'parent-missing': [{**self.names('node'), 'before': before, 'after': after}],
+                'root-missing': [{'provider': 'leaf', 'provider_uuid': leaf, **roots}],
             },
-            {
-                'consumer_uuid': MIGRATION,
-                'project': 'project',
-                'user_id': GONE,
-                'consumer_type': 'INSTANCE',
-            },
-            {
-                'consumer_uuid': SECOND,
-                'project': 'project',
-                'user': 'user',
-                'consumer_type_id': GONE,
-            },
+            self.assertFixed({'parent-missing': 1, 'root-missing': 1}),
+        )
+        expected = [(None, self.host), (None, self.node), (self.node, self.node)]
+        self.assertEqual(expected, self.links(self.host, self.node, leaf))
+
+    def test_parent_cycle(self):
+        """The roots of the providers in the cycle and below it are not a finding."""
+        leaf = self.make_provider('leaf', parent=self.node)
+        below = self.make_provider('below', parent=leaf)
+        self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=self.id_of(leaf))
+        for provider in (leaf, below):
+            self.update(PROVIDERS.c.uuid == provider, root_provider_id=None)
+        self.assertFound(
+            'parent-cycle',
+            {**self.names('node'), 'parent_provider_uuid': leaf},
+            {'provider': 'leaf', 'provider_uuid': leaf, 'parent_provider_uuid': self.node},
+        )
+        self.assertFixed({}, {'parent-cycle': 2})
+
+    def test_null_generation(self):
+        missing_generations.permit_null(self)
+        self.update(PROVIDERS.c.uuid == self.node, generation=None)
+        self.update(CONSUMERS.c.uuid == INSTANCE, generation=None)
+        rows = self.names('node'), {'consumer_uuid': INSTANCE, **OWNERS}
+        self.assertFound('null-generation', *rows)
+        with self.batches_of(1):
+            changes = self.assertFixed({'null-generation': 2})['null-generation']
+        change = {'before': {'generation': None}, 'after': {'generation': 0}}
+        self.assertEqual([{**row, **change} for row in rows], changes)
+        providers = dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation))
+        consumers = dict(self.rows(CONSUMERS.c.uuid, CONSUMERS.c.generation))
+        self.assertEqual(0, providers[self.node])
+        self.assertEqual({INSTANCE: 0, MIGRATION: 1}, consumers)
+
+    def test_duplicate_name(self):
+        with engine.snapshot() as conn:
+            if conn.scalar(sa.select(sa.literal('straße') == 'STRASSE')):
+                self.skipTest('names that differ in letter case cannot be stored')
+        for name in ('Straße', 'STRASSE', 'Other', 'b', 'B'):
+            self.make_provider(name)
+        self.assertNotice(
+            'duplicate-name',
+            {'kind': 'provider name', 'names': ['B', 'b']},
+            {'kind': 'provider name', 'names': ['STRASSE', 'Straße']},
         )
 
     def test_unused(self):
-        self.insert(models.projects, external_id='project-2')
-        self.insert(models.users, external_id='user-2')
-        self.insert(models.consumer_types, name='TYPE_2')
-        self.insert(models.placement_aggregates, uuid=AGGREGATE)
-        self.assertFound(
-            'unused',
-            {'kind': 'project', 'name': 'project-2'},
-            {'kind': 'user', 'name': 'user-2'},
-            {'kind': 'consumer type', 'name': 'TYPE_2'},
-            {'kind': 'aggregate', 'name': AGGREGATE},
-            severity='notice',
-        )
+        before = self.dump()
+        rows = []
+        for kind, column, texts in (
+            ('project', models.projects.c.external_id, ('p-1', 'p-2', 'p-3')),
+            ('user', models.users.c.external_id, ('u-1',)),
+            ('consumer type', models.consumer_types.c.name, ('TYPE_2',)),
+            ('aggregate', models.placement_aggregates.c.uuid, (AGGREGATE,)),
+        ):
+            for text in texts:
+                self.insert(column.table, **{column.name: text})
+                rows.append({'kind': kind, 'name': text})
+        self.assertNotice('unused', *rows)
+        # --purge deletes them, and those that become unused by a correction.
+        self.put_claim(SECOND, {self.host: {'VCPU': 1}}, 'second')
+        self.delete(ALLOCATIONS.c.consumer_id == SECOND)
+        with self.batches_of(2):
+            changes = self.assertFixed({'idle-consumer': 1, 'unused': 7}, purge=True)['unused']
+        self.assertEqual(before, self.dump() | {'resource_providers': before['resource_providers']})
+        first = {**rows[0], 'before': {'external_id': 'p-1'}, 'after': None}
+        self.assertEqual(first, changes[0])
+        self.assertEqual('second', changes[3]['name'])
 
 
-class TreesOfConsumersTest(FindingsTestCase):
+class SeveralTreesTest(TestCase):
+    """The codes about instances."""
+
     def setUp(self) -> None:
         super().setUp()
         self.other = self.make_provider('other', {'VCPU': 8, 'DISK_GB': 100})
 
-    def row(self, **values):
-        return {
-            'consumer_uuid': SECOND,
-            'project': 'project',
-            'user': 'user',
-            'consumer_type': 'INSTANCE',
-            'trees': 2,
-            'first_tree': 'host',
-            'last_tree': 'other',
-        } | values
+    def assertTrees(self, trees: int, last: str, **values: Any) -> None:
+        row = {'consumer_uuid': SECOND, **OWNERS, 'trees': trees}
+        row |= {'first_tree': 'host', 'last_tree': last, **values}
+        self.assertNotice('several-trees', row)
 
     def test_several_trees(self):
-        self.put_claim(SECOND, {self.host: {'VCPU': 2, 'DISK_GB': 1}, self.other: {'VCPU': 2}})
-        self.assertFound('several-trees', self.row(), severity='notice')
+        both = {'VCPU': 2, 'DISK_GB': 1}
+        self.put_claim(SECOND, {self.host: both, self.other: {'VCPU': 2}})
+        self.assertTrees(2, 'other')
+        # An instance without a type, and another consumer.
+        self.update(CONSUMERS.c.uuid == SECOND, consumer_type_id=None)
+        self.assertTrees(2, 'other', consumer_type=None)
+        self.set_type(SECOND, 'MIGRATION')
+        self.assertEqual((), self.findings())
 
-    def test_three_trees_and_several_classes(self):
+    def test_several_trees_for_several_classes(self):
         third = self.make_provider('third', {'VCPU': 8, 'DISK_GB': 100})
         both = {'VCPU': 2, 'DISK_GB': 1}
         self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: both, third: both})
-        row = self.row(trees=3, last_tree='third')
-        self.assertFound('several-trees', row, severity='notice')
+        self.assertTrees(3, 'third')
 
-    def test_one_tree(self):
-        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.node: {'VCPU': 2}})
-        self.assertEqual((), self.findings())
-
-    def test_each_class_in_one_tree(self):
-        self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: {'DISK_GB': 2}})
+    def test_one_tree_for_each_class(self):
+        amounts = {self.host: {'VCPU': 1}, self.node: {'VCPU': 1}, self.other: {'DISK_GB': 2}}
+        self.put_claim(SECOND, amounts)
         self.assertEqual((), self.findings())
 
     def test_sharing_providers_do_not_count(self):
@@ -239,148 +405,31 @@ class TreesOfConsumersTest(FindingsTestCase):
         self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: {'VCPU': 2}})
         self.assertEqual((), self.findings())
 
-    def test_types(self):
-        amounts = {self.host: {'VCPU': 2}, self.other: {'VCPU': 2}}
-        self.put_claim(SECOND, amounts)
-        self.update(CONSUMERS.c.uuid == SECOND, consumer_type_id=None)
-        row = self.row(consumer_type=None)
-        self.assertFound('several-trees', row, severity='notice')
-        self.set_type(SECOND, 'MIGRATION')
-        self.assertEqual((), self.findings())
-
-    def set_type(self, consumer, name):
+    def set_type(self, consumer: str, name: str) -> None:
         """Let another consumer create a type, and set it."""
         body = claim({self.host: {'VCPU': 1}}, consumer_type=name)
         self.send_ok('PUT', f'/allocations/{uuid.UUID(int=5)}', body)
         types = dict(self.rows(models.consumer_types.c.name, models.consumer_types.c.id))
         self.update(CONSUMERS.c.uuid == consumer, consumer_type_id=types[name])
 
-    def audit_servers(self, *listed):
+    def audit_servers(self, *listed: Any) -> list[Any]:
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'servers.json'
         path.write_text(json.dumps(listed))
-        config = self.service.conf_fixture.conf
-        options = repair.Options([model.NO_SERVER], servers=str(path))
-        return {finding.code: finding for finding in repair.run(config, options)}
+        found = self.repair(model.NO_SERVER, fix=False, servers=str(path))
+        self.assertLessEqual({one.severity for one in found.values()}, {'notice'})
+        return [row['consumer_uuid'] for one in found.values() for row in one.rows]
 
     def test_no_server(self):
-        found = self.audit_servers({'ID': INSTANCE, 'Name': 'a'})['no-server']
-        self.assertEqual(('notice', 1), (found.severity, found.count))
-        self.assertEqual([MIGRATION], [row['consumer_uuid'] for row in found.rows])
-
-    def test_servers_and_migrations(self):
+        self.assertEqual([MIGRATION], self.audit_servers({'ID': INSTANCE, 'Name': 'a'}))
         self.set_type(MIGRATION, 'MIGRATION')
+        another = str(uuid.UUID(int=5))
+        self.update(CONSUMERS.c.uuid == another, consumer_type_id=None)
         for listed, expected in (
-            ({'UUID': 1, 'ID': INSTANCE.upper()}, set()),
-            ({'uuid': INSTANCE.replace('-', '')}, set()),
-            ({'ID': AGGREGATE}, {'no-server'}),
+            ({'UUID': 1, 'ID': INSTANCE.upper()}, [another]),
+            ({'uuid': INSTANCE.replace('-', '')}, [another]),
+            ({'ID': AGGREGATE}, [INSTANCE, another]),
         ):
-            self.assertEqual(expected, set(self.audit_servers(listed)), listed)
-
-    def test_files_that_are_no_lists_of_servers(self):
-        for listed in (({'ID': 1},), ({'Name': INSTANCE},), ([INSTANCE],), (INSTANCE,)):
-            error = self.assertRaises(CannotProceedError, self.audit_servers, *listed)
+            self.assertEqual(expected, sorted(self.audit_servers(listed)), listed)
+        for wrong in (({'ID': 1},), ({'Name': INSTANCE},), ([INSTANCE],), (INSTANCE,)):
+            error = self.assertRaises(CannotProceedError, self.audit_servers, *wrong)
             self.assertIn('openstack server list --all-projects --limit -1', str(error))
-
-    def test_the_code_needs_the_servers(self):
-        config = self.service.conf_fixture.conf
-        for options in (
-            repair.Options([model.NO_SERVER]),
-            repair.Options([model.UNUSED], servers='servers.json'),
-        ):
-            self.assertRaises(CannotProceedError, repair.run, config, options)
-        self.assertNotIn(model.NO_SERVER, self.found())
-
-
-class ProvidersTest(FindingsTestCase):
-    def test_root_missing(self):
-        for number, (root, names) in enumerate(
-            (
-                (None, {'root_provider_uuid': None}),
-                (self.id_of(self.node), {'root_provider_uuid': self.node}),
-                (GONE, {'root_provider_id': GONE}),
-            )
-        ):
-            with self.subTest(number=number):
-                self.update(PROVIDERS.c.uuid == self.node, root_provider_id=root)
-                true = {'true_root_provider_uuid': self.host}
-                self.assertFound('root-missing', {**self.names('node'), **names, **true})
-
-    def test_parent_missing(self):
-        self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=GONE)
-        self.assertFound('parent-missing', {**self.names('node'), 'parent_provider_id': GONE})
-
-    def test_parent_cycle(self):
-        """The roots of the providers in the cycle are not a finding."""
-        leaf = self.make_provider('leaf', parent=self.node)
-        self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=self.id_of(leaf))
-        self.update(PROVIDERS.c.uuid == leaf, root_provider_id=None)
-        self.assertFound(
-            'parent-cycle',
-            {**self.names('node'), 'parent_provider_uuid': leaf},
-            {'provider': 'leaf', 'provider_uuid': leaf, 'parent_provider_uuid': self.node},
-        )
-
-    def test_null_generation(self):
-        missing_generations.permit_null(self)
-        self.update(PROVIDERS.c.uuid == self.node, generation=None)
-        self.update(CONSUMERS.c.uuid == INSTANCE, generation=None)
-        owners = {'project': 'project', 'user': 'user', 'consumer_type': 'INSTANCE'}
-        self.assertFound(
-            'null-generation', self.names('node'), {'consumer_uuid': INSTANCE, **owners}
-        )
-
-    def test_duplicate_name(self):
-        with engine.snapshot() as conn:
-            if conn.scalar(sa.select(sa.literal('straße') == 'STRASSE')):
-                self.skipTest('names that differ in letter case cannot be stored')
-        self.make_provider('Straße')
-        self.make_provider('STRASSE')
-        self.make_provider('Other')
-        self.assertFound(
-            'duplicate-name',
-            {'kind': 'provider name', 'names': ['STRASSE', 'Straße']},
-            severity='notice',
-        )
-
-
-class OptionsTest(FindingsTestCase):
-    def setUp(self):
-        super().setUp()
-        self.delete(CONSUMERS.c.uuid == INSTANCE)
-        self.insert_consumer(SECOND)
-
-    def test_only_requested_codes_are_checked(self):
-        self.assertEqual({'orphan-allocation': 2, 'idle-consumer': 1}, self.found())
-        self.assertEqual({'idle-consumer': 1}, self.found(['idle-consumer', 'unused']))
-        self.assertRaises(CannotProceedError, self.found, ['nonsense'])
-
-    def test_the_number_of_rows_is_limited(self):
-        (finding,) = self.findings(['orphan-allocation'], row_limit=1)
-        self.assertEqual((2, 1), (finding.count, len(finding.rows)))
-        (finding,) = self.findings(['orphan-allocation'], row_limit=0)
-        self.assertEqual((2, 0), (finding.count, len(finding.rows)))
-
-
-class CostTest(FindingsTestCase):
-    def test_the_number_of_statements_does_not_depend_on_the_data(self):
-        first = self.count_statements()
-        for number in range(3):
-            root = self.make_provider(f'root-{number}', {'VCPU': 8})
-            leaf = self.make_provider(f'leaf-{number}', {'VCPU': 8}, parent=root)
-            self.put_claim(str(uuid.uuid4()), {root: {'VCPU': 1}, leaf: {'VCPU': 1}})
-        self.assertEqual(first, self.count_statements())
-        self.assertLess(first, 40)
-
-    def count_statements(self):
-        with statements.recorded(db_api.get_placement_engine()) as recorded:
-            self.assertEqual((), self.findings())
-        return len(recorded)
-
-    @where.not_on('sqlite', reason='The in-memory database has one connection.')
-    def test_all_checks_use_one_snapshot(self):
-        """A change between two checks is not visible to the second check."""
-        with engine.snapshot() as conn:
-            self.assertEqual((), audit.findings(conn, ['idle-consumer']))
-            self.insert_consumer(SECOND)
-            self.assertEqual((), audit.findings(conn, ['idle-consumer']))
-        self.assertEqual({'idle-consumer': 1}, self.found())

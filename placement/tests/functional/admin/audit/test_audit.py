@@ -1,0 +1,264 @@
+"""Options of the audit, its cost, random links between providers, and concurrent requests."""
+
+from unittest import mock
+import uuid
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.admin import audit
+from placement.admin.failure import CannotProceedError
+from placement.db import engine
+from placement.tests import servers, statements
+from placement.tests.functional import missing_generations
+from placement.tests.functional.admin.audit import base
+from placement.tests.functional.admin.audit.base import (
+    ALLOCATIONS,
+    CONSUMERS,
+    GONE,
+    INSTANCE,
+    INVENTORIES,
+    MIGRATION,
+    PROVIDERS,
+    SECOND,
+)
+from placement.tests.functional.base import claim
+from placement.tests.properties import REPEATABLE
+
+# Parents and roots of the providers 0 to 7; 8 and 9 do not exist.
+_IDS = st.none() | st.integers(0, 9)
+# The ids of these providers begin with this number.
+FIRST = 1_000
+
+
+class OptionsTest(base.TestCase):
+    def test_codes_and_limits_of_rows(self):
+        self.delete(CONSUMERS.c.uuid == INSTANCE)
+        self.insert_consumer(SECOND)
+        self.assertEqual({'orphan-allocation': 2, 'idle-consumer': 1}, self.found())
+        self.assertEqual({'idle-consumer': 1}, self.found(['unused', 'idle-consumer']))
+        for row_limit in (0, 1):
+            (finding,) = self.findings(['orphan-allocation'], row_limit=row_limit)
+            self.assertEqual((2, row_limit), (finding.count, len(finding.rows)))
+        self.assertEqual(['idle-consumer'], list(self.repair('idle-consumer')))
+        self.assertEqual({'orphan-allocation': 2}, self.found())
+
+    def test_refused_options(self):
+        for only, options, text in (
+            (
+                ['nonsense', 'unused'],
+                {},
+                "Unknown code 'nonsense'; the codes are orphan-allocation",
+            ),
+            (['idle-consumer'], {'purge': True}, '--purge deletes the rows of the code unused'),
+            (['no-server'], {}, 'needs --servers'),
+            (['unused'], {'servers': 'servers.json'}, 'for the code no-server'),
+        ):
+            error = self.assertRaises(CannotProceedError, self.repair, *only, **options)
+            self.assertIn(text, str(error))
+
+
+class CostTest(base.TestCase):
+    def test_the_number_of_statements_does_not_depend_on_the_data(self):
+        first = self.count_statements()
+        for number in range(3):
+            root = self.make_provider(f'root-{number}', {'VCPU': 8})
+            leaf = self.make_provider(f'leaf-{number}', {'VCPU': 8}, parent=root)
+            self.put_claim(str(uuid.uuid4()), {root: {'VCPU': 1}, leaf: {'VCPU': 1}})
+        self.assertEqual(first, self.count_statements())
+        self.assertLess(first, 40)
+
+    def count_statements(self):
+        with statements.recorded(db_api.get_placement_engine()) as recorded:
+            self.assertEqual((), self.findings())
+        return len(recorded)
+
+    def test_all_checks_use_one_snapshot(self):
+        """A change between two checks is not visible to the second check."""
+        if db_api.get_placement_engine().dialect.name == 'sqlite':
+            self.skipTest('the in-memory database has one connection')
+        with engine.snapshot() as conn:
+            self.assertEqual((), audit.findings(conn, ['idle-consumer']))
+            self.insert_consumer(SECOND)
+            self.assertEqual((), audit.findings(conn, ['idle-consumer']))
+        self.assertEqual({'idle-consumer': 1}, self.found())
+
+
+class LinksTest(base.TestCase):
+    """Wrong roots, missing parents and cycles in the links between providers."""
+
+    def setUp(self) -> None:
+        if servers.engine() != 'sqlite':
+            self.skipTest('the links are judged outside of the database')
+        super().setUp()
+
+    def insert_links(self, rows) -> None:
+        """Replace the providers; `rows` are their parents and roots."""
+        self.execute(
+            *(sa.delete(table) for table in (ALLOCATIONS, CONSUMERS, INVENTORIES, PROVIDERS)),
+            *(
+                sa.insert(PROVIDERS).values(
+                    id=FIRST + number,
+                    uuid=str(uuid.UUID(int=number)),
+                    name=f'p{number}',
+                    parent_provider_id=None if parent is None else FIRST + parent,
+                    root_provider_id=None if root is None else FIRST + root,
+                    generation=0,
+                )
+                for number, (parent, root) in enumerate(rows)
+            ),
+        )
+
+    def numbers(self, code: str, other: str = 'provider_uuid') -> dict[int, int]:
+        """The numbers of the providers of a code, with those in another column."""
+        found = self.findings([code], row_limit=10_000)
+        rows = found[0].rows if found else ()
+        return {uuid.UUID(row['provider_uuid']).int: uuid.UUID(row[other]).int for row in rows}
+
+    @REPEATABLE
+    @given(st.lists(st.tuples(_IDS, _IDS), max_size=8))
+    @example([(1, 0), (0, 0), (1, 0), (9, 0), (3, 0)])
+    def test_the_definition(self, rows):
+        """Follow the parents of each provider, without a memory of other providers."""
+        missing, roots, cyclic, left = set(), {}, {}, {}
+        for number, (parent, _) in enumerate(rows):
+            if parent is not None and parent >= len(rows):
+                missing.add(number)
+            path = [number]
+            while (above := rows[path[-1]][0]) is not None and above < len(rows):
+                if above in path:
+                    break
+                path.append(above)
+            else:
+                roots[number] = path[-1]
+                continue
+            if above == number:
+                cyclic[number] = parent
+            left[number] = rows[number]
+        self.insert_links(rows)
+        self.assertEqual(missing, self.numbers('parent-missing').keys())
+        wrong = {n: root for n, root in roots.items() if n not in missing and root != rows[n][1]}
+        self.assertEqual(wrong, self.numbers('root-missing', 'true_root_provider_uuid'))
+        self.assertEqual(cyclic, self.numbers('parent-cycle', 'parent_provider_uuid'))
+
+        self.repair('root-missing', 'parent-missing')
+        self.assertEqual({}, self.numbers('parent-missing') | self.numbers('root-missing'))
+        after = self.rows(
+            PROVIDERS.c.id, PROVIDERS.c.parent_provider_id, PROVIDERS.c.root_provider_id
+        )
+        for id_, *links in after:
+            number = id_ - FIRST
+            parent = None if number in missing else rows[number][0]
+            expected = left.get(number, (parent, roots.get(number)))
+            ids = [None if one is None else FIRST + one for one in expected]
+            self.assertEqual(ids, links, number)
+
+    def test_a_long_chain(self):
+        count = 1_500
+        for parents in ([None, *range(count - 1)], [*range(1, count), None]):
+            self.insert_links([(parent, parent or 0) for parent in parents])
+            root = parents.index(None)
+            with self.batches_of(400):
+                self.repair('root-missing')
+            roots = {row[1] for row in self.rows(PROVIDERS.c.id, PROVIDERS.c.root_provider_id)}
+            self.assertEqual({FIRST + root}, roots)
+
+
+class ConcurrencyTest(base.TestCase):
+    """A request changes the rows after they were read, and before they are corrected."""
+
+    def test_links(self):
+        """What a request has moved or corrected is not changed, or is corrected afterwards."""
+        other = self.make_provider('other')
+        node = PROVIDERS.c.uuid == self.node
+        host, other_id = self.id_of(self.host), self.id_of(other)
+        for change, fixed, root in (
+            (lambda: self.update(node, parent_provider_id=other_id), 1, other_id),
+            (lambda: self.update(node, parent_provider_id=None), 1, self.id_of(self.node)),
+            (lambda: self.update(node, root_provider_id=host), 0, host),
+            (
+                lambda: self.update(
+                    PROVIDERS.c.uuid == self.host,
+                    parent_provider_id=other_id,
+                    root_provider_id=other_id,
+                ),
+                1,
+                other_id,
+            ),
+        ):
+            self.update(
+                PROVIDERS.c.uuid == self.host, parent_provider_id=None, root_provider_id=host
+            )
+            self.update(node, parent_provider_id=host, root_provider_id=None)
+            with self.before_the_first_write(change):
+                found = self.repair('root-missing')
+            self.assertEqual(fixed, sum(one.fixed for one in found.values()))
+            self.assertEqual({}, self.found(['root-missing']))
+            ids = dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.root_provider_id))
+            self.assertEqual(root, ids[self.node])
+
+    def test_a_provider_that_is_deleted(self):
+        leaf = self.make_provider('leaf', parent=self.node)
+        self.update(PROVIDERS.c.uuid == leaf, root_provider_id=None)
+        with self.before_the_first_write(lambda: self.delete(PROVIDERS.c.uuid == leaf)):
+            self.assertEqual({}, self.repair())
+
+    def test_a_generation(self):
+        missing_generations.permit_null(self)
+        self.update(PROVIDERS.c.uuid == self.node, generation=None)
+        used = {self.node: {'VCPU': 1}}
+        with self.before_the_first_write(lambda: self.put_claim(SECOND, used)):
+            self.assertEqual({}, self.repair())
+        self.assertEqual(1, dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.generation))[self.node])
+
+    def test_a_provider_that_is_created(self):
+        """SQLite uses the id of a deleted provider again."""
+        self.insert_inventory(resource_provider_id=GONE)
+        row = {'id': GONE, 'uuid': SECOND, 'name': 'new', 'root_provider_id': GONE}
+        with self.before_the_first_write(lambda: self.insert(PROVIDERS, **row)):
+            self.assertEqual({}, self.repair())
+        self.assertIn((GONE,), self.rows(INVENTORIES.c.resource_provider_id))
+
+    def test_consumers(self):
+        """An idle consumer gets allocations, and a missing consumer is created or deleted."""
+        self.insert_consumer(SECOND, generation=4)
+        body = claim({self.host: {'VCPU': 1}}, 4)
+        with self.before_the_first_write(
+            lambda: self.send_ok('PUT', f'/allocations/{SECOND}', body)
+        ):
+            self.assertEqual({}, self.repair())
+        expected = [(INSTANCE, 1), (MIGRATION, 1), (SECOND, 5)]
+        self.assertEqual(expected, self.rows(CONSUMERS.c.uuid, CONSUMERS.c.generation))
+        for change in (
+            lambda: self.put_claim(INSTANCE, {self.host: {'VCPU': 1}}),
+            lambda: self.delete(
+                ALLOCATIONS.c.consumer_id == INSTANCE, CONSUMERS.c.uuid == INSTANCE
+            ),
+        ):
+            self.delete(CONSUMERS.c.uuid == INSTANCE)
+            with self.before_the_first_write(change):
+                self.assertEqual({}, self.repair('orphan-allocation', 'idle-consumer'))
+        self.assertEqual([(MIGRATION,), (SECOND,)], self.rows(CONSUMERS.c.uuid))
+        # No owner of missing consumers was created.
+        self.assertEqual({}, self.found(['incomplete-consumer']))
+
+    def test_an_interruption_keeps_finished_transactions(self):
+        """The transaction that is open when the operator presses Ctrl-C is rolled back."""
+        for number in range(10, 15):
+            self.insert_consumer(str(uuid.UUID(int=number)))
+        original, finished = engine.write, []
+
+        def write(work):
+            def then_interrupt(conn):
+                finished.append(work(conn))
+                if len(finished) == 3:
+                    raise KeyboardInterrupt
+                return finished[-1]
+
+            return original(then_interrupt)
+
+        with self.batches_of(1), mock.patch.object(engine, 'write', write):
+            self.assertRaises(KeyboardInterrupt, self.repair)
+        self.assertEqual({'idle-consumer': 3}, self.found())
