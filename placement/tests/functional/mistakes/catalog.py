@@ -61,9 +61,9 @@ class Mistake:
     secrets: tuple[str, ...] = (PASSWORD,)
 
 
-def database(url: str, text: str = '') -> str:
+def database(url: str) -> str:
     """Return a configuration for a database, without authentication."""
-    return f'[api]\nauth_strategy = noauth2\n{text}[placement_database]\nconnection = {url}\n'
+    return f'[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {url}\n'
 
 
 def keystone(text: str) -> str:
@@ -74,6 +74,8 @@ def keystone(text: str) -> str:
 MIGRATED = database('{migrated}')
 MYSQL = f'mysql+pymysql://placement:{PASSWORD}@127.0.0.1:{{port}}/placement'
 POSTGRESQL = f'postgresql+psycopg://placement:{PASSWORD}@127.0.0.1:{{port}}/placement'
+UNNAMED = MYSQL.removesuffix('/placement')
+LOG_SETUP = f'{MIGRATED}[DEFAULT]\nlog_config_append = {{folder}}/log.ini\n'
 CREDENTIALS = (
     'auth_type = password\nauth_url = http://127.0.0.1:1\nusername = placement\n'
     f'password = {PASSWORD}\n'
@@ -125,63 +127,107 @@ OLD_SCHEMA = (
     '`placement-manage db sync`, or set [placement_database] sync_on_startup to true.'
 )
 
+# Mistakes in placement.conf that all programs report: the configurations by report and name.
+_IN_ALL: dict[str, dict[str, str]] = {
+    UNREACHABLE: {
+        'MySQL server unreachable': database(MYSQL),
+        'PostgreSQL server unreachable': database(POSTGRESQL),
+    },
+    UNREADABLE: {
+        'missing CA of the database': database(f'{MYSQL}?ssl_ca=/nonexistent'),
+        'missing CA in the parameters': (
+            f'{database(MYSQL)}connection_parameters = ssl_ca=/nonexistent\n'
+        ),
+    },
+    NO_NAME: {
+        'no name of a database': database(UNNAMED),
+        'no name of a database, and a slash': database(f'{UNNAMED}/?charset=utf8mb4'),
+        'no name of the database of the replica': f'{MIGRATED}slave_connection = {UNNAMED}\n',
+    },
+    UNKNOWN_DRIVER: {
+        'unknown driver': database(f'mysql+nosuch://placement:{PASSWORD}@127.0.0.1/placement'),
+        'unsupported system': database(f'oracle://placement:{PASSWORD}@127.0.0.1/placement'),
+    },
+    INVALID_URL: {
+        'malformed URL': database(f'placement:{PASSWORD}@127.0.0.1'),
+        'malformed port': database(f'mysql+pymysql://placement:x@127.0.0.1:{PASSWORD}/placement'),
+        'malformed URL of the replica': f'{MIGRATED}slave_connection = {PASSWORD}\n',
+    },
+    NO_VALUE: {'no connection': '[api]\nauth_strategy = noauth2\n'},
+    MALFORMED_FILE: {'malformed configuration file': f'[api]\n{PASSWORD}\n'},
+    INVALID_VALUE: {
+        'unknown value': f'{MIGRATED}[api]\nauth_strategy = none\n',
+        'text instead of a number': f'{MIGRATED}pool_timeout = soon\n',
+        'invalid option of the log': f'{MIGRATED}[DEFAULT]\ndebug = maybe\n',
+    },
+    'The file ... cannot be used: .... Correct its path or its permissions.': {
+        'no directory for the log file': f'{MIGRATED}[DEFAULT]\nlog_file = {{folder}}/no/log\n',
+    },
+    MALFORMED_LOG_SETUP: {'no file with the setup of the log': LOG_SETUP},
+    'The database ... cannot be opened: .... Create its directory and allow this user to write to '
+    'it, or correct [placement_database] connection.': {
+        'no directory for SQLite': database('sqlite:///{folder}/missing/placement.db'),
+    },
+}
+# The same for mistakes that only the service reports.
+_IN_SERVICE: dict[str, dict[str, str]] = {
+    'The option ... in ... is not valid: .... Correct the value.': {
+        'invalid option of a library': (
+            f'{MIGRATED}[oslo_middleware]\nmax_request_body_size = many\n'
+        ),
+    },
+    OLD_SCHEMA: {
+        'schema of an older release': database('{older}'),
+        'no tables': database('sqlite:///{folder}/empty.db'),
+    },
+    NO_VALUE: {'no auth_type': keystone('')},
+    INVALID_KEYSTONE: {
+        'unknown auth_type': keystone('auth_type = x\n'),
+        'no auth_url': keystone('auth_type = password\n'),
+    },
+    '[keystone_authtoken] memcached_servers contains ..., which is not the address of a server. '
+    'Write HOST:PORT, or the absolute path of a Unix socket.': {
+        'invalid address of memcached': keystone(
+            f'{CREDENTIALS}memcached_servers = 127.0.0.1:memcached\n'
+        ),
+    },
+    'A file or a cipher in [keystone_authtoken] memcache_tls_* cannot be used: .... Correct '
+    'memcache_tls_cafile, memcache_tls_certfile, memcache_tls_keyfile, or '
+    'memcache_tls_allowed_ciphers.': {
+        'missing CA of memcached': keystone(
+            f'{CREDENTIALS}memcached_servers = 127.0.0.1\nmemcache_tls_enabled = true\n'
+            'memcache_tls_cafile = /nonexistent\n'
+        ),
+    },
+}
+
 MISTAKES: dict[str, Mistake] = {
-    'MySQL server unreachable': Mistake(report=UNREACHABLE, configuration=database(MYSQL)),
-    'PostgreSQL server unreachable': Mistake(
-        report=UNREACHABLE, configuration=database(POSTGRESQL)
-    ),
-    'driver not installed': Mistake(
-        report=MISSING_LIBRARY, configuration=database(MYSQL), missing=('pymysql',)
-    ),
-    'PostgreSQL driver not installed': Mistake(
-        report=MISSING_LIBRARY, configuration=database(POSTGRESQL), missing=('psycopg',)
-    ),
-    'default driver of MySQL not installed': Mistake(
-        report=DEFAULT_DRIVER,
-        configuration=database(MYSQL.replace('+pymysql', '')),
-        missing=('MySQLdb',),
-    ),
-    'psycopg2 not installed': Mistake(
-        report=DEFAULT_DRIVER,
-        configuration=database(POSTGRESQL.replace('+psycopg', '+psycopg2')),
-        missing=('psycopg2',),
-    ),
-    'missing CA of the database': Mistake(
-        report=UNREADABLE, configuration=database(f'{MYSQL}?ssl_ca=/nonexistent')
-    ),
-    'missing CA in the parameters of the connection': Mistake(
-        report=UNREADABLE,
-        configuration=f'{database(MYSQL)}connection_parameters = ssl_ca=/nonexistent\n',
-    ),
-    'no name of a database': Mistake(
-        report=NO_NAME, configuration=database(MYSQL.removesuffix('/placement'))
-    ),
-    'no name of a database, and a slash': Mistake(
-        report=NO_NAME, configuration=database(f'{MYSQL.removesuffix("placement")}?charset=utf8mb4')
-    ),
-    'no name of the database of the replica': Mistake(
-        report=NO_NAME,
-        configuration=f'{MIGRATED}slave_connection = {MYSQL.removesuffix("/placement")}\n',
-    ),
-    'unknown driver': Mistake(
-        report=UNKNOWN_DRIVER,
-        configuration=database(f'mysql+nosuch://placement:{PASSWORD}@127.0.0.1/placement'),
-    ),
-    'unsupported database system': Mistake(
-        report=UNKNOWN_DRIVER,
-        configuration=database(f'oracle://placement:{PASSWORD}@127.0.0.1/placement'),
-    ),
-    'malformed URL': Mistake(
-        report=INVALID_URL, configuration=database(f'placement:{PASSWORD}@127.0.0.1')
-    ),
-    'malformed port in the URL': Mistake(
-        report=INVALID_URL,
-        configuration=database(f'mysql+pymysql://placement:x@127.0.0.1:{PASSWORD}/placement'),
-    ),
-    'malformed URL of the replica': Mistake(
-        report=INVALID_URL, configuration=f'{MIGRATED}slave_connection = {PASSWORD}\n'
-    ),
-    'no connection': Mistake(report=NO_VALUE, configuration='[api]\nauth_strategy = noauth2\n'),
+    name: Mistake(report=report, configuration=configuration, programs=programs)
+    for programs, reports in ((ALL, _IN_ALL), ((SERVICE,), _IN_SERVICE))
+    for report, configurations in reports.items()
+    for name, configuration in configurations.items()
+}
+MISTAKES |= {
+    f'{library} not installed': Mistake(
+        report=report, configuration=database(url), missing=(library,)
+    )
+    for report, library, url in (
+        (MISSING_LIBRARY, 'pymysql', MYSQL),
+        (MISSING_LIBRARY, 'psycopg', POSTGRESQL),
+        (DEFAULT_DRIVER, 'MySQLdb', MYSQL.replace('+pymysql', '')),
+        (DEFAULT_DRIVER, 'psycopg2', POSTGRESQL.replace('+psycopg', '+psycopg2')),
+    )
+}
+MISTAKES |= {
+    f'policy file with {text!r}': Mistake(
+        report=MALFORMED_POLICY,
+        configuration=MIGRATED,
+        programs=(SERVICE,),
+        files={'policy.yaml': text},
+    )
+    for text in ('a: b: c\n', '- admin_api\n')
+}
+MISTAKES |= {
     'missing configuration file': Mistake(
         report='The configuration file ... does not exist. Create it, or correct '
         'OS_PLACEMENT_CONFIG_DIR or --config-file.',
@@ -194,45 +240,10 @@ MISTAKES: dict[str, Mistake] = {
         programs=COMMANDS,
         options=('--config-dir', '{folder}/missing'),
     ),
-    'malformed configuration file': Mistake(
-        report=MALFORMED_FILE, configuration=f'[api]\n{PASSWORD}\n'
-    ),
-    'unknown value': Mistake(
-        report=INVALID_VALUE,
-        configuration='[api]\nauth_strategy = none\n[placement_database]\nconnection = sqlite://\n',
-    ),
-    'text instead of a number': Mistake(
-        report=INVALID_VALUE, configuration=f'{MIGRATED}pool_timeout = soon\n'
-    ),
-    'invalid option of a library': Mistake(
-        report='The option ... in ... is not valid: .... Correct the value.',
-        configuration=f'{MIGRATED}[oslo_middleware]\nmax_request_body_size = many\n',
-        programs=(SERVICE,),
-    ),
-    'invalid option of the log': Mistake(
-        report=INVALID_VALUE,
-        configuration=database('sqlite://', '[DEFAULT]\ndebug = maybe\n'),
-    ),
-    'no directory for the log file': Mistake(
-        report='The file ... cannot be used: .... Correct its path or its permissions.',
-        configuration=database('{migrated}', '[DEFAULT]\nlog_file = {folder}/missing/log\n'),
-    ),
-    'no file with the setup of the log': Mistake(
-        report=MALFORMED_LOG_SETUP,
-        configuration=database('{migrated}', '[DEFAULT]\nlog_config_append = {folder}/log.ini\n'),
-    ),
     'malformed file with the setup of the log': Mistake(
         report=MALFORMED_LOG_SETUP,
-        configuration=database('{migrated}', '[DEFAULT]\nlog_config_append = {folder}/log.ini\n'),
+        configuration=LOG_SETUP,
         files={'log.ini': '[loggers]\n'},
-    ),
-    'schema of an older release': Mistake(
-        report=OLD_SCHEMA, configuration=database('{older}'), programs=(SERVICE,)
-    ),
-    'no tables': Mistake(
-        report=OLD_SCHEMA,
-        configuration=database('sqlite:///{folder}/empty.db'),
-        programs=(SERVICE,),
     ),
     'no tables to check': Mistake(
         report='The database ... lacks a table or a column: .... Run `placement-manage db sync`, '
@@ -240,70 +251,33 @@ MISTAKES: dict[str, Mistake] = {
         configuration=database('sqlite:///{folder}/empty.db'),
         programs=(STATUS,),
     ),
-    'schema of a newer release': Mistake(
-        report='The schema of the database is at revision ..., which this release does not know, '
-        'so it cannot upgrade the schema. Use the release that upgraded the database, or a newer '
-        'one.',
-        configuration=database('{newer}'),
-        programs=(MANAGE,),
-        action=('sync',),
-    ),
-    'schema that is newer than its revision': Mistake(
-        report='The database ... has a table that its migration would create: .... Store the '
-        'revision of its schema with `placement-manage db stamp`, or correct [placement_database] '
-        'connection.',
-        configuration=database('{stamped}'),
-        programs=(MANAGE,),
-        action=('sync',),
-    ),
-    'unknown revision': Mistake(
-        report='This release has no schema revision .... Use head, or one of ....',
-        configuration=MIGRATED,
-        programs=(MANAGE,),
-        action=('stamp', 'nonsense'),
-    ),
-    'no directory for SQLite': Mistake(
-        report='The database ... cannot be opened: .... Create its directory and allow this user '
-        'to write to it, or correct [placement_database] connection.',
-        configuration=database('sqlite:///{folder}/missing/placement.db'),
-    ),
-    'malformed policy file': Mistake(
-        report=MALFORMED_POLICY,
-        configuration=MIGRATED,
-        programs=(SERVICE,),
-        files={'policy.yaml': 'a: b: c\n'},
-    ),
-    'policy file with a list': Mistake(
-        report=MALFORMED_POLICY,
-        configuration=MIGRATED,
-        programs=(SERVICE,),
-        files={'policy.yaml': '- admin_api\n'},
-    ),
-    'no auth_type': Mistake(report=NO_VALUE, configuration=keystone(''), programs=(SERVICE,)),
-    'unknown auth_type': Mistake(
-        report=INVALID_KEYSTONE, configuration=keystone('auth_type = x\n'), programs=(SERVICE,)
-    ),
-    'no auth_url': Mistake(
-        report=INVALID_KEYSTONE,
-        configuration=keystone('auth_type = password\n'),
-        programs=(SERVICE,),
-    ),
-    'invalid address of memcached': Mistake(
-        report='[keystone_authtoken] memcached_servers contains ..., which is not the address of a '
-        'server. Write HOST:PORT, or the absolute path of a Unix socket.',
-        configuration=keystone(f'{CREDENTIALS}memcached_servers = 127.0.0.1:memcached\n'),
-        programs=(SERVICE,),
-    ),
-    'missing CA of memcached': Mistake(
-        report='A file or a cipher in [keystone_authtoken] memcache_tls_* cannot be used: .... '
-        'Correct memcache_tls_cafile, memcache_tls_certfile, memcache_tls_keyfile, or '
-        'memcache_tls_allowed_ciphers.',
-        configuration=keystone(
-            f'{CREDENTIALS}memcached_servers = 127.0.0.1\nmemcache_tls_enabled = true\n'
-            'memcache_tls_cafile = /nonexistent\n'
-        ),
-        programs=(SERVICE,),
-    ),
+    **{
+        name: Mistake(report=report, configuration=configuration, programs=(MANAGE,), action=action)
+        for name, configuration, action, report in (
+            (
+                'schema of a newer release',
+                database('{newer}'),
+                ('sync',),
+                'The schema of the database is at revision ..., which this release does not know, '
+                'so it cannot upgrade the schema. Use the release that upgraded the database, or a '
+                'newer one.',
+            ),
+            (
+                'schema that is newer than its revision',
+                database('{stamped}'),
+                ('sync',),
+                'The database ... has a table that its migration would create: .... Store the '
+                'revision of its schema with `placement-manage db stamp`, or correct '
+                '[placement_database] connection.',
+            ),
+            (
+                'unknown revision',
+                MIGRATED,
+                ('stamp', 'nonsense'),
+                'This release has no schema revision .... Use head, or one of ....',
+            ),
+        )
+    },
 }
 
 # The parts of a password in which special characters are not percent-encoded.
@@ -344,26 +318,19 @@ def _unencoded_passwords() -> dict[str, Mistake]:
     return mistakes
 
 
-def _dollar_in_keystone_options() -> dict[str, Mistake]:
-    mistakes = {}
-    for option in ('password', 'memcache_secret_key', 'auth_url', 'memcached_servers'):
-        value = '$'.join(PARTS)
-        variable = f'OS_KEYSTONE_AUTHTOKEN__{option.upper()}'
-        for name, text, environment in (
-            (option, f'{option} = {value}\n', {}),
-            (variable, '', {variable: value}),
-        ):
-            mistakes[f'$ in {name}'] = Mistake(
-                report=DOLLAR,
-                configuration=keystone(f'{CREDENTIALS}{text}'),
-                environment=environment,
-                programs=(SERVICE,),
-                secrets=PARTS,
-            )
-    return mistakes
-
-
-MISTAKES |= _unencoded_passwords() | _dollar_in_keystone_options()
+MISTAKES |= _unencoded_passwords()
+MISTAKES |= {
+    f'$ in {option}{" of the environment" * by_variable}': Mistake(
+        report=DOLLAR,
+        configuration=keystone(CREDENTIALS + f'{option} = {value}\n' * (not by_variable)),
+        environment={f'OS_KEYSTONE_AUTHTOKEN__{option.upper()}': value} if by_variable else {},
+        programs=(SERVICE,),
+        secrets=PARTS,
+    )
+    for value in ('$'.join(PARTS),)
+    for option in ('password', 'memcache_secret_key', 'auth_url', 'memcached_servers')
+    for by_variable in (False, True)
+}
 
 
 def server_mistakes(
