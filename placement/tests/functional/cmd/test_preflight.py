@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from placement.admin.preflight.model import Verdict
 from placement.db.sqlalchemy import migration, models
+from placement.tests import where
 from placement.tests.functional import memcached_server
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
@@ -220,6 +221,7 @@ FILES: tuple[tuple[Mapping[str, str], str], ...] = (
 )
 
 
+@where.only_on('sqlite', reason='No SQL statement is executed.')
 class ConfigurationTest(TestCase):
     def setUp(self) -> None:
         super().setUp()

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import unittest
 from unittest import mock
 
 import sqlalchemy as sa
@@ -30,13 +29,7 @@ NO_TABLES: Expected = {
 }
 
 
-def require_engine(name: str) -> None:
-    if servers.engine() != name:
-        raise unittest.SkipTest(f'the test runs only on {name}')
-
-
-@where.only_on('sqlite', reason='The test runs only on SQLite.')
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.only_on('sqlite', reason='SQLite has files.')
 class SqliteTest(test_preflight.TestCase):
     def test_no_file_is_created(self):
         url = f'sqlite:///{self.folder / "other.db"}'
@@ -79,11 +72,11 @@ class SqliteTest(test_preflight.TestCase):
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.not_on('sqlite', reason='The test needs a database server.')
 class ServerTest(test_preflight.TestCase):
     """What all servers have in common."""
 
     def setUp(self) -> None:
-        machines.engine_of_run()
         super().setUp()
         self.url = sa.make_url(self.database.url)
 
@@ -132,6 +125,7 @@ class ServerTest(test_preflight.TestCase):
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.not_on('sqlite', reason='The test needs a database server.')
 class EncryptionTest(test_preflight.TestCase):
     """A server with TLS, whose certificate is also that of its CA."""
 
@@ -147,7 +141,7 @@ class EncryptionTest(test_preflight.TestCase):
     }
 
     def setUp(self) -> None:
-        engine = machines.engine_of_run()
+        engine = servers.engine()
         # See PrivateMariadbTest.
         certificate = self.create_certificate(engine)
         options = [f'--ssl-cert={certificate}', f'--ssl-key={certificate.with_name("key")}']
@@ -206,6 +200,7 @@ class EncryptionTest(test_preflight.TestCase):
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.not_on('sqlite', reason='The test needs a database server.')
 class PrivilegesTest(test_preflight.TestCase):
     """Accounts with privileges on the tables of the database."""
 
@@ -213,8 +208,8 @@ class PrivilegesTest(test_preflight.TestCase):
     MIGRATING = ('CREATE', 'ALTER', 'DROP', 'INDEX')
 
     def setUp(self) -> None:
-        self.system = machines.engine_of_run()
         super().setUp()
+        self.system = servers.engine()
         self.url = sa.make_url(self.database.url)
 
     def verdicts(self, account: sa.URL) -> list[Verdict]:
@@ -318,10 +313,9 @@ class PrivilegesTest(test_preflight.TestCase):
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.only_on('mariadb', 'mysql', reason='The tables have storage engines and character sets.')
 class MysqlTest(test_preflight.TestCase):
     def setUp(self) -> None:
-        if machines.engine_of_run() == 'postgresql':
-            self.skipTest('the test runs only on MariaDB and MySQL')
         super().setUp()
         migration.upgrade('head')
 
@@ -337,7 +331,7 @@ class MysqlTest(test_preflight.TestCase):
         self.check(expected, 'mysql_sql_mode = NO_SUCH_MODE\n')
 
 
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.only_on('mariadb', reason='The options are those of MariaDB.')
 class PrivateMariadbTest(test_preflight.TestCase):
     """Servers with settings of their own."""
 
@@ -358,7 +352,6 @@ class PrivateMariadbTest(test_preflight.TestCase):
     }
 
     def setUp(self) -> None:
-        require_engine('mariadb')
         # super().setUp() sets a temporary directory that only the current user can enter, so the
         # server, which runs as another user, is started before it.
         self.server = machines.DatabaseServer(*self.OPTIONS)
@@ -370,7 +363,6 @@ class PrivateMariadbTest(test_preflight.TestCase):
         self.check(self.EXPECTED, self.CONFIGURATION, connection=url)
 
 
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class GaleraTest(PrivateMariadbTest):
     OPTIONS = (
         '--wsrep-on=ON',
@@ -390,12 +382,8 @@ class GaleraTest(PrivateMariadbTest):
     }
 
 
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
+@where.only_on('postgresql', reason='The settings are those of PostgreSQL.')
 class PostgresqlTest(test_preflight.TestCase):
-    def setUp(self) -> None:
-        require_engine('postgresql')
-        super().setUp()
-
     def test_settings(self):
         name = f'{sa.make_url(self.database.url).database}_latin'
         create = f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"

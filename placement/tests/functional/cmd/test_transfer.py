@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from placement.cmd import program
 from placement.db.sqlalchemy import models
-from placement.tests import servers
+from placement.tests import servers, where
 from placement.tests.functional import programs
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
@@ -122,6 +122,7 @@ class CommandTest(TransferCase):
         self.assertEqual((program.CLOSED, ''), (process.wait(LONGEST), errors))
 
 
+@where.only_on('sqlite', reason='The database does not matter.')
 class FilesTest(TransferCase):
     """The file of an export is complete or does not exist, and only its owner can read it."""
 
@@ -187,6 +188,7 @@ class FilesTest(TransferCase):
             self.assertEqual(b'old', self.path.read_bytes())
 
 
+@where.only_on('sqlite', reason='The names are replaced and sorted outside of the database.')
 class PseudonymsTest(TransferCase):
     KEY = b'16 bytes, no mor'
 
@@ -249,8 +251,6 @@ class PseudonymsTest(TransferCase):
             self.assertUnchanged(anonymous)
 
     def test_more_rows_than_are_sorted_in_memory(self):
-        if servers.engine() != 'sqlite':
-            self.skipTest('the rows are sorted outside of the database')
         self.load(documents.file_of(documents.row('user', f'{n:05}') for n in range(20_002)))
         lines = self.anonymous().splitlines()[1:]
         self.assertEqual(20_002, len(lines))

@@ -9,7 +9,7 @@ from oslotest import base as oslotest
 import sqlalchemy as sa
 
 import placement
-from placement.tests import servers, tls_guide
+from placement.tests import servers, tls_guide, where
 from placement.tests.functional.mistakes import base, catalog
 from placement.tests.functional.programs import MANAGE, SERVICE, STATUS
 
@@ -17,7 +17,7 @@ EXIT_STATUSES = {MANAGE: 1, STATUS: 255, SERVICE: 1}
 GUIDE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'admin' / 'troubleshooting.rst'
 
 
-class ReportTest(base.TestCase):
+class TestCase(base.TestCase):
     def assertReported(self, name: str, mistake: catalog.Mistake, program: str) -> str:
         result = self.make(mistake, program)
         label = f'{name}: {program}: {result}'
@@ -38,13 +38,14 @@ class ReportTest(base.TestCase):
         self.assertEqual(EXIT_STATUSES[program], result.status, result)
         self.assertIn('Traceback (most recent call last)', result.stdout + result.stderr)
 
-    @where.only_on('sqlite', reason='These mistakes need no server.')
+
+@where.only_on('sqlite', reason='These mistakes need no server.')
+class ReportTest(TestCase):
     def test_every_mistake(self):
         for name, mistake in catalog.MISTAKES.items():
             for program in mistake.programs:
                 self.assertReported(name, mistake, program)
 
-    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_debug_shows_the_traceback(self):
         for name in ('no connection', 'unknown value', 'no directory for SQLite'):
             mistake = catalog.MISTAKES[name]
@@ -60,7 +61,6 @@ class ReportTest(base.TestCase):
         for secret in mistake.secrets:
             self.assertNotIn(secret, output, result)
 
-    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_no_command_prints_a_part_of_a_password(self):
         names = [
             name
@@ -73,7 +73,6 @@ class ReportTest(base.TestCase):
             mistake = catalog.MISTAKES[names[number % len(names)]]
             self.assertNothingPrinted(mistake, program, command=line.split())
 
-    @where.only_on('sqlite', reason='These mistakes need no server.')
     def test_the_list_of_commands_is_complete(self):
         for program in (MANAGE, STATUS):
             help_ = self.make(catalog.MISTAKES['no connection'], program, command=['--help'])
@@ -89,7 +88,30 @@ class ReportTest(base.TestCase):
                 self.assertNothingPrinted(mistake, mistake.programs[-1], debug=True)
                 self.assertNothingPrinted(mistake, STATUS, command=['preflight'])
 
-    @where.not_on('sqlite', reason='The test needs a database server.')
+    def test_the_remedy_names_the_extra(self):
+        for name, extra in (
+            ('MySQLdb not installed', 'mysqlclient'),
+            ('pymysql not installed', 'mysql'),
+            ('psycopg not installed', 'postgresql'),
+        ):
+            report = self.assertReported(name, catalog.MISTAKES[name], SERVICE)
+            self.assertIn(f"pip install 'openstack-placement[{extra}]'", report)
+
+    def test_the_report_names_the_files_and_the_masked_url(self):
+        report = self.assertReported('', catalog.MISTAKES['no connection'], MANAGE)
+        self.assertRegex(report, r'\[placement_database\] connection .*/placement.conf\)')
+        report = self.assertReported('', catalog.MISTAKES['MySQL server unreachable'], STATUS)
+        self.assertIn('mysql+pymysql://placement:***@127.0.0.1:', report)
+
+    def test_the_service_logs_the_report(self):
+        result = self.make(catalog.MISTAKES['no auth_type'], SERVICE)
+        logged = [line for line in result.stdout.splitlines() if ' CRITICAL ' in line]
+        self.assertEqual(1, len(logged), result.stdout)
+        self.assertTrue(logged[0].endswith(f': {self.report(result, SERVICE)}'), logged[0])
+
+
+@where.not_on('sqlite', reason='These mistakes need a server.')
+class ServerTest(TestCase):
     def test_mistakes_with_a_server(self):
         admin = servers.admin_url()
         password = str(admin.password)
@@ -131,30 +153,6 @@ class ReportTest(base.TestCase):
         privileges = ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
         url = servers.create_account(sa.make_url(servers.create()), privileges)
         return url.render_as_string(hide_password=False)
-
-    @where.only_on('sqlite', reason='These mistakes need no server.')
-    def test_the_remedy_names_the_extra(self):
-        for name, extra in (
-            ('MySQLdb not installed', 'mysqlclient'),
-            ('pymysql not installed', 'mysql'),
-            ('psycopg not installed', 'postgresql'),
-        ):
-            report = self.assertReported(name, catalog.MISTAKES[name], SERVICE)
-            self.assertIn(f"pip install 'openstack-placement[{extra}]'", report)
-
-    @where.only_on('sqlite', reason='These mistakes need no server.')
-    def test_the_report_names_the_files_and_the_masked_url(self):
-        report = self.assertReported('', catalog.MISTAKES['no connection'], MANAGE)
-        self.assertRegex(report, r'\[placement_database\] connection .*/placement.conf\)')
-        report = self.assertReported('', catalog.MISTAKES['MySQL server unreachable'], STATUS)
-        self.assertIn('mysql+pymysql://placement:***@127.0.0.1:', report)
-
-    @where.only_on('sqlite', reason='These mistakes need no server.')
-    def test_the_service_logs_the_report(self):
-        result = self.make(catalog.MISTAKES['no auth_type'], SERVICE)
-        logged = [line for line in result.stdout.splitlines() if ' CRITICAL ' in line]
-        self.assertEqual(1, len(logged), result.stdout)
-        self.assertTrue(logged[0].endswith(f': {self.report(result, SERVICE)}'), logged[0])
 
 
 @where.only_on('sqlite', reason='These mistakes need no server.')

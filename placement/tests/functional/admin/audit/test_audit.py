@@ -11,7 +11,7 @@ from placement import db_api
 from placement.admin import audit
 from placement.admin.failure import CannotProceedError
 from placement.db import engine
-from placement.tests import servers, statements
+from placement.tests import statements, where
 from placement.tests.functional import missing_generations
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
@@ -75,10 +75,9 @@ class CostTest(base.TestCase):
             self.assertEqual((), self.findings())
         return len(recorded)
 
+    @where.not_on('sqlite', reason='The in-memory database has one connection.')
     def test_all_checks_use_one_snapshot(self):
         """A change between two checks is not visible to the second check."""
-        if db_api.get_placement_engine().dialect.name == 'sqlite':
-            self.skipTest('the in-memory database has one connection')
         with engine.snapshot() as conn:
             self.assertEqual((), audit.findings(conn, ['idle-consumer']))
             self.insert_consumer(SECOND)
@@ -86,13 +85,9 @@ class CostTest(base.TestCase):
         self.assertEqual({'idle-consumer': 1}, self.found())
 
 
+@where.only_on('sqlite', reason='The links are judged outside of the database.')
 class LinksTest(base.TestCase):
     """Wrong roots, missing parents and cycles in the links between providers."""
-
-    def setUp(self) -> None:
-        if servers.engine() != 'sqlite':
-            self.skipTest('the links are judged outside of the database')
-        super().setUp()
 
     def insert_links(self, rows) -> None:
         """Replace the providers; `rows` are their parents and roots."""

@@ -11,6 +11,7 @@ from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import export
 from placement.db import engine as db_engine
 from placement.db.sqlalchemy import models
+from placement.tests import where
 from placement.tests.functional.admin.transfer import base
 from placement.tests.unit.admin.transfer import documents
 

@@ -34,13 +34,9 @@ class TestCase(base.TestCase):
         self.assertTrue(message.startswith(f'Line {number}: '), f'{number}: {message}')
 
 
+@where.only_on('sqlite', reason='The database system makes no difference.')
 class InvalidLineTest(TestCase):
-    """Lines that are invalid by themselves: the database system makes no difference."""
-
-    def setUp(self) -> None:
-        if servers.engine() != 'sqlite':
-            self.skipTest('the test runs only on SQLite')
-        super().setUp()
+    """Lines that are invalid by themselves."""
 
     def test_invalid_lines(self):
         for mistake, edit, text in documents.INVALID:
@@ -223,8 +219,6 @@ class DatabaseTest(TestCase):
 
     @where.not_on('sqlite', reason='An import excludes all other writers.')
     def test_a_database_that_changes_during_the_import(self):
-        if self.engine.dialect.name == 'sqlite':
-            self.skipTest('an import excludes all other writers')
         own = sa.insert(models.projects).values(external_id='own')
         file = self.interrupted(5, lambda: self.execute(own))
         refusal = self.assertRaises(CannotProceedError, load.load, file, progress.silent)

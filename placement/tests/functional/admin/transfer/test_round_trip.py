@@ -22,7 +22,7 @@ class RoundTripTest(base.TestCase):
         self.assertUnchanged(base.EXAMPLE)
 
     def test_random_clouds(self):
-        for seed in range(12):
+        for seed in seeds(12):
             with self.subTest(seed=seed):
                 servers.delete_all_rows(self.engine)
                 self.assertUnchanged(documents.file_of(documents.random_rows(seed)))
