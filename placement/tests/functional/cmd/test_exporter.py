@@ -216,6 +216,8 @@ class OutsideOfTheDatabaseTest(TestCase):
         for arguments, pattern in (
             (('--listen', '9180'), "'9180' is not an address and a port to listen on, .*"),
             (('--cache', '-1'), "--cache must be a number of seconds from 0, but is '-1'."),
+            (('--cache', 'nan'), "--cache must be a number .*, but is 'nan'."),
+            (('--cache', '1e999'), "--cache must be a number .*, but is '1e999'."),
             (('--once', '--cache', '1m'), "--cache must be a number .*, but is '1m'."),
             (('--headroom-interval', '-1'), '--headroom-interval must be a number .*'),
             (('--drain-interval', 'x'), '--drain-interval must be a number .*'),

@@ -51,32 +51,9 @@ class SchemaTest(ManageTestCase):
         self.assertEqual(1, done.returncode)
         self.assertIn('Traceback', done.stderr)
 
-    def test_unknown_revision(self):
-        migration.upgrade('head')
-        self.assertFailed(self.run_command('db', 'stamp', 'nonsense'), 'nonsense')
-        self.assertFailed(self.run_command('db', 'stamp', ''), 'no schema revision (empty)')
-
-    def test_the_schema_is_newer_than_its_revision(self):
-        migration.upgrade('head')
-        self.run_command('db', 'stamp', 'b5c396305c25')
-        done = self.run_command('db', 'sync')
-        self.assertFailed(done, 'consumer_types', '`placement-manage db stamp`')
-
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 class UsageTest(ManageTestCase):
-    def test_help_without_a_database(self):
-        done = self.run_command('db', connection=False)
-
-        self.assertEqual(0, done.returncode, done.stderr)
-        for action in ('sync', 'version', 'stamp', 'online_data_migrations'):
-            self.assertIn(action, done.stdout)
-
-    def test_without_a_database(self):
-        done = self.run_command('db', 'version', connection=False)
-
-        self.assertFailed(done, '[placement_database] connection', 'configuration files: none')
-
     def test_a_missing_file_is_not_created(self):
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'missing.db')
         file = path.with_name('placement.conf')
@@ -95,23 +72,6 @@ class UsageTest(ManageTestCase):
             ('--config-dir', str(path.parent)),
         ):
             self.assertFailed(self.run_command(*arguments, 'db', 'version'), text)
-
-    def test_missing_configuration_file(self):
-        done = self.run_command('--config-file', '/nonexistent/file', 'db', 'version')
-
-        self.assertFailed(done, '/nonexistent/file')
-
-    def test_unknown_actions(self):
-        for arguments in (('nothing',), ('db', 'nothing')):
-            done = self.run_command(*arguments)
-            self.assertEqual((2, ''), (done.returncode, done.stdout))
-            self.assertIn('usage', done.stderr)
-
-    def test_version_of_the_distribution(self):
-        done = self.run_command('--version', connection=False)
-
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertRegex(done.stdout, r'^([0-9]+\.[0-9]+\.|unknown$)')
 
 
 class OnlineDataMigrationsTest(ManageTestCase):

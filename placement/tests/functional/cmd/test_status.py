@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import subprocess
 
 import fixtures
 import sqlalchemy as sa
@@ -95,31 +94,6 @@ class UpgradeCheckTest(base.TestCase):
         self.assertEqual(
             [SUCCESS, SUCCESS, FAILURE], [results[check]['result'] for check in CHECKS]
         )
-
-    def assertFailed(self, done: subprocess.CompletedProcess, pattern: str) -> None:
-        """The command printed one line that matches the pattern, to the standard error."""
-        self.assertEqual((255, ''), (done.returncode, done.stdout), done.stderr)
-        self.assertRegex(done.stderr, pattern)
-        self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
-
-    def test_without_tables(self):
-        done = self.run_command('upgrade', 'check')
-
-        self.assertFailed(done, '^Error: The database .* lacks a table .*resource_providers')
-
-    def test_without_a_connection(self):
-        done = self.run_command('upgrade', 'check', connection=False)
-
-        self.assertFailed(done, r'^Error: \[placement_database\] connection has no value')
-
-    def test_without_the_named_configuration_file(self):
-        done = self.run_command('--config-file', '/nonexistent/placement.conf', 'upgrade', 'check')
-
-        self.assertFailed(done, '^Error: .*/nonexistent/placement.conf')
-
-    def test_without_a_subcommand(self):
-        """A pipeline that calls the command incompletely does not read it as a success."""
-        self.assertEqual(2, self.run_command('upgrade').returncode)
 
     def test_json_before_the_subcommand(self):
         migration.upgrade('head')

@@ -156,9 +156,14 @@ class FilesTest(TransferCase):
         self.assertTrue(link.is_symlink())
         self.assertExported()
 
-    def test_a_device_is_not_replaced(self):
+    def test_paths_of_other_files(self):
+        """A device is not replaced. Only an export can be written to one."""
         self.export_to(Path('/dev/null'))
         self.assertTrue(Path('/dev/null').is_char_device())
+        for path in ('/dev/null', str(self.folder)):
+            self.refused(f'{path} is not a regular file.', 'report', path)
+        self.refused('No such file or directory', 'report', f'{self.folder}/missing/a')
+        self.assertEqual([], list(self.folder.iterdir()))
 
     def test_a_failure_leaves_the_old_file(self):
         """The export fails after its first lines, or a signal ends it."""
