@@ -1,5 +1,6 @@
 """`placement-manage rename-uuid` moves the data of a provider to another UUID."""
 
+import collections
 import uuid
 
 from placement.admin import rename_uuid
@@ -9,12 +10,12 @@ from placement.tests.functional.admin.audit.base import (
     ALLOCATIONS,
     CONSUMERS,
     INSTANCE,
-    MIGRATION,
     PROVIDERS,
 )
 from placement.tests.functional.base import claim
 
 NEW = '0a0b0c0d-0000-4000-8000-000000000009'
+THIRD = str(uuid.UUID(int=77))
 AGGREGATES = [str(uuid.UUID(int=number)) for number in (100, 101, 102)]
 
 
@@ -44,11 +45,12 @@ class TestCase(base.TestCase):
         return self.send_ok('GET', f'/resource_providers/{provider}/usages')['usages']
 
 
-class UnusedUuidTest(TestCase):
-    def test_the_provider_gets_the_uuid(self):
+class RenameTest(TestCase):
+    def test_an_unused_uuid(self):
+        """It can be given in upper case. Only the row of the provider changes."""
         expected = self.provider(self.host) | {'uuid': NEW, 'root_provider_uuid': NEW}
         before = self.dump()
-        changes = rename_uuid.rename(self.host, NEW)
+        changes = rename_uuid.rename(self.host.upper(), NEW)
         self.assertEqual(
             [rename_uuid.Change('provider', 'host', f'uuid {self.host}', f'uuid {NEW}')], changes
         )
@@ -56,14 +58,18 @@ class UnusedUuidTest(TestCase):
         self.assertEqual(NEW, self.provider(self.leaf)['root_provider_uuid'])
         self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, self.usages(NEW))
         after = self.dump()
-        self.assertEqual(
-            {'resource_providers'}, {key for key in after if after[key] != before[key]}
-        )
+        changed = {key for key in after if after[key] != before[key]}
+        self.assertEqual({'resource_providers'}, changed)
         self.assertEqual((), self.findings())
 
-    def test_the_uuid_in_upper_case(self):
-        rename_uuid.rename(self.host.upper(), NEW)
-        self.assertEqual('host', self.provider(NEW)['name'])
+    def test_arguments(self):
+        for old, new, reason in (
+            ('host', NEW, 'host is not a UUID'),
+            (NEW, NEW.replace('-', ''), 'is not a UUID'),
+            (NEW, NEW.upper(), 'the same UUID'),
+        ):
+            error = self.assertRaises(CannotProceedError, rename_uuid.check_uuids, old, new)
+            self.assertIn(reason, str(error))
 
 
 class MergeTest(TestCase):
@@ -74,69 +80,42 @@ class MergeTest(TestCase):
         self.link(self.new, ['HW_CPU_X86_SSE', 'HW_CPU_X86_MMX'], AGGREGATES[1:])
 
     def test_everything_moves(self):
+        """The children and their allocations stay, and the inventories of the new provider."""
         before = {own: self.provider(own) for own in (self.new, self.node, self.leaf)}
-        inventories = self.send_ok('GET', f'/resource_providers/{self.new}/inventories')
+        path = f'/resource_providers/{self.new}/inventories'
+        inventories = self.send_ok('GET', path)
+        columns = CONSUMERS.c.uuid, CONSUMERS.c.generation
+        consumers = dict(self.rows(*columns))
         rename_uuid.rename(self.host, self.new)
         self.assertEqual(404, self.send('GET', f'/resource_providers/{self.host}').status_code)
         self.assertEqual({'VCPU': 2, 'DISK_GB': 10}, self.usages(self.new))
         self.assertEqual({'VCPU': 1}, self.usages(self.node))
-        self.assertEqual(
-            (['HW_CPU_X86_AVX', 'HW_CPU_X86_MMX', 'HW_CPU_X86_SSE'], AGGREGATES),
-            self.linked(self.new),
-        )
+        traits = ['HW_CPU_X86_AVX', 'HW_CPU_X86_MMX', 'HW_CPU_X86_SSE']
+        self.assertEqual((traits, AGGREGATES), self.linked(self.new))
         for own, parent in ((self.new, None), (self.node, self.new), (self.leaf, self.node)):
-            generation = before[own]['generation'] + 1
-            self.assertEqual(
-                before[own]
-                | {
-                    'generation': generation,
-                    'root_provider_uuid': self.new,
-                    'parent_provider_uuid': parent,
-                },
-                self.provider(own),
-            )
+            changed = {'root_provider_uuid': self.new, 'parent_provider_uuid': parent}
+            changed['generation'] = before[own]['generation'] + 1
+            self.assertEqual(before[own] | changed, self.provider(own))
         inventories['resource_provider_generation'] += 1
-        path = f'/resource_providers/{self.new}/inventories'
         self.assertEqual(inventories, self.send_ok('GET', path))
+        # Only the moved consumer changes.
+        moved = {INSTANCE: consumers[INSTANCE] + 1}
+        self.assertEqual(consumers | moved, dict(self.rows(*columns)))
         self.assertEqual((), self.findings())
-
-    def test_only_the_moved_consumers_change(self):
-        before = dict(self.rows(CONSUMERS.c.uuid, CONSUMERS.c.generation))
-        rename_uuid.rename(self.host, self.new)
-        expected = before | {INSTANCE: before[INSTANCE] + 1}
-        self.assertEqual(expected, dict(self.rows(CONSUMERS.c.uuid, CONSUMERS.c.generation)))
 
     def test_a_plan_lists_every_change_and_makes_none(self):
         before = self.dump()
+        both = ('allocation', 'inventory', 'trait', 'aggregate')
         plan = rename_uuid.plan(self.host, self.new)
         self.assertEqual(before, self.dump())
         self.assertEqual(
-            {
-                'allocation': 2,
-                'consumer': 1,
-                'trait': 2,
-                'aggregate': 2,
-                'inventory': 2,
-                'provider': 4,
-            },
-            {one.table: [two.table for two in plan].count(one.table) for one in plan},
+            {'provider': 4, 'consumer': 1, **dict.fromkeys(both, 2)},
+            collections.Counter(one.table for one in plan),
         )
         text = rename_uuid.render(plan)
         for part in (f'{INSTANCE} VCPU 2', f'node {self.node}', 'HW_CPU_X86_SSE', 'total 8'):
             self.assertIn(part, text)
         self.assertEqual(plan, rename_uuid.rename(self.host, self.new, plan))
-
-    def test_another_change_than_the_confirmed_one_is_refused(self):
-        plan = rename_uuid.plan(self.host, self.new)
-        self.put_claim(str(uuid.UUID(int=77)), {self.host: {'VCPU': 1}})
-        before = self.dump()
-        self.assertRefused('has changed since', self.host, self.new, plan)
-        self.assertEqual(before, self.dump())
-
-    def test_a_full_provider(self):
-        self.put_claim(str(uuid.UUID(int=77)), {self.new: {'VCPU': 14}})
-        rename_uuid.rename(self.host, self.new)
-        self.assertEqual({'VCPU': 16, 'DISK_GB': 10}, self.usages(self.new))
 
     def assertRefused(self, reason: str, *arguments) -> None:
         before = self.dump()
@@ -144,77 +123,54 @@ class MergeTest(TestCase):
         self.assertIn(reason, str(error))
         self.assertEqual(before, self.dump())
 
+    def test_another_change_than_the_confirmed_one_is_refused(self):
+        plan = rename_uuid.plan(self.host, self.new)
+        self.put_claim(THIRD, {self.host: {'VCPU': 1}})
+        self.assertRefused('has changed since', self.host, self.new, plan)
+
     def test_providers_that_do_not_fit(self):
-        self.assertRefused('No resource provider has the UUID', NEW, self.new)
-        self.assertRefused('is not the root', self.node, self.new)
-        self.assertRefused('is not the root', self.node, NEW)
-        self.assertRefused('is not the root', self.new, self.node)
-        self.assertRefused('is in the tree of OLD', self.host, self.leaf)
+        other = self.make_provider('other', {'VCPU': 16})
+        for reason, *uuids in (
+            ('No resource provider has the UUID', NEW, self.new),
+            ('is not the root', self.node, self.new),
+            ('is not the root', self.node, NEW),
+            ('is not the root', self.new, self.node),
+            ('is in the tree of OLD', self.host, self.leaf),
+            ('has no inventory of DISK_GB', self.host, other),
+        ):
+            self.assertRefused(reason, *uuids)
 
     def test_a_consumer_with_allocations_from_both(self):
+        path = f'/allocations/{INSTANCE}'
         body = claim({self.host: {'VCPU': 1}, self.new: {'VCPU': 1}}, generation=1)
-        self.send_ok('PUT', f'/allocations/{INSTANCE}', body)
+        self.send_ok('PUT', path, body)
         self.assertRefused('has allocations of VCPU from both', self.host, self.new)
-
-    def test_a_consumer_with_different_classes_of_both(self):
-        body = claim({self.host: {'VCPU': 1}, self.new: {'DISK_GB': 1}}, generation=1)
-        self.send_ok('PUT', f'/allocations/{INSTANCE}', body)
+        body = claim({self.host: {'VCPU': 1}, self.new: {'DISK_GB': 1}}, generation=2)
+        self.send_ok('PUT', path, body)
         rename_uuid.rename(self.host, self.new)
         self.assertEqual({'VCPU': 1, 'DISK_GB': 1}, self.usages(self.new))
 
     def test_the_capacity(self):
-        self.put_claim(str(uuid.UUID(int=77)), {self.new: {'VCPU': 15}})
+        self.put_claim(THIRD, {self.new: {'VCPU': 15}})
         self.assertRefused('would have 17 VCPU in use, and its capacity is 16', self.host, self.new)
-
-    def test_a_missing_inventory(self):
-        other = self.make_provider('other', {'VCPU': 16})
-        self.assertRefused('has no inventory of DISK_GB', self.host, other)
+        self.update(ALLOCATIONS.c.consumer_id == THIRD, used=14)
+        rename_uuid.rename(self.host, self.new)
+        self.assertEqual({'VCPU': 16, 'DISK_GB': 10}, self.usages(self.new))
 
     def test_damaged_rows(self):
-        self.update(PROVIDERS.c.uuid == self.new, root_provider_id=None)
+        new = PROVIDERS.c.uuid == self.new
+        self.update(new, root_provider_id=None)
         self.assertRefused('is not the root', self.host, self.new)
-        self.update(PROVIDERS.c.uuid == self.new, root_provider_id=PROVIDERS.c.id)
+        self.update(new, root_provider_id=PROVIDERS.c.id)
         self.delete(CONSUMERS.c.uuid == INSTANCE)
         self.assertRefused('Run `placement-manage audit`', self.host, self.new)
 
-    def test_children_without_their_parent(self):
+    def test_old_rows(self):
+        """A child has no parent, and a provider has no generation."""
         self.update(PROVIDERS.c.uuid == self.node, parent_provider_id=None)
+        self.update(PROVIDERS.c.uuid == self.new, generation=None)
         rename_uuid.rename(self.host, self.new)
         roots = dict(self.rows(PROVIDERS.c.uuid, PROVIDERS.c.root_provider_id))
         new = self.id_of(self.new)
         self.assertEqual({self.new: new, self.node: new, self.leaf: new}, roots)
-
-    def test_rows_without_a_generation(self):
-        self.update(PROVIDERS.c.uuid == self.new, generation=None)
-        rename_uuid.rename(self.host, self.new)
         self.assertEqual(1, self.provider(self.new)['generation'])
-
-    def test_allocations_of_children_stay(self):
-        before = self.rows(ALLOCATIONS.c.id, ALLOCATIONS.c.resource_provider_id)
-        rename_uuid.rename(self.host, self.new)
-        node = self.id_of(self.node)
-        after = dict(self.rows(ALLOCATIONS.c.id, ALLOCATIONS.c.resource_provider_id))
-        self.assertEqual(
-            [id_ for id_, rp in before if rp == node],
-            [id_ for id_, rp in after.items() if rp == node],
-        )
-        self.assertEqual(
-            [MIGRATION],
-            [
-                row[0]
-                for row in self.rows(ALLOCATIONS.c.consumer_id, ALLOCATIONS.c.resource_provider_id)
-                if row[1] == node
-            ],
-        )
-
-
-class ArgumentsTest(base.TestCase):
-    def test_uuids(self):
-        for old, new, reason in (
-            ('host', NEW, 'host is not a UUID'),
-            (NEW, NEW.replace('-', ''), 'is not a UUID'),
-            (NEW, NEW.upper(), 'the same UUID'),
-        ):
-            error = self.assertRaises(CannotProceedError, rename_uuid.check_uuids, old, new)
-            self.assertIn(reason, str(error))
-        rename_uuid.check_uuids(NEW.upper(), INSTANCE)

@@ -18,10 +18,8 @@ class StubMigration:
         self.__name__ = name
         self.rows = rows
         self.stuck = stuck
-        self.limits: list[int] = []
 
     def __call__(self, config: cfg.ConfigOpts, max_count: int) -> online_data_migrations.Outcome:
-        self.limits.append(max_count)
         found = min(self.rows + self.stuck, max_count)
         done = min(self.rows, max_count)
         self.rows -= done
@@ -46,51 +44,32 @@ class MigrateDataTest(base.BaseTestCase):
         return db.migrate_data(config, migrations, max_count)
 
     def rows(self) -> list[list[str]]:
-        """Return the rows of the printed table."""
+        """Return the rows of the printed table, and forget the output."""
         lines = [line for line in self.output.getvalue().splitlines() if line.startswith('|')]
         table = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines]
+        self.output.seek(self.output.truncate(0))
         self.assertEqual(['Migration', 'Total Found', 'Completed'], table[0])
         return table[1:]
 
-    def test_nothing_to_do(self):
-        self.assertEqual(db.DONE, self.migrate(StubMigration('a', 0), StubMigration('b', 0)))
-        self.assertEqual([['a', '0', '0'], ['b', '0', '0']], self.rows())
-        self.assertNotIn('matched', self.output.getvalue())
-
-    def test_batches_until_all_is_done(self):
-        first, second = StubMigration('a', 120), StubMigration('b', 20)
-
-        self.assertEqual(db.DONE, self.migrate(first, second))
-        self.assertEqual([['a', '120', '120'], ['b', '20', '20']], self.rows())
-        self.assertEqual([50, 50, 50, 50], first.limits)
-        self.assertIn('50 rows matched query a, 50 migrated', self.output.getvalue())
-
-    def test_the_limit_applies_to_the_sum_of_all_migrations(self):
-        first, second = StubMigration('a', 2), StubMigration('b', 5)
-
-        self.assertEqual(db.MORE_TO_DO, self.migrate(first, second, max_count=3))
-        self.assertEqual([['a', '2', '2'], ['b', '1', '1']], self.rows())
-        self.assertEqual([1], second.limits)
-
-    def test_migrations_after_the_limit_are_not_executed(self):
-        second = StubMigration('b', 5)
-
-        self.assertEqual(db.MORE_TO_DO, self.migrate(StubMigration('a', 5), second, max_count=3))
-        self.assertEqual([['a', '3', '3']], self.rows())
-        self.assertEqual([], second.limits)
-
-    def test_a_limit_without_rows(self):
-        self.assertEqual(db.DONE, self.migrate(StubMigration('a', 0), max_count=3))
-
-    def test_stuck_rows_do_not_repeat_the_batch(self):
-        self.assertEqual(db.DONE, self.migrate(StubMigration('a', 0, stuck=4)))
-        self.assertEqual([['a', '4', '0']], self.rows())
+    def test_batches_and_limits(self):
+        """The limit applies to the sum; a migration after it is not executed."""
+        for (first, stuck), second, limit, status, rows in (
+            ((0, 0), 0, None, db.DONE, [['a', '0', '0'], ['b', '0', '0']]),
+            ((120, 0), 20, None, db.DONE, [['a', '120', '120'], ['b', '20', '20']]),
+            # Rows that cannot be migrated do not repeat the batch.
+            ((0, 4), 0, None, db.DONE, [['a', '4', '0'], ['b', '0', '0']]),
+            ((0, 0), 0, 3, db.DONE, [['a', '0', '0'], ['b', '0', '0']]),
+            ((2, 0), 5, 3, db.MORE_TO_DO, [['a', '2', '2'], ['b', '1', '1']]),
+            ((5, 0), 5, 3, db.MORE_TO_DO, [['a', '3', '3']]),
+        ):
+            migrations = StubMigration('a', first, stuck), StubMigration('b', second)
+            self.assertEqual(status, self.migrate(*migrations, max_count=limit))
+            self.assertEqual(rows, self.rows())
 
     def test_a_failure_does_not_stop_the_others(self):
         self.assertEqual(db.FAILED, self.migrate(broken, StubMigration('b', 60)))
-        self.assertEqual([['broken', '0', '0'], ['b', '60', '60']], self.rows())
         self.assertIn('broken: the reason in two lines\n', self.output.getvalue())
-
-    def test_a_failure_with_a_limit(self):
+        self.assertIn('50 rows matched query b, 50 migrated', self.output.getvalue())
+        self.assertEqual([['broken', '0', '0'], ['b', '60', '60']], self.rows())
         self.assertEqual(db.MORE_TO_DO, self.migrate(broken, StubMigration('b', 1), max_count=3))
         self.assertEqual(db.FAILED, self.migrate(broken, StubMigration('b', 0), max_count=3))

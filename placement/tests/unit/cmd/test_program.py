@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from typing import Any
 from unittest import mock
 
 import ddt
@@ -19,6 +20,7 @@ from placement import version
 from placement.cmd import manage, program, status
 from placement.db import engine
 
+DATABASE = 'OS_PLACEMENT_DATABASE__'
 MAINS = {'placement-manage': manage.main, 'placement-status': status.main}
 
 
@@ -72,25 +74,22 @@ class CommandLineTest(base.BaseTestCase):
         self.assertEqual(set(), theirs - ours - others)
         self.assertEqual({'-d'}, ours - theirs)
 
-    @ddt.data(*MAINS)
-    def test_shell_completion_is_not_available(self, name):
-        code, output, errors = self.run_main(name, '--shell_completion', 'bash')
-        self.assertEqual((2, ''), (code, output))
-        self.assertIn('usage: ', errors)
-
-    @ddt.data(
-        ('placement-manage',),
-        ('placement-manage', 'nothing'),
-        ('placement-manage', 'db', 'nothing'),
-        ('placement-manage', 'db', 'stamp'),
-        ('placement-status',),
-        ('placement-status', 'upgrade'),
-        ('placement-status', 'upgrade', 'nothing'),
-    )
-    def test_usage_errors(self, words):
-        code, output, errors = self.run_main(*words)
-        self.assertEqual((2, ''), (code, output))
-        self.assertIn('usage: ', errors)
+    def test_usage_errors(self):
+        """An incomplete command line does not succeed; shell completion is not available."""
+        for line in (
+            'placement-manage',
+            'placement-manage nothing',
+            'placement-manage db nothing',
+            'placement-manage db stamp',
+            'placement-manage --shell_completion bash',
+            'placement-status',
+            'placement-status upgrade',
+            'placement-status upgrade nothing',
+            'placement-status --shell_completion bash',
+        ):
+            code, output, errors = self.run_main(*line.split())
+            self.assertEqual((2, ''), (code, output), line)
+            self.assertIn('usage: ', errors)
 
     def test_an_incomplete_command_prints_help(self):
         code, output, errors = self.run_main('placement-manage', 'db')
@@ -98,43 +97,24 @@ class CommandLineTest(base.BaseTestCase):
         self.assertTrue(output.startswith('usage: placement-manage db '), output)
 
 
-class RetriesTest(base.BaseTestCase):
-    def max_retries(self) -> int:
-        config = cfg.ConfigOpts()
-        definition = program.Program(
-            name='x',
-            description='',
-            exit_statuses='',
-            destination='command',
-            add_commands=lambda commands: commands.add_parser('y'),
-            failed=1,
-        )
-        self.useFixture(
-            fixtures.EnvironmentVariable('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
-        )
-        program._read(definition, config, ['y'])
-        return config.placement_database.max_retries
+def run_program(test: base.BaseTestCase, add_commands: Any) -> tuple[int, str]:
+    """Execute the command `run`; return its exit status and its errors.
 
-    def test_a_command_does_not_wait_for_the_database(self):
-        self.assertEqual(0, self.max_retries())
-
-    def test_a_command_waits_if_the_option_is_set(self):
-        variable = 'OS_PLACEMENT_DATABASE__MAX_RETRIES'
-        self.useFixture(fixtures.EnvironmentVariable(variable, '7'))
-        self.assertEqual(7, self.max_retries())
-
-
-class WithoutLogSetup(fixtures.MockPatchObject):
-    """A command does not change the loggers of the process of the tests."""
-
-    def __init__(self) -> None:
-        super().__init__(program, '_set_up_logging')
+    The loggers of the process of the tests do not change.
+    """
+    test.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
+    test.useFixture(fixtures.MockPatchObject(program, '_set_up_logging'))
+    test.useFixture(fixtures.EnvironmentVariable(f'{DATABASE}CONNECTION', 'sqlite://'))
+    stderr = io.StringIO()
+    definition = program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
+    with contextlib.redirect_stderr(stderr):
+        return program.main(definition), stderr.getvalue()
 
 
 class PatienceTest(base.BaseTestCase):
     """The time limits of a command that uses the database."""
 
-    def configured(self, **options: bool) -> tuple[bool, int]:
+    def configured(self, retries: str | None, **options: bool) -> tuple[bool, int]:
         """Return whether a command has no limits, and how often it tries to connect."""
         called: list[tuple[bool, int]] = []
 
@@ -145,20 +125,18 @@ class PatienceTest(base.BaseTestCase):
             program.add_database_command(commands, 'run', lambda _: 0, 'Run.', **options)
 
         self.useFixture(fixtures.MockPatchObject(engine, 'configure', configure))
-        self.useFixture(WithoutLogSetup())
-        self.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
-        for name, value in (('CONNECTION', 'sqlite://'), ('MAX_RETRIES', '-1')):
-            variable = f'OS_PLACEMENT_DATABASE__{name}'
-            self.useFixture(fixtures.EnvironmentVariable(variable, value))
-        definition = program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
-        self.assertEqual(0, program.main(definition))
+        self.useFixture(fixtures.EnvironmentVariable(f'{DATABASE}MAX_RETRIES', retries))
+        self.assertEqual((0, ''), run_program(self, add_commands))
         return called[0]
 
-    def test_a_command_waits_as_long_as_necessary(self):
-        self.assertEqual((True, -1), self.configured())
-
-    def test_a_command_that_serves_requests_does_not_wait(self):
-        self.assertEqual((False, 0), self.configured(patient=False))
+    def test_a_command_waits_if_the_option_is_set(self):
+        for retries, options, expected in (
+            (None, {}, (True, 0)),
+            ('7', {}, (True, 7)),
+            ('-1', {}, (True, -1)),
+            ('-1', {'patient': False}, (False, 0)),
+        ):
+            self.assertEqual(expected, self.configured(retries, **options))
 
 
 class FailureTest(base.BaseTestCase):
@@ -172,17 +150,7 @@ class FailureTest(base.BaseTestCase):
             command = commands.add_parser('run', description='Run.')
             command.set_defaults(action=fail, help_only=False, failed=program.CANNOT)
 
-        self.useFixture(fixtures.MonkeyPatch('sys.argv', ['test', 'run']))
-        self.useFixture(
-            fixtures.EnvironmentVariable('OS_PLACEMENT_DATABASE__CONNECTION', 'sqlite://')
-        )
-        self.useFixture(WithoutLogSetup())
-        stderr = io.StringIO()
-        with contextlib.redirect_stderr(stderr):
-            status_ = program.main(
-                program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
-            )
-        return status_, stderr.getvalue()
+        return run_program(self, add_commands)
 
     def test_an_interrupt(self):
         with mock.patch.object(program, '_exit', side_effect=lambda status: status) as exit_:
