@@ -82,19 +82,6 @@ class DrainPictureTest(base.BaseTestCase):
         drawn = drain_picture.SOURCE.read_text()
         self.assertEqual(drawn, drain_picture.current_source(), remedy)
 
-    def test_equal_moves_have_one_arrow(self):
-        body = {'allocations': {'a': {'resources': {'VCPU': 2}}, 'b': {'resources': {'VCPU': 1}}}}
-        moves = [
-            {'from': ['one'], 'to': 'two', 'body': body},
-            {'from': ['one'], 'to': 'three', 'body': body},
-            {'from': ['one'], 'to': 'two', 'body': body},
-        ]
-        source = drain_picture.source(moves, {'one': 'host-1', 'two': 'host-2'})
-        self.assertIn('port="0">&#160;2 x (3 VCPU)&#160;<', source)
-        self.assertIn('port="1">&#160;1 x (3 VCPU)&#160;<', source)
-        arrows = [line.strip() for line in source.splitlines() if '->' in line]
-        self.assertEqual(['"host-1":0:e -> "host-2"', '"host-1":1:e -> "three"'], arrows)
-
 
 class ConsoleTest(base.BaseTestCase):
     """The functions that read and execute a page."""

@@ -92,7 +92,7 @@ class ServerTest(test_preflight.TestCase):
             url = self.url.set(**parts)
             findings = self.check(
                 {'Database Connection': [f'failure {text}'], 'Schema Revision': ['skipped ']},
-                connection=url.render_as_string(hide_password=False),
+                connection=url,
             )
             self.assertNotIn(str(url.password), str(findings))
 
@@ -119,8 +119,7 @@ class ServerTest(test_preflight.TestCase):
         if account.get_backend_name() == 'postgresql':
             limit = f'ALTER ROLE {account.username} CONNECTION LIMIT 4'
         servers.execute(self.url, limit)
-        url = account.render_as_string(hide_password=False)
-        (verdict,) = self.preflight(test_preflight.NOAUTH, url)['Connection Limits']
+        (verdict,) = self.preflight(test_preflight.NOAUTH, account)['Connection Limits']
         self.assertIn('can open 16 connections, and the server accepts 4', verdict.detail)
 
 
@@ -213,8 +212,7 @@ class PrivilegesTest(test_preflight.TestCase):
         self.url = sa.make_url(self.database.url)
 
     def verdicts(self, account: sa.URL) -> list[Verdict]:
-        url = account.render_as_string(hide_password=False)
-        findings = self.preflight(test_preflight.NOAUTH, url)
+        findings = self.preflight(test_preflight.NOAUTH, account)
         self.assertEqual('ok', findings['Database Access'][0].result, findings)
         return findings['Database Privileges']
 
@@ -273,8 +271,7 @@ class PrivilegesTest(test_preflight.TestCase):
         if self.system != 'postgresql':
             lacking = ', '.join(self.MIGRATING)
         account = servers.create_account(self.url, self.REQUIRED)
-        url = account.render_as_string(hide_password=False)
-        findings = self.preflight(test_preflight.NOAUTH, url)
+        findings = self.preflight(test_preflight.NOAUTH, account)
         for name in ('Database Privileges', 'Schema Revision'):
             (verdict,) = findings[name]
             self.assertEqual(Result.FAILURE, verdict.result)
@@ -285,8 +282,7 @@ class PrivilegesTest(test_preflight.TestCase):
     def test_a_revision_that_the_user_cannot_read(self):
         migration.upgrade('head')
         account, _ = self.reading_account(models.metadata.tables)
-        url = account.render_as_string(hide_password=False)
-        (verdict,) = self.preflight(test_preflight.NOAUTH, url)['Schema Revision']
+        (verdict,) = self.preflight(test_preflight.NOAUTH, account)['Schema Revision']
         if self.system == 'postgresql':
             self.assertEqual(Result.FAILURE, verdict.result)
             self.assertIn('permission denied for table alembic_version', verdict.detail)
@@ -394,7 +390,7 @@ class PostgresqlTest(test_preflight.TestCase):
         )
         altered = (f'ALTER DATABASE {name} SET {setting}' for setting in settings)
         servers.execute(servers.admin_url(), create, *altered)
-        url = servers.admin_url().set(database=name).render_as_string(hide_password=False)
+        url = servers.admin_url().set(database=name)
         self.check(
             {
                 'Database Access': ['failure default_transaction_read_only = on'],

@@ -49,53 +49,35 @@ class UpgradeCheckTest(base.TestCase):
     def test_success(self):
         migration.upgrade('head')
         status, output = self.check()
-
         self.assertEqual(0, status, output)
         self.assertIn('| Upgrade Check Results ', output)
         self.assertEqual(3, output.count('| Result: Success '))
         self.assertEqual(3, output.count('| Details: None '))
         self.assertEqual(CHECKS, sorted(CHECKS, key=output.index))
+        done = self.run_command('upgrade', '--json', 'check')
+        self.assertEqual(3, len(json.loads(done.stdout)['checks']))
 
-    def test_missing_consumers(self):
+    def test_data_of_older_releases_and_a_policy_file_in_json(self):
         migration.upgrade('head')
         self.insert_orphan('a')
         self.insert_orphan('b')
         status, results = self.results()
+        self.assertEqual((1, [SUCCESS, WARNING, SUCCESS]), (status, results_of(results)))
+        for text in ('2', 'placement-manage db online_data_migrations'):
+            self.assertIn(text, results[CHECKS[1]]['details'])
+        expected = {'check': CHECKS[0], 'result': SUCCESS, 'details': None}
+        self.assertEqual(expected, results[CHECKS[0]])
 
-        self.assertEqual(1, status)
-        self.assertEqual(WARNING, results[CHECKS[1]]['result'])
-        self.assertIn('2', results[CHECKS[1]]['details'])
-        self.assertIn('placement-manage db online_data_migrations', results[CHECKS[1]]['details'])
-        self.assertEqual(
-            {'check': CHECKS[0], 'result': SUCCESS, 'details': None}, results[CHECKS[0]]
-        )
-
-    def test_providers_without_root(self):
-        migration.upgrade('head')
-        self.insert_orphan('a')
         with self.engine.begin() as conn:
             conn.execute(sa.insert(models.resource_providers).values(uuid='rp', name='rp'))
-        status, results = self.results()
-
-        self.assertEqual(2, status)
-        self.assertEqual(
-            [FAILURE, WARNING, SUCCESS], [results[check]['result'] for check in CHECKS]
-        )
-        self.assertIn('placement-manage db online_data_migrations', results[CHECKS[0]]['details'])
-
-    def test_a_policy_file_in_json(self):
-        migration.upgrade('head')
         folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
         (folder / 'policy.json').write_text('{"placement:traits:list": "role:admin"}')
         (folder / 'placement.conf').write_text('[oslo_policy]\npolicy_file = policy.json\n')
         status, results = self.results('--config-file', str(folder / 'placement.conf'))
+        self.assertEqual((2, [FAILURE, WARNING, FAILURE]), (status, results_of(results)))
+        self.assertIn('placement-manage db online_data_migrations', results[CHECKS[0]]['details'])
 
-        self.assertEqual(2, status)
-        self.assertEqual(
-            [SUCCESS, SUCCESS, FAILURE], [results[check]['result'] for check in CHECKS]
-        )
 
-    def test_json_before_the_subcommand(self):
-        migration.upgrade('head')
-        done = self.run_command('upgrade', '--json', 'check')
-        self.assertEqual(3, len(json.loads(done.stdout)['checks']))
+def results_of(results: dict[str, dict]) -> list[int]:
+    """Return the results of the checks in their order."""
+    return [results[check]['result'] for check in CHECKS]
