@@ -213,7 +213,10 @@ class PseudonymsTest(TransferCase):
         self.assertNotIn(guess.encode(), b''.join(texts))
 
     def test_names(self):
-        self.load(transfer.EXAMPLE)
+        incomplete = documents.row('project', '00000000-0000-0000-0000-000000000000')
+        rows = [*documents.EXAMPLE, incomplete]
+        rows.sort(key=lambda row: (documents.KINDS.index(row['kind']), row is not incomplete))
+        self.load(documents.file_of(rows))
         anonymous = [json.loads(line) for line in self.anonymous().splitlines()[1:]]
         of = {kind: [one for one in anonymous if one['kind'] == kind] for kind in documents.KINDS}
         for kind, field, patterns in (
@@ -221,13 +224,13 @@ class PseudonymsTest(TransferCase):
             ('trait', 'name', ('CUSTOM_[0-9A-F]{20}', 'HW_CPU_X86_AVX2')),
             ('provider', 'name', [f'provider-{one["uuid"]}' for one in of['provider']]),
             ('consumer_type', 'name', ('INSTANCE',)),
-            ('project', 'external_id', ('project-[0-9a-f]{20}',)),
+            ('project', 'external_id', (incomplete['external_id'], 'project-[0-9a-f]{20}')),
             ('user', 'external_id', ('user-[0-9a-f]{20}',) * 2),
         ):
             for one, pattern in zip(of[kind], patterns, strict=True):
                 self.assertRegex(one[field], f'^{pattern}$')
         # A reference has the pseudonym of the row; the other fields are the same.
-        (project,), users = of['project'], of['user']
+        (_, project), users = of['project'], of['user']
         consumers = [one for one in documents.EXAMPLE if one['kind'] == 'consumer']
         self.assertCountEqual(
             [one['external_id'] for one in users], [one['user'] for one in of['consumer']]

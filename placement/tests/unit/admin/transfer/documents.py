@@ -193,6 +193,19 @@ INVALID: tuple[tuple[str, Edit, str], ...] = (
     ('a name that is null', change('user', external_id=None), 'must be a string'),
     ('a name that is too long', change('provider', name='n' * 201), 'longer than 200'),
     ('a UUID that is too long', change('aggregate', uuid='u' * 37), 'longer than 36'),
+    ('a long reference to a consumer', change('allocation', consumer='u' * 37), 'longer than 36'),
+    ('a long reference to a provider', change('allocation', provider='u' * 37), 'longer than 36'),
+    ('a long reference to an aggregate', change('provider_aggregate', aggregate='u' * 37), '36'),
+    ('a long reference to a parent', change('provider', parent='u' * 37), 'longer than 36'),
+    ('a long reference to a class', change('inventory', resource_class='V' * 256), 'than 255'),
+    ('a long reference to a trait', change('provider_trait', trait='T' * 256), 'than 255'),
+    ('a long reference to a project', change('consumer', project='p' * 256), 'than 255'),
+    ('a long reference to a user', change('consumer', user='u' * 256), 'than 255'),
+    ('a long reference to a type', change('consumer', consumer_type='T' * 256), 'than 255'),
+    *(
+        (f'a long name of a {kind}', change(kind, **{field: 'n' * 256}), 'longer than 255')
+        for kind, (field,) in list(FIELDS.items())[:2] + list(FIELDS.items())[7:10]
+    ),
     ('a number that is text', change('inventory', total='64'), 'must be an integer'),
     ('a number that is a fraction', change('inventory', total=64.0), 'must be an integer'),
     ('a number that is true', change('allocation', used=True), 'must be an integer'),
