@@ -11,7 +11,6 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement.admin.preflight import encryption
 from placement.admin.preflight.model import Result, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers, where
@@ -190,7 +189,7 @@ class EncryptionTest(test_preflight.TestCase):
             # This parameter overrides the other one.
             unverified = f'{verified}&ssl_verify_cert=false'
             expected.append((unverified, Result.WARNING, ', encrypted (', 'Add ssl'))
-        with mock.patch.object(encryption, 'is_local', return_value=False):
+        with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
             for parameters, result, detail, remedy in expected:
                 verdict = self.connect(parameters)
                 self.assertEqual(result, verdict.result, verdict)
