@@ -170,6 +170,15 @@ def edited(edit: Edit) -> tuple[bytes, int]:
     return text_of(documents), number
 
 
+# The texts by their longest length.
+LONGEST = {
+    36: 'aggregate.uuid provider.uuid provider.parent inventory.provider consumer.uuid '
+    'provider_aggregate.aggregate allocation.consumer allocation.provider',
+    200: 'provider.name',
+    255: 'resource_class.name trait.name inventory.resource_class provider_trait.trait '
+    'consumer_type.name project.external_id user.external_id consumer.project consumer.user '
+    'consumer.consumer_type',
+}
 # Name of the mistake, the edit, and a part of the message. The lines themselves are not valid.
 INVALID: tuple[tuple[str, Edit, str], ...] = (
     ('another document', change('header', 0, format='other'), 'not an export'),
@@ -191,20 +200,11 @@ INVALID: tuple[tuple[str, Edit, str], ...] = (
     ('a missing time', remove_field('inventory', 'updated_at'), 'updated_at is missing'),
     ('a name that is a number', change('project', external_id=7), 'must be a string'),
     ('a name that is null', change('user', external_id=None), 'must be a string'),
-    ('a name that is too long', change('provider', name='n' * 201), 'longer than 200'),
-    ('a UUID that is too long', change('aggregate', uuid='u' * 37), 'longer than 36'),
-    ('a long reference to a consumer', change('allocation', consumer='u' * 37), 'longer than 36'),
-    ('a long reference to a provider', change('allocation', provider='u' * 37), 'longer than 36'),
-    ('a long reference to an aggregate', change('provider_aggregate', aggregate='u' * 37), '36'),
-    ('a long reference to a parent', change('provider', parent='u' * 37), 'longer than 36'),
-    ('a long reference to a class', change('inventory', resource_class='V' * 256), 'than 255'),
-    ('a long reference to a trait', change('provider_trait', trait='T' * 256), 'than 255'),
-    ('a long reference to a project', change('consumer', project='p' * 256), 'than 255'),
-    ('a long reference to a user', change('consumer', user='u' * 256), 'than 255'),
-    ('a long reference to a type', change('consumer', consumer_type='T' * 256), 'than 255'),
     *(
-        (f'a long name of a {kind}', change(kind, **{field: 'n' * 256}), 'longer than 255')
-        for kind, (field,) in list(FIELDS.items())[:2] + list(FIELDS.items())[7:10]
+        (f'a long {name}', change(kind, **{field: 'x' * (longest + 1)}), f'longer than {longest}')
+        for longest, names in LONGEST.items()
+        for name in names.split()
+        for kind, field in (name.split('.'),)
     ),
     ('a number that is text', change('inventory', total='64'), 'must be an integer'),
     ('a number that is a fraction', change('inventory', total=64.0), 'must be an integer'),
