@@ -156,6 +156,8 @@ OPTIONS: tuple[tuple[str, Expected], ...] = (
         '[oslo_middleware]\nenable_proxy_headers_parsing = true\n[DEFAULT]\nlog_file = x\n',
         {'Proxy Headers': ['ok The service trusts ']},
     ),
+    # A check that needs a skipped check has the same reason.
+    ('', {name: ['skipped The service does not use Keystone'] for name in AFTER_OPTIONS}),
     ('', {'Proxy Headers': ['ok The service ignores '], 'Configuration Files': ['ok Read: /']}),
     ('[keystone_authtoken]\nauth_type = pasword\n', {}),
     (
@@ -416,7 +418,7 @@ class IdentityTest(TestCase):
                 self.identity({'Service Catalog': expected}, more)
 
     def test_options(self):
-        skipped = {key: ['skipped '] for key in AFTER_OPTIONS}
+        skipped = {key: ['skipped The check "Keystone Options" failed.'] for key in AFTER_OPTIONS}
         text = '[keystone_authtoken]\nwww_authenticate_uri = '
         for more, expected in (
             ('cafile = /no/ca\n', {'Keystone Options': ['failure /no/ca ([keys'], **skipped}),
@@ -442,7 +444,7 @@ class IdentityTest(TestCase):
                 self.identity(expected, more)
 
     def test_auth_plugins(self):
-        skipped = {key: ['skipped '] for key in AFTER_OPTIONS}
+        skipped = {key: ['skipped The check "Keystone Options" failed.'] for key in AFTER_OPTIONS}
         no_uri = 'warning _uri is not set'
         for plugin, expected in (
             ('', {'Keystone Options': ['failure auth_type is not set', no_uri], **skipped}),

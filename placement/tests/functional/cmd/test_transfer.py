@@ -23,6 +23,7 @@ from placement.tests import servers, where
 from placement.tests.functional import programs
 from placement.tests.functional.admin.transfer import base as transfer
 from placement.tests.functional.cmd import base
+from placement.tests.properties import seeds
 from placement.tests.unit.admin.transfer import documents
 from placement.tests.waiting import LONGEST
 
@@ -244,7 +245,7 @@ class PseudonymsTest(TransferCase):
 
     def test_random_clouds(self):
         """No name remains, and an anonymous export can be imported."""
-        for seed in range(3):
+        for seed in seeds(3):
             servers.delete_all_rows(self.engine)
             rows = documents.random_rows(seed)
             self.load(documents.file_of(rows))

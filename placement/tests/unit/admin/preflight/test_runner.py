@@ -1,4 +1,4 @@
-"""The execution of checks: time limits, crashes, and checks that need others."""
+"""The execution of checks: time limits and crashes."""
 
 import threading
 
@@ -52,22 +52,3 @@ class RunTest(base.BaseTestCase):
             },
             self.run_checks(*checks, seconds=0.1),
         )
-
-    def test_checks_that_need_others(self):
-        verdicts = {
-            'warned': model.warning('Odd.', 'Look at it.'),
-            'failed': model.failure('Broken.', 'Repair it.'),
-            'skipped': model.skipped('Not configured.'),
-            'after': model.ok('Fine.'),
-        }
-        for needs, expected in (
-            (['warned'], 'ok: Fine.'),
-            (['failed'], 'skipped: The check "failed" failed.'),
-            (['warned', 'skipped'], 'skipped: Not configured.'),
-        ):
-            found = self.run_checks(
-                *(Check(name, lambda _, n=name: [verdicts[n]]) for name in needs),
-                Check('after', lambda _: [verdicts['after']], needs=tuple(needs)),
-                Check('last', lambda _: [verdicts['after']], needs=('after',)),
-            )
-            self.assertEqual((expected, expected), (found['after'], found['last']))
