@@ -334,11 +334,10 @@ class CodesTest(TestCase):
         with engine.snapshot() as conn:
             if conn.scalar(sa.select(sa.literal('straße') == 'STRASSE')):
                 self.skipTest('names that differ in letter case cannot be stored')
-        for name in ('Straße', 'STRASSE', 'Other', 'b', 'B'):
+        for name in ('Straße', 'STRASSE', 'Other'):
             self.make_provider(name)
         self.assertNotice(
             'duplicate-name',
-            {'kind': 'provider name', 'names': ['B', 'b']},
             {'kind': 'provider name', 'names': ['STRASSE', 'Straße']},
         )
 
