@@ -8,7 +8,7 @@ from typing import Any
 from placement.admin import progress
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import export, load
-from placement.db.sqlalchemy import migration, models
+from placement.db.sqlalchemy import models
 from placement.tests import servers
 from placement.tests.functional.db import base
 from placement.tests.unit.admin.transfer import documents
