@@ -17,7 +17,7 @@ def solve(query: model.Query[int], anchor: model.Anchor) -> Iterator[model.Bindi
     if not query.root_required <= root.traits or query.root_forbidden & root.traits:
         return
     providers = (*anchor.tree, *anchor.sharing_providers)
-    able = ([p for p in providers if _can_serve(slot, p, root)] for slot in slots)
+    able = ([p for p in providers if can_serve(slot, p, root)] for slot in slots)
     for chosen in itertools.product(*able):
         bound = list(zip(slots, chosen, strict=True))
         if (
@@ -39,7 +39,7 @@ def _can_allocate(p: model.Provider, class_id: int, n: int) -> bool:
     )
 
 
-def _can_serve(slot: model.Slot, p: model.Provider, root: model.Provider) -> bool:
+def can_serve(slot: model.Slot, p: model.Provider, root: model.Provider) -> bool:
     g = slot.group
     inside = all(p.aggregates & aggs for aggs in g.member_of)
     if not all(_can_allocate(p, class_id, n) for class_id, n in slot.amounts):

@@ -1,21 +1,184 @@
-"""The command `placement-manage drain`."""
+"""The command `placement-manage drain`: the definition and the promise in random clouds; examples.
 
+Sent to the API in the order of the file, all moves are granted; after a drain that fits, the trees
+are empty. To check other clouds than the suite, set PLACEMENT_TEST_DRAIN, for example to
+`1000-2000`. It prints how many of the possible drains were found.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
 import json
+import os
 import pathlib
-import subprocess
+import random
 from typing import Any
+from unittest import mock
 
+import ddt
 import fixtures
 
+from placement import db_api
+from placement.admin.drain import reading, report
+from placement.admin.progress import silent
+from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import sync
-from placement.tests import where, worlds
-from placement.tests.functional.admin.drain import rows
-from placement.tests.functional.cmd import base
-from placement.tests.unit.admin.drain import clouds
+from placement.tests import in_process, servers, where, worlds
+from placement.tests.functional import base
+from placement.tests.functional.admin import assumed_requests
+from placement.tests.properties import Seeds
+from placement.tests.worlds import drains, rows
+from placement.tests.worlds.naive_drain import Definition
+
+# On a server, the same statements only have to be valid there.
+SEEDS = Seeds('PLACEMENT_TEST_DRAIN', '0-15' if servers.ADMIN_URL in os.environ else '0-150')
+# The moves of every third drain are sent; in every ninth cloud, changes are made.
+SENT, CHANGED = 3, 9
+
+
+class TestCase(base.WorldTestCase, in_process.Commands):
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.moves = self.folder / 'moves.jsonl'
+
+    def fill(self, case: drains.Case) -> None:
+        rows.fill(db_api.get_placement_engine(), case.world)
+
+    def drain(self, *arguments: str) -> Any:
+        """Return the document, and require the exit status that it implies."""
+        done = in_process.run('drain', *arguments, '--format', 'json')
+        self.assertEqual('', done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual(done.status, any(one['verdict'] != 'fits' for one in found))
+        return found
+
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.moves.read_text().splitlines()]
+
+
+class RandomWorldsTest(TestCase):
+    def test_verdicts_and_moves(self):
+        counts: Counter[str] = Counter()
+        for seed in SEEDS.range:
+            case = drains.case(seed)
+            with self.subTest(seed=seed, style=case.style):
+                self.fill(case)
+                (found,) = self.drain(*case.arguments, '--moves', str(self.moves))
+                counts += self._check_verdict(case, found)
+                self.assertEqual(found['placed'], len(self.lines()))
+                if seed % SENT == 0:
+                    self._check_moves(case, found)
+        SEEDS.show(counts)
+        self.assertGreaterEqual(counts['fits'], 0.97 * counts['possible'])
+        self.assertLess({'fits', 'impossible', 'nowhere', 'sum'}, counts.keys())
+
+    def _check_verdict(self, case: drains.Case, found: Any) -> Counter[str]:
+        definition = Definition(case)
+        possible, verdict, reason = definition.can_drain(), found['verdict'], found['reason']
+        self.assertEqual(found['consumers'], len(case.affected))
+        nowhere = {one.uuid for one in case.affected if definition.is_nowhere(one)}
+        unplaced = {one['consumer'] for one in found['unplaced'] if one['nowhere']}
+        if verdict == 'fits':
+            self.assertTrue(possible)
+            self.assertEqual((None, [], {}), (reason, found['unplaced'], found['missing']))
+        else:
+            self.assertEqual(nowhere, unplaced)
+            expected = 'nowhere' if nowhere else 'sum' if definition.exceeds_sum() else None
+            self.assertEqual(expected, reason)
+            self.assertEqual('not found' if reason is None else 'impossible', verdict)
+            self.assertFalse(possible and verdict == 'impossible')
+        return Counter({verdict: 1, reason or 'no reason': 1, 'possible': possible})
+
+    def _check_moves(self, case: drains.Case, found: Any) -> None:
+        for line in self.lines():
+            self.assertEqual('consumer_type' in line['body'], line['microversion'] == '1.39')
+            path = f'/allocations/{line["consumer"]}'
+            before = self.send_ok('GET', path)
+            response = self.send('PUT', path, line['body'], line['microversion'])
+            self.assertEqual(204, response.status_code, response.text)
+            self._check_move(line, before, self.send_ok('GET', path))
+        for provider in case.world.providers:
+            if found['verdict'] == 'fits' and provider.root_id in (case.roots or ()):
+                path = f'/resource_providers/{provider.uuid}/allocations'
+                self.assertEqual({}, self.send_ok('GET', path)['allocations'])
+
+    def _check_move(self, line: Any, before: Any, after: Any) -> None:
+        """The owner stays, and only the providers of the old trees are left."""
+        kept = ('project_id', 'user_id', 'consumer_type')
+        self.assertEqual([before[key] for key in kept], [after[key] for key in kept])
+        roots = {
+            uuid: self.send_ok('GET', f'/resource_providers/{uuid}')['root_provider_uuid']
+            for uuid in before['allocations']
+        }
+        for uuid in after['allocations']:
+            self.assertNotIn(roots.get(uuid), line['from'])
+        self.assertTrue({*roots.values()} >= {*line['from']})
+        sums = [
+            sum((Counter(one['resources']) for one in body['allocations'].values()), Counter())
+            for body in (before, after)
+        ]
+        self.assertEqual(*sums)
+
+    def test_assumed_results_are_those_after_requests(self):
+        counts: Counter[str] = Counter()
+        for seed in SEEDS.range[::CHANGED]:
+            case = drains.case(seed)
+            changes = [_change(random.Random(seed + n), case) for n in range(2)]
+            with self.subTest(seed=seed, changes=changes):
+                self.fill(case)
+                counts += self._compare(case, changes)
+        SEEDS.show(counts)
+        self.assertGreater(counts['changed'], len(SEEDS.range) // CHANGED // 4)
+
+    def _compare(self, case: drains.Case, changes: Sequence[str]) -> Counter[str]:
+        options = [word for change in changes for word in ('--assume', change)]
+        before = self._drains(case)
+        if in_process.run('drain', *case.arguments, *options).status == 2:
+            self.assertRaises(assumed_requests.RefusedError, self._change, changes)
+            return Counter(['refused'])
+        assumed = self._drains(case, *options)
+        self._change(changes)
+        after = self._drains(case)
+        self.assertEqual(after, [{key: one[key] for key in after[0]} for one in assumed])
+        return Counter(drains=len(assumed), changed=before != after)
+
+    def _change(self, changes: Sequence[str]) -> None:
+        for change in changes:
+            assumed_requests.change(self, change)
+
+    def _drains(self, case: drains.Case, *options: str) -> list[Any]:
+        """Return the results of the drain of a case, and of each tree by itself."""
+        each = ('--each', *case.arguments[case.arguments.index('--where') :])
+        return [one for words in (case.arguments, each) for one in self.drain(*words, *options)]
+
+
+def _change(rng: random.Random, case: drains.Case) -> str:
+    """Return a change. The drained trees stay."""
+    roots = [host.name for host in case.empty.hosts if host.parent is None]
+    stays = [name for name in roots if name not in case.drained]
+    host = rng.choice(stays or roots)
+    name, trait, aggregate = f'?name={host}', worlds.trait('T1'), worlds.uuid_of('A')
+    return rng.choice(
+        (
+            f'without:{host}' if stays and not case.moving else f'copies:2*{host}',
+            f'copies:1*{host}',
+            f'set:VCPU.total={rng.randint(2, 20)}',
+            'set:VCPU.allocation_ratio=2.0',
+            f'trait:+{worlds.trait("DISABLED")}{name}',
+            f'trait:{rng.choice("+-")}{trait}{name}',
+            f'aggregate:{rng.choice("+-")}{aggregate}{name}',
+        )
+    )
+
+
+def consumer(name: str, type_: str | None, provider: str, **amounts: int) -> worlds.Consumer:
+    """Return a consumer with allocations from one provider, by short names of classes."""
+    allocations = {provider: {worlds.CLASSES[short]: n for short, n in amounts.items()}}
+    return worlds.Consumer(name, allocations, type_, f'project-{name}', f'user-{name}', len(name))
+
 
 # The load of `small` fits elsewhere, and that of `large` does not.
-CASE = clouds.Case(
+CASE = drains.Case(
     style='flat',
     empty=worlds.World.of("""
 small[V:4, M:64] @A
@@ -23,123 +186,123 @@ large[V:16, M:64] @B
 child_of_none[V:6, M:64] @A
 """),
     consumers=(
-        clouds.consumer('one', 'INSTANCE', (1, 'V', 2), (1, 'M', 8)),
-        clouds.consumer('two', None, (1, 'V', 1)),
-        clouds.consumer('three', 'INSTANCE', (2, 'V', 4)),
-        clouds.consumer('four', 'INSTANCE', (2, 'V', 5)),
+        consumer('one', 'INSTANCE', 'small', V=2, M=8),
+        consumer('two', None, 'small', V=1),
+        consumer('three', 'INSTANCE', 'large', V=4),
+        consumer('four', 'INSTANCE', 'large', V=5),
     ),
     drained=(),
     moving=(),
-    options=clouds.Options(),
 )
 UUIDS = {name: worlds.uuid_of(name) for name in ('one', 'two', 'three', 'four', 'A')}
 ROOTS = {host.name: host.uuid for host in CASE.empty.hosts}
+FITS = {
+    'trees': [{'uuid': ROOTS['small'], 'name': 'small'}],
+    'verdict': 'fits',
+    'reason': None,
+    'consumers': 2,
+    'placed': 2,
+    'missing': {},
+    'unplaced': [],
+}
+IMPOSSIBLE = {
+    'trees': [{'uuid': ROOTS['large'], 'name': 'large'}],
+    'verdict': 'impossible',
+    'reason': 'sum',
+    'consumers': 2,
+    'placed': 1,
+    'missing': {'VCPU': 4},
+    'unplaced': [
+        {
+            'consumer': UUIDS['three'],
+            'type': 'INSTANCE',
+            'resources': {'VCPU': 4},
+            'nowhere': False,
+        }
+    ],
+}
 
 
-class TestCase(base.TestCase):
-    module = 'placement.cmd.manage'
-
-    def drain(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess:
-        return self.run_with_status(status, 'drain', *arguments)
-
-
-@where.only_on('sqlite', reason='The tests of the functions run on each database.')
-class CloudTest(TestCase):
+@where.only_on('sqlite', reason='The random worlds execute the same statements.')
+@ddt.ddt
+class CommandTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
-        models.metadata.create_all(self.engine)
-        sync.sync_resource_classes()
-        sync.sync_traits()
-        rows.fill(self.engine, CASE)
-
-    def document(self, *arguments: str, status: int = 0) -> Any:
-        done = self.drain(*arguments, '--format', 'json', status=status)
-        self.assertEqual('', done.stderr)
-        return json.loads(done.stdout)
+        self.fill(CASE)
 
     def test_results(self):
-        fits = {
-            'trees': [{'uuid': ROOTS['small'], 'name': 'small'}],
-            'verdict': 'fits',
-            'reason': None,
-            'consumers': 2,
-            'placed': 2,
-            'missing': {},
-            'unplaced': [],
-        }
-        self.assertEqual([fits], self.document('small'))
-        self.assertEqual([fits], self.document(ROOTS['small'], 'small'))
-        unplaced = {'consumer': UUIDS['three'], 'type': 'INSTANCE', 'resources': {'VCPU': 4}}
-        impossible = {
-            'trees': [{'uuid': ROOTS['large'], 'name': 'large'}],
-            'verdict': 'impossible',
-            'reason': 'sum',
-            'consumers': 2,
-            'placed': 1,
-            'missing': {'VCPU': 4},
-            'unplaced': [{**unplaced, 'nowhere': False}],
-        }
-        self.assertEqual([impossible], self.document('large', status=1))
-        self.assertEqual([impossible, fits], self.document('--each', status=1))
-        (both,) = self.document('small', 'large', status=1)
+        self.assertEqual([FITS], self.drain('small'))
+        self.assertEqual([FITS], self.drain(ROOTS['small'], 'small', ROOTS['small'].upper()))
+        self.assertEqual([IMPOSSIBLE], self.drain('large'))
+        self.assertEqual([IMPOSSIBLE, FITS], self.drain('--each'))
+        (both,) = self.drain('small', 'large')
         self.assertEqual(['large', 'small'], [tree['name'] for tree in both['trees']])
-        self.assertEqual(('impossible', 'sum', 4), (both['verdict'], both['reason'], 3 + 1))
-        (empty,) = self.document('--each', 'child_of_none')
+        self.assertEqual(('impossible', 'sum'), (both['verdict'], both['reason']))
+        (empty,) = self.drain('--each', 'child_of_none')
         self.assertEqual(('fits', 0), (empty['verdict'], empty['consumers']))
-
-    def test_single_consumers(self):
-        (one,) = self.document('--consumer', UUIDS['three'].upper(), UUIDS['two'])
+        (one,) = self.drain('--consumer', UUIDS['three'].upper(), UUIDS['two'])
         self.assertEqual(['large', 'small'], [tree['name'] for tree in one['trees']])
         self.assertEqual((2, 'fits'), (one['placed'], one['verdict']))
-        done = self.drain('--consumer', UUIDS['four'])
-        self.assertIn('The consumer can move.', done.stdout)
 
     def test_conditions(self):
-        (one,) = self.document('small', '--where', f'member_of=!{UUIDS["A"]}')
-        self.assertEqual('fits', one['verdict'])
-        for options in (
-            ['--where', 'root_required=HW_CPU_X86_AVX2'],
-            ['--where', 'required=HW_CPU_X86_AVX2'],
+        for arguments, verdict, reason in (
+            (('small', '--where', f'member_of=!{UUIDS["A"]}'), 'fits', None),
+            (('small', '--where', 'root_required=HW_CPU_X86_AVX2'), 'impossible', 'nowhere'),
+            (('small', '--where', 'required=HW_CPU_X86_AVX2'), 'impossible', 'nowhere'),
+            (('large', '--same-aggregates'), 'impossible', 'nowhere'),
+            (('small', '--same-aggregates'), 'fits', None),
+            (('small', '--same-traits', 'HW_*'), 'fits', None),
         ):
-            (one,) = self.document('small', *options, status=1)
-            self.assertEqual('nowhere', one['reason'])
-        (one,) = self.document('large', '--same-aggregates', status=1)
-        self.assertEqual(('nowhere', 0), (one['reason'], one['placed']))
-        self.assertEqual('fits', self.document('small', '--same-aggregates')[0]['verdict'])
-        self.assertEqual('fits', self.document('small', '--same-traits', 'HW_*')[0]['verdict'])
+            (one,) = self.drain(*arguments)
+            self.assertEqual((verdict, reason), (one['verdict'], one['reason']), arguments)
 
-    def test_sentences(self):
-        for arguments, status, sentence in (
-            (['small'], 0, 'small can be drained.'),
-            (['--each', 'small'], 0, 'Each of 1 host can be drained.'),
-            (
-                ['large'],
-                1,
-                'large cannot be drained: the free capacity of the other trees is too small.',
-            ),
-            (
-                ['--each'],
-                1,
-                '1 of 2 hosts can be drained; large lacks room for 1 consumer (4 VCPU).',
-            ),
-        ):
-            with self.subTest(arguments):
-                done = self.drain(*arguments, status=status)
-                self.assertEqual(sentence, done.stdout.splitlines()[-1])
+    @ddt.data(
+        (('small',), 'small can be drained.'),
+        (('--each', 'small'), 'Each of 1 host can be drained.'),
+        (('large',), 'large cannot be drained: the free capacity of the other trees is too small.'),
+        (('--each',), '1 of 2 hosts can be drained; large lacks room for 1 consumer (4 VCPU).'),
+        (('--consumer', UUIDS['four']), 'The consumer can move.'),
+        (('--consumer', UUIDS['one'], UUIDS['two']), 'Each of 2 consumers can move.'),
+        (
+            ('--consumer', UUIDS['three'], UUIDS['four']),
+            '1 of 2 consumers can move: the free capacity of the other trees is too small.',
+        ),
+        (
+            ('small', '--where', 'required=HW_CPU_X86_AVX2'),
+            'small cannot be drained: a consumer has no place in any other tree.',
+        ),
+        (
+            ('--each', '--assume', 'set:VCPU.total=99'),
+            'N+1 holds: each of 2 hosts can be drained.',
+        ),
+    )
+    @ddt.unpack
+    def test_the_last_sentence(self, arguments, sentence):
+        done = in_process.run('drain', *arguments)
+        self.assertEqual(('', sentence), (done.stderr, done.stdout.splitlines()[-1]))
+        self.assertEqual(not sentence.endswith(('drained.', 'move.')), bool(done.status))
 
-    def test_names(self):
+    def test_tables(self):
         path = self.folder / 'names.json'
         path.write_text(json.dumps([{'ID': UUIDS['three'], 'Name': 'web-3'}]))
-        done = self.drain('large', '--names', str(path), status=1)
+        done = self.manage(1, 'drain', 'large', '--names', str(path))
+        self.assertRegex(done.stdout, r'\| large +\| impossible: sum \| +2 \| +1 \| 4 VCPU')
         self.assertRegex(done.stdout, rf'\| web-3 {UUIDS["three"]} +\| INSTANCE \| 4 VCPU')
-        names = self.drain('large', '--names', str(path), '--format', 'json', status=1)
-        self.assertNotIn('web-3', names.stdout)
+
+    def test_long_lists_are_cut_off(self):
+        hosts = [f'H{n}[V:9]' for n in range(1, 12)]
+        consumers = [consumer(f'a{n}', None, 'a', V=1) for n in range(12)]
+        consumers += [consumer(f'b{n}', 'INSTANCE', f'H{n}', V=9) for n in range(1, 12)]
+        world = worlds.World.of('\n'.join(['a[V:99]', *hosts]))
+        self.fill(drains.Case('flat', world, tuple(consumers), (), ()))
+        done = self.manage(1, 'drain', 'a')
+        self.assertIn('\n2 more consumers are not listed.\n', done.stdout)
+        done = self.manage(1, 'drain', '--each')
+        self.assertIn('\n2 more results are not listed; 2 of them: fits.\n', done.stdout)
 
     def test_moves(self):
-        path = self.folder / 'moves.jsonl'
-        self.document('--each', 'small', '--moves', str(path))
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.drain('--each', 'small', '--moves', str(self.moves))
+        lines = self.lines()
         self.assertEqual([UUIDS['one'], UUIDS['two']], [line['consumer'] for line in lines])
         self.assertEqual(
             {
@@ -149,94 +312,109 @@ class CloudTest(TestCase):
                 'microversion': '1.37',
                 'body': {
                     'allocations': {ROOTS['child_of_none']: {'resources': {'VCPU': 1}}},
-                    'project_id': 'projects-2',
-                    'user_id': 'users-1',
-                    'consumer_generation': 1,
+                    'project_id': 'project-two',
+                    'user_id': 'user-two',
+                    'consumer_generation': 3,
                 },
             },
             lines[1],
         )
         self.assertEqual('INSTANCE', lines[0]['body']['consumer_type'])
-        done = self.drain('--each', '--moves', str(path), status=2)
-        self.assertIn('--moves with --each requires a single tree.', done.stderr)
-
-    def test_unknown_names(self):
-        for arguments, sentence in (
-            (['none'], "No resource provider has the name or the UUID 'none'."),
-            (['--consumer', 'none'], 'The consumer none does not exist or has no allocations.'),
-            (
-                ['small', '--where', 'required=CUSTOM_NONE'],
-                '--where is not valid: No such trait: CUSTOM_NONE.',
-            ),
-        ):
-            done = self.drain(*arguments, status=2)
-            self.assertEqual(('', f'Error: {sentence}\n'), (done.stdout, done.stderr))
 
     def test_assumptions(self):
         change = 'set:VCPU.total=9?name=child_of_none'
-        (one,) = self.document('large', '--assume', change)
+        (one,) = self.drain('large', '--assume', change)
         self.assertEqual(('fits', [change], {}), (one['verdict'], one['assumptions'], one['over']))
-        done = self.drain('large', '--assume', change)
+        done = self.manage(0, 'drain', 'large', '--assume', change)
         self.assertIn(f'Assumed: {change}\n', done.stdout)
         # Copies of a tree have no consumers, and a tree can be gone.
         options = ('--assume', 'copies:2*large', '--assume', 'without:child_of_none')
-        results = self.document('--each', *options)
         self.assertEqual(
             [('large', 2, 'fits'), ('small', 2, 'fits')],
-            [(one['trees'][0]['name'], one['consumers'], one['verdict']) for one in results],
+            [
+                (one['trees'][0]['name'], one['consumers'], one['verdict'])
+                for one in self.drain('--each', *options)
+            ],
         )
-        (one,) = self.document('large-copy-1', *options)
-        self.assertEqual(0, one['consumers'])
+        self.assertEqual(0, self.drain('large-copy-1', *options)[0]['consumers'])
         options = ('--assume', 'without:large', '--assume', 'without:child_of_none')
-        (one,) = self.document('--consumer', UUIDS['one'], *options, status=1)
+        (one,) = self.drain('--consumer', UUIDS['one'], *options)
         self.assertEqual(('impossible', 'nowhere'), (one['verdict'], one['reason']))
-        done = self.drain('large', '--assume', 'without:large', status=2)
-        self.assertIn("No resource provider has the name or the UUID 'large'.", done.stderr)
-
-    def test_damaged_data(self):
-        with self.engine.begin() as conn:
-            consumers = models.consumers
-            conn.execute(consumers.delete().where(consumers.c.uuid == UUIDS['four']))
-        done = self.drain('large', status=2)
-        self.assertIn('`placement-manage audit --only orphan-allocation`', done.stderr)
-        self.drain('small')
-        with self.engine.begin() as conn:
-            conn.execute(models.projects.delete())
-            conn.execute(models.resource_providers.insert(), {'uuid': ROOTS['small'][::-1]})
-        done = self.drain('small')
-        self.assertIn('lacks the resource providers without a root (1)', done.stderr)
-        done = self.drain('small', '--moves', str(self.folder / 'moves'), status=2)
-        self.assertIn('`placement-manage audit --only owner-missing`', done.stderr)
-
-
-@where.only_on('sqlite', reason='The tests of the functions run on each database.')
-class NewDatabaseTest(TestCase):
-    """The schema exists, but the service has not yet started, so no resource class exists."""
-
-    def test_each(self):
-        models.metadata.create_all(self.engine)
-        self.assertEqual('[]\n', self.drain('--each', '--format', 'json').stdout)
-        done = self.drain('host', status=2)
-        self.assertIn("No resource provider has the name or the UUID 'host'.", done.stderr)
-
-
-@where.only_on('sqlite', reason='The tests of the functions run on each database.')
-class RefusalTest(TestCase):
-    """What is not valid is refused with one sentence, before the database is read."""
 
     def test_refusals(self):
+        """What is not valid is refused with one sentence."""
         for arguments, sentence in (
-            ([], 'The command needs PROVIDER, --each, or --consumer.'),
-            (['host', '--consumer', 'one'], '--consumer excludes PROVIDER and --each.'),
-            (['--each', '--consumer', 'one'], '--consumer excludes PROVIDER and --each.'),
-            (['host', '--where', 'resources=VCPU:1'], '--where accepts member_of, required'),
-            (['host', '--where', 'required1=A'], 'but not required1.'),
-            (['host', '--where', 'member_of=x'], '--where is not valid: '),
-            (['host', '--moves', '-'], 'standard output contains the result'),
-            (['host', '--moves', '/nowhere/moves'], 'The file /nowhere/moves cannot be written'),
+            ((), 'The command needs PROVIDER, --each, or --consumer.'),
+            (('host', '--consumer', 'one'), '--consumer excludes PROVIDER and --each.'),
+            (('--each', '--consumer', 'one'), '--consumer excludes PROVIDER and --each.'),
+            (('host', '--where', 'resources=VCPU:1'), '--where accepts member_of, required'),
+            (('host', '--where', 'required1=A'), 'but not required1.'),
+            (('host', '--where', 'member_of=x'), '--where is not valid: '),
+            (('small', '--where', 'required=CUSTOM_NO'), '--where is not valid: No such trait'),
+            (('host', '--moves', '-'), 'standard output contains the result'),
+            (('host', '--moves', '/nowhere/moves'), 'The file /nowhere/moves cannot be written'),
+            (('--each', '--moves', str(self.moves)), '--moves with --each requires a single tree.'),
+            (('none',), "No resource provider has the name or the UUID 'none'."),
+            (('large', '--assume', 'without:large'), "the name or the UUID 'large'."),
+            (('--consumer', 'none'), 'The consumer none does not exist or has no allocations.'),
         ):
-            done = self.drain(*arguments, status=2)
-            self.assertEqual('', done.stdout)
-            (line,) = done.stderr.splitlines()
-            self.assertTrue(line.startswith('Error: '), line)
-            self.assertIn(sentence, line)
+            with self.subTest(arguments):
+                self.assertRefused(sentence, 'drain', *arguments)
+
+    def test_damaged_data(self):
+        database = db_api.get_placement_engine()
+        with database.begin() as conn:
+            consumers = models.consumers
+            conn.execute(consumers.delete().where(consumers.c.uuid == UUIDS['four']))
+        self.assertRefused('`placement-manage audit --only orphan-allocation`', 'drain', 'large')
+        self.drain('small')
+        with database.begin() as conn:
+            conn.execute(models.projects.delete())
+            conn.execute(models.resource_providers.insert(), {'uuid': ROOTS['small'][::-1]})
+        done = self.manage(0, 'drain', 'small')
+        self.assertIn('lacks the resource providers without a root (1)', done.stderr)
+        done = in_process.run('drain', 'small', '--moves', str(self.moves))
+        self.assertEqual(2, done.status)
+        self.assertIn('`placement-manage audit --only owner-missing`', done.stderr)
+
+    def test_an_empty_database(self):
+        rows.fill(db_api.get_placement_engine(), worlds.World.of(''))
+        self.assertEqual([], self.drain('--each'))
+        done = self.manage(0, 'drain', '--each')
+        self.assertEqual('No resource provider has allocations.\n', done.stdout)
+
+    def test_an_interruption_keeps_the_results(self):
+        """The result of some trees does not say that N+1 holds."""
+        results = [report.Planner.drain, mock.Mock(side_effect=KeyboardInterrupt)]
+
+        def drain(*arguments: Any) -> Any:
+            return results.pop(0)(*arguments)
+
+        with mock.patch.object(report.Planner, 'drain', drain):
+            done = in_process.run('drain', '--each')
+        self.assertEqual(2, done.status)
+        self.assertIn('\nEach of 1 host can be drained.\n', done.stdout)
+        self.assertEqual('The command was interrupted after 1 tree.\n', done.stderr)
+
+
+class ReadingTest(TestCase):
+    """The number of statements does not depend on the number of hosts and consumers."""
+
+    def test_statements(self):
+        hosts = [f'H{number}[V:9] @A' for number in range(6)]
+        for size in (2, 6):
+            world = worlds.World.of('\n'.join([*hosts[:size], 'SS[D:100] {SHARE} @A']))
+            consumers = [
+                worlds.Consumer(str(n), {f'H{n}': {'VCPU': 1}, 'SS': {'DISK_GB': 2}})
+                for n in range(size)
+            ]
+            self.fill(drains.Case('', world, tuple(consumers), (), ()))
+            with self.counted() as counts, engine.snapshot() as conn:
+                cloud, _ = reading.cloud(conn, reading.Options(), silent)
+                (page,) = reading.pages_of_trees(conn, cloud, list(cloud.anchors))
+                owners = reading.owners(conn, [one.uuid for one in consumers])
+            self.assertEqual([1] * size + [size], [len(found) for found in page.values()])
+            self.assertEqual(size, len(owners))
+            # The names of --where, all traits, sharing providers, a page of trees, the names of
+            # roots, all classes, a page of consumers, and their owners.
+            self.assertEqual(8, counts['all'])

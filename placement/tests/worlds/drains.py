@@ -6,15 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 import functools
 import random
+from typing import Any, NamedTuple
 
 import os_resource_classes
 
-from placement.admin.drain import reading, requests
-from placement.admin.drain.reading import Options
-from placement.admin.drain.requests import Allocation, Cloud, Conditions, Consumer
-from placement.candidates import request
 from placement.tests import worlds
-from placement.tests.unit.admin.headroom.definition import Cloud as Claims
+from placement.tests.worlds.naive_headroom import Cloud as Claims
 
 STYLES = ('flat', 'nested', 'sharing', 'mixed', 'packed')
 _TRAITS = ('T1', 'T2')
@@ -34,6 +31,12 @@ _QUERIES = {
 _QUERIES['mixed'] = _QUERIES['nested'] + _QUERIES['sharing']
 
 
+class Allocation(NamedTuple):
+    provider_id: int
+    class_id: int
+    amount: int
+
+
 @dataclass(frozen=True)
 class Case:
     """A cloud with consumers, and what to drain.
@@ -41,59 +44,32 @@ class Case:
     :ivar empty: the world without usage
     :ivar drained: the names of the roots to drain; empty if consumers move by themselves
     :ivar moving: the UUIDs of these consumers
+    :ivar where: the value of --where
+    :ivar same_aggregates: whether --same-aggregates is given
+    :ivar same_traits: the patterns of --same-traits
     """
 
     style: str
     empty: worlds.World
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[worlds.Consumer, ...]
     drained: tuple[str, ...]
     moving: tuple[str, ...]
-    options: Options
+    where: str = ''
+    same_aggregates: bool = False
+    same_traits: tuple[str, ...] = ()
 
     @functools.cached_property
     def world(self) -> worlds.World:
         """The world with the usage of the consumers."""
-        used: Counter[tuple[int, int]] = Counter()
-        for consumer in self.consumers:
-            for provider_id, class_id, amount in consumer.allocations:
-                used[provider_id, class_id] += amount
-        return worlds.World(
-            tuple(
-                dataclasses.replace(
-                    host,
-                    inventories={
-                        name: {**values, 'used': used[number, self.empty.ids.classes[name]]}
-                        for name, values in host.inventories.items()
-                    },
-                )
-                for number, host in enumerate(self.empty.hosts, 1)
-            )
-        )
+        return self.empty.claimed(*self.consumers)
 
-    @functools.cached_property
-    def cloud(self) -> Cloud:
-        world = self.world
-        sharing_id = world.sharing_id
-        exists = any(sharing_id in provider.traits for provider in world.providers)
-        return Cloud(
-            anchors={anchor.root.id: anchor for anchor in world.anchors},
-            providers={provider.id: provider for provider in world.providers},
-            sharing_id=sharing_id if exists else None,
-            names=world.names,
-            classes=dict(enumerate(os_resource_classes.STANDARDS)),
-        )
-
-    @property
-    def conditions(self) -> Conditions:
-        ids = self.world.ids
-        query = request.with_ids(self.options.where, ids)
-        disabled = ids.traits.get(worlds.trait('DISABLED'), -1)
-        return Conditions(
-            root_required=query.root_required,
-            root_forbidden=query.root_forbidden | {disabled},
-            where=query.groups[0],
-            same_aggregates=self.options.same_aggregates,
-            same_traits=requests.matching(self.options.same_traits, ids.traits) - {disabled},
+    def allocations(self, consumer: worlds.Consumer) -> list[Allocation]:
+        """Return the allocations of a consumer with the ids of the world."""
+        numbers = {host.name: number for number, host in enumerate(self.empty.hosts, 1)}
+        return sorted(
+            Allocation(numbers[provider], self.empty.ids.classes[name], amount)
+            for provider, amounts in consumer.allocations.items()
+            for name, amount in amounts.items()
         )
 
     @property
@@ -105,16 +81,24 @@ class Case:
         return frozenset(numbers[name] for name in self.drained)
 
     @property
-    def affected(self) -> list[Consumer]:
+    def affected(self) -> list[worlds.Consumer]:
         """The consumers that have to move."""
         if self.moving:
             return [consumer for consumer in self.consumers if consumer.uuid in self.moving]
-        roots, providers = self.roots or (), self.cloud.providers
+        roots, providers = self.roots or (), self.empty.providers
         return [
             consumer
             for consumer in self.consumers
-            if any(providers[id_].root_id in roots for id_, _, _ in consumer.allocations)
+            if any(providers[id_ - 1].root_id in roots for id_, _, _ in self.allocations(consumer))
         ]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of `placement-manage drain`."""
+        what = ('--consumer', *self.moving) if self.moving else self.drained
+        patterns = ('--same-traits', ','.join(self.same_traits)) if self.same_traits else ()
+        same = ('--same-aggregates',) if self.same_aggregates else ()
+        return (*what, '--where', self.where, *same, *patterns)
 
 
 def case(seed: int, style: str | None = None) -> Case:
@@ -135,7 +119,7 @@ def case(seed: int, style: str | None = None) -> Case:
         moving = [
             one.uuid for one in rng.sample(consumers, min(len(consumers), rng.choice((1, 2))))
         ]
-    found = Case(style, empty, tuple(consumers), tuple(drained), tuple(moving), _options(rng))
+    found = Case(style, empty, tuple(consumers), tuple(drained), tuple(moving), **_options(rng))
     if rng.random() < 0.1:
         found = dataclasses.replace(found, empty=_changed(rng, found.empty))
     return _tight(rng, found) if rng.random() < 0.6 else found
@@ -160,14 +144,12 @@ def _packed(rng: random.Random) -> Case:
         hosts.append(worlds.Host(f'H{number}', None, inventories))
     world = worlds.World(tuple(hosts))
     consumers = tuple(
-        Consumer(
-            worlds.uuid_of(f'consumer {number}'),
-            'INSTANCE',
-            tuple(Allocation(1, world.ids.classes[worlds.CLASSES[c]], n) for c, n in one.items()),
+        worlds.Consumer(
+            f'consumer {number}', {'H': {worlds.CLASSES[short]: n for short, n in one.items()}}
         )
         for number, one in enumerate(amounts)
     )
-    return Case('packed', world, consumers, ('H',), (), Options())
+    return Case('packed', world, consumers, ('H',), ())
 
 
 def _changed(rng: random.Random, world: worlds.World) -> worlds.World:
@@ -190,7 +172,7 @@ def _tight(rng: random.Random, loose: Case) -> Case:
     world, roots = loose.world, loose.roots or frozenset()
     needed: Counter[int] = Counter()
     for consumer in loose.affected:
-        for provider_id, class_id, amount in consumer.allocations:
+        for provider_id, class_id, amount in loose.allocations(consumer):
             if not roots or world.providers[provider_id - 1].root_id in roots:
                 needed[class_id] += amount
     slack = rng.choice((1.0, 1.2, 1.4, 2.0))
@@ -270,7 +252,7 @@ def _host(
     return worlds.Host(name, parent, inventories, tuple(traits), aggregates)
 
 
-def _consumers(rng: random.Random, style: str, world: worlds.World) -> list[Consumer]:
+def _consumers(rng: random.Random, style: str, world: worlds.World) -> list[worlds.Consumer]:
     """Return consumers with random candidates; some have allocations of two candidates."""
     count = rng.randint(4, 20)
     taken: Counter[tuple[int, int]] = Counter()
@@ -289,13 +271,18 @@ def _consumers(rng: random.Random, style: str, world: worlds.World) -> list[Cons
                 claims.claim(rng.choice(found))
                 amounts += taken - before
         if amounts:
-            uuid = worlds.uuid_of(f'consumer {number}')
-            allocations = tuple(Allocation(*key, n) for key, n in sorted(amounts.items()))
-            consumers.append(Consumer(uuid, rng.choice(_TYPES), allocations))
+            allocations: dict[str, dict[str, int]] = {}
+            for (provider_id, class_id), n in sorted(amounts.items()):
+                of_provider = allocations.setdefault(world.hosts[provider_id - 1].name, {})
+                of_provider[os_resource_classes.STANDARDS[class_id]] = n
+            type_, owner = rng.choice(_TYPES), f'owner-{number % 2}'
+            consumers.append(
+                worlds.Consumer(f'consumer {number}', allocations, type_, owner, owner, number)
+            )
     return consumers
 
 
-def _options(rng: random.Random) -> Options:
+def _options(rng: random.Random) -> dict[str, Any]:
     where = ''
     if rng.random() < 0.15:
         where = rng.choice(
@@ -309,18 +296,8 @@ def _options(rng: random.Random) -> Options:
                 f'{worlds.uuid_of("B")}',
             )
         )
-    return Options(
-        where=reading.parse_where(where),
-        same_aggregates=rng.random() < 0.1,
-        same_traits=rng.choice((('CUSTOM_*',), ('*_T1', 'C*'))) if rng.random() < 0.1 else (),
-    )
-
-
-def consumer(name: str, type_: str | None, *allocations: tuple[int, str, int]) -> Consumer:
-    """Return a consumer with (provider id, short name of a class, amount) allocations."""
-    classes = {name: id_ for id_, name in enumerate(os_resource_classes.STANDARDS)}
-    return Consumer(
-        worlds.uuid_of(name),
-        type_,
-        tuple(Allocation(id_, classes[worlds.CLASSES[one]], n) for id_, one, n in allocations),
-    )
+    return {
+        'where': where,
+        'same_aggregates': rng.random() < 0.1,
+        'same_traits': rng.choice((('CUSTOM_*',), ('*_T1', 'C*'))) if rng.random() < 0.1 else (),
+    }

@@ -1,20 +1,18 @@
-"""What a drain is, by the definitions of the guide, and an exact search; slow, for small worlds.
-
-The module shares the definition of candidates with other tests (`naive`), and only the types of
-the code under test.
-"""
+"""What a drain is, by the definitions of the guide, and an exact search; slow, for small worlds."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 import dataclasses
+import fnmatch
 import itertools
+from urllib import parse
 
-from placement.admin.drain.requests import Consumer
-from placement.candidates import model
-from placement.tests.unit.admin.drain.clouds import Case
+from placement.candidates import model, request
+from placement.tests import worlds
 from placement.tests.worlds import naive
+from placement.tests.worlds.drains import Allocation, Case
+from placement.tests.worlds.naive_headroom import Key, with_providers
 
-Key = tuple[int, int]
 # What a consumer takes from each inventory in a new place.
 Amounts = frozenset[tuple[Key, int]]
 
@@ -24,24 +22,36 @@ class Definition:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self._cloud = case.cloud
-        self._used: dict[Key, int] = Counter()
+        self._world = case.world
+        self._providers = {provider.id: provider for provider in case.world.providers}
+        self._used: Counter[Key] = Counter()
         for consumer in case.consumers:
-            for provider_id, class_id, amount in consumer.allocations:
-                self._used[provider_id, class_id] += amount
+            self._used.update(self._amounts(consumer))
+        ids = case.world.ids
+        # A query has to request resources.
+        pairs = parse.parse_qsl(f'resources=VCPU:1&{case.where}')
+        query = request.with_ids(request.parse(pairs, worlds.NEWEST), ids)
+        (self._where,) = query.groups
+        disabled = ids.traits.get(worlds.trait('DISABLED'), -1)
+        self._required, self._forbidden = query.root_required, query.root_forbidden | {disabled}
+        self._same_traits = {
+            id_
+            for name, id_ in ids.traits.items()
+            if any(fnmatch.fnmatchcase(name, glob) for glob in case.same_traits)
+        } - {disabled}
 
     def can_drain(self) -> bool:
         """Whether all consumers can move, by trying all combinations of their places."""
         options = [sorted(self.places(one), key=sorted) for one in self.case.affected]
         free = {
             (provider.id, class_id): int(inventory.capacity) - inventory.used
-            for provider in self._cloud.providers.values()
+            for provider in self._world.providers
             for class_id, inventory in provider.inventories.items()
         }
         options.sort(key=len)
         return _assign(options, free, set())
 
-    def is_nowhere(self, consumer: Consumer) -> bool:
+    def is_nowhere(self, consumer: worlds.Consumer) -> bool:
         """Whether a consumer has no place even if all other affected consumers vanish."""
         others = (one for one in self.case.affected if one is not consumer)
         return not self.places(consumer, others)
@@ -68,20 +78,29 @@ class Definition:
             for class_id, amount in requested.items()
         )
 
-    def places(self, consumer: Consumer, vanishing: Iterable[Consumer] = ()) -> set[Amounts]:
+    def places(
+        self, consumer: worlds.Consumer, vanishing: Iterable[worlds.Consumer] = ()
+    ) -> set[Amounts]:
         """Return all places of a consumer in the present state, without other new places."""
         old, kept = self._old(consumer), self._kept(consumer)
         if not all(self._permits(p, c, n) for p, c, n in kept):
             return set()
         used = Counter(self._used)
         for one in vanishing:
-            for provider_id, class_id, amount in one.allocations:
-                used[provider_id, class_id] -= amount
+            used.subtract(self._amounts(one))
+
+        def with_usage(provider: model.Provider) -> model.Provider:
+            inventories = {
+                class_id: inventory._replace(used=used[provider.id, class_id])
+                for class_id, inventory in provider.inventories.items()
+            }
+            return provider._replace(inventories=inventories)
+
         query = self._query(old)
         slots = model.slots_of(query)
         found = set()
         for anchor in self._anchors(consumer):
-            for binding in naive.solve(query, _with_usage(anchor, used)):
+            for binding in naive.solve(query, with_providers(anchor, with_usage)):
                 amounts: Counter[Key] = Counter()
                 for slot, provider_id in zip(slots, binding, strict=True):
                     for class_id, amount in slot.amounts:
@@ -93,67 +112,74 @@ class Definition:
                     found.add(frozenset(amounts.items()))
         return found
 
-    def _away(self, consumer: Consumer) -> frozenset[int]:
+    def _amounts(self, consumer: worlds.Consumer) -> dict[Key, int]:
+        found = self.case.allocations(consumer)
+        return {(one.provider_id, one.class_id): one.amount for one in found}
+
+    def _root(self, provider_id: int) -> int:
+        return self._providers[provider_id].root_id
+
+    def _away(self, consumer: worlds.Consumer) -> frozenset[int]:
         if self.case.roots is not None:
             return self.case.roots
-        ids = [id_ for id_, _, _ in consumer.allocations]
+        ids = [one.provider_id for one in self.case.allocations(consumer)]
         hosts = [id_ for id_ in ids if not self._shares(id_)]
-        return frozenset(self._cloud.providers[id_].root_id for id_ in hosts or ids)
+        return frozenset(map(self._root, hosts or ids))
 
-    def _old(self, consumer: Consumer) -> list[tuple[int, int, int]]:
-        away, providers = self._away(consumer), self._cloud.providers
-        return [one for one in consumer.allocations if providers[one[0]].root_id in away]
+    def _old(self, consumer: worlds.Consumer) -> list[Allocation]:
+        away = self._away(consumer)
+        return [
+            one for one in self.case.allocations(consumer) if self._root(one.provider_id) in away
+        ]
 
-    def _kept(self, consumer: Consumer) -> list[tuple[int, int, int]]:
+    def _kept(self, consumer: worlds.Consumer) -> list[Allocation]:
         old = self._old(consumer)
-        return [one for one in consumer.allocations if one not in old]
+        return [one for one in self.case.allocations(consumer) if one not in old]
 
     def _shares(self, provider_id: int) -> bool:
-        return self._cloud.sharing_id in self._cloud.providers[provider_id].traits
+        return self._world.sharing_id in self._providers[provider_id].traits
 
     def _permits(self, provider_id: int, class_id: int, amount: int) -> bool:
-        inventory = self._cloud.providers[provider_id].inventories.get(class_id)
+        inventory = self._providers[provider_id].inventories.get(class_id)
         return (
             inventory is not None
             and inventory.min_unit <= amount <= inventory.max_unit
             and amount % inventory.step_size == 0
         )
 
-    def _query(self, old: Iterable[tuple[int, int, int]]) -> model.Query[int]:
-        conditions = self.case.conditions
+    def _query(self, old: Iterable[Allocation]) -> model.Query[int]:
         groups = []
-        for provider_id, rows in itertools.groupby(old, key=lambda one: one[0]):
-            traits = self._cloud.providers[provider_id].traits & conditions.same_traits
+        for provider_id, rows in itertools.groupby(old, key=lambda one: one.provider_id):
+            traits = self._providers[provider_id].traits & self._same_traits
             groups.append(
                 model.Group(
                     suffix=f'_{provider_id}',
                     amounts=tuple((class_id, amount) for _, class_id, amount in rows),
-                    required=(*conditions.where.required, *(frozenset({t}) for t in traits)),
-                    forbidden=conditions.where.forbidden,
+                    required=(*self._where.required, *(frozenset({t}) for t in traits)),
+                    forbidden=self._where.forbidden,
                 )
             )
         if len(groups) == 1:
             groups = [dataclasses.replace(groups[0], suffix='')]
         return model.Query(tuple(groups))
 
-    def _anchors(self, consumer: Consumer) -> Iterator[model.Anchor]:
+    def _anchors(self, consumer: worlds.Consumer) -> Iterator[model.Anchor]:
         """Yield the trees that a consumer may move to, without sharing providers to leave."""
-        conditions, cloud = self.case.conditions, self._cloud
         away, old, kept = self._away(consumer), self._old(consumer), self._kept(consumer)
-        homes = {cloud.providers[p].root_id for p, _, _ in kept if not self._shares(p)}
-        old_roots = {cloud.providers[p].root_id for p, _, _ in old}
-        for anchor in cloud.anchors.values():
+        homes = {self._root(p) for p, _, _ in kept if not self._shares(p)}
+        old_roots = [self._providers[self._root(p)] for p, _, _ in old]
+        for anchor in self._world.anchors:
             root = anchor.root
             if (
                 root.id in away
-                or not conditions.root_required <= root.traits
-                or conditions.root_forbidden & root.traits
-                or not all(root.aggregates & any_of for any_of in conditions.where.member_of)
-                or conditions.where.forbidden_aggregates & root.aggregates
+                or not self._required <= root.traits
+                or self._forbidden & root.traits
+                or not all(root.aggregates & any_of for any_of in self._where.member_of)
+                or self._where.forbidden_aggregates & root.aggregates
             ):
                 continue
-            if conditions.same_aggregates and not all(
-                cloud.anchors[old_root].root.aggregates <= root.aggregates for old_root in old_roots
+            if self.case.same_aggregates and not all(
+                old_root.aggregates <= root.aggregates for old_root in old_roots
             ):
                 continue
             if homes and any(self._shares(p) for p, _, _ in old) and root.id not in homes:
@@ -163,21 +189,6 @@ class Definition:
                 continue
             left = tuple(p for p in anchor.sharing_providers if p.root_id not in away)
             yield anchor._replace(sharing_providers=left)
-
-
-def _with_usage(anchor: model.Anchor, used: Mapping[Key, int]) -> model.Anchor:
-    def changed(provider: model.Provider) -> model.Provider:
-        inventories = {
-            class_id: inventory._replace(used=used[provider.id, class_id])
-            for class_id, inventory in provider.inventories.items()
-        }
-        return provider._replace(inventories=inventories)
-
-    return anchor._replace(
-        root=changed(anchor.root),
-        tree=tuple(map(changed, anchor.tree)),
-        sharing_providers=tuple(map(changed, anchor.sharing_providers)),
-    )
 
 
 def _assign(options: list[list[Amounts]], free: dict[Key, int], dead: set[object]) -> bool:

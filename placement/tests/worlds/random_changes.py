@@ -1,20 +1,15 @@
-"""Random clouds with consumers, and random changes; the same seed gives the same case."""
+"""Random changes of `--assume` in random clouds; the same seed gives the same changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 import random
 from urllib import parse
 
-import sqlalchemy as sa
-
 from placement.tests import worlds
-from placement.tests.unit.admin.headroom import clouds
-from placement.tests.worlds import rows as world_rows
+from placement.tests.worlds import seeded
 
-QUERIES = 4
-_CLASSES = tuple(worlds.CLASSES[name] for name in clouds.CLASSES)
-_TRAITS = tuple(worlds.trait(name) for name in (*clouds.TRAITS, 'SHARE'))
-_AGGREGATES = tuple(worlds.uuid_of(name) for name in (*clouds.AGGREGATES, 'C'))
+_CLASSES = tuple(worlds.CLASSES[name] for name in seeded.CLASSES)
+_TRAITS = tuple(worlds.trait(name) for name in (*seeded.TRAITS, 'SHARE'))
+_AGGREGATES = tuple(worlds.uuid_of(name) for name in (*seeded.AGGREGATES, 'C'))
 _VALUES: dict[str, Sequence[float]] = {
     'total': (1, 2, 4, 8, 16, 40),
     'reserved': (0, 0, 1, 3),
@@ -26,21 +21,9 @@ _VALUES: dict[str, Sequence[float]] = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
-    """A cloud, changes in the form of `--assume`, and queries."""
-
-    world: worlds.World
-    changes: tuple[str, ...]
-    queries: tuple[clouds.Case, ...]
-
-
-def case(seed: int) -> Case:
-    rng = random.Random(seed)
-    queries = [clouds.case(rng.randrange(10**9)) for _ in range(QUERIES)]
-    world = queries[0].world
-    changes = tuple(_change(rng, world) for _ in range(rng.choice((1, 2, 3, 4))))
-    return Case(world, changes, tuple(queries))
+def changes(rng: random.Random, world: worlds.World) -> tuple[str, ...]:
+    """Return up to four changes, some of which are not possible."""
+    return tuple(_change(rng, world) for _ in range(rng.choice((1, 2, 3, 4))))
 
 
 def _change(rng: random.Random, world: worlds.World) -> str:
@@ -101,19 +84,3 @@ def _filter(rng: random.Random, world: worlds.World) -> str:
         k=rng.choice((1, 1, 1, 2)),
     )
     return f'?{parse.urlencode(pairs)}'
-
-
-# Rows -----------------------------------------------------------------------------
-
-
-def fill(engine: sa.Engine, world: worlds.World, seed: int) -> None:
-    """Replace the providers and consumers of the database by a world.
-
-    A consumer has allocations on several providers, also of several trees.
-    """
-    rng = random.Random(seed)
-    allocations: list[dict[str, dict[str, int]]] = [{}, {}, {}]
-    for (provider, name), used in world.other_usage.items():
-        rng.choice(allocations).setdefault(provider, {})[name] = used
-    consumers = (worlds.Consumer(f'consumer {n}', one) for n, one in enumerate(allocations) if one)
-    world_rows.fill(engine, worlds.World(world.hosts, tuple(consumers)))
