@@ -1,178 +1,469 @@
-"""The command `placement-manage explain` on the demo cloud."""
+"""The command `placement-manage explain`: the naive definition and the API in random worlds.
 
+A query without some conditions has candidates if and only if these conditions are a relaxation, or
+contain one. Conditions on amounts are not left out, because the API has no such query. The
+environment variable PLACEMENT_TEST_EXPLAIN sets the seeds, for example 0-2000.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+import dataclasses
+import itertools
 import json
+import os
 import pathlib
-import subprocess
+import random
+from typing import Any
+from unittest import mock
+from urllib import parse
 
+import ddt
 import fixtures
 import sqlalchemy as sa
 
-import placement
+from placement import db_api, microversion
+from placement.admin.explain import explanation, render
+from placement.admin.progress import silent
+from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.microversion import MAX_VERSION
-from placement.tests import where
-from placement.tests.functional.cmd import base
-from tools import demo_cloud
+from placement.microversion import Version
+from placement.tests import in_process, servers, where, worlds
+from placement.tests.functional import base
+from placement.tests.properties import Seeds
+from placement.tests.worlds import naive_explain as naive
+from placement.tests.worlds import rows, seeded
 
-ROOT = pathlib.Path(placement.__file__).parent.parent
-# The hosts with this trait have too little of one class each.
-FULL = 'resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX512F'
+Pairs = list[tuple[str, str]]
+
+# On a server, the same statements only have to be valid there.
+SEEDS = Seeds('PLACEMENT_TEST_EXPLAIN', '0-40' if servers.ADMIN_URL in os.environ else '0-300')
+# Every third explanation is compared with the API, with at most this number of requests.
+COMPARED, REQUESTS = 3, 10
 
 
-@where.only_on('sqlite', reason='The tests of the functions run on each database.')
-class ExplainTest(base.TestCase):
-    module = 'placement.cmd.manage'
+class RandomWorldsTest(base.WorldTestCase):
+    def test_explanations(self) -> None:
+        sizes: Counter[int] = Counter()
+        compared = 0
+        for seed in SEEDS.range:
+            case, rng = seeded.search(seed), random.Random(seed)
+            world = _doubled(rng, case.world)
+            pairs = parse.parse_qsl(world.query(case.text))
+            subject = explanation.Subject(parse.urlencode(pairs), case.version, -1, 99)
+            rows.fill(db_api.get_placement_engine(), world)
+            with (
+                self.subTest(seed=seed, version=str(case.version), query=pairs),
+                mock.patch.object(explanation, 'NEAR_TREES_PER_BATCH', 2),
+            ):
+                with engine.snapshot() as conn:
+                    found = explanation.explain(conn, subject, silent)
+                self._check(naive.Cloud(world), pairs, case.version, found)
+                if seed % COMPARED == 0:
+                    compared += self._compare(pairs, case.version, found, rng)
+                if not found.candidates.count:
+                    sizes[len(found.relaxations[0].without) if found.relaxations else 0] += 1
+        # Many queries have relaxations of one condition, of two conditions, and none.
+        SEEDS.show(sizes)
+        self.assertGreater(min(sizes[0], sizes[1], sizes[2]), len(SEEDS.range) // 25, sizes)
+        self.assertGreater(2 * compared, len(SEEDS.range) // COMPARED)
 
+    def _check(self, cloud: naive.Cloud, pairs: Pairs, version: Version, found: Any) -> None:
+        every = naive.conditions(pairs, version)
+        nested = version >= microversion.NESTED_CANDIDATES
+        self.assertEqual(sorted(c.key for c in every), sorted(found.conditions))
+        self.assertEqual(naive.trees(cloud, every, (), nested), found.candidates.count)
+        if not nested:
+            self.assertEqual(naive.trees(cloud, every, (), True), found.nested.count)
+        expected = naive.relaxations(cloud, every, nested)
+        self.assertEqual(expected, {frozenset(r.without): r.trees.count for r in found.relaxations})
+        for relaxation in found.relaxations:
+            self.assertEqual(
+                naive.most_free(cloud, every, relaxation.without),
+                {
+                    key: (m.free.amount, m.free.provider, m.max_unit.amount, m.max_unit.provider)
+                    for key, m in relaxation.most_free.items()
+                },
+            )
+        for of_group in found.funnel:
+            self.assertEqual(
+                naive.funnel(cloud, every, of_group.suffix, dict(of_group.amounts)),
+                list(of_group.providers.values()),
+            )
+        failures = {
+            root.uuid: {c.key for c in every if cloud.fails_alone(c, root)} for root in cloud.roots
+        }
+        self.assertEqual(
+            sorted(failures.items(), key=lambda item: (len(item[1]), cloud.names[item[0]])),
+            [(tree.uuid, {f.key for f in tree.failures}) for tree in found.nearest],
+        )
+
+    def _compare(self, pairs: Pairs, version: Version, found: Any, rng: random.Random) -> int:
+        """Compare an explanation with the API, and return the number of compared relaxations."""
+        has_candidates = self._has_candidates(pairs, version)
+        self.assertEqual(found.candidates.count > 0, has_candidates)
+        if found.nested:
+            nested = self._has_candidates(pairs, microversion.NESTED_CANDIDATES)
+            self.assertEqual(found.nested.count > 0, nested)
+        if has_candidates:
+            return 0
+        every = naive.conditions(pairs, version)
+        relaxations = {frozenset(relaxation.without) for relaxation in found.relaxations}
+        # If there is a relaxation of one condition, pairs of conditions are not examined.
+        sizes = (1,) if any(len(keys) == 1 for keys in relaxations) else (1, 2)
+        sets = [set_ for size in sizes for set_ in itertools.combinations(every, size)]
+        compared = 0
+        for left_out in rng.sample(sets, min(len(sets), REQUESTS)):
+            query = _without(every, left_out, version)
+            result = self._has_candidates(query, version) if query else None
+            if result is not None:
+                keys = frozenset(condition.key for condition in left_out)
+                self.assertEqual(keys in relaxations, result, keys)
+                compared += 1
+        return compared
+
+    def _has_candidates(self, pairs: Pairs, version: Version) -> bool | None:
+        """Return None if the API refuses the query."""
+        path = f'/allocation_candidates?{parse.urlencode(pairs)}'
+        response = self.send('GET', path, version=str(version))
+        if response.status_code == 400:
+            return None
+        self.assertEqual(200, response.status_code, response.text)
+        return bool(response.json()['allocation_requests'])
+
+
+def _doubled(rng: random.Random, world: worlds.World) -> worlds.World:
+    """Return a world with a second copy of small worlds, with other usages.
+
+    No condition can distinguish many of the copies from the original.
+    """
+    if len(world.hosts) > 4:
+        return world
+    copies = tuple(
+        dataclasses.replace(
+            host,
+            name=f'Q{host.name}',
+            parent=host.parent and f'Q{host.parent}',
+            inventories={
+                name: {**values, 'used': max(0, values['used'] - rng.choice((0, 0, 1)))}
+                for name, values in host.inventories.items()
+            },
+        )
+        for host in world.hosts
+    )
+    return worlds.World(world.hosts + copies)
+
+
+def _without(
+    every: Iterable[naive.Condition], left_out: Iterable[naive.Condition], version: Version
+) -> Pairs | None:
+    """Return the parameters of a query without some of its conditions.
+
+    :returns: None if the query string cannot express it
+    """
+    every, left_out = list(every), list(left_out)
+    kept = [condition for condition in every if condition not in left_out]
+    if any(condition.kind == 'resources' for condition in left_out) or {
+        condition.suffix for condition in kept
+    } < {condition.suffix for condition in every if condition.suffix is not None}:
+        return None
+    lists: dict[str, list[str]] = {}
+    pairs: Pairs = []
+    for condition in kept:
+        key, _, value = condition.key.partition(':')
+        if condition.kind == 'resources':
+            lists.setdefault(key, []).append(f'{value}:{condition.amount}')
+        elif key == 'root_required' or (
+            key.startswith('required') and version < microversion.ANY_TRAITS
+        ):
+            lists.setdefault(key, []).append(value)
+        else:
+            # The keys of some conditions do not contain their values.
+            other = 'isolate' if condition.kind == 'group_policy' else condition.values[0]
+            pairs.append((key, value or other))
+    pairs += [(key, ','.join(values)) for key, values in lists.items()]
+    if version >= microversion.GRANULAR_GROUPS and ('group_policy', 'isolate') not in pairs:
+        pairs.append(('group_policy', 'none'))
+    return pairs
+
+
+# Eight devices, for nine groups that need one device each.
+DEVICES = 'R[V:8]\n' + ''.join(f'  D{n}[VGPU:1]\n' for n in range(8))
+GROUPS = '&'.join(f'resources_{n}=VGPU:1' for n in range(9)) + '&group_policy=isolate'
+NONE = 'No provider tree has allocation candidates in microversion 1.39.'
+EACH_OF_15 = '&'.join(f'resources_{n}=V:1' for n in range(15)) + '&group_policy=none'
+LIMIT = 'reached the limit [placement] max_candidate_search_steps in microversion 1.39.'
+TRAITS = ','.join(
+    f'HW_CPU_X86_{name}'
+    for name in (
+        'SSE',
+        'SSE2',
+        'SSE3',
+        'SSSE3',
+        'SSE41',
+        'SSE42',
+        'AVX',
+        'AVX2',
+        'FMA3',
+        'FMA4',
+        'F16C',
+        'MMX',
+    )
+)
+
+
+@where.only_on('sqlite', reason='The random worlds execute the same statements.')
+@ddt.ddt
+class ExamplesTest(base.WorldTestCase):
+    def explain(
+        self,
+        drawing: str,
+        text: str,
+        version: Version = worlds.NEWEST,
+        max_steps: int = -1,
+        raw: bool = False,
+    ) -> Any:
+        world = worlds.World.of(drawing)
+        rows.fill(db_api.get_placement_engine(), world)
+        query = text if raw else world.query(text)
+        with engine.snapshot() as conn:
+            subject = explanation.Subject(query, version, max_steps, 5)
+            return explanation.explain(conn, subject, silent)
+
+    @ddt.data(
+        ('H[V:8]', 'resources=V:4', '1 provider tree has allocation candidates'),
+        ('H1[V:8]\nH2[V:6] {GOLD}\nH3[V:1]', 'resources=V:4', '2 provider trees have allocation'),
+        ('\n'.join(f'H{n}[V:8]' for n in range(1001)), 'resources=V:4', 'More than 1000 provider'),
+        ('H[V:8]', 'resources=V:9', NONE),
+        # Amounts that no inventory can have, and many different sums of amounts.
+        ('H[V:8]', EACH_OF_15.replace('V:1', f'V:{10**30}'), NONE),
+        (
+            'H1[V:8190]\nH2[V:8191]\nH3[V:9999]',
+            '&'.join(f'resources_{n}=V:{2**n}' for n in range(13)) + '&group_policy=none',
+            '2 provider trees have allocation candidates',
+        ),
+        (
+            'H[V:8]',
+            'resources=V:9&required=GOLD&root_required=BLUE',
+            'There is no condition, and no pair of conditions, without which',
+        ),
+        (
+            'H[V:8]',
+            'resources=V:9&required=GOLD&' + '&'.join(f'member_of=!X{n}' for n in range(40)),
+            'There is no single condition without which|for at most 40 conditions; this query has '
+            '42.',
+        ),
+        ('H[V:7, D:9]', 'resources=V:8,D:10', 'VCPU 7 on H, DISK_GB 9'),
+        (
+            'R[V:8]',
+            'resources_1=V:1&resources_2=V:1&group_policy=isolate',
+            'R: each condition is satisfied, but not all together',
+        ),
+        (
+            'host\n  node2[V: total 8 max_unit 4]\n  node1[V: total 8 max_unit 4]\n'
+            '  node3[V: total 6 max_unit 2]',
+            'resources=V:5',
+            'host: VCPU max_unit 4 on node1, 5 requested',
+        ),
+        (
+            'H[V:8]',
+            'resources=V:9&required=in:GOLD,BLUE',
+            'Required traits of the unsuffixed group are not checked',
+        ),
+    )
+    @ddt.unpack
+    def test_texts(self, drawing, query, expected):
+        text = render.text(self.explain(drawing, query))
+        for part in expected.split('|'):
+            self.assertIn(part, ' '.join(text.split()))
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_many_failures_are_cut_off(self):
+        found = self.explain('H[V:8]', f'resources=VCPU:1&required={TRAITS}', raw=True)
+        self.assertIn('; and 2 more, which --format json lists', render.text(found))
+
+    @ddt.data('required=!GOLD', 'resources_1=V:1&required_1=GOLD', 'root_required=GOLD')
+    def test_other_traits_are_checked(self, conditions):
+        text = render.text(self.explain('H[V:8]', f'resources=V:9&{conditions}&group_policy=none'))
+        self.assertNotIn('Required traits of the unsuffixed group', text)
+
+    def test_the_newer_microversion(self):
+        found = self.explain('R[V:8]\n  C[D:9]', 'resources=V:1,D:1', Version(1, 28))
+        self.assertIn(
+            '\n1 provider tree has allocation candidates from microversion 1.29 on.\n',
+            render.text(found),
+        )
+
+    def test_a_search_that_reaches_the_limit(self):
+        found = self.explain(DEVICES, GROUPS, max_steps=5)
+        self.assertTrue(found.candidates.cut and found.candidates.more)
+        text = render.text(found)
+        self.assertIn(LIMIT, ' '.join(text.split()))
+        self.assertNotIn('without which', text)
+        # A tree with enough devices is searched first.
+        more = 'S\n  ' + '\n  '.join(f'S{n}[VGPU:1]' for n in range(9))
+        found = self.explain(f'{more}\n{DEVICES}', GROUPS, max_steps=190)
+        self.assertIn('At least 1 provider trees have allocation candidates', render.text(found))
+
+    def test_a_relaxation_whose_search_reaches_the_limit(self):
+        # No tree can serve the query, or the query without one condition, so there is no search.
+        query = f'{GROUPS}&resources=V:9&required=GOLD'
+        found = self.explain(DEVICES, query, max_steps=0)
+        self.assertIn(
+            'without these conditions.\nAllocation candidates may exist:\n'
+            '  resources:VCPU and required:CUSTOM_GOLD\n',
+            render.text(found),
+        )
+        self.assertEqual(
+            [{'without': ['resources:VCPU', 'required:CUSTOM_GOLD'], 'cut': True}],
+            render.document(found)['relaxations'],
+        )
+
+    def test_a_complete_search(self):
+        keys = {one.without for one in self.explain(DEVICES, GROUPS).relaxations}
+        self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
+
+    def test_each_expression_of_the_unsuffixed_group_can_have_an_effect(self):
+        # The root satisfies one expression, and its child the other one.
+        found = self.explain('R @A\n  C[V:8] @B', 'resources=V:1&member_of=A&member_of=B')
+        self.assertEqual([1, 1], [relaxed.trees.count for relaxed in found.relaxations])
+
+
+WORLD = worlds.World.of("""
+compute1[V: total 8 used 8, M:100] {AVX} @A
+compute2[V:8, M:2] {AVX} @A
+compute3[V:8, M:100] @B
+""")
+QUERY = 'resources=VCPU:4,MEMORY_MB:8&required=CUSTOM_AVX'
+ENCODED = QUERY.replace(',', '%2C').replace(':', '%3A')
+ZONE = worlds.uuid_of('B')
+
+
+@where.only_on('sqlite', reason='The random worlds execute the same statements.')
+@ddt.ddt
+class CommandTest(base.WorldTestCase, in_process.Commands):
     def setUp(self) -> None:
         super().setUp()
-        self.assertEqual(0, self.register_demo_cloud().returncode)
+        rows.fill(db_api.get_placement_engine(), WORLD)
+        self.names = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'names.json')
 
-    def test_explanations(self) -> None:
-        self.check_reasons()
-        self.check_forms_of_the_query()
-        self.check_other_results()
-        self.check_names()
-        self.check_assumptions()
-        self.check_providers_without_a_root()
-
-    def check_assumptions(self) -> None:
-        changes = ['set:VCPU.total=64?name=compute-01', 'set:MEMORY_MB.total=4097']
-        options = [word for change in changes for word in ('--assume', change)]
-        document = json.loads(self.explain(FULL, *options[:2], '--format', 'json', status=0).stdout)
-        self.assertEqual(changes[:1], document['assumptions'])
-        self.assertEqual({}, document['over'])
-        document = json.loads(self.explain(FULL, *options, '--format', 'json').stdout)
-        self.assertEqual(changes, document['assumptions'])
-        self.assertEqual(['MEMORY_MB'], list(document['over']))
-        over = document['over']['MEMORY_MB']
-        first, second, *_ = self.explain(FULL, *options).stdout.splitlines()
-        self.assertEqual(f'Assumed: {", ".join(changes)}', first)
+    def test_results(self):
+        found = self.document(1, 'explain', QUERY)
+        self.assertEqual({'trees': 0, 'more': False}, found['candidates'])
+        relaxations = [['resources:VCPU'], ['resources:MEMORY_MB'], ['required:CUSTOM_AVX']]
+        self.assertEqual(relaxations, [one['without'] for one in found['relaxations']])
         self.assertEqual(
-            f'The usage of MEMORY_MB exceeds the capacity of {over["inventories"]} inventories by '
-            f'{over["amount"]} in total.',
-            second,
+            {'key': 'resources:VCPU', 'fact': 'VCPU 8 of 8 used, 4 requested'},
+            found['nearest'][0]['failures'][0],
         )
-        done = self.explain(FULL, '--assume', 'trait:+CUSTOM_NOTHING', status=2)
+        text = self.manage(1, 'explain', QUERY, '--nearest', '1').stdout
+        self.assertIn('compute1: VCPU 8 of 8 used, 4 requested', text)
+        self.assertNotIn('compute2:', text)
+        text = self.manage(0, 'explain', 'resources=VCPU:1').stdout
         self.assertEqual(
-            "Error: The assumption 'trait:+CUSTOM_NOTHING' is not valid: No such trait: "
-            'CUSTOM_NOTHING.\n',
-            done.stderr,
+            '2 provider trees have allocation candidates in microversion 1.39.',
+            text.splitlines()[0],
         )
 
-    def check_names(self) -> None:
-        zone = demo_cloud.uuid_of('az-south')
-        query = f'{FULL}&member_of={zone}'
-        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'names.json')
-        path.write_text(json.dumps([{'UUID': zone, 'Name': 'south'}]))
-        done = self.explain(query, '--names', str(path))
-        self.assertIn(f'not in the aggregate south {zone}', ' '.join(done.stdout.split()))
-        self.assertNotIn('south', self.explain(query).stdout)
-        options = ('--format', 'json')
-        self.assertEqual(
-            self.explain(query, *options).stdout,
-            self.explain(query, *options, '--names', str(path)).stdout,
-        )
-        path.write_text('[{"ID": 1, "Name": "south"}]')
-        done = self.explain(query, '--names', str(path), status=2)
-        self.assertIn('--os-compute-api-version 2.53', done.stderr)
+    @ddt.data(
+        ENCODED,
+        f'?{QUERY}',
+        f' {QUERY}\n',
+        f'/allocation_candidates?{ENCODED}',
+        f'allocation_candidates?{QUERY}',
+        f'/placement/allocation_candidates?{QUERY}',
+        f'http://controller/placement/allocation_candidates?{QUERY}&limit=3',
+        f'https://[::1]:8778/allocation_candidates?{ENCODED}#top',
+    )
+    def test_each_form_in_which_logs_contain_a_query(self, text):
+        expected = self.document(1, 'explain', QUERY)['relaxations']
+        self.assertEqual(expected, self.document(1, 'explain', text)['relaxations'])
+        done = self.document(1, 'explain', '-', stdin=f'{text}\n')
+        self.assertEqual(expected, done['relaxations'])
 
-    def check_reasons(self) -> None:
-        done = self.explain(FULL, '--format', 'json')
-        document = json.loads(done.stdout)
-        self.assertEqual({'trees': 0, 'more': False}, document['candidates'])
-        self.assertEqual(
-            [
-                ['resources:VCPU'],
-                ['resources:MEMORY_MB'],
-                ['required:HW_CPU_X86_AVX512F'],
-            ],
-            [relaxation['without'] for relaxation in document['relaxations']],
-        )
-        self.assertEqual(
-            {'key': 'resources:VCPU', 'fact': 'VCPU 128 of 128 used, 4 requested'},
-            document['nearest'][0]['failures'][0],
-        )
-        # No compute host has as much free capacity as the storage that some of them share.
-        done = self.explain('resources=VCPU:4,DISK_GB:200000', '--format', 'json')
-        (relaxation,) = json.loads(done.stdout)['relaxations']
-        most_free = relaxation['most_free']['resources:DISK_GB']
-        self.assertEqual([31000, 'storage-01'], [most_free['amount'], most_free['provider']])
-        done = self.explain(FULL, '--nearest', '1')
-        self.assertIn('compute-01: VCPU 128 of 128 used, 4 requested', done.stdout)
-        self.assertNotIn('compute-02:', done.stdout)
-        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+    @ddt.data(
+        # The sentences are those of the API.
+        ("the amount of 'VCPU:0' is less than 1", 'resources=VCPU:0'),
+        ('No such resource class CUSTOM_A', 'resources=CUSTOM_A:1&required=CUSTOM_B'),
+        ("'1.9' is not a microversion", 'resources=VCPU:1', '--microversion', '1.9'),
+        ("'1' is not a microversion", 'resources=VCPU:1', '--microversion', '1'),
+        (
+            "'limit' is not supported in microversion 1.15",
+            'resources=VCPU:1&limit=5',
+            '--microversion',
+            '1.15',
+        ),
+        ('request group', ''),
+        ('request group', '/allocation_candidates'),
+        ("'resources' is required", '/?', '--microversion', '1.10'),
+        # Python passes the byte 0xff of a command line as this surrogate.
+        *(('not valid UTF-8', text) for text in ('resources=%ff', 'resources=\udcff')),
+        ('NUL', 'resources=%00'),
+        ("'VCPU:\\x1b'", 'resources=VCPU:%1b'),
+        ('No such trait: ?A=B.', 'resources=VCPU:4&required=?A=B'),
+    )
+    def test_refusals(self, example):
+        sentence, *arguments = example
+        self.assertRefused(sentence, 'explain', *arguments)
 
-    def check_providers_without_a_root(self) -> None:
-        commands = (('explain', FULL), ('headroom', FULL), ('exporter', '--once'))
-        for command in commands:
-            self.assertNotIn('without a root', self.run_command(*command).stderr)
+    def test_numbers(self):
+        for number in ('-1', '1.5', 'x', '', '1_0', '٣', '9' * 30):
+            done = in_process.run('explain', QUERY, f'--nearest={number}')
+            self.assertEqual(2, done.status)
+            self.assertIn(f"'{number}' is not a number from 0 to 999999999", done.stderr)
+
+    @ddt.data(
+        {'ID': ZONE, 'Name': 'south', 'Status': 'ACTIVE'},
+        {'ID': ZONE.upper(), 'Hypervisor Hostname': 'south', 'State': 'up'},
+        {'ID': 7, 'UUID': ZONE, 'Name': 'south'},
+        {'UUID': 'seven', 'id': ZONE, 'name': 'south'},
+        {'Id': ZONE, 'Name': None, 'name': 'south'},
+    )
+    def test_names_from_the_columns_of_the_client(self, row):
+        query, options = f'{QUERY}&member_of={ZONE}', ('--names', str(self.names))
+        self.names.write_text(json.dumps([row]))
+        text = self.manage(1, 'explain', query, *options).stdout
+        self.assertIn(f'not in the aggregate south {ZONE}', ' '.join(text.split()))
+        self.assertEqual(
+            self.document(1, 'explain', query), self.document(1, 'explain', query, *options)
+        )
+
+    @ddt.data(
+        ('[', 'is not valid JSON'),
+        ('[' * 100_000, 'is not valid JSON'),
+        ({'ID': ZONE, 'Name': 'one'}, 'is not a list'),
+        ([ZONE], 'is not a list'),
+        ([{'ID': 7, 'Hypervisor Hostname': 'one'}], '--os-compute-api-version 2.53'),
+        ([{'ID': ZONE, 'Name': 'one'}, {'ID': ZONE}], 'has no name'),
+        (None, 'cannot be read'),
+    )
+    @ddt.unpack
+    def test_files_that_are_refused(self, content, sentence):
+        if content is not None:
+            text = content if isinstance(content, str) else json.dumps(content)
+            self.names.write_text(text)
+        self.assertRefused(sentence, 'explain', QUERY, '--names', str(self.names))
+
+    def test_providers_without_a_root(self):
+        commands = (('explain', QUERY), ('headroom', QUERY), ('exporter', '--once'))
         providers = models.resource_providers
-        condition = providers.c.name.in_(['compute-01', 'compute-02'])
-        with self.engine.begin() as conn:
-            conn.execute(sa.update(providers).where(condition).values(root_provider_id=None))
-        notice = (
-            'The result lacks the resource providers without a root (2). Run `placement-manage '
-            'audit --only root-missing`.\n'
-        )
-        for command in commands:
-            done = self.run_command(*command)
-            self.assertIn(notice, done.stderr)
-            self.assertNotIn('without a root', done.stdout)
+        condition = providers.c.name.in_(['compute1', 'compute2'])
+        for number, values in enumerate(({}, {'root_provider_id': None})):
+            with db_api.get_placement_engine().begin() as conn:
+                conn.execute(sa.update(providers).where(condition).values(generation=1, **values))
+            for command in commands:
+                done = in_process.run(*command)
+                self.assertEqual(
+                    number,
+                    done.stderr.count(
+                        'The result lacks the resource providers without a root (2). Run '
+                        '`placement-manage audit --only root-missing`.\n'
+                    ),
+                )
+                self.assertNotIn('without a root', done.stdout)
 
-    def check_forms_of_the_query(self) -> None:
-        expected = json.loads(self.explain(FULL, '--format', 'json').stdout)['relaxations']
-        encoded = FULL.replace(',', '%2C').replace(':', '%3A')
-        for text in (
-            f'/allocation_candidates?{encoded}',
-            f'http://127.0.0.1:8778/placement/allocation_candidates?{FULL}&limit=3',
-        ):
-            done = self.explain(text, '--format', 'json')
-            self.assertEqual(expected, json.loads(done.stdout)['relaxations'])
-        done = self.explain('-', '--format', 'json', stdin=f'{encoded}\n')
-        self.assertEqual(expected, json.loads(done.stdout)['relaxations'])
-
-    def check_other_results(self) -> None:
-        done = self.explain('resources=VCPU:1', status=0)
-        self.assertRegex(
-            done.stdout,
-            rf'\A\d+ provider trees have allocation candidates in microversion {MAX_VERSION}\.\n',
-        )
-        # A NUMA node and its network device are different providers of one tree.
-        nested = 'resources=PCPU:2,SRIOV_NET_VF:1'
-        done = self.explain(nested, '--microversion', '1.28')
-        self.assertRegex(
-            done.stdout,
-            r'\ANo provider tree has allocation candidates in microversion 1.28.\n'
-            r'\d+ provider trees have allocation candidates from microversion 1.29 on.\n',
-        )
-        for arguments, message in (
-            (['resources=VCPU:0'], "the amount of 'VCPU:0' is less than 1"),
-            (['resources=CUSTOM_A:1&required=CUSTOM_B'], 'No such resource class CUSTOM_A'),
-            (['resources=VCPU:1', '--microversion', '1.9'], "'1.9' is not a microversion"),
-        ):
-            done = self.explain(*arguments, status=2)
-            self.assertEqual('', done.stdout)
-            self.assertIn(message, done.stderr)
-            self.assertNotIn('Traceback', done.stderr)
-
-    def explain(
-        self, *arguments: str, status: int = 1, stdin: str = ''
-    ) -> subprocess.CompletedProcess:
-        done = self.run_command('explain', *arguments, stdin=stdin)
-        self.assertEqual(status, done.returncode, done.stderr)
-        return done
-
-
-@where.only_on('sqlite', reason='The tests of the functions run on each database.')
-class MissingFileTest(base.TestCase):
-    module = 'placement.cmd.manage'
-
-    @where.only_on('sqlite', reason='The test is for SQLite.')
-    def test_a_missing_database_file_is_not_created(self) -> None:
-        file = pathlib.Path(self.engine.url.database)
-        self.engine.dispose()
-        file.unlink(missing_ok=True)
-        done = self.run_command('explain', 'resources=VCPU:1')
-        self.assertEqual(2, done.returncode)
+    def test_a_missing_database_file_is_not_created(self):
+        file = self.names.with_name('placement.db')
+        done = in_process.run('explain', QUERY, url=f'sqlite:///{file}')
+        self.assertEqual(2, done.status)
         self.assertIn(f'The database file {file} does not exist. Run `placement-', done.stderr)
         self.assertFalse(file.exists())
