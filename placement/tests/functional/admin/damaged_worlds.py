@@ -29,6 +29,8 @@ PROJECTS = ('red', 'blue')
 PROVIDERS, CONSUMERS = 9, 8
 # No row has this id.
 _GONE = 9_000_001
+# Characters that the text format of metrics escapes, and characters outside of ASCII.
+_NAMES = ('a "b" ', 'back\\slash ', 'größe ', '計算 ', '🖥 ', '{x="y"} ')
 _RATIOS = (1.0, 1.0, 1.5, 16.0, 0.7, 0.123456)
 
 Rows = dict[sa.Table, list[dict[str, Any]]]
@@ -92,7 +94,7 @@ def _providers(rng: random.Random, first: int) -> list[dict[str, Any]]:
             {
                 'id': id_,
                 'uuid': str(uuid.UUID(int=rng.getrandbits(128), version=4)),
-                'name': f'host "{id_}"',
+                'name': f'{_NAMES[number % len(_NAMES)]}{id_}',
                 'generation': _chance(rng, rng.randint(0, 9), 0.2, None),
                 'parent_provider_id': parent['id'] if parent else None,
                 'root_provider_id': root_id,

@@ -8,26 +8,23 @@ from collections.abc import Iterator, Mapping
 import contextlib
 from dataclasses import dataclass
 import itertools
+import json
+import re
 from typing import Any
 
 import os_traits
 
-from placement.admin import names, progress
-from placement.admin.capacity_metrics import reading
-from placement.admin.capacity_metrics.exposition import Page
-from placement.admin.report import document, read, trees
-from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.tests import where
+from placement.tests import in_process, prometheus_text, where
 from placement.tests.functional import base
 from placement.tests.functional.admin import damaged_worlds
-from placement.tests.functional.admin.capacity_metrics import worlds
 from placement.tests.properties import Seeds
 
 SEEDS = Seeds('PLACEMENT_TEST_DAMAGED_WORLDS', '0-10')
 
 # The sums of one class: the number of inventories, capacity, used, free, and reserved.
 Sums = dict[str, Counter[str]]
+_DOCUMENT = r'<script type="application/json" id="\w+">(.*?)</script>'
 _SUMS = ('inventories', 'capacity', 'used', 'free', 'reserved')
 
 
@@ -152,8 +149,8 @@ class DamagedWorldsTest(base.TestCase):
     # The exporter --------------------------------------------------------------------
 
     def check_metrics(self, world: damaged_worlds.Rows, providers: Mapping[str, Provider]) -> None:
-        found = worlds.parse(Page(reading.read()).render().body.decode())
-        expected: worlds.Samples = {('placement_up',): 1}
+        found = prometheus_text.parse(in_process.run('exporter', '--once').stdout)
+        expected: prometheus_text.Samples = {('placement_up',): 1}
         listed = [one for one in providers.values() if one.listed]
         expected['placement_providers',] = len(listed)
         for one in listed:
@@ -174,11 +171,8 @@ class DamagedWorldsTest(base.TestCase):
     # The report ----------------------------------------------------------------------
 
     def check_report(self, world: damaged_worlds.Rows, providers: Mapping[str, Provider]) -> None:
-        with engine.snapshot() as conn:
-            cloud = read.cloud(conn, progress.silent, names.Names())
-        found_trees = trees.of_cloud(cloud)
-        data = document.build(cloud, found_trees)
-        listed = document.consumers(cloud, found_trees)
+        page = in_process.run('report', '-').stdout
+        data, listed = map(json.loads, re.findall(_DOCUMENT, page))
         members: dict[str, set[str]] = defaultdict(set)
         for one in providers.values():
             members[one.root].add(one.uuid)
@@ -264,10 +258,10 @@ class DamagedWorldsTest(base.TestCase):
             self.assertEqual(expected, shown)
 
 
-def _samples(one: Provider, root: Provider) -> worlds.Samples:
+def _samples(one: Provider, root: Provider) -> prometheus_text.Samples:
     """Return the samples of a provider that the API lists."""
     disabled = str(os_traits.COMPUTE_STATUS_DISABLED in root.traits).lower()
-    samples: worlds.Samples = {
+    samples: prometheus_text.Samples = {
         ('placement_provider_info', disabled, one.name, root.name, one.uuid): 1
     }
     for aggregate in one.aggregates:
@@ -286,7 +280,7 @@ def _samples(one: Provider, root: Provider) -> worlds.Samples:
 
 
 def _differences(
-    expected: worlds.Samples, found: worlds.Samples
+    expected: prometheus_text.Samples, found: prometheus_text.Samples
 ) -> dict[tuple[str, ...], tuple[float | None, float | None]]:
     return {
         key: (expected.get(key), found.get(key))

@@ -14,20 +14,22 @@ import time
 from typing import Any
 import uuid
 
+import ddt
 import fixtures
 import requests
 import sqlalchemy as sa
 
-from placement.admin.capacity_metrics import model
+from placement import db_api
 from placement.cmd import program
 from placement.db.sqlalchemy import migration, models
-from placement.tests import where
-from placement.tests.functional import forked, programs
-from placement.tests.functional.admin.capacity_metrics import worlds
+from placement.tests import in_process, prometheus_text, where, worlds
+from placement.tests.functional import base as functional_base
+from placement.tests.functional import programs
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands, prometheus_pages
 from placement.tests.waiting import LONGEST, wait_until
+from placement.tests.worlds import rows
 
 SMALL = 'resources=VCPU:2,MEMORY_MB:4096&root_required=!COMPUTE_STATUS_DISABLED'
 EMPTY = {
@@ -62,11 +64,11 @@ class Serving:
     def port(self) -> int:
         return int(self.url.split(':')[2].split('/')[0])
 
-    def scrape(self, **headers: str) -> worlds.Samples:
+    def scrape(self, **headers: str) -> prometheus_text.Samples:
         response = requests.get(self.url, headers=headers, timeout=LONGEST)
         if response.status_code != 200:
             raise AssertionError(response.text)
-        return worlds.parse(response.text)
+        return prometheus_text.parse(response.text)
 
     def threads(self) -> int:
         """Return the number of threads of the process."""
@@ -89,10 +91,10 @@ class Serving:
 class TestCase(base.TestCase):
     module = 'placement.cmd.manage'
 
-    def once(self) -> worlds.Samples:
+    def once(self) -> prometheus_text.Samples:
         done = self.run_command('exporter', '--once')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
-        return worlds.parse(done.stdout)
+        return prometheus_text.parse(done.stdout)
 
     def serve(self, *arguments: str, **settings: str) -> Serving:
         process = Serving(self.database.url, *arguments, **settings)
@@ -144,149 +146,100 @@ class TestCase(base.TestCase):
         self.assertRegex(done.stderr, f'^Error: {pattern}\n$')
 
 
-@where.not_on('postgresql', reason='The tests of the functions run on each database.')
-class OnceTest(TestCase):
-    def test_an_empty_database(self):
-        migration.upgrade('head')
-        self.assertEqual(EMPTY, self.once())
+# Each metric of the cloud below.
+TEXT = """\
+# HELP placement_up Whether the exporter could read the database of Placement.
+# TYPE placement_up gauge
+placement_up 1.0
+# HELP placement_providers Resource providers.
+# TYPE placement_providers gauge
+placement_providers 2.0
+# HELP placement_consumers Consumers that have allocations.
+# TYPE placement_consumers gauge
+placement_consumers 1.0
+# HELP placement_allocations Allocations, each of one consumer, resource provider and resource class.
+# TYPE placement_allocations gauge
+placement_allocations 1.0
+# HELP openstack_placement_resource_total Total amount of a resource class that a resource provider has.
+# TYPE openstack_placement_resource_total gauge
+openstack_placement_resource_total{hostname="host",resourcetype="VCPU"} 16.0
+# HELP openstack_placement_resource_reserved Amount of a resource class that is reserved on a resource provider.
+# TYPE openstack_placement_resource_reserved gauge
+openstack_placement_resource_reserved{hostname="host",resourcetype="VCPU"} 1.0
+# HELP openstack_placement_resource_allocation_ratio Allocation ratio of a resource class on a resource provider.
+# TYPE openstack_placement_resource_allocation_ratio gauge
+openstack_placement_resource_allocation_ratio{hostname="host",resourcetype="VCPU"} 1.5
+# HELP openstack_placement_resource_usage Amount of a resource class that is allocated on a resource provider.
+# TYPE openstack_placement_resource_usage gauge
+openstack_placement_resource_usage{hostname="host",resourcetype="VCPU"} 7.0
+# HELP openstack_placement_resource_generation Generation of the resource provider.
+# TYPE openstack_placement_resource_generation gauge
+openstack_placement_resource_generation{hostname="host",resourcetype="VCPU"} 0.0
+# HELP placement_resource_capacity Capacity of a resource class on a resource provider: (total - reserved) * allocation_ratio, truncated to an integer.
+# TYPE placement_resource_capacity gauge
+placement_resource_capacity{hostname="host",resourcetype="VCPU"} 22.0
+# HELP placement_provider_info A resource provider: its UUID, the name of its root provider, and whether the root is disabled.
+# TYPE placement_provider_info gauge
+placement_provider_info{disabled="true",hostname="child",root="host",uuid="%(child)s"} 1.0
+placement_provider_info{disabled="true",hostname="host",root="host",uuid="%(host)s"} 1.0
+# HELP placement_provider_aggregate An aggregate of a resource provider.
+# TYPE placement_provider_aggregate gauge
+placement_provider_aggregate{aggregate="%(A)s",hostname="host"} 1.0
+# HELP placement_project_usage Amount of a resource class that the consumers of a project use.
+# TYPE placement_project_usage gauge
+placement_project_usage{project="shop",resourcetype="VCPU"} 7.0
+# HELP placement_headroom Claims of a query that fit in addition to the present ones.
+# TYPE placement_headroom gauge
+placement_headroom{query="small"} 15.0
+# HELP placement_trees_checked Provider trees with allocations that were checked for a drain.
+# TYPE placement_trees_checked gauge
+placement_trees_checked 1.0
+# HELP placement_trees_drainable Provider trees with allocations whose consumers fit elsewhere.
+# TYPE placement_trees_drainable gauge
+placement_trees_drainable 0.0
+"""  # noqa: E501
+NAMES = {name: worlds.uuid_of(name) for name in ('host', 'child', 'A')}
+OPTIONS = ('exporter', '--once', '--headroom', 'small=resources=VCPU:1', '--drain-interval', '600')
+NOT_LISTENING = 'is not an address and a port to listen on'
 
-    def test_headroom_and_metrics_that_are_left_out(self):
-        migration.upgrade('head')
-        self.insert_inventory()
-        fits, none = (
-            ('--headroom', 'one=resources=NUMA_THREAD:1'),
-            ('--headroom', 'two=resources=VCPU:1'),
+
+@where.only_on('sqlite', reason='Damaged worlds execute the same statements.')
+@ddt.ddt
+class OnceTest(functional_base.TestCase, in_process.Commands):
+    def setUp(self) -> None:
+        super().setUp()
+        drawing = 'host[V: total 16 reserved 1 allocation_ratio 1.5] {DISABLED} @A\n  child'
+        consumer = worlds.Consumer('one', {'host': {'VCPU': 7}}, project='shop')
+        rows.fill(db_api.get_placement_engine(), worlds.World.of(drawing).claimed(consumer))
+
+    def test_the_text(self):
+        text = TEXT % NAMES
+        self.assertEqual(text, self.manage(0, *OPTIONS).stdout)
+        optional = re.findall('# TYPE (.*) gauge', text)[1:]
+        for name in optional:
+            kept = [line for line in text.splitlines() if name not in re.split('[ {]', line)]
+            without = self.manage(0, *OPTIONS, '--without', name).stdout
+            self.assertEqual(kept, without.splitlines())
+        text = self.manage(0, 'exporter', '--once').stdout
+        self.assertNotIn('\nplacement_trees', text)
+        page = (prometheus_pages.FOLDER / 'exporter.rst').read_text()
+        declared = {'placement_up', *optional}
+        self.assertEqual(declared, set(re.findall(r'^``([a-z_]+)`` ', page, re.MULTILINE)))
+        used = ' '.join(
+            [
+                *prometheus_pages.blocks('exporter', 'promql'),
+                (prometheus_pages.RULES / 'placement-capacity.yaml').read_text(),
+                prometheus_pages.DASHBOARD.read_text(),
+            ]
         )
-        done = self.run_command('exporter', '--once', *fits)
-        self.assertEqual(0, worlds.parse(done.stdout)['placement_headroom', 'one'])
-        self.change_inventory(total=7, reserved=0)
-        without = 'openstack_placement_resource_generation,placement_provider_info'
-        done = self.run_command('exporter', '--once', *fits, '--without', without)
-        found = worlds.parse(done.stdout)
-        self.assertEqual(7, found['placement_headroom', 'one'])
-        names = {key[0] for key in found}
-        self.assertIn('openstack_placement_resource_usage', names)
-        self.assertEqual(set(), names & set(without.split(',')))
-        self.assertFailed(
-            self.run_command('exporter', '--once', *none), '.*No such resource class VCPU.*'
-        )
-
-    def test_trees_that_can_be_drained(self):
-        migration.upgrade('head')
-        self.insert_inventory()
-        self.change_inventory(total=7, reserved=0)
-        self.insert_consumer()
-        names = 'placement_trees_checked', 'placement_trees_drainable'
-        done = self.run_command('exporter', '--once')
-        self.assertEqual(set(), {key[0] for key in worlds.parse(done.stdout)} & {*names})
-        options = ('exporter', '--once', '--drain-interval', '600')
-        found = worlds.parse(self.run_command(*options).stdout)
-        self.assertEqual([1, 0], [found[name,] for name in names])
-        self.insert_inventory(2)
-        self.change_inventory(total=7, reserved=0)
-        found = worlds.parse(self.run_command(*options).stdout)
-        self.assertEqual([1, 1], [found[name,] for name in names])
-        with self.engine.begin() as conn:
-            conn.execute(sa.delete(models.consumers))
-        self.assertFailed(self.run_command(*options), '.*--only orphan-allocation`.')
-
-    def test_without_tables(self):
-        self.assertFailed(
-            self.run_command('exporter', '--once'),
-            'The database .* lacks a table or a column: .* Run `placement-manage db sync`, .*',
-        )
-
-    def test_without_the_database(self):
-        url = self.database.url
-        if 'sqlite' in url:
-            self.database.url = 'sqlite:////nonexistent/placement.db'
-        else:
-            port = machines.free_port()
-            self.database.url = re.sub(r':\d+/', f':{port}/', url)
-        done = self.run_command('exporter', '--once')
-        self.assertFailed(done, 'The database .*')
-        self.assertNotIn(sa.make_url(url).password or 'no password', done.stderr)
-
-
-@where.only_on('sqlite', reason='The database does not matter.')
-class OutsideOfTheDatabaseTest(TestCase):
-    """The command line, signals, the output, and Prometheus."""
-
-    def test_values_that_are_not_valid(self):
-        for arguments, pattern in (
-            (('--listen', '9180'), "'9180' is not an address and a port to listen on, .*"),
-            (('--cache', '-1'), "--cache must be a number of seconds from 0, but is '-1'."),
-            (('--cache', 'nan'), "--cache must be a number .*, but is 'nan'."),
-            (('--cache', '1e999'), "--cache must be a number .*, but is '1e999'."),
-            (('--once', '--cache', '1m'), "--cache must be a number .*, but is '1m'."),
-            (('--headroom-interval', '-1'), '--headroom-interval must be a number .*'),
-            (('--drain-interval', 'x'), '--drain-interval must be a number .*'),
-            (('--headroom', 'resources'), "--headroom needs NAME=QUERY, but is 'resources'."),
-            (('--headroom', 'a=resources=VCPU'), '.*VCPU.*'),
-            (
-                ('--headroom', 'a=resources=VCPU:1', '--headroom', 'a=resources=VCPU:2'),
-                "Two queries of --headroom have the name 'a'.",
-            ),
-            (('--without', 'placement_up, nothing'), '--without names .*: nothing, placement_up.'),
-        ):
-            with self.subTest(arguments=arguments):
-                self.assertFailed(self.run_command('exporter', *arguments), pattern)
-
-    def test_an_address_in_use(self):
-        with socket.create_server(('127.0.0.1', 0)) as other:
-            address = f'127.0.0.1:{other.getsockname()[1]}'
-            self.assertFailed(
-                self.run_command('exporter', '--listen', address),
-                f'Cannot listen on {address}: Address already in use.',
-            )
-
-    def test_options_that_exclude_each_other(self):
-        done = self.run_command('exporter', '--once', '--listen', '127.0.0.1:0')
-        self.assertEqual((2, ''), (done.returncode, done.stdout))
-        self.assertIn('not allowed with argument', done.stderr)
-
-    def test_without_the_library(self):
-        for arguments in ((), ('--once',)):
-            self.assertFailed(
-                self.run_program('exporter', *arguments, missing=('prometheus_client',)),
-                'The Python library prometheus_client is not installed or is damaged. '
-                r"Run `pip install 'openstack-placement\[metrics\]'`.",
-            )
-
-    def finish(self, arguments: str, stdout: forked.File) -> tuple[int, str]:
-        """Run a command with a file as its output; return its exit status and its errors."""
-        process = self.start(*arguments.split(), interrupted=False, stdout=stdout)
-        with process.stderr as stderr:
-            error = stderr.read().decode()
-        return process.wait(), error
-
-    def test_a_full_disk_and_a_closed_pipe(self):
-        migration.upgrade('head')
-        with Path('/dev/full').open('wb') as full:
-            reader, closed = os.pipe()
-            os.close(reader)
-            for arguments, stdout, expected in (
-                ('exporter --once', full, (2, 'Error: [Errno 28] No space left on device\n')),
-                ('exporter --once', closed, (program.CLOSED, '')),
-                ('db version', closed, (program.CLOSED, '')),
-            ):
-                status, error = self.finish(arguments, stdout)
-                self.assertEqual(expected, (status, error), arguments)
-            for arguments in ('db', '--help', '--version'):
-                # argparse ignores the error, if it occurs before the end of the process.
-                status, error = self.finish(arguments, closed)
-                self.assertIn(status, (0, program.CLOSED))
-                self.assertEqual('', error)
-            os.close(closed)
+        self.assertEqual(set(), set(re.findall(r'\b\w*placement_\w+', used)) - declared)
 
     def test_promtool_finds_only_the_name_that_openstack_exporter_uses(self):
-        promtool = commands.program('promtool')
-        migration.upgrade('head')
-        self.insert_inventory()
-        text = self.run_command('exporter', '--once').stdout
-        self.assertEqual(16, text.count('# TYPE '))
         checked = subprocess.run(
-            (promtool, 'check', 'metrics'), input=text, capture_output=True, text=True
+            (commands.program('promtool'), 'check', 'metrics'),
+            input=self.manage(0, *OPTIONS).stdout,
+            capture_output=True,
+            text=True,
         )
         self.assertEqual(
             'openstack_placement_resource_total non-counter metrics should not have "_total" '
@@ -294,20 +247,105 @@ class OutsideOfTheDatabaseTest(TestCase):
             checked.stdout + checked.stderr,
         )
 
+    def test_an_empty_database(self):
+        rows.fill(db_api.get_placement_engine(), worlds.World.of(''))
+        text = self.manage(0, 'exporter', '--once').stdout
+        self.assertEqual(EMPTY, prometheus_text.parse(text))
+        self.assertEqual(TEXT.count('# TYPE '), text.count('# TYPE '))
+
+    @ddt.data(
+        *((NOT_LISTENING, '--listen', text) for text in ('', '9180', ':9180', '127.0.0.1')),
+        *((NOT_LISTENING, '--listen', text) for text in ('127.0.0.1:', '127.0.0.1:http')),
+        *((NOT_LISTENING, '--listen', text) for text in ('127.0.0.1:65536', '127.0.0.1:-1')),
+        *((NOT_LISTENING, '--listen', text) for text in ('127.0.0.1:9180 ', '127.0.0.1:९')),
+        *((NOT_LISTENING, '--listen', text) for text in ('::1:9180', '[]:9180', '[::1]')),
+        *(
+            (f"--cache must be a number of seconds from 0, but is '{text}'.", f'--cache={text}')
+            for text in ('', '-1', '-0.1', 'nan', 'inf', '-inf', '1e999', '30s', '1,5', 'none')
+        ),
+        ('--headroom-interval must be a number', '--headroom-interval', '-1'),
+        ('--drain-interval must be a number', '--drain-interval', 'x'),
+        ("--headroom needs NAME=QUERY, but is 'resources'.", '--headroom', 'resources'),
+        ('VCPU', '--headroom', 'a=resources=VCPU'),
+        ('No such resource class CUSTOM_A', '--once', '--headroom', 'a=resources=CUSTOM_A:1'),
+        (
+            "Two queries of --headroom have the name 'a'.",
+            *('--headroom', 'a=resources=VCPU:1', '--headroom', 'a=resources=VCPU:2'),
+        ),
+        ('are required: nothing, placement_up.', '--without', 'placement_up, nothing'),
+    )
+    def test_refusals(self, example):
+        sentence, *arguments = example
+        self.assertRefused(sentence, 'exporter', *arguments)
+
+    def test_options_that_exclude_each_other(self):
+        done = in_process.run('exporter', '--once', '--listen', '127.0.0.1:0')
+        self.assertEqual((2, ''), (done.status, done.stdout))
+        self.assertIn('not allowed with argument', done.stderr)
+
+    def test_an_address_in_use(self):
+        with socket.create_server(('127.0.0.1', 0)) as other:
+            address = f'127.0.0.1:{other.getsockname()[1]}'
+            sentence = f'Cannot listen on {address}: Address already in use.'
+            self.assertRefused(sentence, 'exporter', '--listen', address)
+
+    def test_an_allocation_without_a_consumer(self):
+        with db_api.get_placement_engine().begin() as conn:
+            conn.execute(models.consumers.delete())
+        self.assertRefused('--only orphan-allocation`.', *OPTIONS)
+
+
+class ProgramTest(TestCase):
+    def test_without_tables_and_without_the_database(self):
+        done = self.run_command('exporter', '--once')
+        self.assertFailed(done, 'The database .* lacks a table or a column: .* db sync`, .*')
+        url = self.database.url
+        if 'sqlite' in url:
+            self.database.url = 'sqlite:////nonexistent/placement.db'
+        else:
+            self.database.url = re.sub(r':\d+/', f':{machines.free_port()}/', url)
+        done = self.run_command('exporter', '--once')
+        self.assertFailed(done, 'The database .*')
+        self.assertNotIn(sa.make_url(url).password or 'no password', done.stderr)
+
+    @where.only_on('sqlite', reason='The database does not matter.')
+    def test_without_the_library(self):
+        for arguments in ((), ('--once',)):
+            self.assertFailed(
+                self.run_command('exporter', *arguments, missing=('prometheus_client',)),
+                'The Python library prometheus_client is not installed or is damaged. '
+                r"Run `pip install 'openstack-placement\[metrics\]'`.",
+            )
+
+    @where.only_on('sqlite', reason='The database does not matter.')
+    def test_a_full_disk_and_a_closed_pipe(self):
+        migration.upgrade('head')
+        with Path('/dev/full').open('wb') as full:
+            reader, closed = os.pipe()
+            os.close(reader)
+            no_space = 'Error: [Errno 28] No space left on device\n'
+            for arguments, stdout, expected in (
+                ('exporter --once', full, [(2, no_space)]),
+                ('exporter --once', closed, [(program.CLOSED, '')]),
+                # argparse ignores the error, if it occurs before the end of the process.
+                ('--help', closed, [(program.CLOSED, ''), (0, '')]),
+            ):
+                process = self.start(*arguments.split(), interrupted=False, stdout=stdout)
+                with process.stderr as stderr:
+                    error = stderr.read().decode()
+                self.assertIn((process.wait(), error), expected)
+            os.close(closed)
+
+    @where.only_on('sqlite', reason='The database does not matter.')
     def test_a_signal_stops_the_process(self):
         migration.upgrade('head')
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.serve()
             self.assertEqual(EMPTY, process.scrape())
-            status, stdout, stderr = process.stop(number)
+            with socket.create_connection(('127.0.0.1', process.port)):
+                status, stdout, stderr = process.stop(number)
             self.assertEqual((0, ''), (status, stdout))
             self.assertRegex(stderr, r'^\S+ \S+ \d+ INFO \S+ \[-\] The exporter stops\.\n$')
-
-    def test_a_signal_stops_the_process_while_a_client_is_connected(self):
-        migration.upgrade('head')
-        process = self.serve()
-        with socket.create_connection(('127.0.0.1', process.port)):
-            self.assertEqual(0, process.stop(signal.SIGTERM)[0])
 
 
 @where.only_on('sqlite', reason='The database does not matter.')
@@ -446,19 +484,6 @@ class PageTest(base.TestCase):
         rules = (prometheus_pages.RULES / 'placement-capacity.yaml').read_text()
         self.assertLess(3, rules.count('alert:'))
         self.assertEqual('', prometheus_pages.problems('rules', rules, self.folder))
-
-    def test_the_page_and_the_exporter_have_the_same_metrics(self):
-        page = (prometheus_pages.FOLDER / 'exporter.rst').read_text()
-        declared = {model.UP, *model.OPTIONAL}
-        self.assertEqual(declared, set(re.findall(r'^``([a-z_]+)`` ', page, re.MULTILINE)))
-        used = ' '.join(
-            [
-                *prometheus_pages.blocks('exporter', 'promql'),
-                (prometheus_pages.RULES / 'placement-capacity.yaml').read_text(),
-                prometheus_pages.DASHBOARD.read_text(),
-            ]
-        )
-        self.assertEqual(set(), set(re.findall(r'\b\w*placement_\w+', used)) - declared)
 
 
 class PrivilegesTest(TestCase):

@@ -1,15 +1,16 @@
 """The page of `placement-manage report` with hostile names, and with the data of 10,000 hosts."""
 
-import dataclasses
+from collections.abc import Mapping, Sequence
 import sys
-import uuid
 
-from placement.admin import audit, progress
-from placement.admin.report import make
-from placement.admin.report.model import Consumer
+import sqlalchemy as sa
+
+from placement import db_api
+from placement.db.sqlalchemy import models
+from placement.tests import in_process, worlds
+from placement.tests.functional import base
 from placement.tests.functional.browser import DESKTOP, PHONE, PageTestCase
-from placement.tests.unit.admin.report import clouds
-from placement.tests.unit.admin.report.clouds import DISK_GB, MEMORY_MB, VCPU, inventory, provider
+from placement.tests.worlds import rows
 
 HOSTS, CONSUMERS = 10_000, 30
 # The texts of the elements that a selector selects and that are not displayed completely.
@@ -29,40 +30,50 @@ HOSTILE = (
     '  ',
     'a' * 200,
 )
+IDS = worlds.World.of('').ids.classes
+# The traits that get the names.
+TRAITS = worlds.EXISTING_TRAITS[: len(HOSTILE)]
 
 
-def consumers_of(number: int) -> list[Consumer]:
-    uuids = (str(uuid.UUID(int=number * CONSUMERS + one)) for one in range(CONSUMERS))
-    return [Consumer(one, 'INSTANCE', f'project-{number % 50}', {VCPU: 4}) for one in uuids]
-
-
-class PageTest(PageTestCase):
+class PageTest(PageTestCase, base.WorldTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.page = self.folder / 'report.html'
 
-    def write(self, *providers, findings=(), **options) -> None:
-        contents = make.Contents(clouds.ORIGIN, clouds.cloud(*providers, **options), findings)
-        self.page.write_bytes(make.html(contents, progress.silent))
+    def write(
+        self,
+        world: worlds.World,
+        names: Mapping[sa.Table, Mapping[str, str]] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        """Write the page of a world.
+
+        :param names: table -> old name -> new name, of rows that get names which the API refuses
+        """
+        database = db_api.get_placement_engine()
+        rows.fill(database, world)
+        with database.begin() as conn:
+            for table, of_table in (names or {}).items():
+                column = table.c.external_id if table is models.projects else table.c.name
+                for old, new in of_table.items():
+                    conn.execute(sa.update(table).where(column == old).values({column: new}))
+        done = in_process.run('report', str(self.page), *options)
+        self.assertEqual((0, ''), (done.status, done.stderr))
+        self.browser.open(self.page)
 
     def test_names_are_text(self):
-        numbers = range(1, len(HOSTILE) + 1)
-        names = dict(zip(numbers, HOSTILE, strict=True))
-        self.write(
-            *(
-                provider(
-                    number, inventory(number, 8, used=4), traits=(number,), aggregates=(number,)
-                )
-                for number in numbers
-            ),
-            names=names,
-            classes=names,
-            traits=names,
-            aggregates=names,
-            projects=tuple((name, 1, 1) for name in HOSTILE),
-            findings=(audit.Finding('duplicate-name', 'notice', 1, rows=({'name': HOSTILE[0]},)),),
+        hosts = tuple(
+            worlds.Host(name, None, {'VCPU': worlds.inventory(8, used=4)}, (trait,), ('A',))
+            for name, trait in zip(HOSTILE, TRAITS, strict=True)
         )
-        self.browser.open(self.page)
+        traits = dict(zip(map(worlds.trait, TRAITS), HOSTILE, strict=True))
+        renamed = {
+            models.traits: traits,
+            models.resource_classes: {'VCPU': HOSTILE[0]},
+            models.projects: {'p': HOSTILE[1]},
+        }
+        consumer = worlds.Consumer('one', {HOSTILE[0]: {'VCPU': 1}}, project='p')
+        self.write(worlds.World(hosts).claimed(consumer), renamed)
         for name in HOSTILE[:4]:
             with self.subTest(name):
                 self.browser.button(name, '#provider-table tbody').click()
@@ -71,63 +82,57 @@ class PageTest(PageTestCase):
         shown = self.browser.texts('#provider-table tbody th')
         self.assertIn('line\\u2028separator', shown)
         self.assertIn('right\\u202eto left', shown)
-        self.assertEqual('Placement report, 2026-11-22 12:30:00 UTC', self.browser.driver.title)
+        self.assertRegex(self.browser.driver.title, r'^Placement report, [\d-]+ [\d:]+ UTC$')
         self.assertEqual([], self.browser.texts('img'))
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
         self.assertEqual([self.page.as_uri()], self.browser.requests())
 
     def test_trees_that_can_be_drained(self):
-        inventories = [inventory(class_, 8, used=4) for class_ in (VCPU, MEMORY_MB, DISK_GB)]
-        providers = [provider(number, *inventories) for number in (1, 2, 4)]
-        self.write(*providers, drains=clouds.DRAINS)
-        self.browser.open(self.page)
+        world = worlds.World.of('big[V:30, D:20]\nfits[V:4]\nspare[V:8]')
+        consumers = (
+            worlds.Consumer('one', {'big': {'VCPU': 24, 'DISK_GB': 10}}),
+            worlds.Consumer('other', {'fits': {'VCPU': 4}}),
+        )
+        self.write(world.claimed(*consumers), options=['--drain'])
         cells = self.browser.texts('#provider-table tbody .drain')
         self.assertEqual(['yes', 'no: lacks 24 VCPU, 10 DISK_GB', '\u2013'], cells)
         self.browser.button('Can be drained', '#provider-table thead').click()
         cells = self.browser.texts('#provider-table tbody .drain')
         self.assertEqual(['\u2013', 'no: lacks 24 VCPU, 10 DISK_GB', 'yes'], cells)
-        self.assertIn('1 of 3', self.browser.texts('.counts dd'))
+        self.assertIn('1 of 2', self.browser.texts('.counts dd'))
         self.assertEqual([], self.browser.script(CUT, '#provider-table thead button, .drain span'))
-        self.browser.button('provider-2', '#provider-table').click()
-        self.assertEqual(
-            'Can be drained: no: lacks 24 VCPU, 10 DISK_GB',
-            self.browser.find('#details .drain').text,
-        )
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
 
     def test_long_texts_about_a_drain(self):
         """The details show the text that the table cuts, also on a phone."""
-        root = str(uuid.UUID(int=2))
-        amounts = {f'CUSTOM_RESOURCE_CLASS_{number}': 10**6 for number in range(6)}
-        drain = dataclasses.replace(clouds.DRAINS[root], missing=amounts)
-        self.write(provider(2), drains={root: drain})
-        text = f'no: lacks {", ".join(f"1000000 {name}" for name in amounts)}'
+        classes = [name for name in IDS if 9 < len(name) < 29][-6:]
+        inventories = {name: worlds.inventory(10**6) for name in classes}
+        world = worlds.World((worlds.Host('host', None, inventories),))
+        consumer = worlds.Consumer('one', {'host': dict.fromkeys(classes, 10**6)})
+        self.write(world.claimed(consumer), options=['--drain'])
+        text = f'no: lacks {", ".join(f"1000000 {name}" for name in classes)}'
         for size in (DESKTOP, PHONE):
             with self.subTest(size):
                 self.browser.open(self.page, size)
                 cut = [text] if size == DESKTOP else []
                 self.assertEqual(cut, self.browser.script(CUT, '.drain span'))
-                self.browser.button('provider-2', '#provider-table').click()
+                self.browser.button('host', '#provider-table').click()
                 shown = '#details .drain'
                 self.assertEqual(f'Can be drained: {text}', self.browser.find(shown).text)
                 self.assertEqual([], self.browser.script(CUT, shown))
                 self.assertEqual([], self.browser.violations())
 
     def test_an_empty_database(self):
-        self.write()
-        self.browser.open(self.page)
+        self.write(worlds.World(()))
         self.assertIn('no inventory', self.browser.find('#classes').text)
         self.assertEqual('0 trees', self.browser.find('#match-count').text)
         self.assertEqual([], self.browser.violations())
         self.assertEqual([], self.browser.messages())
 
     def test_a_negative_capacity(self):
-        self.write(
-            provider(1, inventory(VCPU, 4, reserved=12)), provider(2, inventory(VCPU, 8, used=2))
-        )
-        self.browser.open(self.page)
+        self.write(worlds.World.of('one[V: total 4 reserved 12]\nother[V: total 8 used 2]'))
         self.assertIn('0 / -8', self.browser.texts('#provider-table td.optional')[0])
         (first, second) = self.browser.script(
             'return [...document.querySelectorAll("#provider-table .use .used")].map((one) => '
@@ -135,27 +140,20 @@ class PageTest(PageTestCase):
         )
         self.assertEqual(([True, 100], [False, 25]), (first, second))
         self.assertEqual(['1'], self.browser.texts('#legend li:nth-child(7) .band-count'))
-        self.browser.button('provider-1', '#provider-table').click()
+        self.browser.button('one', '#provider-table').click()
         self.assertIn('over', self.browser.find('.inventory').text)
         self.assertIn('0 of -8 used, 0 free', self.browser.find('.inventory').text)
         self.assertEqual([], self.browser.violations())
 
     def test_many_hosts(self):
-        self.write(
-            *(
-                provider(
-                    number,
-                    inventory(VCPU, 64, used=number * 7 % 257, ratio=4.0),
-                    inventory(MEMORY_MB, 262144, used=number * 1021 % 262144, reserved=512),
-                    inventory(DISK_GB, 4000, used=number % 4000),
-                    aggregates=(number % 10,),
-                    traits=(clouds.FAST,) if number % 3 else (),
-                )
-                for number in range(1, HOSTS + 1)
-            ),
-            consumers={number: consumers_of(number) for number in range(1, HOSTS + 1)},
-        )
-        self.browser.open(self.page)
+        inventories = {worlds.CLASSES[one]: worlds.inventory(4000) for one in 'VMD'}
+        hosts = [worlds.Host(f'host-{n}', None, inventories, (), ('A',)) for n in range(HOSTS)]
+        consumers = [
+            worlds.Consumer(f'{number} {one}', {f'host-{number}': {'VCPU': 4}})
+            for number in range(0, HOSTS, 10)
+            for one in range(CONSUMERS)
+        ]
+        self.write(worlds.World(tuple(hosts)).claimed(*consumers))
         usable = self.browser.script('return performance.getEntriesByName("usable")[0].startTime')
         print(
             f'{HOSTS} hosts: {self.page.stat().st_size / 2**20:.1f} MiB, '
@@ -165,29 +163,24 @@ class PageTest(PageTestCase):
         self.assertEqual('10,000 trees', self.browser.find('#match-count').text)
         self.browser.button('Provider', '#provider-table').click()
         # Only the rows in view are elements.
-        rows = 'return document.querySelectorAll("#provider-table tbody tr").length'
-        self.assertLess(self.browser.script(rows), 60)
-        self.browser.script('document.querySelector(".scroller").scrollTop = 1e9')
-        self.browser.wait(
-            'return [...document.querySelectorAll("#provider-table tbody th")]'
-            '.some((one) => one.textContent === "provider-10000")'
-        )
-        self.browser.find('#search').send_keys('provider-4711')
-        self.assertEqual(['provider-4711'], self.browser.texts('#provider-table tbody th'))
-        self.browser.button('provider-4711', '#provider-table').click()
-        self.assertEqual(CONSUMERS, len(self.browser.texts('.consumers tbody tr')))
-        self.assertEqual(consumers_of(4711)[0].name, self.browser.texts('.consumers tbody th')[0])
-        self.assertEqual([], self.browser.messages())
-
-    def test_a_large_table_is_printed_in_part(self):
-        self.write(*(provider(number, inventory(VCPU, 1)) for number in range(1, 1001)))
-        self.browser.open(self.page)
+        rows_shown = 'return document.querySelectorAll("#provider-table tbody tr").length'
+        self.assertLess(self.browser.script(rows_shown), 60)
         self.browser.script('dispatchEvent(new Event("beforeprint"))')
-        rows = 'return document.querySelectorAll("#provider-table tbody th").length'
-        self.assertEqual(500, self.browser.script(rows))
+        printed = 'return document.querySelectorAll("#provider-table tbody th").length'
+        self.assertEqual(500, self.browser.script(printed))
         self.assertEqual(
-            ['These are the first 500 of 1,000 rows.'],
+            ['These are the first 500 of 10,000 rows.'],
             self.browser.texts('#provider-table .note:not([hidden])'),
         )
         self.browser.script('dispatchEvent(new Event("afterprint"))')
-        self.assertLess(self.browser.script(rows), 60)
+        self.assertLess(self.browser.script(printed), 60)
+        self.browser.script('document.querySelector(".scroller").scrollTop = 1e9')
+        self.browser.wait(
+            'return [...document.querySelectorAll("#provider-table tbody th")]'
+            '.some((one) => one.textContent === "host-9999")'
+        )
+        self.browser.find('#search').send_keys('host-4710')
+        self.assertEqual(['host-4710'], self.browser.texts('#provider-table tbody th'))
+        self.browser.button('host-4710', '#provider-table').click()
+        self.assertEqual(CONSUMERS, len(self.browser.texts('.consumers tbody tr')))
+        self.assertEqual([], self.browser.messages())

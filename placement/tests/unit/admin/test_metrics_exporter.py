@@ -1,5 +1,7 @@
-"""The exporter: pages with and without the database, and its log."""
+"""The exporter: pages with and without the database, their formats, and its log."""
 
+from concurrent import futures
+import gzip
 import logging
 import queue
 import threading
@@ -7,8 +9,8 @@ import threading
 import fixtures
 from oslotest import base
 
+from placement.admin.capacity_metrics import reading
 from placement.admin.capacity_metrics.exporter import Exporter, Latest
-from placement.admin.capacity_metrics.model import Cloud
 from placement.admin.failure import CannotProceedError
 from placement.tests.waiting import wait_until
 
@@ -85,12 +87,12 @@ class ExporterTest(base.BaseTestCase):
         self.addCleanup(self.proceed.set)
         self.exporter = Exporter(self.read, keep=30)
 
-    def read(self) -> Cloud:
+    def read(self) -> reading.Cloud:
         self.proceed.wait(LONG)
         self.reads += 1
         if self.error:
             raise self.error
-        return Cloud((), self.reads, 0, 0, unlisted=self.unlisted)
+        return reading.Cloud((), self.reads, 0, 0, unlisted=self.unlisted)
 
     def lines(self, seconds: float = LONG) -> list[bytes]:
         """Return the lines of a page, without comments."""
@@ -101,6 +103,40 @@ class ExporterTest(base.BaseTestCase):
         self.assertIs(self.exporter.page(LONG), self.exporter.page(LONG))
         self.assertIn(UP, self.lines())
         self.assertEqual((1, ''), (self.reads, self.log.output))
+
+    def test_formats(self):
+        page = self.exporter.page(LONG)
+        text = page.render()
+        self.assertEqual('text/plain; version=0.0.4; charset=utf-8', text.content_type)
+        compressed = page.render(accept_encoding='br, gzip;q=0.8')
+        self.assertEqual(('gzip', None), (compressed.encoding, text.encoding))
+        self.assertEqual(text.body, gzip.decompress(compressed.body))
+        openmetrics = page.render('application/openmetrics-text;version=1.0.0,text/plain;q=0.5')
+        self.assertEqual('application/openmetrics-text; version=1.0', openmetrics.content_type[:41])
+        self.assertEqual(text.body + b'# EOF\n', openmetrics.body)
+        for accept in (
+            *('application/openmetrics-text;version=x', 'application/openmetrics-text;version=1.x'),
+            *('text/plain;version=x', 'text/html, */*', ';;,=,'),
+        ):
+            self.assertEqual(text.body, page.render(accept).body)
+
+    def test_the_text_of_each_format_is_rendered_once_and_few_are_kept(self):
+        page = self.exporter.page(LONG)
+        first = page.render()
+        self.assertIs(first, page.render())
+        for number in range(20):
+            page.render(f'application/openmetrics-text;version=1.{number}')
+            page.render(f'application/openmetrics-text;version=1.{number}', 'gzip')
+        self.assertIsNot(first, page.render())
+
+    def test_concurrent_requests_share_a_read(self):
+        self.exporter = Exporter(self.read, keep=0)
+        self.proceed.clear()
+        with futures.ThreadPoolExecutor(3) as threads:
+            pages = [threads.submit(self.exporter.page, LONG) for _ in range(3)]
+            self.proceed.set()
+            self.assertLessEqual(len({one.result() for one in pages}), 2)
+        self.assertLessEqual(self.reads, 2)
 
     def test_providers_without_a_root_are_logged_if_their_number_changes(self):
         self.exporter = Exporter(self.read, keep=0)
