@@ -1,4 +1,4 @@
-"""Executes a command of the service in the process of the test, on the database of the test."""
+"""Executes `placement-manage` in the process of the test, on the database of the test."""
 
 import contextlib
 from dataclasses import dataclass
@@ -12,9 +12,7 @@ from unittest import mock
 
 from oslotest import base
 
-from placement.cmd import manage, status
-
-_MAIN = {'manage': manage.main, 'status': status.main}
+from placement.cmd import manage
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +24,32 @@ class Result:
     stderr: str
 
 
-def run(
-    *arguments: str, program: str = 'manage', url: str = 'sqlite://', stdin: str = ''
-) -> Result:
+def run(*arguments: str, url: str = 'sqlite://', stdin: str = '', **options: str) -> Result:
     """Execute a command, and wait for its end.
 
     The command uses the database that the fixtures of the test have configured, and does not
     change the log of the test process.
 
     :param url: the URL of the database, which a command displays, or whose file must exist
+    :param options: options of the group [placement]
     """
     variables = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
     variables['OS_PLACEMENT_DATABASE__CONNECTION'] = url
+    variables |= {f'OS_PLACEMENT__{name.upper()}': value for name, value in options.items()}
     # The commands write bytes to the buffer and to the file descriptor of standard output.
     with tempfile.TemporaryFile('w+') as stdout, contextlib.ExitStack() as stack:
         errors = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         stack.enter_context(contextlib.redirect_stdout(stdout))
         for patch in (
             mock.patch.dict(os.environ, variables, clear=True),
-            mock.patch.object(sys, 'argv', [f'placement-{program}', *arguments]),
+            mock.patch.object(sys, 'argv', ['placement-manage', *arguments]),
             mock.patch.object(sys, 'stdin', io.StringIO(stdin)),
             mock.patch('placement.db.engine.configure'),
             mock.patch('placement.cmd.program._set_up_logging'),
         ):
             stack.enter_context(patch)
         try:
-            code = _MAIN[program]()
+            code = manage.main()
         except SystemExit as error:
             code = int(error.code or 0)
         stdout.seek(0)
