@@ -70,7 +70,9 @@ class RandomWorldsTest(TestCase):
                     self._check_moves(case, found)
         SEEDS.show(counts)
         self.assertGreaterEqual(counts['fits'], 0.97 * counts['possible'])
-        self.assertLess({'fits', 'impossible', 'nowhere', 'sum'}, counts.keys())
+        # The first worlds of each style need not have each verdict.
+        if len(SEEDS.range) > 2 * len(drains.STYLES):
+            self.assertLess({'fits', 'impossible', 'nowhere', 'sum'}, counts.keys())
 
     def _check_verdict(self, case: drains.Case, found: Any) -> Counter[str]:
         definition = Definition(case)
