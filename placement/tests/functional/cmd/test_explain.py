@@ -322,6 +322,11 @@ class ExamplesTest(base.WorldTestCase):
         keys = {one.without for one in self.explain(DEVICES, GROUPS).relaxations}
         self.assertEqual({(f'resources_{n}:VGPU', 'group_policy') for n in range(9)}, keys)
 
+    def test_a_query_distinguishes_the_trees_that_it_names(self):
+        query = 'resources_1=V:1&in_tree_1=A&resources_2=V:1&in_tree_2=B&group_policy=none'
+        found = self.explain('A[V:8]\nB[V:8]', query)
+        self.assertEqual([1, 1], [relaxed.trees.count for relaxed in found.relaxations])
+
     def test_each_expression_of_the_unsuffixed_group_can_have_an_effect(self):
         # The root satisfies one expression, and its child the other one.
         found = self.explain('R @A\n  C[V:8] @B', 'resources=V:1&member_of=A&member_of=B')
