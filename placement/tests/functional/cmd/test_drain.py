@@ -343,6 +343,15 @@ class CommandTest(TestCase):
         (one,) = self.drain('--consumer', UUIDS['one'], *options)
         self.assertEqual(('impossible', 'nowhere'), (one['verdict'], one['reason']))
 
+    def test_moves_after_an_assumed_change_have_the_next_generation(self):
+        both = worlds.Consumer('both', {'a': {'VCPU': 1}, 'b': {'VCPU': 1}}, generation=5)
+        world = worlds.World.of('a[V:4]\nb[V:4]\nc[V:9]')
+        self.fill(drains.Case('', world, (both,), (), ()))
+        for assumed, generation in (((), 5), (('--assume', 'without:b'), 6)):
+            self.drain('a', *assumed, '--moves', str(self.moves))
+            (line,) = self.lines()
+            self.assertEqual(generation, line['body']['consumer_generation'])
+
     def test_refusals(self):
         """What is not valid is refused with one sentence."""
         for arguments, sentence in (
