@@ -92,7 +92,7 @@ class TestCase(base.TestCase):
     module = 'placement.cmd.manage'
 
     def once(self) -> prometheus_text.Samples:
-        done = self.run_command('exporter', '--once')
+        done = self.run_program('exporter', '--once')
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         return prometheus_text.parse(done.stdout)
 
@@ -297,14 +297,14 @@ class OnceTest(functional_base.TestCase, in_process.Commands):
 
 class ProgramTest(TestCase):
     def test_without_tables_and_without_the_database(self):
-        done = self.run_command('exporter', '--once')
+        done = self.run_program('exporter', '--once')
         self.assertFailed(done, 'The database .* lacks a table or a column: .* db sync`, .*')
         url = self.database.url
         if 'sqlite' in url:
             self.database.url = 'sqlite:////nonexistent/placement.db'
         else:
             self.database.url = re.sub(r':\d+/', f':{machines.free_port()}/', url)
-        done = self.run_command('exporter', '--once')
+        done = self.run_program('exporter', '--once')
         self.assertFailed(done, 'The database .*')
         self.assertNotIn(sa.make_url(url).password or 'no password', done.stderr)
 
@@ -312,7 +312,7 @@ class ProgramTest(TestCase):
     def test_without_the_library(self):
         for arguments in ((), ('--once',)):
             self.assertFailed(
-                self.run_command('exporter', *arguments, missing=('prometheus_client',)),
+                self.run_program('exporter', *arguments, missing=('prometheus_client',)),
                 'The Python library prometheus_client is not installed or is damaged. '
                 r"Run `pip install 'openstack-placement\[metrics\]'`.",
             )
@@ -398,7 +398,7 @@ class DashboardTest(TestCase):
         self.assertEqual(400 / 1216, found['Use of the capacity'][0]['VCPU'])
         self.assertEqual(1.25, found['Fullest providers: VCPU'][0]['compute-07'])
         self.assertEqual({'research', 'web-shop', 'tools'}, {*found['Largest projects: VCPU'][0]})
-        done = self.run_command('headroom', SMALL, '--format', 'json')
+        done = self.run_program('headroom', SMALL, '--format', 'json')
         self.assertEqual([{'small': json.loads(done.stdout)[0]['fits']}], found['Headroom'])
         *queries, differences = prometheus_pages.blocks('exporter', 'promql')
         for query in queries:
@@ -519,7 +519,7 @@ class FaultsTest(TestCase):
         self.addCleanup(self.server.remove)
         super().setUp()
         self.database.url = self.server.create_database('placement')
-        self.assertEqual(0, self.run_command('db', 'sync').returncode)
+        self.assertEqual(0, self.run_program('db', 'sync').returncode)
 
     def serve(self, *arguments: str, **settings: str) -> Serving:
         names = ('CONNECT', 'READ', 'WRITE')
@@ -532,7 +532,7 @@ class FaultsTest(TestCase):
         self.server.kill()
         self.assertEqual([DOWN] * 3, [process.scrape() for _ in range(3)])
         self.assertFailed(
-            self.run_command('exporter', '--once'), 'The database .* is not reachable: .*'
+            self.run_program('exporter', '--once'), 'The database .* is not reachable: .*'
         )
         self.server.start()
         self.assertEqual(EMPTY, process.scrape())
