@@ -1,10 +1,11 @@
-"""The import rules and the size limits of doc/source/contributor/architecture.rst."""
+"""The import rules and the size limits of the contributor guide."""
 
 import ast
 from collections.abc import Iterator
 import contextlib
 import io
 import pathlib
+import re
 from unittest import mock
 
 from importlinter import cli
@@ -14,6 +15,7 @@ import placement
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 RULES = PACKAGE.parent / '.importlinter'
+GUIDE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'testing.rst'
 MODULE_LINES = 450
 FUNCTION_LINES = 50
 
@@ -50,6 +52,33 @@ class ImportsTest(base.BaseTestCase):
         with logging, contextlib.redirect_stdout(output):
             status = cli.lint_imports(str(RULES), no_cache=True, no_logo=True)
         self.assertEqual(cli.EXIT_STATUS_SUCCESS, status, output.getvalue())
+
+
+def imported(path: pathlib.Path) -> Iterator[str]:
+    """Yield the modules of this package, and the names in them, that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f'{node.module}.{alias.name}' for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+class SeamsTest(base.BaseTestCase):
+    """Tests import only the seams that the guide lists."""
+
+    def test_no_test_imports_what_is_behind_a_seam(self):
+        _, _, text = GUIDE.read_text().partition('\nSeams\n=====\n')
+        section, _, _ = text.partition('\n=====')
+        seams = {'placement.tests', *re.findall('``(placement[.][a-z0-9_.]+)``', section)}
+        seams -= {'placement.db', 'placement.http'}
+        self.assertIn('placement.candidates.search', seams)
+        for path in sorted((PACKAGE / 'tests').rglob('*.py')):
+            allowed = seams | ({'placement.db'} if 'db' in path.parts else set())
+            for name in imported(path):
+                is_type = re.fullmatch(r'placement[.]http[.][A-Z]\w+', name)
+                if name.startswith('placement.') and not is_type:
+                    with self.subTest(str(path.relative_to(PACKAGE)), name=name):
+                        self.assertTrue(f'{name}.'.startswith(tuple(f'{s}.' for s in allowed)))
 
 
 class SizeTest(base.BaseTestCase):
