@@ -11,15 +11,8 @@ from typing import Any
 import uuid
 
 from placement.tests.functional.faults import machines
+from placement.tests.functional.web.base import HEADERS, PROVIDER
 from placement.tests.waiting import LONGEST, wait_until
-
-HEADERS = {
-    'X-Auth-Token': 'admin',
-    'X-Roles': 'admin,service',
-    'OpenStack-API-Version': 'placement latest',
-    'Content-Type': 'application/json',
-}
-PROVIDER = '11111111-1111-1111-1111-111111111111'
 
 
 class Client:

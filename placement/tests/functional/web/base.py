@@ -11,6 +11,14 @@ from placement.tests import where
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
 
+HEADERS = {
+    'X-Auth-Token': 'admin',
+    'X-Roles': 'admin,service',
+    'OpenStack-API-Version': 'placement latest',
+    'Content-Type': 'application/json',
+}
+PROVIDER = '11111111-1111-1111-1111-111111111111'
+
 
 @where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
 class TestCase(base.BaseTestCase):

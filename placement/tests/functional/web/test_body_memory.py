@@ -7,9 +7,9 @@ from pathlib import Path
 import sys
 
 from placement.tests import where
-from placement.tests.functional.deployment.load import HEADERS, PROVIDER
 from placement.tests.functional.faults import worker
 from placement.tests.functional.web import base
+from placement.tests.functional.web.base import HEADERS, PROVIDER
 from placement.tests.waiting import LONGEST
 
 MIB = 1024 * 1024

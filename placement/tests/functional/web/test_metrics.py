@@ -16,9 +16,9 @@ import requests
 
 from placement.tests import where
 from placement.tests.functional.base import claim
-from placement.tests.functional.deployment.load import HEADERS
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import base, commands, prometheus_pages
+from placement.tests.functional.web.base import HEADERS
 from placement.tests.waiting import LONGEST, wait_until
 
 PROVIDER = str(uuid.UUID(int=1))
