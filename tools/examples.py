@@ -12,16 +12,15 @@ from placement.tests.functional.examples import recorder
 
 
 def main() -> None:
-    """Write the files of all collections, and print the names of the changed files."""
-    for one in collection.COLLECTIONS:
-        try:
-            recordings = recorder.record_files(one.gabbi_files())
-        except recorder.RecordingError as exc:
-            sys.exit(str(exc))
-        changed = one.write(collection.all_files(recordings))
-        for name in changed:
-            print(one.folder.relative_to(collection.ROOT) / name)
-        print(f'{len(recordings)} examples, {len(changed)} files changed')
+    """Write the files, and print the names of the changed files."""
+    try:
+        recordings = recorder.record_files(collection.gabbi_files())
+    except recorder.RecordingError as exc:
+        sys.exit(str(exc))
+    changed = collection.write(collection.all_files(recordings))
+    for name in changed:
+        print(collection.FOLDER.relative_to(collection.ROOT) / name)
+    print(f'{len(recordings)} examples, {len(changed)} files changed')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,6 @@
 """The key `response_example` of the gabbi files."""
 
 import functools
-from pathlib import Path
 from typing import Any
 
 from gabbi.handlers import base
@@ -22,18 +21,16 @@ class ExampleHandler(base.ResponseHandler):
 
     def handle(self, test: Any, recording: Recording) -> None:
         """Compare a recording with the committed files."""
-        folder = collection.collection_of(test.test_base_name).folder
         remedy = f'The example {recording.name} has changed. {collection.COMMAND} writes it.\n'
-        committed = committed_entries(folder).get(recording.name)
+        committed = committed_entries().get(recording.name)
         test.assertEqual(committed, collection.entry(recording), remedy)
         for name, text in collection.body_files(recording).items():
-            file = folder / name
+            file = collection.FOLDER / name
             test.assertEqual(file.read_text() if file.exists() else '', text, remedy)
 
 
 @functools.cache
-def committed_entries(folder: Path) -> dict[str, Any]:
+def committed_entries() -> dict[str, Any]:
     """Return the entries of the committed index by name."""
-    index = folder / collection.INDEX
-    entries = yaml.safe_load(index.read_text()) if index.exists() else []
+    entries = yaml.safe_load((collection.FOLDER / collection.INDEX).read_text())
     return {entry['name']: entry for entry in entries}

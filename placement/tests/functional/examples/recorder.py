@@ -29,19 +29,11 @@ def record_files(files: Iterable[Path]) -> list[Recording]:
             recordings.append(recording)
 
     for file in files:
-        for failure in failures(file, Recorder):
-            raise RecordingError(failure)
+        result = unittest.TestResult()
+        _suite(file, Recorder).run(result)
+        for test, text in result.failures + result.errors:
+            raise RecordingError(f'{test.id()}\n{text}')
     return recordings
-
-
-def failures(file: Path, handler: type[ExampleHandler]) -> list[str]:
-    """Run the tests of a gabbi file and return a description of each failed test.
-
-    :param handler: the handler of `response_example`
-    """
-    result = unittest.TestResult()
-    _suite(file, handler).run(result)
-    return [f'{test.id()}\n{text}' for test, text in result.failures + result.errors]
 
 
 def _suite(file: Path, handler: type[ExampleHandler]) -> unittest.TestSuite:

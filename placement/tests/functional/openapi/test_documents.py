@@ -67,6 +67,9 @@ class DocumentTest(base.BaseTestCase):
                 [(name, example)] = body['examples'].items()
                 with self.subTest(name):
                     self.assertIsNone(validation.problem(schema, example['value']))
+                    if isinstance(example['value'], dict):
+                        other = {**example['value'], 'unexpected member': 1}
+                        self.assertIsNotNone(validation.problem(schema, other))
                     recorded = of_text(name.rpartition('-')[2])
                     self.assertLessEqual(recorded, of_text(text))
 
