@@ -86,6 +86,8 @@ def compare_builds(folder: Path, version: str) -> Path:
     run(folder, 'git', 'clone', '--quiet', '--depth', '1', ROOT.as_uri(), 'shallow')
     run(folder, 'git', '-C', 'clone', 'archive', '--output', str(folder / 'archive.tar'), 'HEAD')
     shutil.unpack_archive(folder / 'archive.tar', archive)
+    # Another repository around an archive determines no version.
+    run(folder, 'git', 'init', '--quiet')
     run(folder / 'clone', sys.executable, 'setup.py', '-q', 'sdist', '--dist-dir', str(folder))
     (source,) = folder.glob('*.tar.gz')
 

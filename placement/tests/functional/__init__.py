@@ -18,7 +18,7 @@ PARTS = {
     'programs': ('cmd', 'mistakes'),
     'database': ('admin', 'db', 'faults'),
     'searches': ('candidates', 'objects', 'test_statement'),
-    'races': ('collations', 'races', 'test_builds', 'test_fuzz', 'test_generat', 'test_invalid'),
+    'races': ('collations', 'races', 'test_fuzz', 'test_generat', 'test_invalid'),
     'all': ('',),
 }
 # All modules that are in no other part.
