@@ -20,17 +20,30 @@ HEADERS = {
 PROVIDER = '11111111-1111-1111-1111-111111111111'
 
 
-@where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
-class TestCase(base.BaseTestCase):
-    """Creates a directory for a SQLite file; `serve` starts a server on that database."""
+class FolderTestCase(base.BaseTestCase):
+    """Creates a directory, whose logs are part of the report of a failure."""
 
     def setUp(self) -> None:
         super().setUp()
         folder = tempfile.TemporaryDirectory(prefix='placement-web-')
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.database = self.folder / 'placement.db'
         self.addCleanup(self.show_logs)
+
+    def show_logs(self) -> None:
+        """Attach the output of the server to the report of a failure."""
+        for path in self.folder.rglob('*.log'):
+            text = path.read_text(errors='replace')
+            self.addDetail(str(path.relative_to(self.folder)), content.text_content(text))
+
+
+@where.only_on('sqlite', reason='Tests of web servers run only on SQLite.')
+class TestCase(FolderTestCase):
+    """Creates a directory for a SQLite file; `serve` starts a server on that database."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.database = self.folder / 'placement.db'
 
     def serve(
         self, command: Callable[[int], Sequence[str]], settings: Mapping[str, str] | None = None
@@ -50,9 +63,3 @@ class TestCase(base.BaseTestCase):
             log=self.folder / 'server.log',
         )
         self.addCleanup(self.worker.stop)
-
-    def show_logs(self) -> None:
-        """Attach the output of the server to the report of a failure."""
-        for path in self.folder.rglob('*.log'):
-            text = path.read_text(errors='replace')
-            self.addDetail(path.name, content.text_content(text))
