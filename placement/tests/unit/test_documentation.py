@@ -35,7 +35,6 @@ _FILE = re.compile(
     r'[\w./-]+\.(py|rst|yaml|txt|cfg)|[\w.-]+(/[\w.-]+)*/|(placement|tools|doc)/[\w./-]+'
 )
 _OPTION = re.compile(r'\[(\w+)\] (\w+)( = .+)?')
-_ATTRIBUTE = re.compile(r'[A-Za-z_]+(\.[A-Za-z_]+)+')
 
 
 def literals(page: pathlib.Path) -> Iterator[str]:
@@ -53,23 +52,6 @@ def files() -> set[str]:
     paths = [path for top in SOURCES for path in (ROOT / top).rglob('*')]
     paths += ROOT.glob('*.*')
     return {f'/{path.relative_to(ROOT).as_posix()}' for path in paths} | {'/placement', '/etc'}
-
-
-def is_attribute(text: str) -> bool:
-    """Whether a dotted name is a module or an attribute of one.
-
-    The name starts below `placement` or below `placement.candidates`, as in their documentation.
-    """
-    name = text.removeprefix('placement.')
-    return any(_resolves(f'{top}.{name}') for top in ('placement', 'placement.candidates'))
-
-
-def _resolves(name: str) -> bool:
-    try:
-        value = pkgutil.resolve_name(name)
-    except (ImportError, AttributeError):
-        return False
-    return value is not None
 
 
 def distribution() -> configparser.ConfigParser:
@@ -100,15 +82,6 @@ class NamesTest(base.BaseTestCase):
             named = {text for text in named if re.fullmatch(r'[\w./]+', text)}
             self.assertGreater(len(named), 3)
             self.assertEqual([], [text for text in named if not (ROOT / text).exists()])
-
-    def test_modules_and_their_attributes_exist(self):
-        wrong = [
-            (page.name, text)
-            for page in pages(CONTRIBUTOR)
-            for text in filter(_ATTRIBUTE.fullmatch, literals(page))
-            if not (_FILE.fullmatch(text) or text in ERROR_CODES or is_attribute(text))
-        ]
-        self.assertEqual([], wrong)
 
     def test_options_exist(self):
         config = cfg.ConfigOpts()
@@ -143,13 +116,6 @@ class CompletenessTest(base.BaseTestCase):
             for module in pkgutil.iter_modules(placement.__path__)
         }
         self.assertEqual(set(), modules - set(literals(CONTRIBUTOR / 'architecture.rst')))
-
-    def test_the_search_page_has_a_table_of_all_modules_of_the_search(self):
-        page = (CONTRIBUTOR / 'candidates.rst').read_text()
-        rows = re.findall(r'^(``\w+``(?:, ``\w+``)*) {2,}', page, re.MULTILINE)
-        named = {name for row in rows for name in re.findall(r'\w+', row)}
-        modules = {module.name for module in pkgutil.iter_modules([str(PACKAGE / 'candidates')])}
-        self.assertEqual(modules, named)
 
     def test_the_installation_guide_lists_every_extra(self):
         extras = set(distribution()['extras'])
@@ -220,10 +186,3 @@ class CompletenessTest(base.BaseTestCase):
             status.main()
         checks = [check['name'] for check in json.loads(output.getvalue())['checks']]
         self.assertEqual(list(dict.fromkeys(checks)), described)
-
-    def test_the_page_of_databases_lists_every_session_setting(self):
-        source = (PACKAGE / 'db' / 'connections.py').read_text()
-        names = re.findall(r"SESSION (\w+) =|set_config\('(\w+)'|PRAGMA (\w+)", source)
-        settings = {name for groups in names for name in groups if name}
-        self.assertGreater(len(settings), 10)
-        self.assertEqual(set(), settings - set(literals(DOCUMENTS / 'admin' / 'databases.rst')))
