@@ -32,9 +32,13 @@ class DirectTest(base.TestCase):
         with direct.PlacementDirect(self.conf) as client:
             self.assertRegex(client.get_endpoint(), r'^http://[0-9a-f-]{36}/placement$')
             response = client.post('/resource_providers', json={'name': 'a'})
-            self.assertRegex(
-                response.headers['location'], rf'^{client.get_endpoint()}/resource_providers/'
-            )
+            location = response.headers['location']
+            self.assertRegex(location, rf'^{client.get_endpoint()}/resource_providers/')
+            provider = client.get(location.removeprefix(client.get_endpoint())).json()
+            for link in provider['links']:
+                self.assertTrue(link['href'].startswith('/placement/resource_providers/'), link)
+            self.assertEqual(200, client.get('').status_code)
+            self.assertEqual(404, client.get('/placement').status_code)
 
     def test_errors_do_not_raise(self):
         with direct.PlacementDirect(self.conf) as client:

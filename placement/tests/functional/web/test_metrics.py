@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent import futures
 import functools
-import os
 import re
-import signal
 import subprocess
 from typing import Any
 import uuid
@@ -31,19 +29,11 @@ IN_PROGRESS = 'placement_http_requests_in_progress'
 
 @where.at_night('The servers take minutes.')
 class TwoProcessesTest(base.TestCase):
-    def start(self, *without: str) -> None:
-        """Start the service with two processes, and create a provider with 50 VCPU.
-
-        :param without: options of uWSGI to leave out
-        """
-
-        def command(port: int) -> list[str]:
-            words = commands.uwsgi(port, processes=2)
-            return [word for word in words if word not in without]
-
-        self.directory = self.folder / 'metrics'
-        settings = {'OS_METRICS__ENABLED': 'true', 'PROMETHEUS_MULTIPROC_DIR': str(self.directory)}
-        self.serve(command, settings)
+    def start(self) -> None:
+        """Start the service with two processes, and create a provider with 50 VCPU."""
+        directory = str(self.folder / 'metrics')
+        settings = {'OS_METRICS__ENABLED': 'true', 'PROMETHEUS_MULTIPROC_DIR': directory}
+        self.serve(functools.partial(commands.uwsgi, processes=2), settings)
         # The keys are the route, the method, and the status class.
         self.expected: Counter[tuple[str, str, str]] = Counter()
         self.send('/resource_providers', 'POST', '', {'name': 'one', 'uuid': PROVIDER})
@@ -113,25 +103,6 @@ class TwoProcessesTest(base.TestCase):
         (value,) = (v for metric, labels, v in self.samples() if (metric, labels) == (name, wanted))
         return value
 
-    def workers(self) -> list[int]:
-        """Return the ids of the processes that serve requests."""
-        command = ('pgrep', '-P', str(self.worker.pid))
-        return [int(word) for word in subprocess.check_output(command, text=True).split()]
-
-    def counter_files(self) -> list[str]:
-        return sorted(path.name for path in self.directory.glob('counter_*'))
-
-    def wait_for_workers(self) -> None:
-        """Wait until both workers have started."""
-        log = self.folder / 'server.log'
-        ready = re.compile(r'^WSGI app 0 .* pid: (\d+) ', re.MULTILINE)
-
-        def have_started() -> bool:
-            workers = {str(pid) for pid in self.workers()}
-            return len(workers) == 2 and workers <= set(ready.findall(log.read_text()))
-
-        wait_until(have_started, 'a worker did not start')
-
     def test_the_metrics_equal_what_the_client_counted(self) -> None:
         promtool = commands.program('promtool')
         self.start()
@@ -152,28 +123,6 @@ class TwoProcessesTest(base.TestCase):
         # The name or the UUID of no object is in a label.
         self.assertNotIn(PROVIDER, self.scrape())
         self.assertNotIn('CUSTOM_A', self.scrape())
-
-    def test_workers_that_end_leave_their_counters(self) -> None:
-        self.start()
-        self.send_many()
-        self.wait_for_workers()
-        for number in (signal.SIGINT, signal.SIGKILL):
-            ending = self.workers()[0]
-            os.kill(ending, number)
-            wait_until(lambda pid=ending: pid not in self.workers())
-            self.send('/', 'GET', '')
-            self.assertEqual(self.expected, self.requests())
-            self.assertEqual(0, self.value(IN_PROGRESS))
-            self.wait_for_workers()
-            # The next process continues the files of the one that ended.
-            self.assertEqual(['counter_0.db', 'counter_1.db'], self.counter_files())
-
-    def test_workers_without_lazy_apps(self) -> None:
-        """The workers are forks of the process that created the metrics."""
-        self.start('--lazy-apps')
-        for _ in range(50):
-            self.send('/', 'GET', '')
-        self.assertEqual(self.expected, self.requests())
 
     def check_prometheus(self) -> None:
         """Check that Prometheus reads the metrics, and evaluates the queries and the alerts."""
