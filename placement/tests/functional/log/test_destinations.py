@@ -1,15 +1,13 @@
 """The page about logging: each example configuration logs to its destination."""
 
-from concurrent import futures
-import contextlib
 import dataclasses
 import json
 import os
 from pathlib import Path
 import re
-import socket
 import subprocess
 import sys
+import syslog
 import tempfile
 from types import ModuleType
 from typing import Any
@@ -111,7 +109,6 @@ class TestCase(base.BaseTestCase):
     def serve(
         self,
         configuration: str,
-        *prefix: str,
         path: Path | None = None,
         program: ModuleType = three_requests,
         **environment: str,
@@ -119,23 +116,21 @@ class TestCase(base.BaseTestCase):
         """Serve requests with a configuration.
 
         :param configuration: the section DEFAULT; logs go to a temporary directory
-        :param prefix: the beginning of the command
         :param path: a directory with Python modules
         :param program: the module that creates the application and sends the requests
         :param environment: additional environment variables
         """
         text = configuration.replace(examples.DIRECTORY, str(self.directory)) + _SERVICE
         (self.folder / 'placement.conf').write_text(text)
-        modules = [str(path)] if path else []
-        paths = [*modules, *(entry for entry in sys.path if entry)]
+        paths = [str(path), *(entry for entry in sys.path if entry)]
         clean = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
         variables = {'OS_PLACEMENT_CONFIG_DIR': str(self.folder), **environment}
         command = ('-m', program.__name__)
-        if not prefix and not path:
+        if not path:
             done = programs.shared().run(command, (), variables)
             return Outcome(done.status, done.stdout, done.stderr)
         process = subprocess.run(
-            [*prefix, sys.executable, *command],
+            [sys.executable, *command],
             env={**clean, 'PYTHONPATH': os.pathsep.join(paths), **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -145,11 +140,9 @@ class TestCase(base.BaseTestCase):
         )
         return Outcome(process.returncode, process.stdout, process.stderr)
 
-    def serve_example(
-        self, name: str, *prefix: str, more_options: str = '', **more: Any
-    ) -> Outcome:
+    def serve_example(self, name: str, *, more_options: str = '', **more: Any) -> Outcome:
         """Serve requests successfully with an example of the page, and with more options."""
-        outcome = self.serve(examples.example(name) + more_options, *prefix, **more)
+        outcome = self.serve(examples.example(name) + more_options, **more)
         self.assertEqual(0, outcome.status, outcome.error)
         return outcome
 
@@ -288,24 +281,37 @@ class LevelsTest(TestCase):
             self.assertNotIn(forged_identity.TEXT, outcome.output)
 
 
-class JournalTest(TestCase):
-    """With a stand-in for systemd-python."""
+class StandInTest(TestCase):
+    """With a stand-in for systemd-python, and for the module `syslog`."""
 
-    def entries(self, options: str = '') -> tuple[list[dict[str, Any]], Outcome]:
-        """Serve requests; return the entries of the journal."""
+    def entries(self, name: str, options: str = '') -> tuple[list[dict[str, Any]], Outcome]:
+        """Serve requests with an example; return the entries that the stand-in received."""
         journal = self.folder / 'journal'
         outcome = self.serve_example(
-            'log-to-journal',
-            more_options=options,
-            path=_BINDINGS,
-            TEST_JOURNAL=str(journal),
+            name, more_options=options, path=_BINDINGS, TEST_JOURNAL=str(journal)
         )
         lines = journal.read_text().splitlines()
         journal.unlink()
         return [json.loads(line) for line in lines], outcome
 
-    def test_entries(self) -> None:
-        entries, outcome = self.entries()
+    def test_json(self) -> None:
+        for name in ('log-to-journal', 'log-to-syslog'):
+            entries, _ = self.entries(name, JSON)
+            self.assert_json([entry['MESSAGE'] for entry in entries])
+
+    def test_syslog(self) -> None:
+        entries, outcome = self.entries('log-to-syslog')
+        for entry in entries:
+            warning = ' WARNING ' in entry['MESSAGE']
+            expected = syslog.LOG_WARNING if warning else syslog.LOG_INFO
+            self.assertEqual(expected, entry['PRIORITY'], entry)
+            self.assertEqual(['placement', syslog.LOG_LOCAL0], entry['OPENED'])
+        self.assert_lines('\n'.join(entry['MESSAGE'] for entry in entries), outcome)
+        # Without another destination, the lines are also in standard output.
+        self.assert_lines(outcome.output, outcome)
+
+    def test_journal(self) -> None:
+        entries, outcome = self.entries('log-to-journal')
         self.assertEqual('', outcome.error)
         self.assert_lines('\n'.join(entry['MESSAGE'] for entry in entries), outcome)
         entries = [one for one in entries if is_expected(one.get('LOGGER_NAME'), one['MESSAGE'])]
@@ -319,8 +325,6 @@ class JournalTest(TestCase):
                 'LOGGER_NAME': logger,
             }
             self.assertEqual(expected, {key: entry[key] for key in expected})
-        entries, _ = self.entries(JSON)
-        self.assert_json([entry['MESSAGE'] for entry in entries])
 
     def test_missing_bindings(self) -> None:
         without = self.folder / 'systemd'
@@ -331,74 +335,3 @@ class JournalTest(TestCase):
         error = 'RuntimeError: Systemd bindings do not exist'
         self.assertEqual(error, outcome.error.splitlines()[-1])
         self.assertIn(error, ' '.join(examples.PAGE.read_text().split()))
-
-
-# Replaces the socket of syslog for one command, in a mount namespace.
-_OTHER_SYSLOG = """
-dev="$1"
-shift
-for device in null urandom; do
-    touch "$dev/$device"
-    mount --bind "/dev/$device" "$dev/$device"
-done
-if [ -d /dev/shm ]; then
-    # The files of the test can be there.
-    mkdir -p "$dev/shm"
-    mount --bind /dev/shm "$dev/shm"
-fi
-mount --rbind "$dev" /dev
-exec "$@"
-"""
-
-
-class SyslogTest(TestCase):
-    """With a socket of the test in place of the one of the system."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.dev = self.folder / 'dev'
-        self.dev.mkdir()
-        namespace = ['unshare', '--mount']
-        if os.getuid() != 0:
-            namespace.append('--map-root-user')
-        self.prefix = [*namespace, 'sh', '-ec', _OTHER_SYSLOG, 'sh', str(self.dev)]
-        with contextlib.suppress(OSError):
-            if subprocess.run([*self.prefix, 'true'], check=False, timeout=LONGEST).returncode == 0:
-                return
-        self.skipTest('this system does not permit mount namespaces')
-
-    def messages(self, options: str = '') -> tuple[list[str], Outcome]:
-        """Serve requests; return the messages that syslog received."""
-        address = self.dev / 'log'
-        messages = ['']
-
-        def receive() -> None:
-            # The line of the refused request is the last one.
-            while 'requestlog' not in messages[-1] or three_requests.SERVER not in messages[-1]:
-                messages.append(syslog.recv(65536).decode().rstrip('\0'))
-
-        with (
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as syslog,
-            # A program that logs waits while the socket is full.
-            futures.ThreadPoolExecutor() as pool,
-        ):
-            syslog.bind(str(address))
-            syslog.settimeout(LONGEST)
-            received = pool.submit(receive)
-            outcome = self.serve_example('log-to-syslog', *self.prefix, more_options=options)
-            received.result()
-        address.unlink()
-        return messages[1:], outcome
-
-    def test_syslog(self) -> None:
-        messages, outcome = self.messages()
-        # The facility LOG_LOCAL0, and the levels INFO and WARNING
-        header = re.compile(r'<(134|132)>\w{3} [ \d]\d \d\d:\d\d:\d\d placement: ')
-        for message in messages:
-            self.assertRegex(message, header)
-            self.assertEqual(' WARNING ' in message, message.startswith('<132>'))
-        self.assert_lines('\n'.join(header.sub('', message) for message in messages), outcome)
-        # Without another destination, the lines are also in standard output.
-        self.assert_lines(outcome.output, outcome)
-        messages, _ = self.messages(JSON)
-        self.assert_json([message.partition(' placement: ')[2] for message in messages])
