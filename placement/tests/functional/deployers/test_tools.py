@@ -301,7 +301,7 @@ class ToolsTest(base.FolderTestCase):
             folder = self.folder / 'apache'
             folder.mkdir()
             directives = (commands.wsgi_module(), f'WSGISocketPrefix {folder}/wsgi')
-            self.spawn(*stack.apache(self.port, folder, site, _MODULES, directives))
+            self.spawn(*commands.apache(self.port, folder, site, _MODULES, directives))
 
     def spawn(self, *command: str) -> None:
         """Start a program that runs until the end of the test."""

@@ -1,6 +1,6 @@
 """Starts uWSGI and the web servers of a test with the files in etc/."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import grp
 import os
 from pathlib import Path
@@ -13,16 +13,6 @@ from placement.tests.functional.deployment import files
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands
 
-_APACHE = """
-ServerRoot {folder}
-ServerName localhost
-Listen 127.0.0.1:{port}
-PidFile {folder}/pid
-DefaultRuntimeDir {folder}
-ErrorLog {folder}/error.log
-{modules}
-Include {site}
-"""
 _APACHE_MODULES = (
     'mpm_event',
     'authz_core',
@@ -78,26 +68,6 @@ def certificate(folder: Path) -> Path:
         capture_output=True,
     )
     return file
-
-
-def apache(
-    port: int, folder: Path, site: Path, modules: Iterable[str], directives: Iterable[str] = ()
-) -> Sequence[str]:
-    """Return the command of Apache with one site.
-
-    :param folder: an empty directory for its configuration, its log, and its sockets
-    :param modules: the names of the modules
-    :param directives: other directives before those of the site
-    """
-    loaded = [f'LoadModule {name}_module {commands.apache_module(name)}' for name in modules]
-    configuration = folder / 'apache2.conf'
-    configuration.write_text(
-        _APACHE.format(
-            folder=folder, port=port, modules='\n'.join([*loaded, *directives]), site=site
-        )
-    )
-    program = commands.apache_program()
-    return [*commands.unprivileged(), program, '-D', 'FOREGROUND', '-f', str(configuration)]
 
 
 class Stack:
@@ -169,7 +139,7 @@ class Stack:
             }
             site = folder / 'placement.conf'
             site.write_text(files.read(f'apache2/placement-{kind}.conf', values, self.prefix))
-            return apache(port, folder, site, _APACHE_MODULES, wsgi)
+            return commands.apache(port, folder, site, _APACHE_MODULES, wsgi)
 
         return self._start(folder.name, command)
 

@@ -15,7 +15,6 @@ from placement import errors, microversion, validation
 from placement.operations import OPERATIONS
 from placement.tests import where
 from placement.tests.examples import collection
-from placement.tests.examples.operations import operation_of
 
 FOLDER = collection.FOLDER
 EXAMPLES = yaml.safe_load((FOLDER / collection.INDEX).read_text())
@@ -82,7 +81,9 @@ class FormsTest(base.BaseTestCase):
     def test_bodies_conform_to_the_declared_schemas(self):
         for example in SUCCESSES:
             version = microversion.of_text(example['microversion'])
-            operation = operation_of(example['request']['method'], example['request']['url'])
+            operation = collection.operation_of(
+                example['request']['method'], example['request']['url']
+            )
             self.check(example['request']['body'], operation.body_at(version))
             [success] = [
                 success

@@ -1,14 +1,12 @@
 """The screenshots of the guide page of `placement-manage report`.
 
-`python -m tools.pages --screenshots` writes them into the documentation. A test makes them too.
+`python -m tools.pages --screenshots` writes them into the documentation.
 """
 
 from pathlib import Path
 
 from placement.tests.functional.browser import PHONE, Browser
 
-# The size of each file must stay below this number of bytes.
-LIMIT = 150 * 1024
 _SIZE = (1180, 720)
 _NAMES = ('light', 'dark', 'tree', 'phone')
 

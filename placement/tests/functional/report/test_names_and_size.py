@@ -1,7 +1,6 @@
 """The page of `placement-manage report` with hostile names, and with the data of 10,000 hosts."""
 
 from collections.abc import Mapping, Sequence
-import sys
 
 import sqlalchemy as sa
 
@@ -154,12 +153,6 @@ class PageTest(PageTestCase, base.WorldTestCase):
             for one in range(CONSUMERS)
         ]
         self.write(worlds.World(tuple(hosts)).claimed(*consumers))
-        usable = self.browser.script('return performance.getEntriesByName("usable")[0].startTime')
-        print(
-            f'{HOSTS} hosts: {self.page.stat().st_size / 2**20:.1f} MiB, '
-            f'usable after {usable / 1000:.2f} s',
-            file=sys.stderr,
-        )
         self.assertEqual('10,000 trees', self.browser.find('#match-count').text)
         self.browser.button('Provider', '#provider-table').click()
         # Only the rows in view are elements.

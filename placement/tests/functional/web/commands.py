@@ -1,6 +1,6 @@
 """The commands of the web servers, with the settings of the deployment guide."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import os
 from pathlib import Path
 import shutil
@@ -28,6 +28,7 @@ _MODULE = 'placement.wsgi.api'
 _SCRIPTS = Path(sys.executable).parent
 _APACHE_MODULES = Path('/usr/lib/apache2/modules')
 
+# The configuration of Apache around one site.
 _APACHE = """
 ServerRoot {folder}
 ServerName localhost
@@ -35,9 +36,10 @@ Listen 127.0.0.1:{port}
 PidFile {folder}/pid
 DefaultRuntimeDir {folder}
 ErrorLog {folder}/error.log
-LoadModule mpm_event_module {modules}/mod_mpm_event.so
-LoadModule authz_core_module {modules}/mod_authz_core.so
-{wsgi_module}
+{directives}
+Include {site}
+"""
+_SITE = """
 WSGISocketPrefix {folder}/wsgi
 WSGIChunkedRequest On
 WSGIDaemonProcess placement processes=1 threads=4 home={folder} python-path={path}
@@ -96,24 +98,33 @@ def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]
     ]
 
 
-def apache(port: int, folder: Path) -> Sequence[str]:
+def apache(
+    port: int, folder: Path, site: Path, modules: Iterable[str], directives: Iterable[str] = ()
+) -> Sequence[str]:
+    """Return the command of Apache with one site; skip the test if it is not installed.
+
+    :param folder: an empty directory for its configuration, its log, and its sockets
+    :param modules: the names of the modules
+    :param directives: other directives before those of the site
+    """
+    if not _APACHE_MODULES.is_dir():
+        _skip('Apache is not installed')
+    loaded = [f'LoadModule {name}_module {_APACHE_MODULES}/mod_{name}.so' for name in modules]
+    before = '\n'.join([*loaded, *directives])
+    configuration = folder / 'apache2.conf'
+    configuration.write_text(_APACHE.format(folder=folder, port=port, directives=before, site=site))
+    return [*unprivileged(), program('apache2'), '-D', 'FOREGROUND', '-f', str(configuration)]
+
+
+def mod_wsgi(port: int, folder: Path) -> Sequence[str]:
     """Return the command of Apache with mod_wsgi; skip the test if one of them is not installed.
 
     :param folder: an empty directory for its configuration, log and sockets
     """
-    server = apache_program()
     (folder / 'placement.wsgi').write_text(f'from {_MODULE} import application\n')
-    configuration = folder / 'apache.conf'
-    configuration.write_text(
-        _APACHE.format(
-            folder=folder,
-            port=port,
-            modules=_APACHE_MODULES,
-            wsgi_module=wsgi_module(),
-            path=SEARCH_PATH,
-        )
-    )
-    return [*unprivileged(), server, '-D', 'FOREGROUND', '-f', str(configuration)]
+    site = folder / 'site.conf'
+    site.write_text(_SITE.format(folder=folder, path=SEARCH_PATH))
+    return apache(port, folder, site, ('mpm_event', 'authz_core'), [wsgi_module()])
 
 
 def prometheus(
@@ -139,18 +150,6 @@ def prometheus(
         f'--storage.tsdb.path={folder / "data"}',
         f'--web.listen-address=127.0.0.1:{port}',
     ]
-
-
-def apache_program() -> str:
-    """Return the path of Apache; skip the test if it is not installed."""
-    if not _APACHE_MODULES.is_dir():
-        _skip('Apache is not installed')
-    return program('apache2')
-
-
-def apache_module(name: str) -> Path:
-    """Return the path of a module of Apache."""
-    return _APACHE_MODULES / f'mod_{name}.so'
 
 
 def wsgi_module() -> str:

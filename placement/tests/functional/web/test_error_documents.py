@@ -94,5 +94,5 @@ class ErrorDocumentsTest(base.TestCase):
         self.check(*CASES)
 
     def test_errors_with_apache_and_mod_wsgi(self) -> None:
-        self.serve(lambda port: commands.apache(port, self.folder))
+        self.serve(lambda port: commands.mod_wsgi(port, self.folder))
         self.check(*CASES, CHUNKED)

@@ -52,7 +52,7 @@ class FailedStartTest(base.TestCase):
         folder.mkdir()
         folder.chmod(0o777)
         port = machines.free_port()
-        self.start(commands.apache(port, folder))
+        self.start(commands.mod_wsgi(port, folder))
         self.log = folder / 'error.log'
         self.assertEqual(500, self.status(port))
         for report in self.reports():

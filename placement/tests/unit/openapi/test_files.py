@@ -1,6 +1,7 @@
 """The command that writes the OpenAPI documents, ``python -m placement.openapi``."""
 
 import contextlib
+import hashlib
 import io
 from pathlib import Path
 import tempfile
@@ -9,10 +10,14 @@ from unittest import mock
 from oslotest import base
 import yaml
 
+import placement
 from placement.microversion import VERSIONS
 from placement.openapi import __main__ as command
 from placement.openapi import files
 from placement.tests.unit.openapi.documents import content
+
+# The files of Swagger UI, and their digests, which `python tools/vendor_swagger_ui.py` writes.
+SWAGGER_UI = Path(placement.__file__).parents[1] / 'doc' / 'browser' / 'swagger-ui'
 
 
 class CommandTest(base.BaseTestCase):
@@ -53,3 +58,14 @@ class CommandTest(base.BaseTestCase):
         self.folder.parent.mkdir()
         self.folder.touch()
         self.assertIn(f'cannot write to {self.folder}: File exists\n', self.refusal('1.0'))
+
+
+class SwaggerUITest(base.BaseTestCase):
+    def test_the_files_are_those_of_the_package(self):
+        lines = (SWAGGER_UI / 'SHA256SUMS').read_text().splitlines()
+        actual = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in SWAGGER_UI.iterdir()
+            if path.name != 'SHA256SUMS'
+        }
+        self.assertEqual({line[66:]: line[:64] for line in lines}, actual)
