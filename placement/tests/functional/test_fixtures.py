@@ -3,7 +3,6 @@
 import logging
 import pathlib
 from unittest import mock
-import warnings
 
 import fixtures
 from keystoneauth1 import adapter, session, token_endpoint
@@ -88,12 +87,6 @@ class PlacementFixtureTest(base.BaseTestCase):
             fixture.conf_fixture.config(group='placement', max_allocation_candidates=limit)
             found = requests.get(url, headers=headers).json()['allocation_requests']
             self.assertEqual(limit, len(found))
-
-    def test_a_fixture_without_interception_has_no_endpoint(self):
-        fixture = self.useFixture(placement.PlacementFixture(use_intercept=False))
-
-        self.assertFalse(hasattr(fixture, 'endpoint'))
-        self.assertEqual('noauth2', fixture.conf_fixture.conf.api.auth_strategy)
 
     def test_requests_to_other_urls_use_the_network(self):
         self.useFixture(placement.PlacementFixture())
@@ -183,21 +176,3 @@ class CaptureTest(base.BaseTestCase):
         captured = self.captured(None)
         self.assertIn('information', captured)
         self.assertNotIn('details', captured)
-
-    def test_filters_of_warnings(self):
-        before = list(warnings.filters)
-        with capture.WarningsFixture():
-            self.assertRaises(sa.exc.SAWarning, warnings.warn, 'bad', sa.exc.SAWarning)
-            self.assertRaises(FutureWarning, warnings.warn, 'an invalid UUID', FutureWarning)
-            warnings.warn('Policy x failed scope check', UserWarning, stacklevel=1)
-            warnings.warn_explicit('old', sa.exc.SADeprecationWarning, 'f', 1, module='other')
-            self.assertRaises(
-                sa.exc.SADeprecationWarning,
-                warnings.warn_explicit,
-                'old',
-                sa.exc.SADeprecationWarning,
-                'f',
-                1,
-                module='placement.objects',
-            )
-        self.assertEqual(before, list(warnings.filters))

@@ -151,18 +151,3 @@ class DocumentTest(base.BaseTestCase):
             document = {'allocations': used, **others}
             del document[name]
             self.assertIsNotNone(validation.problem(schema, document), name)
-
-    def test_the_descriptions_state_which_repeated_value_applies(self):
-        def described(version, path, name):
-            parameters = content(version)['paths'][path]['get']['parameters']
-            return next(one['description'] for one in parameters if one.get('name') == name)
-
-        last, every = 'its last value applies', 'all of its values apply'
-        for path in ('/resource_providers', '/allocation_candidates'):
-            self.assertIn(last, described('1.38', path, 'required'))
-            self.assertNotIn(last, described('1.39', path, 'required'))
-            self.assertIn(every, described('1.39', path, 'required'))
-        for name in ('limit', 'group_policy'):
-            text = described('1.39', '/allocation_candidates', name)
-            self.assertIn('its first value applies', text)
-        self.assertIn(f'is repeated, {last}, unless', content('1.0')['info']['description'])
