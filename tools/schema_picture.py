@@ -40,17 +40,6 @@ def source(metadata: sa.MetaData) -> str:
     return '\n'.join([*lines[:-1], '}', ''])
 
 
-def reference(column: 'sa.Column[object]') -> tuple[str, bool] | None:
-    """Return the column that a column refers to, and whether a foreign key declares it.
-
-    The referenced column has the form `table.column`.
-    """
-    for key in column.foreign_keys:
-        return key.target_fullname, True
-    target = _REFERENCES.get(column.name)
-    return (target, False) if target else None
-
-
 def _node(table: sa.Table, columns: list['sa.Column[object]']) -> Iterator[str]:
     yield f'  {table.name} [label=<<table border="0" cellborder="1" cellspacing="0" cellpadding="5"'
     yield '    color="#5b6b7b">'
@@ -69,10 +58,10 @@ def _node(table: sa.Table, columns: list['sa.Column[object]']) -> Iterator[str]:
 
 def _edges(columns: list['sa.Column[object]']) -> Iterator[str]:
     for column in columns:
-        found = reference(column)
-        if found is None:
+        declared = [key.target_fullname for key in column.foreign_keys]
+        target = declared[0] if declared else _REFERENCES.get(column.name)
+        if target is None:
             continue
-        target, declared = found
         table, _, key = target.partition('.')
         style = '' if declared else ' [style=dashed]'
         # A reference to the same table is drawn to the right of the table.

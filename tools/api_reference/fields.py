@@ -10,7 +10,6 @@ import re
 from placement.microversion import Version
 from placement.operations.operation import Schema
 from placement.schemas import common
-from tools.api_reference import limits
 
 # What the description of an object states about its keys -> the name of a key in the reference.
 KEYS = {
@@ -85,7 +84,7 @@ def rows(schemas: Mapping[Version, Schema], limited: bool = True) -> list[Row]:
             uses.all.append(version)
             if required:
                 uses.required.append(version)
-            for limit in limits.limits(schema) if limited else ():
+            for limit in limits(schema) if limited else ():
                 uses.limits.setdefault(limit, []).append(version)
             for value in schema.get('enum', ()):
                 uses.values.setdefault(value, []).append(version)
@@ -241,3 +240,35 @@ def type_of(schema: Schema) -> str:
     elif schema.get('format') == 'uuid' or schema.get('pattern') in common.UUID_PATTERNS:
         first = 'UUID'
     return ' or '.join([first, *others])
+
+
+def limits(schema: Schema) -> Iterator[str]:
+    """Yield the limits of a value. Each is the beginning of a sentence without its end."""
+    if 'minimum' in schema or 'maximum' in schema:
+        yield _range(schema.get('minimum'), schema.get('maximum'))
+    if 'minLength' in schema or 'maxLength' in schema:
+        yield _length(schema.get('minLength', 0), schema.get('maxLength'))
+    pattern = schema.get('pattern')
+    if pattern is not None and pattern not in common.UUID_PATTERNS:
+        # JSON Schema has no \\Z.
+        yield 'Pattern: `' + pattern.replace(r'\Z', '$') + '`'
+    if schema.get('minItems') == 1 or schema.get('minProperties') == 1:
+        yield 'Not empty'
+    if schema.get('uniqueItems'):
+        yield 'Without duplicates'
+    for limit in limits(schema['items']) if schema.get('type') == 'array' else ():
+        yield f'Each item: {limit[0].lower()}{limit[1:]}'
+
+
+def _range(minimum: float | None, maximum: float | None) -> str:
+    if maximum is None:
+        return f'At least {minimum}'
+    return f'At most {maximum}' if minimum is None else f'From {minimum} to {maximum}'
+
+
+def _length(minimum: int, maximum: int | None) -> str:
+    if maximum is None:
+        return 'Not empty'
+    if minimum == 0:
+        return f'At most {maximum} characters'
+    return f'{minimum} to {maximum} characters'

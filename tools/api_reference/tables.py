@@ -8,7 +8,7 @@ from placement import errors
 from placement.microversion import VERSIONS, Version, of_text
 from placement.operations import parameters, responses
 from placement.operations.operation import Failure, Operation, Parameter, Schema, Success
-from tools.api_reference import fields, limits
+from tools.api_reference import fields
 from tools.api_reference.fields import Row
 
 # The headers of all successful responses. The reference describes them once.
@@ -77,7 +77,7 @@ def _query_notes(schema: Schema) -> Iterator[str]:
         values = ', '.join(f'`{value}`' for value in schema['enum'])
         yield f'One of {values}.'
     without_pattern = {key: value for key, value in schema.items() if key != 'pattern'}
-    yield from (f'{limit}.' for limit in limits.limits(without_pattern))
+    yield from (f'{limit}.' for limit in fields.limits(without_pattern))
 
 
 # Responses ----------------------------------------------------------------------

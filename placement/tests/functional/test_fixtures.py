@@ -10,10 +10,8 @@ from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslotest import base
 import requests
-import sqlalchemy as sa
 
 from placement import conf, db_api
-from placement.db.sqlalchemy import models
 from placement.microversion import VERSIONS
 from placement.tests import fixtures as placement_fixtures
 from placement.tests.functional.fixtures import capture, placement
@@ -128,17 +126,6 @@ class DatabaseTest(base.BaseTestCase):
         config = cfg.ConfigOpts()
         conf.register_opts(config)
         self.conf_fixture = self.useFixture(config_fixture.Config(config))
-
-    def count(self, table: sa.Table) -> int:
-        with db_api.snapshot() as conn:
-            return conn.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-    def test_the_database_has_all_tables_traits_and_classes(self):
-        self.useFixture(placement_fixtures.Database(self.conf_fixture, set_config=True))
-
-        self.assertEqual(0, self.count(models.resource_providers))
-        self.assertLess(300, self.count(models.traits))
-        self.assertEqual(21, self.count(models.resource_classes))
 
     def test_the_cleanup_restores_the_previous_engine(self):
         with placement_fixtures.Database(self.conf_fixture, set_config=True):

@@ -211,12 +211,6 @@ class SchedulerTest(RecipeTestCase):
             self.assert_on(self.large)
             self.api.delete(f'/allocations/{self.consumer}')
 
-    def test_after_a_lost_connection_the_requests_are_repeated(self):
-        for request in (('GET', '/allocation_candidates'), ('PUT', '/allocations')):
-            self.before[request] = lambda: LOST
-        self.assert_on(self.large)
-        self.assertEqual({}, self.before)
-
     def test_the_claim_of_another_scheduler_remains(self):
         self.claim(self.small, self.consumer, VCPU=1)
         self.assertRaises(self.program['AlreadyClaimedError'], self.place)

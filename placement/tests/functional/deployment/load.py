@@ -40,32 +40,27 @@ class Client:
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """Send a request and return the status, the headers, and the body of the response."""
         data = None if body is None else json.dumps(body).encode()
-        return self._send(method, path, data, HEADERS | (headers or {}))
+        return self.post(path, HEADERS | (headers or {}), data, method)
 
     def post(
-        self, path: str, headers: dict[str, str], body: bytes | Iterator[bytes]
+        self,
+        path: str,
+        headers: dict[str, str],
+        body: bytes | Iterator[bytes] | None,
+        method: str = 'POST',
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Send a POST request with only these headers, and return what `send` returns.
+        """Send a request with only these headers, and return what `send` returns.
 
         :param body: the body, or its chunks
         """
-        return self._send('POST', path, body, headers)
+        self._connection.request(method, self._prefix + path, body, headers)
+        response = self._connection.getresponse()
+        return response.status, response.headers, response.read()
 
     def open(self, path: str) -> http.client.HTTPResponse:
         """Send a GET request, and return the response before its body is read."""
         self._connection.request('GET', self._prefix + path, headers=HEADERS)
         return self._connection.getresponse()
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | Iterator[bytes] | None,
-        headers: dict[str, str],
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        self._connection.request(method, self._prefix + path, body, headers)
-        response = self._connection.getresponse()
-        return response.status, response.headers, response.read()
 
     def close(self) -> None:
         """Close the connection."""

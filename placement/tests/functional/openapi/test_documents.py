@@ -1,17 +1,13 @@
 """The OpenAPI documents are valid, and each describes its microversion completely."""
 
-from http import HTTPStatus
-
 import ddt
-import fixtures
 from openapi_spec_validator import validate
 from oslotest import base
 
-from placement import deploy, validation
+from placement import validation
 from placement.microversion import VERSIONS, of_text
 from placement.operations import OPERATIONS
-from placement.tests import documented, where, wsgi_client
-from placement.tests.functional.fixtures import placement as placement_fixture
+from placement.tests import where
 from placement.tests.unit.openapi.documents import content, objects
 
 UUID = '7b9e1d1c-0000-4000-8000-000000000001'
@@ -117,19 +113,6 @@ class DocumentTest(base.BaseTestCase):
                 name = operation['parameters'][0]['$ref'].rpartition('/')[2]
                 required = document['components']['parameters'][name]['required']
                 self.assertEqual(path != '/' and version != '1.0', required, (version, path))
-
-    def test_a_request_for_the_version_document_without_a_microversion(self):
-        self.useFixture(fixtures.FakeLogger())
-        service = self.useFixture(placement_fixture.PlacementFixture(use_intercept=False))
-        request = wsgi_client.Request('GET', '/', environ={'HTTP_OPENSTACK_API_VERSION': None})
-        response = wsgi_client.send(deploy.loadapp(service.conf_fixture.conf), request)
-        exchange = documented.Exchange(
-            request.variables(), b'', HTTPStatus.OK, response.headers, response.content
-        )
-        for version in VERSIONS:
-            operation = documented.described(version, '/', 'GET')
-            self.assertEqual([], list(operation.request_problems(exchange, {})), version)
-            self.assertEqual([], list(operation.response_problems(exchange)), version)
 
     def test_the_allocations_of_a_consumer_are_empty_or_complete(self):
         schemas = content('1.39')['components']['schemas']
