@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import pathlib
-import pkgutil
 import re
 from unittest import mock
 
@@ -110,13 +109,6 @@ class NamesTest(base.BaseTestCase):
 
 
 class CompletenessTest(base.BaseTestCase):
-    def test_the_architecture_names_every_module_of_the_top_level(self):
-        modules = {
-            f'{module.name}{"/" if module.ispkg else ".py"}'
-            for module in pkgutil.iter_modules(placement.__path__)
-        }
-        self.assertEqual(set(), modules - set(literals(CONTRIBUTOR / 'architecture.rst')))
-
     def test_the_installation_guide_lists_every_extra(self):
         extras = set(distribution()['extras'])
         for name, row in (

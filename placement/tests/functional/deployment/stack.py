@@ -154,7 +154,7 @@ class Stack:
                 '    listen [::]:443 ssl default_server;\n': '',
                 'listen 443 ssl': f'listen 127.0.0.1:{port} ssl',
                 '/etc/placement/tls': str(self.certificate.parent),
-                **self._socket(),
+                '/run/placement': str(self.folder / 'uwsgi'),
             }
             site = folder / 'placement.conf'
             site.write_text(files.read('nginx/placement.conf', values, self.prefix))
@@ -216,9 +216,6 @@ class Stack:
         folder = self.folder / name
         folder.mkdir()
         return folder
-
-    def _socket(self) -> dict[str, str]:
-        return {'/run/placement': str(self.folder / 'uwsgi')}
 
     def _wsgi_values(self, folder: Path) -> dict[str, str]:
         shutil.copy(files.ETC / 'apache2' / 'placement.wsgi', folder)

@@ -56,11 +56,6 @@ class FilesTest(base.BaseTestCase):
             expected = f'{example["operation"]}-{example["microversion"]}'
             self.assertEqual(expected, example['name'])
 
-    def test_the_name_of_an_error_ends_with_the_microversion_if_there_is_one(self):
-        for example in FAILURES:
-            version = f'-{example["microversion"]}' if example['microversion'] else ''
-            self.assertRegex(example['name'], rf'^error-[a-z0-9-]*[a-z0-9]{version}$')
-
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 @ddt.ddt

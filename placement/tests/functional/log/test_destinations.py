@@ -173,8 +173,6 @@ class DestinationsTest(TestCase):
         outcome = self.serve_example('log-to-stderr')
         self.assert_lines(outcome.error, outcome)
         self.assertEqual(outcome.request_ids, outcome.output.splitlines())
-        outcome = self.serve_example('log-to-stderr', more_options=JSON)
-        self.assert_json(outcome.error.splitlines())
 
     def test_standard_output_is_the_default(self) -> None:
         outcome = self.serve('[DEFAULT]\n')

@@ -69,12 +69,6 @@ class DocumentTest(base.BaseTestCase):
                     recorded = of_text(name.rpartition('-')[2])
                     self.assertLessEqual(recorded, of_text(text))
 
-    def test_the_example_is_that_of_the_latest_form_of_the_body(self):
-        for text, recorded in (('1.0', '1.0'), ('1.11', '1.8'), ('1.27', '1.12'), ('1.38', '1.38')):
-            operation = content(text)['paths']['/allocations/{consumer_uuid}']
-            examples = operation['put']['requestBody']['content']['application/json']['examples']
-            self.assertEqual([f'update-allocations-{recorded}'], list(examples))
-
     def test_a_request_states_the_forms_of_uuids_by_a_pattern(self):
         # Other validators require hyphens for the format `uuid`.
         document = content('1.39')

@@ -146,20 +146,3 @@ class CombinedTest(base.BaseTestCase):
         created = self.document['paths']['/resource_providers']['post']['responses']
         self.assertEqual({'max-ver': '1.19'}, created['201']['x-openstack'])
         self.assertEqual({'min-ver': '1.20'}, created['200']['x-openstack'])
-
-    def test_a_parameter_that_can_be_repeated_is_an_array_of_texts(self):
-        repeated = set()
-        for path, _, operation in self.operations():
-            for one in operation['parameters']:
-                if one.get('schema', {}).get('type') == 'array':
-                    repeated.add((path, one['name']))
-                    self.assertEqual(('form', True), (one['style'], one['explode']))
-                    self.assertEqual('string', one['schema']['items']['type'])
-        declared = {
-            (path, parameter.name)
-            for path, methods in OPERATIONS.items()
-            for operation in methods.values()
-            for parameter in operation.query or ()
-            if parameter.repeatable and parameter.suffix is None
-        }
-        self.assertEqual(declared, repeated)
