@@ -294,9 +294,11 @@ class Generator:
             else text(rng, 3_000, surrogates=False).encode().decode('latin-1')
             for name in chosen
         }
-        # No client sends such a length, so it is replaced by one of the listed lengths.
+        # No client sends such a length, and the web server sets the prefix.
         if not (environ.get('CONTENT_LENGTH') or '0').isdigit():
             environ['CONTENT_LENGTH'] = rng.choice(values.HEADERS['CONTENT_LENGTH'])
+        if 'SCRIPT_NAME' in environ:
+            environ['SCRIPT_NAME'] = rng.choice(values.HEADERS['SCRIPT_NAME'])
         if rng.random() < 0.4:
             write, body = self._write()
             request = self._send(write, documents.dump(body).encode())

@@ -6,16 +6,15 @@ UUIDs of the cloud that `generated.cloud` creates, and small amounts.
 """
 
 import copy
+import itertools
 import re
 from typing import Any
 
-from placement.operations import parameters
-from placement.schemas import common
 from placement.tests.functional.invalid_requests import generated
 
 Schema = dict[str, Any]
 
-# Placeholders of the current generation. `session` replaces them before it sends a request. The
+# Placeholders of the current generation. `test_fuzz` replaces them before it sends a request. The
 # values of a schema are equally likely, so there are several.
 CURRENT = range(-8, 0)
 STALE = 1_000_000
@@ -58,20 +57,29 @@ _NAMES = {
     'traits': [*TRAITS, 'CUSTOM_NEW'],
 }
 _TRAIT_FILTERS = ['in:CUSTOM_T,HW_CPU_X86_VMX', 'startswith:HW_CPU', 'startswith:CUSTOM_', 'x:y']
-# Query parameter -> the names or UUIDs in its value.
-_TOKENS = {
-    'resources': CLASSES,
-    'required': TRAITS,
-    'root_required': TRAITS,
-    'member_of': generated.AGGREGATES,
-    'same_subtree': SUFFIXES,
+_FILTERS = [
+    text.format(*pair)
+    for pair in itertools.permutations(TRAITS, 2)
+    for text in ('{}', '!{}', '{},{}', '{},!{}', 'in:{},{}')
+]
+# Query parameter -> its values; those that the document does not allow are omitted.
+_TEXTS = {
+    'resources': [
+        text.format(*pair)
+        for pair in itertools.permutations(CLASSES, 2)
+        for text in ('{}:1', '{}:2', '{}:1,{}:3')
+    ],
+    'required': _FILTERS,
+    'root_required': _FILTERS,
+    'member_of': [
+        text.format(*pair)
+        for pair in itertools.permutations(generated.AGGREGATES, 2)
+        for text in ('{}', '!{}', 'in:{},{}', '!in:{},{}')
+    ],
+    'same_subtree': [*SUFFIXES, ','.join(SUFFIXES)],
 }
-# The parts of the patterns of query parameters that match a name, a UUID, or a suffix.
-_FRAGMENTS = (parameters.NAME, '[a-zA-Z0-9_-]{1,64}', common.UUID_FORMS)
 # Without these parameters, most requests for candidates fail.
 _ALWAYS = ('group_policy', 'request_groups')
-# The pattern of a UUID in a body.
-_UUID = common.ANY_UUID.replace(r'\Z', '$')
 _GROUP_KEY = re.compile(r'\^([a-z_]+)\[.*')
 
 
@@ -102,7 +110,7 @@ def _parameter(parameter: Schema, collection: str) -> Schema:
         return _groups(schema['patternProperties'])
     if schema['type'] == 'array':
         return {**schema, 'items': _text(name, schema['items']), 'maxItems': 3}
-    if parameter['in'] == 'query' and name in _TOKENS:
+    if parameter['in'] == 'query' and name in _TEXTS:
         return _text(name, schema)
     if parameter['in'] == 'query' and (collection, name) == ('traits', 'name'):
         return {'enum': _TRAIT_FILTERS}
@@ -130,12 +138,8 @@ def _groups(members: Schema) -> Schema:
 
 def _text(name: str, schema: Schema) -> Schema:
     """Return the schema of a query parameter whose value lists at most two names or UUIDs."""
-    pattern = schema['pattern'].replace(parameters.AMOUNT, '[1-3]')
-    for fragment in _FRAGMENTS:
-        pattern = pattern.replace(fragment, f'({"|".join(_TOKENS[name])})')
-    for repeated, once in ((r'\s*', ''), ('!*', '!?'), (')*', ')?')):
-        pattern = pattern.replace(repeated, once)
-    return {**schema, 'pattern': pattern}
+    allowed = (text for text in _TEXTS[name] if re.search(schema['pattern'], text))
+    return {'enum': list(dict.fromkeys(allowed))}
 
 
 # Bodies -----------------------------------------------------------------------
@@ -159,7 +163,7 @@ def _body(schema: Schema, name: str, collection: str) -> Schema:
 
 def _array(schema: Schema, name: str, collection: str) -> Schema:
     values = _ITEMS.get(name or collection)
-    if values is None and schema['items'].get('pattern') == _UUID:
+    if values is None and re.search(schema['items'].get('pattern', 'x^'), PROVIDERS[0]):
         values = generated.AGGREGATES if collection == 'resource_providers' else PROVIDERS
     items = {'enum': values} if values else _body(schema['items'], '', collection)
     return {**schema, 'items': items, 'maxItems': 3}
