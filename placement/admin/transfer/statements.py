@@ -20,7 +20,7 @@ def prepare(conn: sa.Connection) -> None:
     if conn.dialect.name == 'postgresql':
         # PERF: the statements read whole tables. If the statistics are old, for example after an
         # import that was rolled back, a nested loop takes minutes instead of a second
-        # (tools/transfer_pairs.py, 10,000 hosts, 2026-11).
+        # (10,000 hosts, 2026-11).
         conn.exec_driver_sql('SET LOCAL enable_nestloop = off')
     if conn.dialect.name != 'mysql':
         return

@@ -88,7 +88,7 @@ def over_capacity(conn: sa.Connection, last_provider: int) -> OverCapacity:
     :param last_provider: the largest id of a provider before the import
     """
     # PERF: on MariaDB, whose statistics do not include the new rows, a subquery for each inventory
-    # takes minutes (tools/transfer_pairs.py, 10,000 hosts, 2026-11).
+    # takes minutes (10,000 hosts, 2026-11).
     usage = (
         sa.select(
             _ALLOCATIONS.c.resource_provider_id,
