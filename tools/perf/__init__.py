@@ -1,6 +1,5 @@
 """Measure the service and its commands on reproducible data.
 
 `measure` is the program. It fills databases with `worlds` and sends the requests of `scenarios`.
-`table` prints the tables of doc/source/admin/performance.rst from its results, and `plot` draws the
-diagrams.
+`table` prints the tables of doc/source/admin/performance.rst from its results.
 """

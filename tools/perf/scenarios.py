@@ -15,7 +15,7 @@ _DATA: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix('.yaml').read_
 _PLAIN = '/allocation_candidates?resources=VCPU:1,MEMORY_MB:1024,DISK_GB:10'
 
 
-def devices(count: int) -> str:
+def _devices(count: int) -> str:
     """Return the path of a request for candidates with devices."""
     groups = ''.join(f'&resources_d{n}={DEVICE}:1' for n in range(count))
     return f'{_PLAIN}{groups}&group_policy=none'
@@ -34,19 +34,15 @@ _VALUES = {
     'large': '/allocation_candidates?resources=VCPU:1,MEMORY_MB:261000',
     'node': '/allocation_candidates?resources=DISK_GB:10&resources1=VCPU:1,MEMORY_MB:1024'
     '&resources2=SRIOV_NET_VF:1&group_policy=none&same_subtree=1,2',
-    **{f'devices_{count}': devices(count) for count in (1, 3, 8)},
+    **{f'devices_{count}': _devices(count) for count in (1, 3, 8)},
 }
-# The values of `limit`, the numbers of devices of a host, and the number of hosts with devices.
-LIMITS = (1, 10, 30, 100, 300, 1000, 3000, 10000)
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-WIDE_HOSTS = 100
 Send = Callable[[Request], bytes]
 
 
-def named(kind: str, group: str | None = None) -> dict[str, str]:
-    """Return the requests for a kind of world by name: `scale`, `million`, or all of them."""
+def named(kind: str, million: bool = False) -> dict[str, str]:
+    """Return the requests for a kind of world by name; `million`: only those of that set."""
     entries = _DATA[kind]['requests'].items()
-    return {name: path for name, (path, *groups) in entries if group in (None, *groups)}
+    return {name: path for name, (path, *groups) in entries if not million or groups}
 
 
 def commands(kind: str) -> dict[str, list[str]]:

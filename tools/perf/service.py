@@ -1,7 +1,6 @@
-"""Run the service, its servers and its commands, and count what they need."""
+"""Run the service, its servers and its commands, and measure what they need."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 import concurrent.futures
 import contextlib
 from dataclasses import dataclass
@@ -17,12 +16,10 @@ from typing import Any, NamedTuple
 
 import orjson
 from oslo_config import cfg
-from sqlalchemy import event
 
 from placement import conf, deploy, wsgi
 from placement.db import engine
-from placement.tests import statements, wsgi_client
-from placement.tests.functional.faults import machines
+from placement.tests import wsgi_client
 from tools import with_database
 
 ENGINES = ('sqlite', *with_database.ENGINES)
@@ -107,33 +104,6 @@ class Service:
             raise FailedError(f'{request.method} {request.path}: {response.status} {text}')
         return response.content
 
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[Counter[str]]:
-        """Count the SQL statements and the returned rows while the context is active.
-
-        The number of statements is available after the end of the context.
-        """
-        counts = Counter[str]()
-
-        def add(_cursor: Any, row: Any) -> Any:
-            counts['rows'] += 1
-            return row
-
-        def count(_conn: Any, cursor: Any, *_: Any) -> None:
-            if cursor.description is None:
-                return
-            if self.engine.dialect.name == 'sqlite':
-                # SQLite does not report the number of rows: count each row when it is read.
-                cursor.row_factory = add
-            else:
-                counts['rows'] += max(cursor.rowcount, 0)
-
-        event.listen(self.engine, 'after_cursor_execute', count)
-        with statements.recorded(self.engine) as recorded:
-            yield counts
-        event.remove(self.engine, 'after_cursor_execute', count)
-        counts['statements'] = len(recorded)
-
 
 def databases(engine: str) -> contextlib.AbstractContextManager[Callable[[str], str]]:
     """Run a database system while the context is active; it writes durably.
@@ -168,21 +138,6 @@ def peak_mib(pid: int | None = None) -> float:
             if line.startswith('VmHWM:'):
                 return int(line.split()[1]) / 1024
     return 0.0
-
-
-@contextlib.contextmanager
-def running(
-    url: str, command: Callable[[int], Sequence[str]], **options: Any
-) -> Iterator[machines.Worker]:
-    """Run a server on a free port while the context is active.
-
-    :param options: arguments for `machines.Worker`
-    """
-    worker = machines.Worker(url, command, **options)
-    try:
-        yield worker
-    finally:
-        worker.stop()
 
 
 def manage(url: str, *arguments: str, highest: int = 0, **options: Any) -> Cost:

@@ -33,6 +33,7 @@ KINDS = ('flat', 'numa', 'pci', 'shared')
 PROJECTS = 20
 AGGREGATES = 20
 SHARED_BY = 50
+DEVICES = 8  # of each host of a pci world
 DEVICE = 'CUSTOM_PERF_DEVICE'
 COMMON, RARE = 'COMPUTE_VOLUME_MULTI_ATTACH', 'CUSTOM_PERF_RARE'
 SINGLE = 'CUSTOM_PERF_SINGLE'
@@ -66,7 +67,6 @@ class World:
     kind: str
     hosts: int
     consumers: int = 10  # for each host
-    devices: int = 8  # for each host of a pci world
 
     def host(self, number: int) -> str:
         """Return the UUID of a host; the number is taken modulo the number of hosts."""
@@ -188,7 +188,7 @@ class _Cloud(Rows):
             self.add_inventories(root, {'DISK_GB': {'total': size, 'reserved': 100}})
         processors = self._add_nodes(name, root) if kind == 'numa' else [root]
         devices = {DEVICE: {'total': 1}}
-        for device in range(self._world.devices if kind == 'pci' else 0):
+        for device in range(DEVICES if kind == 'pci' else 0):
             self.add_provider(f'{name}-device-{device}', root, root, inventories=devices)
         for provider in processors:
             inventories: Inventories = {
@@ -249,7 +249,7 @@ class _Cloud(Rows):
 def load(engine: sa.Engine, world: World) -> None:
     """Insert a world into an empty database that has the standard traits and resource classes."""
     with engine.begin() as conn:
-        ids = ids_of_names(conn)
+        ids = _ids_of_names(conn)
     with engine.connect() as conn:
         _without_key_checks(conn)
         for rows in rows_of(world, ids):
@@ -265,12 +265,10 @@ def insert(conn: sa.Connection, rows: Mapping[str, list[dict[str, Any]]]) -> Non
             conn.execute(sa.insert(table), rows[table.name])
 
 
-def ids_of_names(
-    conn: sa.Connection, classes: Iterable[str] = (DEVICE,), traits: Iterable[str] = CUSTOM_TRAITS
-) -> Ids:
-    """Return the ids of all resource classes and traits; create the missing ones of these names."""
+def _ids_of_names(conn: sa.Connection) -> Ids:
+    """Return the ids of all resource classes and traits; create those of the worlds."""
     ids: dict[str, int] = {}
-    for table, names in ((models.resource_classes, classes), (models.traits, traits)):
+    for table, names in ((models.resource_classes, (DEVICE,)), (models.traits, CUSTOM_TRAITS)):
         query = sa.select(table.c.name, table.c.id)
         existing = dict(conn.execute(query).tuples().all())
         missing = [name for name in names if name not in existing]
@@ -311,16 +309,3 @@ def _update_statistics(engine: sa.Engine) -> None:
             last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
             conn.execute(sa.select(sa.func.setval(sequence, last)))
         conn.exec_driver_sql('VACUUM ANALYZE')
-
-
-def size_mib(engine: sa.Engine) -> float:
-    """Return the size of the tables and indexes of the database; 0 on SQLite."""
-    queries = {
-        'mysql': 'SELECT SUM(data_length + index_length) FROM information_schema.tables '
-        'WHERE table_schema = DATABASE()',
-        'postgresql': 'SELECT pg_database_size(current_database())',
-    }
-    if engine.dialect.name not in queries:
-        return 0.0
-    with engine.connect() as conn:
-        return int(conn.exec_driver_sql(queries[engine.dialect.name]).scalar_one()) / 2**20
