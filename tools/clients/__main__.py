@@ -32,7 +32,7 @@ def main() -> int:
     for name in runs.CLIENTS:
         version = runs.installed(name)
         if version is None:
-            print(f'{name} is not installed: {runs.remedy(name)}', flush=True)
+            print(f'{name} is not installed: install it with pip', flush=True)
             different += name in required
             continue
         requests, differences = _use_in_process(name)

@@ -6,7 +6,6 @@ import traceback
 import warnings
 
 from tools import with_database
-from tools.clients import gophercloud
 from tools.clients.cloud import Use, running
 
 # The name of the client -> the module that uses it.
@@ -15,24 +14,15 @@ CLIENTS = {
     'neutron-lib': 'neutron',
     'tempest': 'tempest',
     'blazar': 'blazar',
-    'python-watcher': 'watcher',
-    'gophercloud': 'gophercloud',
 }
 
 
 def installed(name: str) -> str | None:
     """Return the version of a client, or None if it is not installed."""
-    if name == 'gophercloud':
-        return gophercloud.version()
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def remedy(name: str) -> str:
-    """Return what installs a client."""
-    return gophercloud.REMEDY if name == 'gophercloud' else f'install {name} with pip'
 
 
 def use(name: str) -> tuple[int, list[str]]:
