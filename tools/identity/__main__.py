@@ -3,10 +3,10 @@
 This script starts Keystone on SQLite with Fernet tokens, and runs the commands of the installation
 guide for the service user and the catalog. It starts Placement with the configuration of the guide
 and with different options, and sends the requests of `requests.yaml`. It uses openstacksdk and
-osc-placement, and writes forged tokens to memcached. All files are in a temporary directory, and
-all servers listen on the loopback interface. Set PLACEMENT_KEYSTONE_VENV to the path of a virtual
-environment in which the packages keystone, python-openstackclient, and osc-placement are installed.
-If the variable is not set, the script uses the current environment.
+osc-placement. All files are in a temporary directory, and all servers listen on the loopback
+interface. Set PLACEMENT_KEYSTONE_VENV to the path of a virtual environment in which the packages
+keystone, python-openstackclient, and osc-placement are installed. If the variable is not set, the
+script uses the current environment.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 from tools import gabbi_file, with_database
-from tools.identity import cache, clients, servers
+from tools.identity import clients, servers
 
 # With these options, Placement validates the token of each request.
 _UNCACHED = {'service_token_roles_required': 'true', 'token_cache_time': '-1'}
@@ -45,10 +45,8 @@ def main() -> int:
             server = servers.placement(folder / name, identity, ports[name], **options)
             os.environ[name] = stack.enter_context(server)
         suite = gabbi_file.suite(Path(__file__).with_name('requests.yaml'), os.environ['UNCACHED'])
-        cache.CacheTest.folder, cache.CacheTest.identity = folder, identity
-        for case in (clients.ClientTest, cache.CacheTest):
-            case.client = client
-            suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
+        clients.ClientTest.client = client
+        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(clients.ClientTest))
         result = unittest.TextTestRunner(verbosity=2).run(suite)
     return int(not result.wasSuccessful())
 
