@@ -3,7 +3,7 @@
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. Then it runs the commands of the installation guide in a new
 virtual environment, which it fills from the archive, and writes the OpenAPI documents with the
-installed package. It serves Placement with uWSGI and the configuration of the guide, with nothing
+installed package. It sends requests to Placement with the configuration of the guide, with nothing
 but the packages of the guide and of the container image, once with the module of the application
 and once with the script ``placement-api``. Then it installs all extras and imports what they
 provide. All files are in a temporary directory. The tree must be a clone, because the script builds
@@ -21,11 +21,10 @@ import sys
 import tempfile
 import zipfile
 
-import requests
 import sqlalchemy as sa
 
 from placement.openapi import files
-from tools import guide, web_server, with_database
+from tools import guide
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +49,20 @@ _VARIABLES = {
     'SERVICE_PASSWORD': 'unused',
 }
 # The status of each path for a request without a token.
-_STATUSES = {'/': 200, '/healthcheck': 200, '/metrics': 200, '/resource_classes': 401}
+_STATUSES = {'/': '200', '/healthcheck': '200', '/metrics': '200', '/resource_classes': '401'}
+# Prints the status of each path; the first argument is the module or the file of the application.
+_SEND = """
+import runpy, sys
+from wsgiref import util
+
+run = runpy.run_path if '/' in sys.argv[1] else runpy.run_module
+application = run(sys.argv[1])['application']
+for path in sys.argv[2:]:
+    environ, statuses = {'PATH_INFO': path}, []
+    util.setup_testing_defaults(environ)
+    list(application(environ, lambda status, *_: statuses.append(status)))
+    print(statuses[-1][:3])
+"""
 
 
 class MismatchError(Exception):
@@ -164,12 +176,12 @@ def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:
 
 
 def check_service(folder: Path, venv: Path) -> None:
-    """Serve Placement from an environment, with the configuration of the guide and SQLite.
+    """Send requests to Placement in an environment, with the configuration of the guide and SQLite.
 
     :param folder: a directory that does not exist
     :raises MismatchError: Placement returns an unexpected response
     """
-    (folder / 'run' / 'metrics').mkdir(parents=True)
+    folder.mkdir()
     (folder / 'placement.conf').write_text(guide.configuration(**_VARIABLES))
     environment = {k: v for k, v in os.environ.items() if not k.startswith(('OS_', 'PYTHON'))}
     environment |= {
@@ -179,39 +191,13 @@ def check_service(folder: Path, venv: Path) -> None:
     for command in ('manage --version', 'manage db sync', 'status upgrade check'):
         program, *arguments = command.split()
         run(folder, str(venv / f'bin/placement-{program}'), *arguments, environment=environment)
-    port = with_database.free_port()
-    module = _uwsgi_configuration(venv, folder / 'run', port)
-    file = f'wsgi-file = {venv}/bin/placement-api'
-    script = re.sub(r'^mount = .*$', file, module, flags=re.MULTILINE)
-    ini = folder / 'uwsgi.ini'
-    server = (venv / 'bin/uwsgi', '--ini', ini)
-    for text, prefix in ((module, '/placement'), (script, '')):
-        ini.write_text(text)
-        with web_server.served('uWSGI', server, port, environment, folder):
-            _check_statuses(f'http://127.0.0.1:{port}{prefix}')
-    print(f'uWSGI serves Placement from {venv.name}, with the module and with the script')
-
-
-def _check_statuses(url: str) -> None:
-    for path, expected in _STATUSES.items():
-        status = requests.get(f'{url}{path}', timeout=300).status_code
-        if status != expected:
-            raise MismatchError(f'GET {path} returned {status} instead of {expected}')
-
-
-def _uwsgi_configuration(venv: Path, directory: Path, port: int) -> str:
-    """Return the installed configuration of uWSGI, with other paths and with one process."""
-    text = (venv / 'share' / 'placement' / 'uwsgi' / 'placement.ini').read_text()
-    text = re.sub(r'^(socket|chmod-socket|chown-socket) = .*\n', '', text, flags=re.MULTILINE)
-    for installed, actual in (
-        ('/opt/placement', str(venv)),
-        ('/run/placement', str(directory)),
-        ('127.0.0.1:8778', f'127.0.0.1:{port}'),
-        # A worker that still loads the application does not heed the signal to stop.
-        ('processes = 4', 'processes = 1'),
-    ):
-        text = text.replace(installed, actual)
-    return text
+    run(folder, str(venv / 'bin/uwsgi'), '--version', environment=environment)
+    for place in ('placement.wsgi.api', f'{venv}/bin/placement-api'):
+        python = (str(venv / 'bin' / 'python'), '-c', _SEND, place, *_STATUSES)
+        statuses = subprocess.check_output(python, cwd=folder, env=environment, text=True).split()
+        if statuses != list(_STATUSES.values()):
+            raise MismatchError(f'{place}: the statuses of {list(_STATUSES)} are {statuses}')
+    print(f'Placement responds in {venv.name}, with the module and with the script')
 
 
 def run(folder: Path, *command: str, environment: Mapping[str, str] | None = None) -> None:

@@ -1,9 +1,9 @@
-"""Unpack MySQL from packages of Debian unstable: ``python3 tools/mysql.py``.
+"""Unpack MySQL from packages of Debian unstable, for ``with_database.py mysql``.
 
-The stable releases of Debian contain MariaDB, but not MySQL. The tool downloads the server, its
+The stable releases of Debian contain MariaDB, but not MySQL. This module downloads the server, its
 clients, and the libraries that they need with apt-get, and unpacks them in a directory of their
 own, which further runs use again. The programs run with the dynamic loader and the libraries of
-this directory. Nothing is installed on the machine, and any user can run the tool.
+this directory. Nothing is installed on the machine, and any user can do this.
 
 The directory is the value of PLACEMENT_MYSQL_ROOT; by default, ``placement-tests/mysql`` in
 /var/cache for root, and in ~/.cache for other users.
@@ -19,7 +19,6 @@ import os
 from pathlib import Path
 import shutil
 import subprocess
-import sys
 import tempfile
 
 VARIABLE = 'PLACEMENT_MYSQL_ROOT'
@@ -163,17 +162,3 @@ def _run(*command: str | Path) -> str:
         reason = next((line for line in lines if line.startswith('E: ')), lines[-1])
         raise UnavailableError(f'{command[0]} failed with {completed.returncode}: {reason}')
     return completed.stdout
-
-
-def main() -> int:
-    """Unpack MySQL if necessary; print the directory, or the reason why this is impossible."""
-    try:
-        print(root())
-    except UnavailableError as error:
-        print(f'mysql.py: {error}', file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -28,7 +28,6 @@ import subprocess
 import sys
 import tempfile
 from typing import Any
-import unittest
 
 import equivalence
 import requests
@@ -151,29 +150,11 @@ class Machine:
 
 def main() -> int:
     """Execute the runbook and print the figures; return 1 if a request failed."""
-    for problem in missing():
-        print(problem)
-        return 2
     with (
         tempfile.TemporaryDirectory(prefix='placement-swap-') as name,
         with_database.server('mariadb') as admin,
     ):
         return swap(Place(Path(name), old_database(sa.make_url(admin))))
-
-
-def missing() -> Iterator[str]:
-    """Return a sentence for each missing program."""
-    variable = equivalence.VARIABLE
-    programs = Path(equivalence.REFERENCE.python).parent
-    if not (programs / 'python').exists():
-        yield f'Set {variable} to the path of a virtual environment with the reference release.'
-    for folder in (programs, Path(sys.executable).parent):
-        if not (folder / 'uwsgi').exists():
-            yield f'uWSGI is not installed in {folder.parent}.'
-    try:
-        commands.program('haproxy')
-    except (AssertionError, unittest.SkipTest):
-        yield 'HAProxy is not installed. On Debian and Ubuntu, install the package haproxy.'
 
 
 def swap(place: Place) -> int:

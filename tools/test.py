@@ -58,7 +58,7 @@ WEB = 'web'  # its tests run only on SQLite
 # The environments of tox that are part of the night.
 NIGHT = (
     *('lowest', 'newest', 'install', 'osc', 'keystone', 'clients', 'clients-oldest'),
-    *('fuzz', 'hostile', 'deployers', 'mutants', 'openapi-validate', 'docs'),
+    *('deployers', 'mutants', 'openapi-validate', 'docs'),
 )
 PASSED = frozenset({'success', 'xfail'})
 # The summary contains this many lines of the message of a failed test, each of at most this length.
