@@ -17,7 +17,7 @@ from placement.objects import generation
 from placement.tests import where
 from placement.tests.functional.races import schedules, testcase, writers
 from placement.tests.functional.races.processes import Process
-from placement.tests.functional.races.schedules import Report, Schedule
+from placement.tests.functional.races.schedules import Schedule
 from placement.tests.functional.races.writers import Request, Start
 
 # At night, all schedules run: some 75,000, most of an hour on each engine. Otherwise one pair of so
@@ -54,7 +54,8 @@ REMOVAL = (
     'DELETE provider: ROOT',
 )
 
-Pair = tuple[Request, Request]
+# What the processes remember.
+MEMORIES = [Process(None), Process(writers.ELSEWHERE), Process(writers.RECORDED)]
 T = TypeVar('T')
 
 
@@ -115,10 +116,21 @@ class WithScheduler(testcase.RaceTestCase):
             self.assertGreater(report.waited, 0)
 
     def at_each_statement(
-        self, start: Start, pairs: Iterable[Pair], **options: Any
+        self, start: Start, combined: Iterable[tuple[Any, ...]], attempt: int = 1
     ) -> Iterator[Schedule]:
-        for paused, other in pairs:
-            yield from self.scheduler.schedules(start, paused, (other,), **options)
+        """Yield the schedules of pairs, with the process of each request if the tuple has it."""
+        for paused, other, *processes in combined:
+            others = other if isinstance(other, tuple) else (other,)
+            yield from self.scheduler.schedules(start, paused, others, *processes, attempt=attempt)
+
+    def named(self, *names: str) -> tuple[Request, ...]:
+        """Return the requests with these names."""
+        return tuple(self.requests[name] for name in names)
+
+    @property
+    def requests(self) -> dict[str, Request]:
+        """The writing requests by name."""
+        return {request.name: request for request in writers.every(writers.RECORDED)}
 
 
 class SchedulesTest(WithScheduler):
@@ -143,100 +155,77 @@ class SchedulesTest(WithScheduler):
         claims = writers.claims(writers.RECORDED)
         emptied = [claim for claim in claims if ': N is emptied' in claim.name]
         created = [claim for claim in claims if writers.N in claim.consumers]
-        pairs = [(empty, other) for empty in emptied for other in created]
-        pairs += [(other, empty) for empty, other in pairs]
+        pairs = [*itertools.product(emptied, created), *itertools.product(created, emptied)]
         self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
 
     def test_named_pairs(self):
         """Pairs for which each kind of guard was written; the night runs all pairs."""
-        requests = {request.name: request for request in writers.every(writers.RECORDED)}
-        for paused, *others in NAMED:
-            with self.subTest(paused, others=others):
-                found = tuple(requests[name] for name in others)
-                tried = self.scheduler.schedules(writers.RECORDED, requests[paused], found)
+        for names in NAMED:
+            with self.subTest(names):
+                tried = self.at_each_statement(writers.RECORDED, [self.named(*names)])
                 self.examine(1, tried, waits=False)
 
     def test_a_provider_moves_while_a_request_repeats_its_parent(self):
         body = {'name': 'fresh', 'parent_provider_uuid': writers.ROOT}
-        rename = Request('rename', 'PUT', f'/resource_providers/{writers.LEAF}', body)
-        moves = [one for one in writers.structure(writers.RECORDED) if one.name == NAMED[-2][1]]
-        self.examine(1, self.scheduler.schedules(writers.RECORDED, rename, tuple(moves)))
+        rename = Request('PUT provider: rename', f'/resource_providers/{writers.LEAF}', body)
+        pair = rename, self.named(NAMED[-2][1])
+        self.examine(1, self.at_each_statement(writers.RECORDED, [pair]))
 
     def test_a_class_is_replaced_while_its_first_inventory_is_added(self):
         """The new class has the id of the deleted class."""
-        requests = {request.name: request for request in writers.every(writers.RECORDED)}
         body = testcase.inventories_of({'CUSTOM_SILVER': 4}, 2)
         path = f'/resource_providers/{writers.LEAF}/inventories'
-        others = ('DELETE inventories: silver of OTHER', 'DELETE class: silver', 'POST class: new')
-        tried = self.scheduler.schedules(
-            writers.RECORDED,
-            Request('LEAF has silver', 'PUT', path, body),
-            tuple(requests[name] for name in others),
+        others = self.named(
+            'DELETE inventories: silver of OTHER', 'DELETE class: silver', 'POST class: new'
         )
-        self.examine(1, tried, waits=False)
+        pair = Request('PUT inventories: LEAF has silver', path, body), others
+        self.examine(1, self.at_each_statement(writers.RECORDED, [pair]), waits=False)
 
     def test_moves_below_a_root_without_root(self):
         """The root is locked although its own root is NULL: together the moves make a loop."""
-        pairs = itertools.permutations(
-            [one for one in writers.structure(writers.ROOTLESS) if one.name in MOVES], 2
-        )
+        pairs = itertools.permutations(self.named(*MOVES))
         self.examine(2, self.at_each_statement(writers.ROOTLESS, pairs))
 
     def test_reads(self):
         """A tree is deleted, or moved in part, between the statements of a read."""
-        requests = {request.name: request for request in writers.every(writers.RECORDED)}
         for names in (DELETION, REMOVAL):
-            others = tuple(requests[name] for name in names)
-            tried = (
-                self.scheduler.schedules(writers.RECORDED, read, others, Process(None))
-                for read in writers.reads()
-            )
-            self.examine(20, itertools.chain.from_iterable(tried), waits=False)
+            combined = [(read, self.named(*names), Process(None)) for read in writers.reads()]
+            self.examine(20, self.at_each_statement(writers.RECORDED, combined), waits=False)
 
     def test_first_inventories(self):
         """The inventories of a provider with generation 0 are written without a read."""
-        requests = [
-            request for request in writers.every(writers.RECORDED) if 'CHILD' in request.name
-        ]
-        self.assertIn('PUT inventories: CHILD has 3 VCPU', {request.name for request in requests})
+        requests = [one for name, one in self.requests.items() if 'CHILD' in name]
+        self.assertIn(self.requests['PUT inventories: CHILD has 3 VCPU'], requests)
         pairs = itertools.permutations(requests, 2)
         self.examine(60, self.at_each_statement(writers.RECORDED, pairs))
 
     def test_aggregates_change_without_an_increment(self):
         """Before microversion 1.19; the generation does not show that the aggregates changed."""
-        requests = [
-            request
-            for request in writers.every(writers.RECORDED)
-            if request.name.startswith('PUT aggregates') and 'LEAF' in request.name
-        ]
+        requests = [one for name, one in self.requests.items() if 'aggregates 1.1: LEAF' in name]
+        requests += self.named('PUT aggregates: LEAF in new and old')
         pairs = itertools.permutations(requests, 2)
         self.examine(10, self.at_each_statement(writers.RECORDED, pairs))
 
     def test_allocations_are_deleted_while_they_are_replaced(self):
         """They are there in both orders, so the response is never 404 Not Found."""
-        start = writers.UNRECORDED
         paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, None)
-        other = writers.release('C', writers.C)
-        self.examine(7, self.scheduler.schedules(start, paused, (other,)))
+        pair = paused, writers.release('C', writers.C)
+        self.examine(7, self.at_each_statement(writers.UNRECORDED, [pair]))
 
     def test_allocations_are_deleted_and_their_share_is_claimed(self):
         """While a request that writes the same consumer is paused, with and without its row."""
-        tried: list[Iterator[Schedule]] = []
+        others = (
+            writers.release('C', writers.C),
+            writers.put('D uses 8 of ROOT', writers.D, {writers.ROOT: {'VCPU': 8}}, None),
+        )
         for start in (writers.NEARLY_FULL, writers.NEARLY_FULL_UNRECORDED):
-            others = (
-                writers.release('C', writers.C),
-                writers.put('D uses 8 of ROOT', writers.D, {writers.ROOT: {'VCPU': 8}}, None),
-            )
-            tried.extend(
-                self.scheduler.schedules(start, paused, others)
-                for paused in writers.claims(start)
-                if writers.C in paused.consumers
-            )
-        self.examine(150, itertools.chain.from_iterable(tried))
+            paused = [one for one in writers.claims(start) if writers.C in one.consumers]
+            pairs = [(one, others) for one in paused]
+            self.examine(70, self.at_each_statement(start, pairs))
 
     def test_generation_that_only_the_other_request_reaches(self):
         """The first statements of a request need not lock a provider with another generation."""
-        others = [request for request in writers.every(writers.RECORDED) if 'LEAF' in request.name]
+        others = [one for name, one in self.requests.items() if 'LEAF' in name]
         pairs = itertools.product(writers.ahead(), others)
         # InnoDB keeps the lock of a row with another generation, and PostgreSQL does not.
         self.examine(100, self.at_each_statement(writers.RECORDED, pairs), waits=False)
@@ -250,35 +239,14 @@ class SchedulesTest(WithScheduler):
     def test_second_process(self):
         """Claims of two processes that remember other owners, or none."""
         claims = writers.claims(writers.RECORDED)
-        memories = [Process(None), Process(writers.ELSEWHERE), Process(writers.RECORDED)]
-        combined = selected(itertools.product(claims, claims, memories, memories), SMALL_PART)
-        self.examine(
-            100,
-            (
-                schedule
-                for paused, other, process, second in combined
-                for schedule in self.at_each_statement(
-                    writers.RECORDED, [(paused, other)], process=process, second=second
-                )
-            ),
-        )
+        combined = selected(itertools.product(claims, claims, MEMORIES, MEMORIES), SMALL_PART)
+        self.examine(100, self.at_each_statement(writers.RECORDED, combined))
 
     def test_searches(self):
         """A search is paused while another process writes, whatever the search remembers."""
         searches, requests = writers.searches(), writers.every(writers.RECORDED)
-        memories = [Process(None), Process(writers.ELSEWHERE), Process(writers.RECORDED)]
-        combined = selected(itertools.product(searches, requests, memories), SEARCHES_PART)
-        self.examine(
-            50,
-            (
-                schedule
-                for search, other, process in combined
-                for schedule in self.at_each_statement(
-                    writers.RECORDED, [(search, other)], process=process
-                )
-            ),
-            waits=False,
-        )
+        combined = selected(itertools.product(searches, requests, MEMORIES), SEARCHES_PART)
+        self.examine(50, self.at_each_statement(writers.RECORDED, combined), waits=False)
 
 
 class SchedulerTest(WithScheduler):
@@ -288,30 +256,24 @@ class SchedulerTest(WithScheduler):
     paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, 1)
     other = writers.put('N uses 4 of ROOT', writers.N, {writers.ROOT: {'VCPU': 4}}, None)
 
-    def examine(self) -> Report:
-        return self.scheduler.examine(
-            self.scheduler.schedules(writers.RECORDED, self.paused, (self.other,))
-        )
-
     def test_other_request_waits_from_the_lock_on(self):
         for options in ({}, {'attempt': 2}, {'second': Process(None)}):
             with self.subTest(**options):
-                self.check_that_other_request_waits(**options)
+                tried = self.scheduler.schedules(
+                    writers.RECORDED, self.paused, (self.other,), **options
+                )
+                self.check_that_other_request_waits([*map(self.scheduler.run, tried)])
 
-    def check_that_other_request_waits(self, **options: Any) -> None:
-        tried = self.scheduler.schedules(writers.RECORDED, self.paused, (self.other,), **options)
-        runs = [self.scheduler.run(schedule) for schedule in tried]
+    def check_that_other_request_waits(self, runs: list[schedules.Run]) -> None:
         (lock,) = (
             number
             for number, run in enumerate(runs)
             if 'FROM resource_providers' in run.statement and 'FOR UPDATE' in run.statement
         )
-        self.assertEqual(
-            [False] * lock + [True] * (len(runs) - lock), [run.has_waited for run in runs]
-        )
         for number, run in enumerate(runs):
             statuses = [response.status for response in run.outcome.responses]
             self.assertEqual([409, 204] if number < lock else [204, 409], statuses)
+            self.assertEqual(number >= lock, run.has_waited)
 
     def test_processes_remember_what_the_schedule_says(self):
         """The number of statements shows what the process of the paused request remembers."""
@@ -320,18 +282,19 @@ class SchedulerTest(WithScheduler):
         for paused in (search, known):
             new, other, same = (
                 len([*self.scheduler.schedules(writers.RECORDED, paused, (), process)])
-                for process in map(Process, (None, writers.ELSEWHERE, writers.RECORDED))
+                for process in MEMORIES
             )
             self.assertLess(same, new, paused.name)
             self.assertLess(same, other, paused.name)
 
     def test_claims_without_locks_and_generations_are_found(self):
         """Both guards have to be removed: each is enough on one server."""
-        self.assertEqual([], self.examine().violations)
+        pair = [(self.paused, self.other)]
+        self.examine(1, self.at_each_statement(writers.RECORDED, pair))
         self.without_provider_locks()
-        self.assertEqual([], self.examine().violations)
+        self.examine(1, self.at_each_statement(writers.RECORDED, pair), waits=False)
         with mock.patch.object(generation, 'increment_providers', increment_blindly):
-            report = self.examine()
+            report = self.scheduler.examine(self.at_each_statement(writers.RECORDED, pair))
         used = {
             sum(row[-1] for row in found.run.outcome.state['allocations'] if writers.ROOT in row)
             for found in report.violations

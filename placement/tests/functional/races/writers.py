@@ -40,18 +40,26 @@ Rows = Sequence[Mapping[str, Any]]
 class Request:
     """A request.
 
-    :param name: what it does, for reports; no two requests of a start state have one name
-    :param consumers: the consumers that it writes
+    :param name: the method and what it does, for reports; no two requests of a start state have one
+        name
     :param shrinks: it may leave an inventory with less capacity than usage
     """
 
     name: str
-    method: str
     path: str
     body: Any = field(default=None, compare=False)
     version: str = 'latest'
-    consumers: frozenset[str] = frozenset()
     shrinks: bool = False
+
+    @property
+    def method(self) -> str:
+        """The method, which is the first word of the name."""
+        return self.name.split()[0]
+
+    @property
+    def consumers(self) -> set[str]:
+        """The consumers that it writes."""
+        return {one for one in (C, N, D, M) if one in f'{self.path} {self.body}'}
 
     @property
     def route(self) -> object:
@@ -157,33 +165,24 @@ class Start:
                 for uuid in _ROOTS
             ],
             'inventories': [
-                _inventory_row(1_000_001, ROOT, VCPU, 10),
-                _inventory_row(1_000_002, LEAF, VCPU, 8),
-                _inventory_row(1_000_003, OTHER, VCPU, 10),
-                _inventory_row(1_000_004, OTHER, SILVER, 4),
-            ],
-            'allocations': [
                 _row(
-                    _ONLY,
-                    resource_provider_id=_IDS[ROOT],
-                    consumer_id=C,
-                    resource_class_id=VCPU,
-                    used=self.c_uses,
+                    1_000_001 + number,
+                    **_of(provider),
+                    resource_class_id=class_id,
+                    **_inventory(total),
+                )
+                for number, (provider, class_id, total) in enumerate(
+                    ((ROOT, VCPU, 10), (LEAF, VCPU, 8), (OTHER, VCPU, 10), (OTHER, SILVER, 4))
                 )
             ],
+            'allocations': [
+                _row(_ONLY, **_of(ROOT), consumer_id=C, resource_class_id=VCPU, used=self.c_uses)
+            ],
             'resource_provider_traits': [
-                {
-                    'created_at': _CREATED_AT,
-                    'trait_id': _RED,
-                    'resource_provider_id': _IDS[LEAF],
-                }
+                {'created_at': _CREATED_AT, 'trait_id': _RED, **_of(LEAF)}
             ],
             'resource_provider_aggregates': [
-                {
-                    'created_at': _CREATED_AT,
-                    'resource_provider_id': _IDS[LEAF],
-                    'aggregate_id': _ONLY,
-                }
+                {'created_at': _CREATED_AT, 'aggregate_id': _ONLY, **_of(LEAF)}
             ],
         }
 
@@ -212,69 +211,57 @@ def _provider_row(uuid: str, root: str, has_generation: bool) -> dict[str, Any]:
     )
 
 
-def _inventory_row(id_: int, provider: str, class_id: int, total: int) -> dict[str, Any]:
-    return _row(
-        id_,
-        resource_provider_id=_IDS[provider],
-        resource_class_id=class_id,
-        total=total,
-        reserved=0,
-        min_unit=1,
-        max_unit=2147483647,
-        step_size=1,
-        allocation_ratio=1.0,
-    )
+def _of(provider: str) -> dict[str, int]:
+    return {'resource_provider_id': _IDS[provider]}
+
+
+def _inventory(total: int) -> dict[str, float]:
+    units = {'min_unit': 1, 'max_unit': 2147483647, 'step_size': 1}
+    return {'total': total, 'reserved': 0, 'allocation_ratio': 1.0, **units}
 
 
 Shares = Mapping[str, Mapping[str, int]]
+_PROVIDERS = '/resource_providers'
 
 
 def claims(start: Start) -> list[Request]:
     """Requests that write allocations; the generations are those of the start state."""
-    own = start.c_generation
+    own, vcpu = start.c_generation, {ROOT: {'VCPU': 4}}
+    several = {LEAF: {'VCPU': 1}, OTHER: {'CUSTOM_SILVER': 2, 'VCPU': 1}}
+    all_of_root, moved = {ROOT: {'VCPU': 10}}, {LEAF: {'VCPU': 6}}
+    gold = {LEAF: _inventories(start, LEAF, VCPU=8, CUSTOM_GOLD=4)}
+    emptied = {N: old_claim({}), D: old_claim(vcpu)}
+    share = {C: claim(moved, own), M: claim({ROOT: {'VCPU': 6}}, None)}
+    exchange = {C: claim({}, own), N: claim(all_of_root, None)}
+    old_exchange = {C: old_claim({}), N: old_claim({ROOT: {'VCPU': 9}})}
+    reshape = {
+        'inventories': {
+            ROOT: _inventories(start, ROOT, CUSTOM_GOLD=1),
+            LEAF: _inventories(start, LEAF, VCPU=10),
+        },
+        'allocations': {C: claim({LEAF: {'VCPU': start.c_uses}}, own)},
+    }
     return [
-        put('N uses 4 of ROOT', N, {ROOT: {'VCPU': 4}}, None, project='new'),
-        put('D uses 4 of ROOT', D, {ROOT: {'VCPU': 4}}, None, project='new'),
-        old_put('N uses 3 of ROOT', N, {ROOT: {'VCPU': 3}}, project='new'),
+        put('N uses 4 of ROOT', N, vcpu, None, 'new'),
+        put('D uses 4 of ROOT', D, vcpu, None, 'new'),
+        old_put('N uses 3 of ROOT', N, {ROOT: {'VCPU': 3}}, 'new'),
         put('D uses 4 of LEAF', D, {LEAF: {'VCPU': 4}}, None),
-        put(
-            'N uses LEAF and silver of OTHER',
-            N,
-            {LEAF: {'VCPU': 1}, OTHER: {'CUSTOM_SILVER': 2, 'VCPU': 1}},
-            None,
-        ),
-        put('C uses 10 of ROOT', C, {ROOT: {'VCPU': 10}}, own),
-        old_put('C uses 10 of ROOT', C, {ROOT: {'VCPU': 10}}),
-        put('C moves to LEAF', C, {LEAF: {'VCPU': 6}}, own),
-        old_put('C moves to LEAF', C, {LEAF: {'VCPU': 6}}),
+        put('N uses LEAF and silver of OTHER', N, several, None),
+        put('C uses 10 of ROOT', C, all_of_root, own),
+        old_put('C uses 10 of ROOT', C, all_of_root),
+        put('C moves to LEAF', C, moved, own),
+        old_put('C moves to LEAF', C, moved),
         put('C is emptied', C, {}, own),
         put('N is emptied', N, {}, None),
-        post(
-            'N is emptied, D uses 4 of ROOT',
-            {N: old_claim({}), D: old_claim({ROOT: {'VCPU': 4}})},
-            '1.13',
-        ),
-        post(
-            'C moves to LEAF, M takes its share',
-            {C: claim({LEAF: {'VCPU': 6}}, own), M: claim({ROOT: {'VCPU': 6}}, None)},
-        ),
-        post('C is emptied for N', {C: claim({}, own), N: claim({ROOT: {'VCPU': 10}}, None)}),
-        post(
-            'C is emptied for N',
-            {C: old_claim({}), N: old_claim({ROOT: {'VCPU': 9}})},
-            '1.13',
-        ),
+        Request('POST allocations 1.13: N is emptied, D uses 4', '/allocations', emptied, '1.13'),
+        Request('POST allocations: C moves to LEAF, M takes its share', '/allocations', share),
+        Request('POST allocations: C is emptied for N', '/allocations', exchange),
+        Request('POST allocations 1.13: C is emptied for N', '/allocations', old_exchange, '1.13'),
         release('C', C),
         release('N', N),
-        _reshape('ROOT gives VCPU and C to LEAF', start),
+        Request('POST reshaper: ROOT gives VCPU and C to LEAF', '/reshaper', reshape),
         Request(
-            'POST /reshaper: LEAF gets gold',
-            'POST',
-            '/reshaper',
-            {
-                'inventories': {LEAF: _inventories(start, LEAF, VCPU=8, CUSTOM_GOLD=4)},
-                'allocations': {},
-            },
+            'POST reshaper: LEAF gets gold', '/reshaper', {'inventories': gold, 'allocations': {}}
         ),
     ]
 
@@ -315,7 +302,7 @@ def searches() -> list[Request]:
         'silver': 'resources=CUSTOM_SILVER:1',
     }
     return [
-        Request(f'GET candidates: {what}', 'GET', f'/allocation_candidates?{query}')
+        Request(f'GET candidates: {what}', f'/allocation_candidates?{query}')
         for what, query in queries.items()
     ]
 
@@ -338,7 +325,7 @@ def reads() -> list[Request]:
         '/usages?project_id=project',
         *(f'/allocation_candidates?resources=VCPU:1{more}' for more in ('', f'&{both}')),
     )
-    return [Request(f'GET {path}', 'GET', path) for path in paths]
+    return [Request(f'GET {path}', path) for path in paths]
 
 
 def every(start: Start) -> list[Request]:
@@ -346,18 +333,11 @@ def every(start: Start) -> list[Request]:
     return [*claims(start), *structure(start)]
 
 
-def claim(
-    shares: Shares,
-    generation: int | None,
-    project: str = 'project',
-    consumer_type: str = 'INSTANCE',
-) -> dict[str, Any]:
+def claim(shares: Shares, generation: int | None, project: str = 'project') -> dict[str, Any]:
     """What one consumer uses from now on, in the words of microversion 1.38."""
-    return {
-        **old_claim(shares, project),
-        'consumer_generation': generation,
-        'consumer_type': consumer_type,
-    }
+    consumer_type = 'INSTANCE' if project == 'project' else 'NEW'
+    later = {'consumer_generation': generation, 'consumer_type': consumer_type}
+    return {**old_claim(shares, project), **later}
 
 
 def old_claim(shares: Shares, project: str = 'project') -> dict[str, Any]:
@@ -373,42 +353,19 @@ def put(
     what: str, consumer: str, shares: Shares, generation: int | None, project: str = 'project'
 ) -> Request:
     """PUT /allocations/{consumer_uuid} with a consumer generation."""
-    body = claim(shares, generation, project, 'INSTANCE' if project == 'project' else 'NEW')
-    return Request(
-        f'PUT allocations: {what}',
-        'PUT',
-        f'/allocations/{consumer}',
-        body,
-        consumers=frozenset({consumer}),
-    )
+    body = claim(shares, generation, project)
+    return Request(f'PUT allocations: {what}', f'/allocations/{consumer}', body)
 
 
 def old_put(what: str, consumer: str, shares: Shares, project: str = 'project') -> Request:
     """PUT /allocations/{consumer_uuid} without a consumer generation."""
-    return Request(
-        f'PUT allocations 1.12: {what}',
-        'PUT',
-        f'/allocations/{consumer}',
-        old_claim(shares, project),
-        '1.12',
-        frozenset({consumer}),
-    )
-
-
-def post(what: str, body: dict[str, Any], version: str = 'latest') -> Request:
-    """POST /allocations."""
-    name = f'POST allocations{"" if version == "latest" else f" {version}"}: {what}'
-    return Request(name, 'POST', '/allocations', body, version, frozenset(body))
+    body = old_claim(shares, project)
+    return Request(f'PUT allocations 1.12: {what}', f'/allocations/{consumer}', body, '1.12')
 
 
 def release(name: str, consumer: str) -> Request:
     """DELETE /allocations/{consumer_uuid}."""
-    return Request(
-        f'DELETE allocations: {name}',
-        'DELETE',
-        f'/allocations/{consumer}',
-        consumers=frozenset({consumer}),
-    )
+    return Request(f'DELETE allocations: {name}', f'/allocations/{consumer}')
 
 
 def _inventories(start: Start, provider: str, **totals: int) -> dict[str, Any]:
@@ -418,28 +375,14 @@ def _inventories(start: Start, provider: str, **totals: int) -> dict[str, Any]:
     }
 
 
-def _reshape(what: str, start: Start) -> Request:
-    body = {
-        'inventories': {
-            ROOT: _inventories(start, ROOT, CUSTOM_GOLD=1),
-            LEAF: _inventories(start, LEAF, VCPU=10),
-        },
-        'allocations': {C: claim({LEAF: {'VCPU': start.c_uses}}, start.c_generation)},
-    }
-    return Request(f'POST /reshaper: {what}', 'POST', '/reshaper', body, consumers=frozenset({C}))
-
-
 def _provider_requests() -> list[Request]:
     def create(what: str, name: str, parent: str | None) -> Request:
         body = {'name': name, 'uuid': FRESH, 'parent_provider_uuid': parent}
-        return Request(f'POST provider: {what}', 'POST', '/resource_providers', body)
+        return Request(f'POST provider: {what}', _PROVIDERS, body)
 
     def update(what: str, uuid: str, **values: Any) -> Request:
         body = {'name': _NAMES[uuid], **values}
-        return Request(f'PUT provider: {what}', 'PUT', f'/resource_providers/{uuid}', body)
-
-    def delete(what: str, uuid: str) -> Request:
-        return Request(f'DELETE provider: {what}', 'DELETE', f'/resource_providers/{uuid}')
+        return Request(f'PUT provider: {what}', f'{_PROVIDERS}/{uuid}', body)
 
     return [
         create('fresh, a root', 'fresh', None),
@@ -453,89 +396,62 @@ def _provider_requests() -> list[Request]:
         update('OTHER moves below LEAF', OTHER, parent_provider_uuid=LEAF),
         update('ROOT moves below OTHER', ROOT, parent_provider_uuid=OTHER),
         update('LEAF becomes a root', LEAF, parent_provider_uuid=None),
-        delete('LEAF', LEAF),
-        delete('CHILD', CHILD),
-        delete('OTHER, a root', OTHER),
-        delete('ROOT', ROOT),
+        Request('DELETE provider: LEAF', f'{_PROVIDERS}/{LEAF}'),
+        Request('DELETE provider: CHILD', f'{_PROVIDERS}/{CHILD}'),
+        Request('DELETE provider: OTHER, a root', f'{_PROVIDERS}/{OTHER}'),
+        Request('DELETE provider: ROOT', f'{_PROVIDERS}/{ROOT}'),
     ]
 
 
 def _inventory_requests(start: Start) -> list[Request]:
-    def send(what: str, method: str, path: str, body: Any = None, shrinks: bool = False) -> Request:
-        return Request(
-            f'{method} inventories: {what}',
-            method,
-            f'/resource_providers/{path}',
-            body,
-            shrinks=shrinks,
-        )
-
+    leaf, child, root = (f'{_PROVIDERS}/{own}/inventories' for own in (LEAF, CHILD, ROOT))
+    small = _inventories(start, LEAF, VCPU=3, CUSTOM_GOLD=4)
     one = {'total': 7, 'resource_provider_generation': start.generation(ROOT)}
+    silver = f'{_PROVIDERS}/{OTHER}/inventories/CUSTOM_SILVER'
+    gold, vcpu = (
+        {'resource_class': name, 'total': total}
+        for name, total in (('CUSTOM_GOLD', 4), ('VCPU', 5))
+    )
     return [
-        send(
-            'LEAF gets gold',
-            'POST',
-            f'{LEAF}/inventories',
-            {'resource_class': 'CUSTOM_GOLD', 'total': 4},
-        ),
-        send(
-            'LEAF has 3 VCPU and gold',
-            'PUT',
-            f'{LEAF}/inventories',
-            _inventories(start, LEAF, VCPU=3, CUSTOM_GOLD=4),
-            shrinks=True,
-        ),
-        send('LEAF has none', 'PUT', f'{LEAF}/inventories', _inventories(start, LEAF)),
-        send('CHILD has 3 VCPU', 'PUT', f'{CHILD}/inventories', _inventories(start, CHILD, VCPU=3)),
-        send(
-            'CHILD gets 5 VCPU',
-            'POST',
-            f'{CHILD}/inventories',
-            {'resource_class': 'VCPU', 'total': 5},
-        ),
-        send('ROOT has none', 'PUT', f'{ROOT}/inventories', _inventories(start, ROOT)),
-        send('ROOT has 7 VCPU', 'PUT', f'{ROOT}/inventories/VCPU', one, shrinks=True),
-        send('all of LEAF', 'DELETE', f'{LEAF}/inventories'),
-        send('all of ROOT', 'DELETE', f'{ROOT}/inventories'),
-        send('VCPU of LEAF', 'DELETE', f'{LEAF}/inventories/VCPU'),
-        send('VCPU of ROOT', 'DELETE', f'{ROOT}/inventories/VCPU'),
-        send('silver of OTHER', 'DELETE', f'{OTHER}/inventories/CUSTOM_SILVER'),
+        Request('POST inventories: LEAF gets gold', leaf, gold),
+        Request('PUT inventories: LEAF has 3 VCPU and gold', leaf, small, shrinks=True),
+        Request('PUT inventories: LEAF has none', leaf, _inventories(start, LEAF)),
+        Request('PUT inventories: CHILD has 3 VCPU', child, _inventories(start, CHILD, VCPU=3)),
+        Request('POST inventories: CHILD gets 5 VCPU', child, vcpu),
+        Request('PUT inventories: ROOT has none', root, _inventories(start, ROOT)),
+        Request('PUT inventories: ROOT has 7 VCPU', f'{root}/VCPU', one, shrinks=True),
+        Request('DELETE inventories: all of LEAF', leaf),
+        Request('DELETE inventories: all of ROOT', root),
+        Request('DELETE inventories: VCPU of LEAF', f'{leaf}/VCPU'),
+        Request('DELETE inventories: VCPU of ROOT', f'{root}/VCPU'),
+        Request('DELETE inventories: silver of OTHER', silver),
     ]
 
 
 def _label_requests(start: Start) -> list[Request]:
     """Traits, aggregates and resource classes."""
-
-    def traits(what: str, *names: str) -> Request:
-        body = {'traits': names, 'resource_provider_generation': start.generation(LEAF)}
-        return Request(
-            f'PUT provider traits: {what}', 'PUT', f'/resource_providers/{LEAF}/traits', body
-        )
-
-    def aggregates(what: str, provider: str, body: Any, version: str) -> Request:
-        path = f'/resource_providers/{provider}/aggregates'
-        return Request(f'PUT aggregates {version}: {what}', 'PUT', path, body, version)
-
-    with_generation = {
-        'aggregates': [NEW_AGGREGATE, OLD_AGGREGATE],
-        'resource_provider_generation': start.generation(LEAF),
-    }
-    silver = '/resource_classes/CUSTOM_SILVER'
+    generation = {'resource_provider_generation': start.generation(LEAF)}
+    traits, aggregates = (f'{_PROVIDERS}/{LEAF}/{kind}' for kind in ('traits', 'aggregates'))
+    blue = {'traits': ['CUSTOM_BLUE'], **generation}
+    red_and_new = {'traits': ['CUSTOM_RED', 'CUSTOM_NEW'], **generation}
+    both = {'aggregates': [NEW_AGGREGATE, OLD_AGGREGATE], **generation}
+    other = f'{_PROVIDERS}/{OTHER}/aggregates'
+    classes, new = '/resource_classes', {'name': 'CUSTOM_NEW'}
     return [
-        traits('LEAF has blue', 'CUSTOM_BLUE'),
-        traits('LEAF has red and new', 'CUSTOM_RED', 'CUSTOM_NEW'),
-        Request('DELETE provider traits: LEAF', 'DELETE', f'/resource_providers/{LEAF}/traits'),
-        Request('PUT trait: new', 'PUT', '/traits/CUSTOM_NEW'),
-        Request('DELETE trait: red', 'DELETE', '/traits/CUSTOM_RED'),
-        Request('DELETE trait: blue', 'DELETE', '/traits/CUSTOM_BLUE'),
-        aggregates('LEAF in new', LEAF, [NEW_AGGREGATE], '1.1'),
-        aggregates('LEAF in none', LEAF, [], '1.1'),
-        aggregates('LEAF in new and old', LEAF, with_generation, 'latest'),
-        aggregates('OTHER in new', OTHER, [NEW_AGGREGATE], '1.1'),
-        Request('POST class: new', 'POST', '/resource_classes', {'name': 'CUSTOM_NEW'}),
-        Request('PUT class: new', 'PUT', '/resource_classes/CUSTOM_NEW'),
-        Request('PUT class: newer', 'PUT', '/resource_classes/CUSTOM_NEWER'),
-        Request('PUT class 1.2: silver becomes new', 'PUT', silver, {'name': 'CUSTOM_NEW'}, '1.2'),
-        Request('DELETE class: gold', 'DELETE', '/resource_classes/CUSTOM_GOLD'),
-        Request('DELETE class: silver', 'DELETE', silver),
+        Request('PUT provider traits: LEAF has blue', traits, blue),
+        Request('PUT provider traits: LEAF has red and new', traits, red_and_new),
+        Request('DELETE provider traits: LEAF', traits),
+        Request('PUT trait: new', '/traits/CUSTOM_NEW'),
+        Request('DELETE trait: red', '/traits/CUSTOM_RED'),
+        Request('DELETE trait: blue', '/traits/CUSTOM_BLUE'),
+        Request('PUT aggregates 1.1: LEAF in new', aggregates, [NEW_AGGREGATE], '1.1'),
+        Request('PUT aggregates 1.1: LEAF in none', aggregates, [], '1.1'),
+        Request('PUT aggregates: LEAF in new and old', aggregates, both),
+        Request('PUT aggregates 1.1: OTHER in new', other, [NEW_AGGREGATE], '1.1'),
+        Request('POST class: new', classes, new),
+        Request('PUT class: new', f'{classes}/CUSTOM_NEW'),
+        Request('PUT class: newer', f'{classes}/CUSTOM_NEWER'),
+        Request('PUT class 1.2: silver becomes new', f'{classes}/CUSTOM_SILVER', new, '1.2'),
+        Request('DELETE class: gold', f'{classes}/CUSTOM_GOLD'),
+        Request('DELETE class: silver', f'{classes}/CUSTOM_SILVER'),
     ]
