@@ -20,14 +20,11 @@ class ClaimsTest(testcase.RaceTestCase):
                 self.assertIn('exceed its capacity', response.detail)
         self.assertEqual(20, self.used(provider))
 
-    def test_claims_that_fit_wait_for_each_other(self):
-        """All claims that fit are granted, and no response asks for a retry."""
-        provider = self.make_provider({'VCPU': 120})
-        self.assertEqual({204: 60}, self.statuses(self.claims(provider, 60, 2)))
-        self.assertEqual(120, self.used(provider))
-
     def test_claims_of_several_providers_do_not_deadlock(self):
-        """Claims that name the same providers in different orders wait for each other."""
+        """Claims that name the same providers in different orders wait for each other.
+
+        All of them fit, so all are granted, and no response requires a retry.
+        """
         providers = [self.make_provider({'VCPU': 30}) for _ in range(4)]
         calls = [
             self.call(
@@ -40,42 +37,13 @@ class ClaimsTest(testcase.RaceTestCase):
         self.assertEqual({204: 40}, self.statuses(calls))
         self.assertEqual([30] * 4, [self.used(provider) for provider in providers])
 
-    def test_moves_and_claims(self):
-        """Moved allocations are neither duplicated nor lost."""
-        source, target = self.make_provider({'VCPU': 20}), self.make_provider({'VCPU': 20})
-        consumers = [str(uuid.uuid4()) for _ in range(20)]
-        for consumer in consumers:
-            self.send_ok('PUT', f'/allocations/{consumer}', claim({source: 1}))
-        moves = [
-            self.call(
-                'POST',
-                '/allocations',
-                {consumer: claim({}, 1), str(uuid.uuid4()): claim({target: 1})},
-            )
-            for consumer in consumers
-        ]
-        claims = self.claims(target, 10) + self.claims(source, 10)
-        mixed = [call for pair in zip(moves, claims, strict=True) for call in pair]
-        responses = self.race(mixed)
-        moved = Counter(response.status for response in responses[::2])
-        at_target = Counter(response.status for response in responses[1:20:2])
-        at_source = Counter(response.status for response in responses[21::2])
-        self.assertEqual({204, 409}, {*moved, *at_target, 409})
-        self.assertEqual(moved[204] + at_target[204], self.used(target))
-        self.assertEqual(20, self.used(target))
-        self.assertEqual(20 - moved[204] + at_source[204], self.used(source))
-
     def test_one_client_creates_a_consumer(self):
         """Since 1.28 one claim creates the consumer, and increments the provider generation."""
         provider = self.make_provider({'VCPU': 100})
         before = self.provider(provider)['generation']
         consumer = str(uuid.uuid4())
-        responses = self.race(
-            [
-                self.call('PUT', f'/allocations/{consumer}', claim({provider: n}))
-                for n in range(1, 25)
-            ]
-        )
+        path = f'/allocations/{consumer}'
+        responses = self.race([self.call('PUT', path, claim({provider: n})) for n in range(1, 25)])
         self.assertEqual({204: 1, 409: 23}, Counter(response.status for response in responses))
         self.assertEqual(
             {None, errors.CONCURRENT_UPDATE}, {response.code for response in responses}

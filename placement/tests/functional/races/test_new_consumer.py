@@ -10,11 +10,11 @@ from placement.capacity import MAX_INT
 from placement.db.sqlalchemy import models
 from placement.tests import where
 from placement.tests.functional.races import testcase
-from placement.tests.functional.races.testcase import Response, claim, claim_1_27
+from placement.tests.functional.races.testcase import Response, claim
 from placement.tests.waiting import LONGEST, wait_until
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
-OWNERS = ((models.projects, 'external_id'), (models.users, 'external_id'))
+OWNERS = (models.projects, models.users, models.consumer_types)
 
 
 class NewConsumerTestCase(testcase.RaceTestCase):
@@ -88,7 +88,7 @@ class OutcomeTest(NewConsumerTestCase):
         self.assertEqual([], retries)
 
     def check_unchanged(self) -> None:
-        for table in (models.projects, models.users, models.consumer_types, models.consumers):
+        for table in (*OWNERS, models.consumers):
             self.assertEqual([], self.rows(table.c.id), table.name)
         self.assertEqual([(1,)], self.rows(models.resource_providers.c.generation))
 
@@ -96,15 +96,6 @@ class OutcomeTest(NewConsumerTestCase):
         self.execute(sa.update(models.resource_providers).values(root_provider_id=None))
         self.assertEqual(400, self.put(claim({self.target: 1})).status)
         self.check_unchanged()
-
-    def test_without_a_consumer_type(self):
-        body = claim({self.target: 1})
-        del body['consumer_type']
-        for project in ('one', 'one', 'two'):
-            path = f'/allocations/{uuid.uuid4()}'
-            self.send_ok('PUT', path, {**body, 'project_id': project}, '1.37')
-            self.assertEqual('unknown', self.send_ok('GET', path)['consumer_type'])
-        self.assertEqual([], self.rows(models.consumer_types.c.name))
 
     def test_an_existing_consumer_and_an_unknown_provider(self):
         """The conflict of the consumer takes precedence, and shows the stored generation."""
@@ -119,19 +110,9 @@ class OutcomeTest(NewConsumerTestCase):
             self.assertEqual([], retries)
         self.assertEqual([('project',)], self.rows(models.projects.c.external_id))
 
-    def test_spellings_that_the_database_compares_as_equal(self):
-        """The rejected spelling of a provider or consumer is the one of the request."""
-        equal = self.engine_name == 'mysql'
-        consumer = str(uuid.uuid4())
-        response = self.send('POST', '/allocations', {consumer: claim({self.target.upper(): 1})})
-        self.assertEqual(204 if equal else 400, response.status, response.body)
-        self.put(claim({self.target: 1}), consumer)
-        response = self.send('POST', '/allocations', {consumer.upper(): claim({self.target: 1})})
-        self.assertEqual(409 if equal else 204, response.status, response.body)
-
     def test_owners_that_another_program_deleted(self):
         """The process remembers them. The claim inserts them again, also after a rejected one."""
-        for table, column in (*OWNERS, (models.consumer_types, 'name')):
+        for table in OWNERS:
             for rejected in (False, True):
                 with self.subTest(table=table.name, rejected=rejected):
                     self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({self.target: 1}))
@@ -142,7 +123,7 @@ class OutcomeTest(NewConsumerTestCase):
                     before = self.provider(self.target)['generation']
                     self.assertEqual(204, self.put(claim({self.target: 10})).status)
                     self.assertEqual(before + 1, self.provider(self.target)['generation'])
-                    self.assertEqual(1, len(self.rows(table.c[column])))
+                    self.assertEqual(1, len(self.rows(table.c.id)))
                     self.audit()
                     self.execute(sa.delete(models.allocations), sa.delete(models.consumers))
 
@@ -196,11 +177,3 @@ class OpenTransactionTest(NewConsumerTestCase):
             self.assertFalse(waiting.done())
             end(conn)
             self.assertEqual(status, waiting.result(LONGEST).status)
-
-    def test_both_claims_insert_the_same_project(self):
-        for version, body in (('latest', claim), ('1.27', claim_1_27)):
-            calls = [
-                self.call('PUT', f'/allocations/{uuid.uuid4()}', body({self.target: 1}), version)
-                for _ in range(4)
-            ]
-            self.assertEqual([204] * 4, [response.status for response in self.race(calls)])
