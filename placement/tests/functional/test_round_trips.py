@@ -5,7 +5,6 @@ request takes. The numbers are exact, so a change that saves a round trip also c
 """
 
 from collections.abc import Callable
-import functools
 from typing import Any
 import uuid
 
@@ -15,7 +14,6 @@ from placement.tests.functional.races.testcase import Call, Response, claim, inv
 # Enough trees for a second page (see placement/candidates/paging.py). More trees have no effect on
 # the number of pages, because the second page has room for 1,000 candidates.
 TREES = 20
-UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 
 class RoundTripsTest(proxied.ProxiedTestCase):
@@ -48,9 +46,9 @@ class RoundTripsTest(proxied.ProxiedTestCase):
     ) -> None:
         self.measure(trips, f'GET {path}', lambda: self.call('GET', path, version=version), status)
 
-    def make_claim(self, provider: str, **options: Any) -> str:
+    def make_claim(self, provider: str) -> str:
         consumer = str(uuid.uuid4())
-        self.send_ok('PUT', f'/allocations/{consumer}', claim({provider: 1}, **options))
+        self.send_ok('PUT', f'/allocations/{consumer}', claim({provider: 1}))
         return consumer
 
     def test_reads(self):
@@ -67,7 +65,7 @@ class RoundTripsTest(proxied.ProxiedTestCase):
             '/usages?project_id=project',
         ):
             self.measure_read(1, path)
-        self.measure_read(1, provider_path(UNKNOWN), 404)
+        self.measure_read(1, provider_path(str(uuid.uuid4())), 404)
         self.measure_read(1, '/traits/HW_CPU_X86_AVX', 204)
         self.measure_read(1, '/usages?project_id=project', version='1.37')
         self.measure_read(2, '/resource_providers?resources=VCPU:1')
@@ -92,40 +90,29 @@ class RoundTripsTest(proxied.ProxiedTestCase):
     def test_claims(self):
         provider, other = (self.make_provider({'VCPU': 1000}) for _ in range(2))
 
-        def put_shares(shares: dict[str, int], consumer: str | None = None, **options):
+        def put(shares: dict[str, int], consumer: str | None = None, **options: Any) -> Call:
             path = f'/allocations/{consumer or uuid.uuid4()}'
             return self.call('PUT', path, claim(shares, **options))
 
-        def put(consumer: str | None = None, target: str = provider, amount: int = 1, **options):
-            return put_shares({target: amount}, consumer, **options)
-
-        def put_existing(**options):
-            return put(self.make_claim(provider), **options)
-
         def move() -> Call:
-            body = {
-                self.make_claim(provider): claim({}, generation=1),
-                unknown(): claim({other: 1}),
-            }
-            return self.call('POST', '/allocations', body)
+            released = {self.make_claim(provider): claim({}, generation=1)}
+            claimed = {str(uuid.uuid4()): claim({other: 1})}
+            return self.call('POST', '/allocations', released | claimed)
 
-        def delete(consumer: str) -> Call:
-            return self.call('DELETE', f'/allocations/{consumer}')
-
-        def unknown() -> str:
-            return str(uuid.uuid4())
-
-        measure, both = self.measure, functools.partial(put_shares, {provider: 1, other: 1})
-        measure(4, 'PUT, a new consumer of a known project', put, 204)
-        measure(5, 'PUT, a new consumer of a new project', lambda: put(project=unknown()), 204)
-        measure(7, 'PUT, a new consumer, several providers', both, 204)
-        measure(9, 'PUT, an existing consumer', lambda: put_existing(amount=2, generation=1), 204)
-        measure(3, 'PUT, an existing consumer as a new one', put_existing, 409)
-        measure(5, 'PUT, beyond the capacity', lambda: put(amount=1001), 409)
-        measure(3, 'PUT, an unknown provider', lambda: put(target=unknown()), 400)
-        measure(10, 'POST, a move to another consumer', move, 204)
-        measure(4, 'DELETE', lambda: delete(self.make_claim(provider)), 204)
-        measure(4, 'DELETE, an unknown consumer', lambda: delete(unknown()), 404)
+        one, both = {provider: 1}, {provider: 1, other: 1}
+        for trips, name, prepare in (
+            (4, 'PUT, a known project', lambda: put(one)),
+            (5, 'PUT, a new project', lambda: put(one, project=str(uuid.uuid4()))),
+            (7, 'PUT, several providers', lambda: put(both)),
+            (
+                *(9, 'PUT, an existing consumer'),
+                lambda: put({provider: 2}, self.make_claim(provider), generation=1),
+            ),
+            (10, 'POST, a move to another consumer', move),
+            (4, 'DELETE', lambda: self.call('DELETE', f'/allocations/{self.make_claim(provider)}')),
+        ):
+            self.measure(trips, name, prepare, 204)
+        self.measure(5, 'PUT, beyond the capacity', lambda: put({provider: 1001}), 409)
 
     def test_requests_of_different_kinds(self):
         """No request costs more because the one before it was of another kind."""
@@ -157,56 +144,23 @@ class RoundTripsTest(proxied.ProxiedTestCase):
             body = {'name': f'host-{uuid.uuid4()}', 'uuid': str(uuid.uuid4()), **more}
             return self.call('POST', '/resource_providers', body)
 
-        def put(what: str, value: Any, generation: int = 0, own: str | None = None) -> Call:
-            own = own or self.make_provider()
-            body = {'resource_provider_generation': generation, what: value}
-            return self.call('PUT', f'/resource_providers/{own}/{what}', body)
-
-        def put_again(before: int) -> Call:
-            own = self.make_provider({'VCPU': before, 'MEMORY_MB': before})
-            return put('inventories', totals, 1, own)
+        def put(what: str, value: Any, before: int | None = None) -> Call:
+            inventory = {'VCPU': before, 'MEMORY_MB': before} if before else None
+            path = f'{provider_path(self.make_provider(inventory))}/{what}'
+            generation = int(before is not None)
+            return self.call('PUT', path, {'resource_provider_generation': generation, what: value})
 
         totals = inventories_of({'VCPU': 8, 'MEMORY_MB': 8}, 0)['inventories']
-        traits, aggregates = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2'], [str(uuid.uuid4())]
-        unknown_class = inventories_of({'UNKNOWN': 8}, 0)['inventories']
-        measure = self.measure
+        known, measure = [str(uuid.uuid4())], self.measure
         measure(3, 'POST', post)
         measure(5, 'POST, a child', lambda: post(parent_provider_uuid=parent))
         measure(10, 'DELETE', lambda: self.call('DELETE', provider_path(self.make_provider())), 204)
         measure(3, 'PUT inventories, the first ones', lambda: put('inventories', totals))
-        measure(2, 'PUT inventories, unknown class', lambda: put('inventories', unknown_class), 400)
-        measure(4, 'PUT inventories', lambda: put_again(9))
-        measure(3, 'PUT inventories, unchanged', lambda: put_again(8))
-        measure(4, 'PUT traits', lambda: put('traits', traits))
-        measure(4, 'PUT aggregates', lambda: put('aggregates', aggregates))
-        for what, value, for_stale, for_unknown in (
-            ('inventories', totals, 2, 3),
-            ('traits', traits, 2, 2),
-            ('aggregates', aggregates, 3, 3),
-        ):
-            stale = functools.partial(put, what, value, generation=7)
-            measure(for_stale, f'PUT {what}, a stale generation', stale, 409)
-            unknown = functools.partial(put, what, value, own=UNKNOWN)
-            measure(for_unknown, f'PUT {what}, an unknown provider', unknown, 404)
-        self.measure_aggregates(aggregates)
-
-    def measure_aggregates(self, known: list[str]) -> None:
-        def put(uuids: list[str], before: list[str] | None = None, version: str = 'latest') -> Call:
-            path = f'{provider_path(self.make_provider())}/aggregates'
-            if before:
-                self.send_ok('PUT', path, before, '1.18')
-            if version == '1.18':
-                return self.call('PUT', path, uuids, version)
-            return self.call('PUT', path, {'resource_provider_generation': 0, 'aggregates': uuids})
-
-        def new() -> list[str]:
-            return [str(uuid.uuid4())]
-
-        measure = self.measure
-        measure(5, 'PUT aggregates, a new one', lambda: put(new()))
-        measure(6, 'PUT aggregates, a new and a known one', lambda: put([*new(), *known], new()))
-        measure(3, 'PUT aggregates, unchanged', lambda: put(known, before=known))
-        measure(5, 'PUT aggregates, 1.18', lambda: put(known, version='1.18'))
+        measure(4, 'PUT inventories', lambda: put('inventories', totals, 9))
+        measure(3, 'PUT inventories, unchanged', lambda: put('inventories', totals, 8))
+        measure(4, 'PUT traits', lambda: put('traits', ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2']))
+        measure(4, 'PUT aggregates', lambda: put('aggregates', known))
+        measure(5, 'PUT aggregates, a new one', lambda: put('aggregates', [str(uuid.uuid4())]))
 
     def test_a_provider_name_in_use(self):
         """The key violation aborts the transaction, and another one reads the provider."""
