@@ -17,6 +17,7 @@ AGGREGATE = '7d2c51e0-48af-4b6d-9c3e-15f80a72d4b6'
 OTHER_AGGREGATE = 'e1f0b36a-72d9-4c85-a04e-8b6d3c91f527'
 SERVER = '6f0a2c71-93de-4b58-a1e4-7d8c05f3b296'
 OTHER_SERVER = 'c81d4f60-5b27-49ea-9d13-f02a86e7b5c4'
+THIRD_SERVER = 'c81d4f60-5b27-49ea-9d13-f02a86e7b5c5'
 
 
 class TestCase(base.TestCase):
@@ -86,56 +87,85 @@ class RefusedClaimsTest(TestCase):
         self.assertGreater(increment.call_count, 1)
         self.assertEqual(examples.example('refusal-lines').splitlines(), lines)
 
-    def test_claims_of_several_consumers(self) -> None:
-        for first, second, line in (
-            (claim(VCPU=2), claim(VCPU=18), f'{OTHER_SERVER} refused: VCPU on {HOST}: '),
+    def test_several_consumers_and_reshapes(self) -> None:
+        """The line names the consumers whose allocations are refused."""
+
+        def reshape(given: int, allocations: Any, *names: str) -> Any:
+            inventories = {name: {'total': 4} for name in names}
+            own = {'resource_provider_generation': given, 'inventories': inventories}
+            return {'inventories': {HOST: own}, 'allocations': allocations}
+
+        def both(first: Any, second: Any) -> Any:
+            return {SERVER: first, OTHER_SERVER: second}
+
+        self.send_ok('PUT', f'/allocations/{THIRD_SERVER}', claim(MEMORY_MB=8))
+        vcpu, on_host = claim(VCPU=2), f'refused: VCPU on {HOST}: '
+        for path, body, line in (
+            ('/allocations', both(vcpu, claim(VCPU=18)), f'{OTHER_SERVER} {on_host}'),
             (
-                *(claim(MEMORY_MB=600), claim(MEMORY_MB=500)),
-                f'{OTHER_SERVER} refused: MEMORY_MB on {HOST}: 1100 requested, 0 of 1000 used',
+                *('/allocations', both(claim(MEMORY_MB=600), claim(MEMORY_MB=500))),
+                f'{OTHER_SERVER} refused: MEMORY_MB on {HOST}: 1100 requested, 8 of 1000 used',
             ),
             (
-                *(claim(VCPU=2, uuid=SERVER), claim(VCPU=2)),
+                *('/allocations', both(claim(VCPU=2, uuid=SERVER), vcpu)),
                 f'{SERVER}, {OTHER_SERVER} refused: provider {SERVER}: unknown',
             ),
+            ('/reshaper', reshape(7, {}), f'- refused: provider {HOST}: generation 7 given, 2 '),
+            ('/reshaper', reshape(2, {}, 'VCPU'), f'- refused: MEMORY_MB on {HOST}: inventory in '),
+            (
+                *('/reshaper', reshape(2, {SERVER: claim(VCPU=5)}, 'VCPU', 'MEMORY_MB')),
+                f'{SERVER} {on_host}5 requested, 0 of 4 used',
+            ),
+            (
+                *('/reshaper', reshape(2, {SERVER: claim(1, VCPU=4)}, 'VCPU')),
+                f'{SERVER} refused: consumer generation 1 given, null stored',
+            ),
         ):
-            body = {SERVER: first, OTHER_SERVER: second}
-            (logged,) = self.refuse('POST', '/allocations', body)
+            (logged,) = self.refuse('POST', path, body)
             self.assertTrue(logged.startswith(f'claim of {line}'), logged)
-
-    def test_reshapes(self) -> None:
-        self.send_ok('PUT', f'/allocations/{SERVER}', claim(MEMORY_MB=8))
-        new = {'total': 4}
-        for given, inventories, allocations, expected in (
-            (7, {}, {}, f'- refused: provider {HOST}: generation 7 given, 2 stored'),
-            (2, {'VCPU': new}, {}, f'- refused: MEMORY_MB on {HOST}: inventory in use'),
-            (
-                *(2, {'VCPU': new, 'MEMORY_MB': new}, {SERVER: claim(1, VCPU=5)}),
-                f'{SERVER} refused: VCPU on {HOST}: 5 requested, 0 of 4 used',
-            ),
-            (
-                *(2, {'VCPU': new}, {SERVER: claim(None, VCPU=4)}),
-                f'{SERVER} refused: consumer generation null given, 1 stored',
-            ),
-        ):
-            replacement = {'resource_provider_generation': given, 'inventories': inventories}
-            body = {'inventories': {HOST: replacement}, 'allocations': allocations}
-            self.assertEqual([f'claim of {expected}'], self.refuse('POST', '/reshaper', body))
 
 
 class ChangesTest(TestCase):
     LOGGER = 'placement.changes'
 
     def test_the_examples_of_the_page(self) -> None:
+        other = {'VCPU': {'total': 8}, 'VGPU': {'total': 1}}
+        old_vcpu, vcpu, memory = (
+            *({'total': 64, 'allocation_ratio': 4.0}, {'total': 72, 'allocation_ratio': 8.0}),
+            {'total': 262144},
+        )
+        both = claim(VCPU=4, MEMORY_MB=8192)
+        both['allocations'][OTHER_HOST] = {'resources': {'VGPU': 1}}
+        providers, own, server = '/resource_providers', self._path(), f'/allocations/{SERVER}'
+        moved = {'name': 'compute-1', 'parent_provider_uuid': OTHER_HOST}
         lines: list[str] = []
-        for step in (
-            *(self._change_provider, self._change_inventory, self._change_links),
-            self._change_allocations,
+        for is_example, method, path, body in (
+            (True, 'POST', providers, {'name': 'compute-1', 'uuid': HOST}),
+            (False, 'PUT', own, {'name': 'host-1'}),
+            (False, 'POST', providers, {'name': 'compute-2', 'uuid': OTHER_HOST}),
+            (False, 'PUT', f'{self._path(OTHER_HOST)}/inventories', self._inventories(0, **other)),
+            (True, 'PUT', own, {'name': 'compute-1'}),
+            (True, 'PUT', own, moved),
+            (True, *self._replace(0, 'inventories', {'VCPU': old_vcpu, 'MEMORY_MB': memory})),
+            (True, *self._replace(1, 'inventories', {'VCPU': vcpu, 'PCPU': {'total': 8}})),
+            (False, *self._replace(2, 'inventories', {'VCPU': vcpu, 'MEMORY_MB': memory})),
+            (False, 'PUT', '/traits/CUSTOM_GOLD', None),
+            (False, *self._replace(3, 'traits', ['CUSTOM_GOLD'])),
+            (True, *self._replace(4, 'traits', ['COMPUTE_STATUS_DISABLED'])),
+            (False, *self._replace(5, 'aggregates', [OTHER_AGGREGATE])),
+            (True, *self._replace(6, 'aggregates', [AGGREGATE])),
+            (True, 'PUT', server, both),
+            (False, 'PUT', server, claim(1, VCPU=4)),
+            (True, 'PUT', server, claim(2, OTHER_HOST, VCPU=8)),
+            (True, 'PUT', server, claim(3)),
+            (False, *self._replace(9, 'inventories', {})),
+            (True, 'DELETE', own, None),
         ):
-            step(lines)
-        self.send_ok('PUT', f'{self._path()}/inventories', self._inventories(9))
-        self.logged()
-        self.send_ok('DELETE', self._path())
-        lines.insert(3, *self.logged())
+            self.send_ok(method, path, body)
+            new = self.logged()
+            lines += new if is_example else []
+        # On the page, the line of the deletion follows those of the provider.
+        lines.insert(3, lines.pop())
         self.assertEqual(examples.example('change-lines').splitlines(), lines)
 
     def _path(self, uuid: str = HOST) -> str:
@@ -144,53 +174,9 @@ class ChangesTest(TestCase):
     def _inventories(self, given: int, **inventories: dict[str, Any]) -> dict[str, Any]:
         return {'resource_provider_generation': given, 'inventories': inventories}
 
-    def _change_provider(self, lines: list[str]) -> None:
-        self.send_ok('POST', '/resource_providers', {'name': 'compute-1', 'uuid': HOST})
-        lines += self.logged()
-        self.send_ok('PUT', self._path(), {'name': 'host-1'})
-        self.make_host(OTHER_HOST, 'compute-2', VCPU={'total': 8}, VGPU={'total': 1})
-        self.logged()
-        self.send_ok('PUT', self._path(), {'name': 'compute-1'})
-        lines += self.logged()
-        self.send_ok('PUT', self._path(), {'name': 'compute-1', 'parent_provider_uuid': OTHER_HOST})
-        lines += self.logged()
-
-    def _change_inventory(self, lines: list[str]) -> None:
-        vcpu, memory = {'total': 64, 'allocation_ratio': 4.0}, {'total': 262144}
-        path = f'{self._path()}/inventories'
-        self.send_ok('PUT', path, self._inventories(0, VCPU=vcpu, MEMORY_MB=memory))
-        lines += self.logged()
-        vcpu = {'total': 72, 'allocation_ratio': 8.0}
-        self.send_ok('PUT', path, self._inventories(1, VCPU=vcpu, PCPU={'total': 8}))
-        lines += self.logged()
-        self.send_ok('PUT', path, self._inventories(2, VCPU=vcpu, MEMORY_MB=memory))
-        self.logged()
-
-    def _change_links(self, lines: list[str]) -> None:
-        self.send_ok('PUT', '/traits/CUSTOM_GOLD')
-        for given, name in ((3, 'CUSTOM_GOLD'), (4, 'COMPUTE_STATUS_DISABLED')):
-            body = {'resource_provider_generation': given, 'traits': [name]}
-            self.logged()
-            self.send_ok('PUT', f'{self._path()}/traits', body)
-        lines += self.logged()
-        for given, uuid in ((5, OTHER_AGGREGATE), (6, AGGREGATE)):
-            aggregates = {'resource_provider_generation': given, 'aggregates': [uuid]}
-            self.logged()
-            self.send_ok('PUT', f'{self._path()}/aggregates', aggregates)
-        lines += self.logged()
-
-    def _change_allocations(self, lines: list[str]) -> None:
-        body = claim(VCPU=4, MEMORY_MB=8192)
-        body['allocations'][OTHER_HOST] = {'resources': {'VGPU': 1}}
-        path = f'/allocations/{SERVER}'
-        self.send_ok('PUT', path, body)
-        lines += self.logged()
-        self.send_ok('PUT', path, claim(1, VCPU=4))
-        self.logged()
-        self.send_ok('PUT', path, claim(2, OTHER_HOST, VCPU=8))
-        lines += self.logged()
-        self.send_ok('PUT', path, claim(3))
-        lines += self.logged()
+    def _replace(self, given: int, kind: str, value: Any) -> tuple[str, str, Any]:
+        """Return the request that replaces the inventories, the traits or the aggregates."""
+        return 'PUT', f'{self._path()}/{kind}', {'resource_provider_generation': given, kind: value}
 
     def check(self, *requests: tuple[str, str, Any, list[str]]) -> None:
         """Send requests, each with its lines."""
@@ -242,7 +228,6 @@ class ChangesTest(TestCase):
         vcpu = {'resource_provider_generation': 1, 'total': 8, 'resource_class': 'VCPU'}
         total = {'resource_provider_generation': 2, 'total': 9}
         names = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2']
-        traits = {'resource_provider_generation': 6, 'traits': names}
         added = self._inventories(4, VGPU={'total': 1})
         self.check(
             ('POST', own, vcpu, [f'inventory of {label}VCPU added (total 8)']),
@@ -250,7 +235,10 @@ class ChangesTest(TestCase):
             ('DELETE', f'{own}/VCPU', None, [f'inventory of {HOST}: VCPU removed (total 9)']),
             ('PUT', own, added, [f'inventory of {label}VGPU added (total 1)']),
             ('DELETE', own, None, [f'inventory of {label}VGPU removed (total 1)']),
-            ('PUT', f'{path}/traits', traits, [f'traits of {label}+{names[0]} +{names[1]}']),
+            (
+                *self._replace(6, 'traits', names),
+                [f'traits of {label}+{names[0]} +{names[1]}'],
+            ),
             ('PUT', f'{path}/aggregates', [AGGREGATE], [f'aggregates of {HOST}: +{AGGREGATE}']),
             ('PUT', f'{path}/aggregates', [AGGREGATE], []),
             ('DELETE', f'{path}/traits', None, [f'traits of {label}-{names[0]} -{names[1]}']),
