@@ -1,6 +1,7 @@
 """A test case with a database cluster, three API processes, and HAProxy in front of them."""
 
 import atexit
+from collections.abc import Callable
 import contextlib
 import functools
 import importlib
@@ -192,6 +193,32 @@ class DeploymentTestCase(base.BaseTestCase):
         with self.traffic().running() as traffic:
             traffic.wait_for(204, more)
         self.check(traffic, failed=0)
+
+    def withstand(
+        self,
+        fail: Callable[[], Any],
+        notice: Callable[[], Any],
+        repair: Callable[[], Any] = lambda: None,
+    ) -> tuple[Traffic, int]:
+        """Let a node fail under load; repair it while other nodes are in use.
+
+        The API processes continue and are not restarted.
+
+        :param notice: waits until no request uses the node
+        :param repair: also waits until the node is in use again
+        :returns: the traffic, and the number of requests that failed before `notice` returned
+        """
+        with self.traffic().running() as traffic:
+            traffic.wait_for(204, 60)
+            fail()
+            notice()
+            traffic.wait_for(204, 60)
+            failed = traffic.failed
+            traffic.wait_for(204, 60)
+            self.assertEqual(failed, traffic.failed, 'requests fail although another node is used')
+            repair()
+            traffic.wait_for(204, 60)
+        return traffic, failed
 
     def check(self, traffic: Traffic, failed: int | None = None) -> None:
         """Compare all responses with the data of each node, and the number of failed requests."""

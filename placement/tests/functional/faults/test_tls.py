@@ -1,6 +1,5 @@
 """TLS to the database server, with the URLs of doc/source/admin/databases.rst and a private CA."""
 
-import http.client
 import os
 from pathlib import Path
 import re
@@ -14,8 +13,8 @@ import sqlalchemy as sa
 
 from placement.tests import servers, tls_guide, where
 from placement.tests.functional import programs
-from placement.tests.functional.faults import machines
-from placement.tests.waiting import LONGEST, wait_until
+from placement.tests.functional.faults import machines, storm
+from placement.tests.waiting import wait_until
 
 _STATEMENTS = re.compile(r'^    ((?:CREATE|GRANT) .+;)$', re.MULTILINE)
 _HBA = re.compile(r'^    (hostssl .+)$', re.MULTILINE)
@@ -35,6 +34,8 @@ class Certificates:
     """A private CA, another CA, and the certificate that the server presents.
 
     :param owner: the user that runs the server; None for the current user
+    :ivar trusted: the certificate of the CA that the client trusts
+    :ivar both: the certificates of both CAs
     """
 
     def __init__(self, owner: str | None) -> None:
@@ -42,48 +43,30 @@ class Certificates:
         self.folder = Path(tempfile.mkdtemp(prefix='placement-tls-'))
         self.folder.chmod(0o755)
         self._owner = owner
+        self.trusted, other, self.both = (
+            self.folder / f'{name}.crt' for name in ('ours', 'other', 'both')
+        )
         for name in ('ours', 'other'):
-            self._create(name, f'/CN={name}', 'basicConstraints=critical,CA:TRUE')
-        certificates = [(self.folder / f'{name}.crt').read_text() for name in ('ours', 'other')]
-        self.both.write_text(''.join(certificates))
+            self._create(name, 'basicConstraints=critical,CA:TRUE')
+        self.both.write_text(self.trusted.read_text() + other.read_text())
         self.present(*_RIGHT)
-
-    @property
-    def both(self) -> Path:
-        """The certificates of both CAs."""
-        return self.folder / 'both.crt'
-
-    @property
-    def trusted(self) -> Path:
-        """The certificate of the CA that the client trusts."""
-        return self.folder / 'ours.crt'
 
     def present(self, authority: str, name: str) -> None:
         """Replace the certificate of the server; the server reads it when it starts or reloads."""
-        issuer = self.folder / authority
-        self._create(
-            'server',
-            '/CN=server',
-            f'subjectAltName={name}',
-            *('-CA', f'{issuer}.crt', '-CAkey', f'{issuer}.key'),
-        )
+        signed_by = ('-CA', f'{authority}.crt', '-CAkey', f'{authority}.key')
+        self._create('server', f'subjectAltName={name}', *signed_by)
         key = self.folder / 'server.key'
         key.chmod(0o600)
         if self._owner is not None:
             shutil.chown(key, self._owner)
 
-    def _create(self, file: str, subject: str, extension: str, *signed_by: str) -> None:
-        subprocess.run(
-            (
-                *('openssl', 'req', '-x509', '-nodes', '-days', '2'),
-                *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
-                *('-subj', subject, '-addext', extension, *signed_by),
-                *('-out', f'{file}.crt', '-keyout', f'{file}.key'),
-            ),
-            cwd=self.folder,
-            check=True,
-            capture_output=True,
+    def _create(self, name: str, extension: str, *signed_by: str) -> None:
+        command = (
+            *('openssl', 'req', '-x509', '-nodes', '-days', '2', '-subj', f'/CN={name}'),
+            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-addext', extension),
+            *('-out', f'{name}.crt', '-keyout', f'{name}.key', *signed_by),
         )
+        subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
@@ -172,13 +155,7 @@ class TlsTest(base.BaseTestCase):
 
     def respond(self, method: str, path: str) -> int:
         """Send a request to the service, and return the status of the response."""
-        connection = http.client.HTTPConnection('127.0.0.1', self.worker.port, timeout=LONGEST)
-        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'}
-        try:
-            connection.request(method, path, headers=headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
+        return storm.send(self.worker.port, method, path)
 
     def close_connections(self) -> None:
         """Let the server close the connections of the service, of which there is at least one."""
@@ -198,20 +175,26 @@ class TlsTest(base.BaseTestCase):
         remedy = 'Correct the certificate of the server'
         self.assertFails(url, 'cannot be verified with TLS', remedy)
         environment = {'OS_PLACEMENT_DATABASE__CONNECTION': text(url)}
-        result = programs.shared().run(
-            programs.STATUS, ['preflight', '--format', 'json'], environment
-        )
+        arguments = ['preflight', '--format', 'json']
+        result = programs.shared().run(programs.STATUS, arguments, environment)
         self.assertIn(f'{remedy}, or correct the URL', result.stdout)
+
+    def log_of(self, *requests: tuple[int, str, str]) -> list[str]:
+        """Send requests, each with its expected status, and return the warnings in the log."""
+        before = len(self.log.read_text())
+        for status, method, path in requests:
+            self.assertEqual(status, self.respond(method, path), self.log.read_text())
+        log = self.log.read_text()[before:]
+        self.assertNotIn('Traceback', log)
+        return [line for line in log.splitlines() if ' WARNING ' in line]
 
     def test_the_server_requires_tls(self) -> None:
         plain = self.url.set(query=_DISABLED[self.url.get_driver_name()])
         self.assertFails(plain, 'denies access', 'Grant the privileges to the user')
 
-    def test_commands_refuse_a_server_without_tls(self) -> None:
-        """The server of the test run has no certificate, or one of itself."""
-        self.assertUnverified(servers.admin_url().set(query=self.url.query))
-
     def test_commands_refuse_a_wrong_certificate(self) -> None:
+        # The server of the test run has no certificate, or one of itself.
+        self.assertUnverified(servers.admin_url().set(query=self.url.query))
         self.addCleanup(self.present, *_RIGHT)
         for wrong in _WRONG:
             self.present(*wrong)
@@ -219,20 +202,20 @@ class TlsTest(base.BaseTestCase):
 
     def test_the_service_refuses_a_wrong_certificate(self) -> None:
         self.addCleanup(self.present, *_RIGHT)
-        before = len(self.log.read_text())
         for wrong in _WRONG:
             self.close_connections()
             self.present(*wrong)
-            self.assertEqual(503, self.respond('GET', '/traits'))
-            self.assertEqual(503, self.respond('PUT', '/traits/CUSTOM_REFUSED'))
+            refused = self.log_of((503, 'GET', '/traits'), (503, 'PUT', '/traits/CUSTOM_REFUSED'))
+            self.assertEqual(2, len(refused), refused)
+            for line in refused:
+                self.assertRegex(line, 'Failed to connect to the database: .*certificate')
             self.present(*_RIGHT)
-        self.assertEqual(200, self.respond('GET', '/traits'))
-        log = self.log.read_text()[before:]
-        warnings = [line for line in log.splitlines() if ' WARNING ' in line]
-        self.assertEqual(4, len(warnings), log)
-        for line in warnings:
-            self.assertRegex(line, 'Failed to connect to the database: .*certificate')
-        self.assertNotIn('Traceback', log)
+        for request in (
+            *((201, 'PUT', '/traits/CUSTOM_NEW'), (204, 'GET', '/traits/CUSTOM_NEW')),
+            (204, 'DELETE', '/traits/CUSTOM_NEW'),
+        ):
+            self.close_connections()
+            self.log_of(request)
 
     def test_a_missing_certificate_of_the_ca(self) -> None:
         self.close_connections()
@@ -245,20 +228,8 @@ class TlsTest(base.BaseTestCase):
             rf'\AError: The file {trusted} {option} cannot be read: No such file or directory\. '
             r'Correct its path or its permissions\.\n\Z',
         )
-        before = len(self.log.read_text())
-        self.assertEqual(503, self.respond('GET', '/traits'))
-        log = self.log.read_text()[before:]
-        self.assertRegex(log, 'WARNING .*Failed to connect to the database: ')
-        self.assertNotIn('Traceback', log)
-
-    def test_the_service_replaces_lost_connections(self) -> None:
-        for method, path, status in (
-            ('PUT', '/traits/CUSTOM_NEW', 201),
-            ('GET', '/traits/CUSTOM_NEW', 204),
-            ('DELETE', '/traits/CUSTOM_NEW', 204),
-        ):
-            self.close_connections()
-            self.assertEqual(status, self.respond(method, path), self.log.read_text())
+        (line,) = self.log_of((503, 'GET', '/traits'))
+        self.assertIn('Failed to connect to the database: ', line)
 
 
 def text(url: sa.URL) -> str:

@@ -1,29 +1,19 @@
 """Settings of the cluster and of Placement that doc/source/admin/galera.rst describes."""
 
-from concurrent import futures
 import contextlib
-import datetime
-import math
-import time
 import uuid
 
 import sqlalchemy as sa
 
-from placement.db.sqlalchemy import models
 from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.cluster import answers
-from placement.tests.functional.cluster.traffic import CAPACITY
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.galera import testcase
 from placement.tests.functional.galera.gate import Gate
-from placement.tests.waiting import wait_until
 from tools import with_database
 
 _FIRST, _SECOND = 0, 1  # the nodes of a pair
-_CLAIMS = 4  # of each node
-# The number of transactions that wait in COMMIT.
-_COMMITS = "SELECT COUNT(*) FROM information_schema.processlist WHERE info = 'COMMIT'"
 
 _TABLES_WITHOUT_KEY = """
 SELECT table_name FROM information_schema.tables
@@ -57,21 +47,15 @@ class SettingsTest(testcase.DeploymentTestCase):
         ports = [self.workers[number].port for number in (_FIRST, _SECOND)]
         self.assertEqual([], answers.send_pairs(ports, rounds=4, clients=6))
 
-    def start_insufficient_worker(self) -> machines.Worker:
-        """Start an API process of the second node with `mysql_wsrep_sync_wait = 1`."""
+    def test_1_is_not_sufficient_for_requests_that_begin_with_a_write(self):
+        """This is the effect of `mysql_wsrep_sync_wait = 1`."""
         log = self.logs / 'insufficient'
-        log.unlink(missing_ok=True)
         worker = machines.Worker(
             self.database(self.nodes[_SECOND].port),
             log=log,
             settings={'OS_PLACEMENT_DATABASE__MYSQL_WSREP_SYNC_WAIT': '1'},
         )
         self.addCleanup(worker.remove)
-        return worker
-
-    def test_1_is_not_sufficient_for_requests_that_begin_with_a_write(self):
-        """This is the effect of `mysql_wsrep_sync_wait = 1`."""
-        worker = self.start_insufficient_worker()
         statuses = {}
         ports = self.workers[_FIRST].port, worker.port
         gate = self.gate()
@@ -80,48 +64,9 @@ class SettingsTest(testcase.DeploymentTestCase):
                 self.assertFalse(pair.is_fresh(kind), kind)
                 statuses[kind] = pair.answer_seen[0]
         self.assertEqual(set(), {kind for kind in statuses if statuses[kind] not in (404, 409)})
-        log = (self.logs / 'insufficient').read_text()
-        self.assertEqual(1, log.count('mysql_wsrep_sync_wait is 1, so responses'))
+        self.assertEqual(1, log.read_text().count('mysql_wsrep_sync_wait is 1, so responses'))
 
     # Other settings ---------------------------------------------------------------
-
-    def test_claims_of_providers_without_a_generation(self):
-        """Two nodes claim most of the capacity, and neither has applied the claim of the other.
-
-        Each claim also sets `updated_at`, in whole seconds. All of them follow in the second that
-        the column already has, so only the generation can change the row of the provider.
-        """
-        providers = self.providers[:_CLAIMS]
-        ports = self.workers[_FIRST].port, self.start_insufficient_worker().port
-        for number, port in enumerate(ports):  # so that both processes have seen the project
-            self.assertEqual(204, self.claim_most(port, self.providers[_CLAIMS + number]))
-        gate = self.gate()
-        second_of_claims = math.ceil(time.time()) + 1
-        table = models.resource_providers
-        with self.engine().begin() as conn:
-            conn.execute(
-                sa.update(table)
-                .where(table.c.uuid.in_(providers))
-                .values(
-                    generation=None,
-                    updated_at=datetime.datetime.fromtimestamp(second_of_claims, datetime.UTC),
-                )
-            )
-        gate.hold()
-        self.addCleanup(gate.release)
-        time.sleep(max(0, second_of_claims - time.time()))
-        first = [self.claim_most(ports[0], provider) for provider in providers]
-        with futures.ThreadPoolExecutor(_CLAIMS) as pool:
-            second = pool.map(lambda provider: self.claim_most(ports[1], provider), providers)
-            wait_until(lambda: self.nodes[_SECOND].execute(_COMMITS)[0] == _CLAIMS)
-            gate.release()
-        self.assertEqual([204] * _CLAIMS, first)
-        self.assertEqual([409] * _CLAIMS, list(second))
-
-    def claim_most(self, port: int, provider: str) -> int:
-        """Claim half of the capacity and one more of a provider; return the status."""
-        body = claim({provider: {'VCPU': CAPACITY // 2 + 1}})
-        return storm.send(port, 'PUT', f'/allocations/{uuid.uuid4()}', body)
 
     @where.at_night('The gate has other tests of the same cluster.')
     def test_an_isolated_node_with_dirty_reads_is_not_used(self):
