@@ -1,7 +1,6 @@
 """The revisions of the schema, and upgrades from each of them."""
 
-from alembic import config as alembic_config
-from alembic import script, util
+from alembic import util
 import os_traits
 import sqlalchemy as sa
 
@@ -75,14 +74,7 @@ class StartTest(base.TestCase):
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')
-class ChainTest(base.TestCase):
-    def test_the_chain_has_no_branch(self):
-        directory = script.ScriptDirectory.from_config(alembic_config.Config(str(migration._INI)))
-        revisions = [revision.revision for revision in directory.walk_revisions()]
-
-        self.assertEqual(list(reversed(CHAIN)), revisions)
-        self.assertEqual([CHAIN[-1]], directory.get_heads())
-
+class StampTest(base.TestCase):
     def test_stamping_changes_no_table(self):
         migration.upgrade(CHAIN[0])
         before = schema.describe(self.engine)
@@ -161,21 +153,15 @@ class OldDataTest(base.TestCase):
         self.assertEqual(version, migration.version())
 
     def test_incomplete_data_blocks_the_upgrade(self):
-        """A provider has no root, and an allocation has no consumer."""
+        """A provider has no root, and an allocation has no consumer; the data is preserved."""
         self.insert_allocation()
         self.assertBlocked(CHAIN[0])
         self.set_root()
         migration.upgrade(CHAIN[1])
         self.assertBlocked(CHAIN[1])
-        self.insert('consumers', uuid='c', project_id=1, user_id=1)
-        migration.upgrade('head')
-        self.assertEqual(CHAIN[-1], migration.version())
-
-    def test_data_is_preserved(self):
-        self.insert_allocation()
-        self.set_root()
         self.insert('consumers', uuid='c', project_id=5, user_id=6, generation=7)
         migration.upgrade('head')
+        self.assertEqual(CHAIN[-1], migration.version())
 
         with self.engine.connect() as conn:
             consumer = conn.execute(sa.select(models.consumers)).mappings().one()

@@ -7,12 +7,17 @@ from placement.objects import online_data_migrations
 from placement.tests import where
 from placement.tests.functional.db import base
 
+ZEROS = '00000000-0000-0000-0000-000000000000'
+
 
 def counts(outcome: online_data_migrations.Outcome) -> tuple[int, int]:
     return outcome.matched, outcome.migrated
 
 
+@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
 class RepairTest(base.TestCase):
+    """Each call repairs one batch."""
+
     kind_of_database = base.MigratedDatabase
 
     def insert(self, table: sa.Table, *rows: dict[str, object]) -> None:
@@ -23,69 +28,41 @@ class RepairTest(base.TestCase):
         with self.engine.connect() as conn:
             return [tuple(row) for row in conn.execute(sa.select(*columns).order_by(columns[0]))]
 
-
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
-class RootProvidersTest(RepairTest):
-    def setUp(self):
-        super().setUp()
-        self.insert(
-            models.resource_providers,
-            *({'id': n, 'uuid': f'rp{n}', 'name': f'rp{n}'} for n in range(1, 6)),
-        )
-        self.insert(
-            models.resource_providers,
-            {
-                'id': 6,
-                'uuid': 'rp6',
-                'name': 'rp6',
-                'root_provider_id': 1,
-                'parent_provider_id': 1,
-            },
-        )
-
-    def roots(self) -> list[tuple]:
-        return self.rows(
-            models.resource_providers.c.id, models.resource_providers.c.root_provider_id
-        )
-
-    def test_each_call_repairs_one_batch(self):
+    def test_roots(self):
+        providers = models.resource_providers
+        rows = [{'id': n, 'uuid': f'rp{n}', 'name': f'rp{n}'} for n in range(1, 7)]
+        self.insert(providers, *rows[:5])
+        self.insert(providers, {**rows[5], 'root_provider_id': 1, 'parent_provider_id': 1})
         outcomes = [online_data_migrations.set_root_provider_ids(self.config, 2) for _ in range(4)]
 
         self.assertEqual([(2, 2), (2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
-        self.assertEqual([(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 1)], self.roots())
-        generation = models.resource_providers.c.generation
-        self.assertEqual([(0,)] * 6, self.rows(generation))
-
-
-@where.also_on_mysql('Statements and variables differ from those of MariaDB.')
-class IncompleteConsumersTest(RepairTest):
-    def setUp(self):
-        super().setUp()
-        self.insert(
-            models.allocations,
-            *(
-                {
-                    'resource_provider_id': 1,
-                    'consumer_id': consumer,
-                    'resource_class_id': resource_class,
-                    'used': 1,
-                }
-                for consumer in ('a', 'b', 'c', 'existing')
-                for resource_class in (0, 1)
-            ),
-        )
-        self.insert(
-            models.consumers, {'uuid': 'existing', 'project_id': 77, 'user_id': 78, 'generation': 9}
+        self.assertEqual(
+            [(1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 4, 0), (5, 5, 0), (6, 1, 0)],
+            self.rows(providers.c.id, providers.c.root_provider_id, providers.c.generation),
         )
 
-    def test_each_call_repairs_one_batch(self):
+    def insert_incomplete_consumers(self) -> None:
+        rows = [
+            {'resource_provider_id': 1, 'consumer_id': one, 'resource_class_id': id_, 'used': 1}
+            for one in ('a', 'b', 'c', 'existing')
+            for id_ in (0, 1)
+        ]
+        self.insert(models.allocations, *rows)
+        existing = {'uuid': 'existing', 'project_id': 77, 'user_id': 78, 'generation': 9}
+        self.insert(models.consumers, existing)
+
+    def assertOwners(self, project: str, user: str) -> None:
+        self.assertEqual([(project,)], self.rows(models.projects.c.external_id))
+        self.assertEqual([(user,)], self.rows(models.users.c.external_id))
+
+    def test_incomplete_consumers(self):
+        self.insert_incomplete_consumers()
         outcomes = [
             online_data_migrations.create_incomplete_consumers(self.config, 2) for _ in range(3)
         ]
 
         self.assertEqual([(2, 2), (1, 1), (0, 0)], [counts(one) for one in outcomes])
-        ((project,),) = self.rows(models.projects.c.id)
-        ((user,),) = self.rows(models.users.c.id)
+        ((project,),), ((user,),) = self.rows(models.projects.c.id), self.rows(models.users.c.id)
         table = models.consumers.c
         self.assertEqual(
             [(name, project, user, 0) for name in ('a', 'b', 'c')] + [('existing', 77, 78, 9)],
@@ -93,23 +70,17 @@ class IncompleteConsumersTest(RepairTest):
         )
 
     def test_project_and_user_come_from_the_options(self):
+        self.insert_incomplete_consumers()
         self.config.set_override('incomplete_consumer_project_id', 'P', group='placement')
         self.config.set_override('incomplete_consumer_user_id', 'U', group='placement')
         online_data_migrations.create_incomplete_consumers(self.config, 50)
-
-        self.assertEqual([('P',)], self.rows(models.projects.c.external_id))
-        self.assertEqual([('U',)], self.rows(models.users.c.external_id))
+        self.assertOwners('P', 'U')
 
     def test_project_and_user_are_created_if_no_consumer_is_missing(self):
-        with self.engine.begin() as conn:
-            conn.execute(sa.delete(models.allocations))
         for _ in range(2):
             outcome = online_data_migrations.create_incomplete_consumers(self.config, 50)
-
-        self.assertEqual((0, 0), counts(outcome))
-        default = [('00000000-0000-0000-0000-000000000000',)]
-        self.assertEqual(default, self.rows(models.projects.c.external_id))
-        self.assertEqual(default, self.rows(models.users.c.external_id))
+            self.assertEqual((0, 0), counts(outcome))
+        self.assertOwners(ZEROS, ZEROS)
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')

@@ -48,22 +48,20 @@ class SyncTest(base.TestCase):
         self.assertIsNotNone(row.created_at)
         self.assertIsNone(row.updated_at)
 
-    def test_newer_library_adds_traits_and_removes_none(self):
-        with mock.patch.object(os_traits, 'get_traits', return_value=['HW_OLD', 'HW_BOTH']):
+    def sync_with(self, traits: list[str], classes: list[str]) -> None:
+        with (
+            mock.patch.object(os_traits, 'get_traits', return_value=traits),
+            mock.patch.object(os_resource_classes, 'STANDARDS', classes),
+        ):
             self.sync()
+
+    def test_newer_library_adds_names_and_keeps_the_others(self):
+        self.sync_with(['HW_OLD', 'HW_BOTH'], ['VCPU', 'MEMORY_MB'])
         with self.engine.begin() as conn:
             conn.execute(sa.insert(models.traits).values(name='CUSTOM_MINE'))
-        with mock.patch.object(os_traits, 'get_traits', return_value=['HW_NEW', 'HW_BOTH']):
-            self.sync()
+        self.sync_with(['HW_NEW', 'HW_BOTH'], ['VCPU', 'MEMORY_MB', 'DISK_GB'])
 
         self.assertEqual({'HW_OLD', 'HW_BOTH', 'HW_NEW', 'CUSTOM_MINE'}, self.traits())
-
-    def test_newer_library_keeps_the_ids_of_classes(self):
-        with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB']):
-            self.sync()
-        with mock.patch.object(os_resource_classes, 'STANDARDS', ['VCPU', 'MEMORY_MB', 'DISK_GB']):
-            self.sync()
-
         self.assertEqual({'VCPU': 0, 'MEMORY_MB': 1, 'DISK_GB': 2}, self.classes())
 
     def test_synchronizes_once_per_process(self):
