@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
-import importlib.util
+import importlib
 import os
 from pathlib import Path
 import shutil
@@ -18,14 +18,12 @@ import unittest
 
 import sqlalchemy as sa
 
-import placement
 from placement.tests import servers
 from placement.tests.functional import forked, programs
 from placement.tests.waiting import LONGEST, wait_until
 
 # In place of the path of Python, this word starts a program with `programs`.
 FORK = 'fork'
-_TOOLS = Path(placement.__file__).parents[1] / 'tools'
 
 # A killed server of the test run may lose committed transactions. These options make a server
 # durable as long as the machine does not crash.
@@ -45,17 +43,10 @@ def engine_of_run() -> str:
 
 def tool(name: str) -> ModuleType:
     """Return a module of `tools`; skip the test if the tree has no tools."""
-    path = _TOOLS / f'{name}.py'
-    if not path.exists():
-        raise unittest.SkipTest(f'{path} does not exist')
-    module_name = f'placement_tests_{name}'
-    if module_name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        spec.loader.exec_module(module)
-    return sys.modules[module_name]
+    try:
+        return importlib.import_module(f'tools.{name}')
+    except ModuleNotFoundError as error:
+        raise unittest.SkipTest(str(error)) from error
 
 
 def free_port() -> int:

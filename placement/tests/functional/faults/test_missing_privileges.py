@@ -1,9 +1,7 @@
 """An account without privileges: reads succeed; writes fail with 503 and one line in the log."""
 
-import http.client
 import logging
 from pathlib import Path
-from typing import Any
 
 import fixtures
 from oslo_db.sqlalchemy import enginefacade
@@ -11,23 +9,9 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.tests import servers
-from placement.tests.functional.faults import machines
+from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.races import testcase, writers
-from placement.tests.waiting import LONGEST
 
-NEW = '7b9e1d1c-0000-4000-8000-000000000002'
-PROVIDER = f'/resource_providers/{writers.LEAF}'
-READS = (
-    '/',
-    '/resource_providers',
-    PROVIDER,
-    f'{PROVIDER}/inventories',
-    f'/allocations/{writers.C}',
-    '/allocation_candidates?resources=VCPU:1',
-    '/usages?project_id=project',
-    '/traits',
-    '/resource_classes',
-)
 DENIAL = (
     r'The database denies access: .+\. Grant the privileges to the user, or correct '
     r'\[placement_database\] connection\.'
@@ -62,9 +46,9 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
     def create_account(self, *privileges: str) -> sa.URL:
         return servers.create_account(db_api.get_placement_engine().url, privileges)
 
-    def assertDenied(self, method: str, path: str, body: Any = None) -> None:
+    def assertDenied(self, method: str, path: str) -> None:
         with log_of_failures() as log:
-            response = self.send(method, path, body)
+            response = self.send(method, path)
         self.check_denial(response, log.output, f'{method} {path}')
 
     def check_denial(self, response: testcase.Response, log: str, label: str) -> None:
@@ -79,8 +63,9 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
                 conn.execute(statement)
         self.connect_as(self.create_account('SELECT'))
         with log_of_failures() as log:
-            for path in READS:
-                self.assertEqual(200, self.send('GET', path).status, path)
+            for request in (*writers.reads(), *writers.searches()):
+                status = self.send('GET', request.path).status
+                self.assertIn(status, (200, 400), request.path)
         self.assertEqual('', log.output)
         denied = set()
         for request in writers.every(writers.RECORDED):
@@ -91,11 +76,6 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
                 self.check_denial(response, log.output, request.name)
                 denied.add(request.route)
         self.assertEqual(writers.writing_routes(), denied)
-
-    def test_an_account_that_cannot_insert(self) -> None:
-        self.connect_as(self.create_account('SELECT', 'UPDATE', 'DELETE'))
-        self.assertDenied('POST', '/resource_providers', {'name': 'new', 'uuid': NEW})
-        self.assertEqual(200, self.send('GET', self.path).status)
 
     def test_the_password_changes(self) -> None:
         admin = db_api.get_placement_engine().url
@@ -112,11 +92,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
         log = Path(self.useFixture(fixtures.TempDir()).path) / 'log'
         worker = machines.Worker(account, log=log)
         self.addCleanup(worker.remove)
-        connection = http.client.HTTPConnection('127.0.0.1', worker.port, timeout=LONGEST)
-        self.addCleanup(connection.close)
-        headers = {'X-Auth-Token': 'admin', 'OpenStack-API-Version': 'placement latest'}
-        connection.request('PUT', '/traits/CUSTOM_NEW', headers=headers)
-        self.assertEqual(503, connection.getresponse().status)
+        self.assertEqual(503, storm.send(worker.port, 'PUT', '/traits/CUSTOM_NEW'))
         worker.stop()
         text = log.read_text()
         self.assertRegex(text, rf' ERROR placement\.db\.failures \[.*\] {DENIAL}')
