@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -82,10 +81,6 @@ class Shell:
             **{f'PG{name.upper()}': str(value) for name, value in values.items()},
             'PGPASSWORD': str(url.password),
         }
-
-    def has(self, program: str) -> bool:
-        """Whether a program is installed."""
-        return shutil.which(program, path=self._environment['PATH']) is not None
 
     def run(self, block: str, replaced: Mapping[str, str] | None = None) -> None:
         """Execute a block of commands; the first command that fails ends the block.

@@ -1,8 +1,9 @@
 """The commands of doc/source/admin/backup.rst, while clients write."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
+import itertools
 from pathlib import Path
-import threading
 from typing import Any
 import uuid
 
@@ -12,10 +13,10 @@ from placement import deploy
 from placement.db.sqlalchemy import migration
 from placement.tests import schema, where
 from placement.tests.functional.db import base, runbook
+from placement.tests.functional.faults import storm
 from placement.tests.functional.races import audit, testcase
 from placement.tests.functional.races.testcase import claim, inventories_of
 from placement.tests.functional.web import commands
-from placement.tests.waiting import LONGEST, wait_until
 
 _PAGE = 'admin/backup.rst'
 _PROVIDERS = [f'{n}0000000-0000-4000-8000-00000000000a' for n in range(1, 4)]
@@ -32,49 +33,6 @@ _RESTORE = {
     'postgresql': ('dropdb {}', 'template0 {}', '--dbname={}'),
     'sqlite': (),
 }
-
-
-class Writers:
-    """Threads that claim for pairs of consumers and release every second pair.
-
-    One request writes the allocations of both consumers of a pair from all providers.
-    """
-
-    def __init__(self, send: Callable[..., int]) -> None:
-        self.statuses: list[int] = []
-        self.pairs: list[tuple[str, str]] = []
-        self._send = send
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(3)]
-
-    def __enter__(self) -> 'Writers':
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(LONGEST)
-
-    def wait_for_more(self) -> None:
-        """Wait for a number of further responses."""
-        goal = len(self.statuses) + 20
-        wait_until(lambda: len(self.statuses) >= goal, 'the writers stopped')
-
-    def _run(self) -> None:
-        number = 0
-        while not self._stop.is_set():
-            number += 1
-            pair = (str(uuid.uuid4()), str(uuid.uuid4()))
-            self.pairs.append(pair)
-            self._write(pair, dict.fromkeys(_PROVIDERS, 1), None)
-            if number % 2 == 0:
-                self._write(pair, {}, 1)
-
-    def _write(self, pair: tuple[str, str], shares: dict[str, int], generation: int | None) -> None:
-        bodies = {one: claim(shares, generation, project=f'project {one}') for one in pair}
-        self.statuses.append(self._send('POST', '/allocations', bodies))
 
 
 @where.at_night('The backups take minutes.')
@@ -97,6 +55,27 @@ class BackupTest(base.TestCase):
         self.replaced = {'/var/lib/placement': str(own)} if name == 'sqlite' else {}
         for number, provider in enumerate(_PROVIDERS):
             self.make_provider(provider, f'h\N{LATIN SMALL LETTER O WITH DIAERESIS}st {number}')
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[storm.Storm]:
+        """Claim for pairs of consumers, and release every second pair.
+
+        One request writes the allocations of both consumers of a pair from all providers.
+        """
+        numbers = itertools.count()
+        with storm.Storm(lambda _, one: self.write(one, next(numbers)), 3).running() as writers:
+            yield writers
+        self.assertEqual({204}, set(writers.statuses))
+
+    def write(self, consumer: str, number: int) -> int:
+        bodies = {
+            one: claim(dict.fromkeys(_PROVIDERS, 1), project=f'project {one}')
+            for one in (consumer, other_of(consumer))
+        }
+        status = self.send('POST', '/allocations', bodies)
+        if status == 204 and number % 2:
+            status = self.send('POST', '/allocations', {one: claim({}, 1) for one in bodies})
+        return status
 
     def send(self, method: str, path: str, body: Any = None) -> int:
         return testcase.send(self.application, method, path, body).status
@@ -133,11 +112,10 @@ class BackupTest(base.TestCase):
 
     def check_backup_while_clients_write(self) -> None:
         """The backup contains all or nothing of each claim, and none of the later claims."""
-        with Writers(self.send) as writers:
-            writers.wait_for_more()
+        with self.writing() as writers:
+            writers.wait_for(204, 20)
             self.shell.run(self.backup, self.replaced)
-            writers.wait_for_more()
-        self.assertEqual({204}, set(writers.statuses))
+            writers.wait_for(204, 20)
         written = self.rows()
         self.stop_and_restore()
 
@@ -146,13 +124,12 @@ class BackupTest(base.TestCase):
         consumers = {row.uuid for row in restored['consumers']}
         self.assertNotEqual(set(), consumers)
         self.assertLess(len(restored['projects']), len(written['projects']))
-        for pair in writers.pairs:
-            self.assertIn(len(consumers.intersection(pair)), (0, 2))
+        for one in writers.consumers:
+            self.assertEqual(one in consumers, other_of(one) in consumers)
 
     def check_service_after_restore(self) -> None:
-        with Writers(self.send) as writers:
-            writers.wait_for_more()
-        self.assertEqual({204}, set(writers.statuses))
+        with self.writing() as writers:
+            writers.wait_for(204, 20)
         self.assertEqual([], audit.problems(self.engine))
 
     def check_backup_of_stopped_service(self) -> None:
@@ -161,8 +138,13 @@ class BackupTest(base.TestCase):
         self.make_provider(str(uuid.uuid4()), "host 'x' \\ $HOME \N{GRINNING FACE}")
         before = self.rows(), schema.describe(self.engine), migration.version()
         self.shell.run(self.backup, self.replaced)
-        with Writers(self.send) as writers:
-            writers.wait_for_more()
+        with self.writing() as writers:
+            writers.wait_for(204, 20)
         self.assertNotEqual(before[0], self.rows())
         self.stop_and_restore()
         self.assertEqual(before, (self.rows(), schema.describe(self.engine), migration.version()))
+
+
+def other_of(consumer: str) -> str:
+    """Return the other consumer of a pair."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, consumer))

@@ -22,7 +22,16 @@ _LIMIT = {
 }
 
 
-class HealthTestCase(testcase.RaceTestCase):
+class HealthTest(testcase.RaceTestCase):
+    def setUp(self):
+        self.server = machines.DatabaseServer(*_LIMIT[machines.engine_of_run()])
+        self.addCleanup(self.server.remove)
+        self.connection = self.server.create_database('placement')
+        patch = mock.patch.object(health, 'check', wraps=health.check)
+        self.checks = patch.start()
+        self.addCleanup(patch.stop)
+        super().setUp()
+
     def probe(self) -> int:
         """Send a health check and return the status of the response."""
         response = webob.Request.blank('/healthcheck').get_response(self.application)
@@ -32,17 +41,6 @@ class HealthTestCase(testcase.RaceTestCase):
     def assert_becomes(self, status: int, after: str) -> None:
         """Send health checks until the response has a status."""
         wait_until(lambda: self.probe() == status, f'not {status} after {after}')
-
-
-class ServerHealthTest(HealthTestCase):
-    def setUp(self):
-        self.server = machines.DatabaseServer(*_LIMIT[machines.engine_of_run()])
-        self.addCleanup(self.server.remove)
-        self.connection = self.server.create_database('placement')
-        patch = mock.patch.object(health, 'check', wraps=health.check)
-        self.checks = patch.start()
-        self.addCleanup(patch.stop)
-        super().setUp()
 
     def test_a_stopped_server(self):
         self.assertEqual(200, self.probe())

@@ -4,7 +4,6 @@ from unittest import mock
 
 import os_resource_classes
 import os_traits
-from oslo_db import exception as db_exc
 import sqlalchemy as sa
 
 from placement.db.sqlalchemy import models
@@ -93,12 +92,3 @@ class SyncTest(base.TestCase):
             self.sync()
         self.assertEqual(['HW_CPU_X86_AVX'], inserted)
         self.assertEqual(set(os_traits.get_traits()), self.traits())
-
-
-@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
-class WithoutTablesTest(base.TestCase):
-    def test_synchronization_fails(self):
-        # oslo.db gives an error of its own for a missing table on some engines only.
-        errors = (db_exc.DBError, sa.exc.ProgrammingError)
-        error = self.assertRaises(errors, sync.sync_traits)
-        self.assertRegex(str(error), "no such table|does not exist|doesn't exist")
