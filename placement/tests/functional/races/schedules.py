@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import logging
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -67,50 +67,34 @@ class Schedule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ComparableResponse:
-    """What a client sees of a response, without what differs from run to run."""
-
-    status: int
-    body: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The responses, that of the paused request first, and the state that they leave.
 
-    :param problems: rules of the data that the state breaks
+    :ivar responses: the status and the body of each, without what differs from run to run
+    :ivar problems: rules of the data that the state breaks
     """
 
-    responses: tuple[ComparableResponse, ...]
+    responses: tuple[tuple[int, Any], ...]
     state: Mapping[str, Any]
     problems: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A schedule that was run.
 
-    :param statement: the statement after which the request was paused
-    :param has_waited: the other requests waited for a lock of the paused one
+    :ivar statement: the statement after which the request was paused
+    :ivar has_waited: the other requests waited for a lock of the paused one
+    :ivar reasons: why the outcome is not allowed
     """
 
+    schedule: Schedule
     outcome: Outcome
     statement: str
     has_waited: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A schedule whose outcome is not allowed."""
-
-    schedule: Schedule
-    run: Run
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        reasons = '\n'.join(f'    {reason}' for reason in self.reasons)
-        return f'{self.schedule}\n    {" ".join(self.run.statement.split())}\n{reasons}'
+        return '\n    '.join([str(self.schedule), ' '.join(self.statement.split()), *self.reasons])
 
 
 @dataclass(slots=True)
@@ -119,14 +103,13 @@ class Report:
 
     tried: int = 0
     waited: int = 0
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[Run] = field(default_factory=list)
 
     def __str__(self) -> str:
         head = (
-            f'{self.tried} schedules, {self.waited} of them with a request that waited for a lock, '
-            f'{len(self.violations)} violations'
+            f'{self.tried} schedules, {self.waited} of them with a request that waited for a lock'
         )
-        return '\n'.join([head, *(str(violation) for violation in self.violations)])
+        return '\n'.join([head, *map(str, self.violations)])
 
 
 @dataclass(slots=True)
@@ -214,9 +197,8 @@ class Scheduler:
             run = self.run(schedule)
             report.tried += 1
             report.waited += run.has_waited
-            reasons = tuple(self._reasons(schedule, run.outcome))
-            if reasons:
-                report.violations.append(Violation(schedule, run, reasons))
+            if reasons := tuple(self._reasons(schedule, run.outcome)):
+                report.violations.append(run._replace(reasons=reasons))
         return report
 
     def run(self, schedule: Schedule) -> Run:
@@ -237,7 +219,8 @@ class Scheduler:
         finally:
             paused.may_continue.set()
         responses = first.result(LONGEST) + second.result(LONGEST)
-        return Run(self._outcome(schedule.start, responses), paused.paused_after, has_waited)
+        outcome = self._outcome(schedule.start, responses)
+        return Run(schedule, outcome, paused.paused_after, has_waited)
 
     def _wait(self, schedule: Schedule, other: _Client) -> bool:
         """Wait until the other requests are finished (False) or wait for a lock (True)."""
@@ -353,10 +336,7 @@ class Scheduler:
         ignored = {'request_id'} if start.c_is_recorded else {'request_id', 'detail'}
         tables = self._server.read()
         return Outcome(
-            tuple(
-                ComparableResponse(response.status, _comparable(response.body, ignored))
-                for response in responses
-            ),
+            tuple((response.status, _comparable(response.body, ignored)) for response in responses),
             audit.visible(tables),
             frozenset(audit.problems_of(tables)),
         )
@@ -364,24 +344,20 @@ class Scheduler:
     # Comparison
 
     def _reasons(self, schedule: Schedule, outcome: Outcome) -> Iterator[str]:
-        for response in outcome.responses:
-            if response.status >= 500:
-                yield f'{response.status}: {response.body}'
+        for status, body in outcome.responses:
+            if status >= 500:
+                yield f'{status}: {body}'
         orders = list(self._orders(schedule))
-        if self._may_have_problems(schedule):
+        allowed = set()
+        # A serial order may break a rule: by design, or because the start state does.
+        requests = (schedule.paused, *schedule.others)
+        if schedule.start.is_damaged or any(request.shrinks for request in requests):
             allowed = {problem for order in orders for problem in order.problems}
-        else:
-            allowed = set()
         yield from sorted(outcome.problems - allowed)
         if outcome not in orders:
             yield f'the outcome is that of no serial order: {_differences(outcome, orders[-1])}'
             for number, order in enumerate(orders):
                 yield f'the paused request as number {number}: {_differences(order, outcome)}'
-
-    def _may_have_problems(self, schedule: Schedule) -> bool:
-        """Whether a serial order may break a rule: by design, or because the start state does."""
-        requests = (schedule.paused, *schedule.others)
-        return schedule.start.is_damaged or any(request.shrinks for request in requests)
 
     def _orders(self, schedule: Schedule) -> Iterator[Outcome]:
         """The outcomes of the serial orders, with the response of the paused request first."""
@@ -390,8 +366,8 @@ class Scheduler:
             requests = (*others[:place], schedule.paused, *others[place:])
             found = self.serial(schedule.start, requests)
             responses = list(found.responses)
-            own = responses.pop(place)
-            yield Outcome((own, *responses), found.state, found.problems)
+            responses.insert(0, responses.pop(place))
+            yield found._replace(responses=tuple(responses))
 
 
 @contextlib.contextmanager
@@ -433,7 +409,7 @@ def _comparable(body: Any, ignored: Collection[str]) -> Any:
 
 def _differences(outcome: Outcome, reference: Outcome) -> str:
     """The responses, and the rows that only this outcome has."""
-    parts = [f'{response.status} {response.body or ""}'.strip() for response in outcome.responses]
+    parts = [f'{status} {body or ""}'.strip() for status, body in outcome.responses]
     for name, rows in outcome.state.items():
         own = [row for row in rows if row not in reference.state[name]]
         if own:

@@ -112,28 +112,22 @@ class AuditFixTest(testcase.RaceTestCase):
         amount = self.random.randint(1, 3)
         path = f'/allocations/{consumer}'
         fresh = str(uuid.uuid4())
-        return self.random.choice(
-            [
-                self.call('PUT', path, claim_1_27({host: amount, node: amount}), '1.27'),
-                self.call('PUT', path, claim({host: amount}, 3)),
-                self.call('PUT', path, claim({host: amount})),
-                self.call('DELETE', path),
-                self.call(
-                    'POST',
-                    '/allocations',
-                    {consumer: claim_1_27({}), fresh: claim_1_27({host: amount})},
-                    '1.27',
-                ),
-                self.call(
-                    'PUT',
-                    f'/resource_providers/{node}',
-                    {'name': f'provider-{node}', 'parent_provider_uuid': host},
-                ),
-                self.call(
-                    'POST', '/resource_providers', {'name': fresh, 'parent_provider_uuid': node}
-                ),
-                self.call('DELETE', f'/resource_providers/{node}'),
-            ]
+        exchange = {consumer: claim_1_27({}), fresh: claim_1_27({host: amount})}
+        moved = {'name': f'provider-{node}', 'parent_provider_uuid': host}
+        child = {'name': fresh, 'parent_provider_uuid': node}
+        return self.call(
+            *self.random.choice(
+                [
+                    ('PUT', path, claim_1_27({host: amount, node: amount}), '1.27'),
+                    ('PUT', path, claim({host: amount}, 3)),
+                    ('PUT', path, claim({host: amount})),
+                    ('DELETE', path),
+                    ('POST', '/allocations', exchange, '1.27'),
+                    ('PUT', f'/resource_providers/{node}', moved),
+                    ('POST', '/resource_providers', child),
+                    ('DELETE', f'/resource_providers/{node}'),
+                ]
+            )
         )
 
 
@@ -160,66 +154,57 @@ class OpenTransactionTest(testcase.RaceTestCase):
         self.path = f'/allocations/{self.consumer}'
         self.send_ok('PUT', self.path, claim({self.host: 1}))
 
-    def execute(self, statement):
-        db_api.write(lambda conn: conn.execute(statement))
-
     def column(self, column, uuid_):
         with db_api.snapshot() as conn:
             return conn.scalar(sa.select(column).where(column.table.c.uuid == uuid_))
 
-    def send_during_a_correction(self, text: str, request):
-        """Send a request; start a correction after a statement of this request.
+    def correct_during(self, request, text, damage):
+        """Damage rows; start a correction after a statement of a request; return the findings.
 
         :param text: a part of the statement
         """
-        corrections, engine_ = [], db_api.get_placement_engine()
+        db_api.write(lambda conn: conn.execute(damage))
+        corrections, engine = [], db_api.get_placement_engine()
 
         def interrupt(conn, cursor, statement, *_):
             if text in statement and not corrections:
-                corrections.append(testcase.start(self.repair))
+                options = repair.Options(fix=True)
+                corrections.append(testcase.start(lambda: repair.run(self.config, options)))
                 # The correction would end within this time, if it did not wait for a lock.
                 futures.wait(corrections, 0.5)
                 self.assertFalse(corrections[0].done())
 
-        event.listen(engine_, 'after_cursor_execute', interrupt)
+        event.listen(engine, 'after_cursor_execute', interrupt)
         try:
             response = request()
         finally:
-            event.remove(engine_, 'after_cursor_execute', interrupt)
+            event.remove(engine, 'after_cursor_execute', interrupt)
         self.assertLess(response.status, 300, response.body)
         findings = corrections[0].result(LONGEST)
         self.audit()
         return findings
 
-    def repair(self):
-        return repair.run(self.config, repair.Options(fix=True))
-
     def test_an_idle_consumer_gets_allocations(self):
-        allocations = models.allocations
-        self.execute(sa.delete(allocations).where(allocations.c.consumer_id == self.consumer))
         request = self.call('PUT', self.path, claim({self.host: 2}, 1))
-        self.assertEqual((), self.send_during_a_correction('INSERT INTO allocations', request))
+        damage = sa.delete(models.allocations)
+        self.assertEqual((), self.correct_during(request, 'INSERT INTO allocations', damage))
         self.assertEqual(2, self.column(models.consumers.c.generation, self.consumer))
 
     def test_the_allocations_of_a_missing_consumer_are_released(self):
-        consumers = models.consumers
-        self.execute(sa.delete(consumers).where(consumers.c.uuid == self.consumer))
         release = self.call('DELETE', self.path)
-        self.send_during_a_correction('DELETE FROM allocations', release)
-        self.assertIsNone(self.column(consumers.c.generation, self.consumer))
+        self.correct_during(release, 'DELETE FROM allocations', sa.delete(models.consumers))
+        self.assertIsNone(self.column(models.consumers.c.generation, self.consumer))
 
     def test_the_parent_of_a_provider_with_a_wrong_root_moves(self):
         other, third = self.make_provider(), self.make_provider()
         node = self.make_provider(parent=self.host)
         leaf = self.make_provider(parent=node)
         providers = models.resource_providers
-        wrong = self.column(providers.c.id, third)
-        self.execute(
-            sa.update(providers).where(providers.c.uuid == leaf).values(root_provider_id=wrong)
-        )
+        damage = sa.update(providers).where(providers.c.uuid == leaf)
+        damage = damage.values(root_provider_id=self.column(providers.c.id, third))
         body = {'name': f'provider-{node}', 'parent_provider_uuid': other}
         request = self.call('PUT', f'/resource_providers/{node}', body)
-        (finding,) = self.send_during_a_correction('UPDATE resource_providers', request)
+        (finding,) = self.correct_during(request, 'UPDATE resource_providers', damage)
         root = self.column(providers.c.id, other)
         self.assertEqual([root], [row['after']['root_provider_id'] for row in finding.rows])
         self.assertEqual(root, self.column(providers.c.root_provider_id, leaf))

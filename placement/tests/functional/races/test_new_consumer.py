@@ -11,13 +11,13 @@ from placement.db.sqlalchemy import models
 from placement.tests import where
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import Response, claim
-from placement.tests.waiting import LONGEST, wait_until
 
 UNKNOWN = '00000000-0000-4000-8000-000000000000'
 OWNERS = (models.projects, models.users, models.consumer_types)
 
 
-class NewConsumerTestCase(testcase.RaceTestCase):
+@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
+class NewConsumerTest(testcase.RaceTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.target = self.make_provider({'VCPU': 10, 'MEMORY_MB': 10, 'DISK_GB': 10})
@@ -34,9 +34,6 @@ class NewConsumerTestCase(testcase.RaceTestCase):
         for statement in statements:
             db_api.write(lambda conn, statement=statement: conn.execute(statement))
 
-
-@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
-class OutcomeTest(NewConsumerTestCase):
     def test_rows_of_the_claim(self):
         """Amounts of several classes, which are not in the order of names or ids."""
         resources = {'MEMORY_MB': 4, 'VCPU': 3, 'DISK_GB': 5}
@@ -139,41 +136,3 @@ class OutcomeTest(NewConsumerTestCase):
             self.assertEqual({'VCPU': amount}, shown[provider]['resources'])
         self.assertEqual(0, self.used(self.target))
         self.audit()
-
-
-@where.not_on('sqlite', reason='On SQLite a writer has the lock from its first statement.')
-@where.also_on_mysql('MySQL decides which transaction waits and which one it ends.')
-class OpenTransactionTest(NewConsumerTestCase):
-    def test_a_row_that_another_transaction_has_inserted(self):
-        """The claim waits for the end of the other transaction, and other claims do not."""
-        self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', claim({self.target: 1}))
-        (owners,) = self.rows(models.consumers.c.project_id, models.consumers.c.user_id)
-        # While an INSERT waits for a row, InnoDB also lets those INSERTs wait whose UUIDs are
-        # between this row and the row before it.
-        for end, consumer, status in (
-            (sa.Connection.commit, UNKNOWN[:-1] + '1', 409),
-            (sa.Connection.rollback, UNKNOWN, 204),
-        ):
-            row = {'uuid': consumer, 'generation': 7, **owners._mapping}
-            body = claim({self.target: 1})
-            self.check(sa.insert(models.consumers).values(row), end, body, consumer, status)
-        self.execute(sa.delete(models.consumers).where(models.consumers.c.generation == 7))
-        for end in (sa.Connection.commit, sa.Connection.rollback):
-            project = str(uuid.uuid4())
-            body = claim({self.target: 1}, project=project)
-            row = sa.insert(models.projects).values(external_id=project)
-            self.check(row, end, body, str(uuid.uuid4()), 204)
-        self.audit()
-
-    def check(
-        self, row: sa.Insert, end: Any, body: dict[str, Any], consumer: str, status: int
-    ) -> None:
-        engine = db_api.get_placement_engine()
-        with engine.connect() as conn:
-            conn.execute(row)
-            waiting = testcase.start(self.call('PUT', f'/allocations/{consumer}', body))
-            wait_until(lambda: engine.pool.checkedout() > 1)
-            self.assertEqual(204, self.put(claim({self.target: 1})).status)
-            self.assertFalse(waiting.done())
-            end(conn)
-            self.assertEqual(status, waiting.result(LONGEST).status)

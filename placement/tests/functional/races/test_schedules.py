@@ -250,30 +250,11 @@ class SchedulesTest(WithScheduler):
 
 
 class SchedulerTest(WithScheduler):
-    """The scheduler pauses where it has to, and finds an over-allocation."""
+    """The processes remember what they have to, and an over-allocation is found."""
 
     # Of two new consumers MariaDB may let one wait for the index record of the other.
     paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, 1)
     other = writers.put('N uses 4 of ROOT', writers.N, {writers.ROOT: {'VCPU': 4}}, None)
-
-    def test_other_request_waits_from_the_lock_on(self):
-        for options in ({}, {'attempt': 2}, {'second': Process(None)}):
-            with self.subTest(**options):
-                tried = self.scheduler.schedules(
-                    writers.RECORDED, self.paused, (self.other,), **options
-                )
-                self.check_that_other_request_waits([*map(self.scheduler.run, tried)])
-
-    def check_that_other_request_waits(self, runs: list[schedules.Run]) -> None:
-        (lock,) = (
-            number
-            for number, run in enumerate(runs)
-            if 'FROM resource_providers' in run.statement and 'FOR UPDATE' in run.statement
-        )
-        for number, run in enumerate(runs):
-            statuses = [response.status for response in run.outcome.responses]
-            self.assertEqual([409, 204] if number < lock else [204, 409], statuses)
-            self.assertEqual(number >= lock, run.has_waited)
 
     def test_processes_remember_what_the_schedule_says(self):
         """The number of statements shows what the process of the paused request remembers."""
@@ -296,9 +277,9 @@ class SchedulerTest(WithScheduler):
         with mock.patch.object(generation, 'increment_providers', increment_blindly):
             report = self.scheduler.examine(self.at_each_statement(writers.RECORDED, pair))
         used = {
-            sum(row[-1] for row in found.run.outcome.state['allocations'] if writers.ROOT in row)
+            sum(row[-1] for row in found.outcome.state['allocations'] if writers.ROOT in row)
             for found in report.violations
-            if found.run.outcome.problems
+            if found.outcome.problems
         }
         self.assertEqual({14}, used, str(report))
 

@@ -24,6 +24,7 @@ from placement import conf, db_api, deploy
 from placement.http import Application
 from placement.tests import servers, where
 from placement.tests.documented import Documented
+from placement.tests.functional import base as functional_base
 from placement.tests.functional.fixtures import capture
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import audit
@@ -100,10 +101,6 @@ class RaceTestCase(base.BaseTestCase):
         # Switch threads often, also between two statements.
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(0.0005)
-
-    @property
-    def engine_name(self) -> str:
-        return db_api.get_placement_engine().dialect.name
 
     def send(self, method: str, path: str, body: Any = None, version: str = 'latest') -> Response:
         """Send one request and return the response."""
@@ -225,13 +222,8 @@ def claim(
     shares: dict[str, int], generation: int | None = None, project: str = 'project'
 ) -> dict[str, Any]:
     """The body of PUT /allocations/{consumer} for so many VCPU of each provider."""
-    return {
-        'allocations': {rp: {'resources': {'VCPU': amount}} for rp, amount in shares.items()},
-        'project_id': project,
-        'user_id': 'user',
-        'consumer_generation': generation,
-        'consumer_type': 'INSTANCE',
-    }
+    vcpu = {provider: {'VCPU': amount} for provider, amount in shares.items()}
+    return functional_base.claim(vcpu, generation, project)
 
 
 def claim_1_27(shares: dict[str, int]) -> dict[str, Any]:
