@@ -30,18 +30,11 @@ class LastModifiedTest(base.TestCase):
         self.send_ok('PUT', f'{self.host}/traits', body)
         self.send_ok('PUT', f'/allocations/{CONSUMER}', claim({self.uuid: {'VCPU': 1}}))
         tables = (models.resource_providers, models.inventories)
+        created, updated = (time.replace(tzinfo=None) for time in (CREATED, UPDATED))
         for table in (*tables, models.traits, models.resource_classes, models.allocations):
-            updated = UPDATED if table in tables else None
-            times = sa.update(table).values(
-                created_at=CREATED.replace(tzinfo=None),
-                updated_at=updated and updated.replace(tzinfo=None),
-            )
-            db_api.write(lambda conn, statement=times: conn.execute(statement))
-
-    def last_modified(self, method: str, path: str, body: Any = None) -> datetime:
-        response = self.send(method, path, body)
-        self.assertLess(response.status_code, 300, response.text)
-        return parsedate_to_datetime(response.headers['last-modified'])
+            times = {'created_at': created, 'updated_at': updated if table in tables else None}
+            statement = sa.update(table).values(times)
+            db_api.write(lambda conn, statement=statement: conn.execute(statement))
 
     def test_times(self):
         """The time of the newest change, the creation time, or the current time."""
@@ -60,35 +53,35 @@ class LastModifiedTest(base.TestCase):
                 self.check(time, *(request if isinstance(request, tuple) else ('GET', request)))
 
     def check(self, expected: datetime | None, method: str, path: str, body: Any = None) -> None:
-        time = self.last_modified(method, path, body)
+        response = self.send(method, path, body)
+        self.assertLess(response.status_code, 300, response.text)
+        time = parsedate_to_datetime(response.headers['last-modified'])
         if expected is None:
             self.assertLess(datetime.now(UTC) - time, timedelta(hours=1), path)
         else:
             self.assertEqual(expected, time, path)
 
     def test_changes_have_the_current_time(self):
-        for number, (method, path, body) in enumerate(
+        for generation, (path, body) in enumerate(
             (
-                ('PUT', '/inventories/VCPU', {'total': 8}),
-                ('PUT', '/inventories', {'inventories': {'VCPU': {'total': 8}}}),
-                ('POST', '/inventories', {'resource_class': 'DISK_GB', 'total': 1}),
-                ('PUT', '/aggregates', {'aggregates': []}),
-                ('PUT', '/traits', {'traits': []}),
-            )
+                ('/inventories/VCPU', {'total': 8}),
+                ('/inventories', {'inventories': {'VCPU': {'total': 8}}}),
+                ('/aggregates', {'aggregates': []}),
+                ('/traits', {'traits': []}),
+            ),
+            3,
         ):
-            body = {'resource_provider_generation': 3 + number, **body}
-            if method == 'POST':
-                del body['resource_provider_generation']
-            self.send_ok(method, self.host + path, body)
+            body = {'resource_provider_generation': generation, **body}
+            self.send_ok('PUT', self.host + path, body)
             self.check(None, 'GET', self.host)
+        self.send_ok('POST', f'{self.host}/inventories', {'resource_class': 'PCPU', 'total': 1})
+        self.check(None, 'GET', self.host)
         self.check(None, 'PUT', self.host, {'name': 'renamed'})
         self.check(None, 'POST', '/resource_providers', {'name': 'other'})
 
     def test_the_current_time_if_there_are_no_objects(self):
         other = f'/resource_providers/{self.make_provider("other")}'
-        for path in (
-            *('/resource_providers?name=nobody', '/traits?name=in:NOTHING'),
-            *(f'{other}/{kind}' for kind in ('inventories', 'traits', 'allocations')),
-            f'/allocations/{NOBODY}',
-        ):
+        kinds = ('inventories', 'traits', 'allocations')
+        empty = ('/resource_providers?name=nobody', '/traits?name=in:NOTHING')
+        for path in (*empty, *(f'{other}/{kind}' for kind in kinds), f'/allocations/{NOBODY}'):
             self.check(None, 'GET', path)

@@ -72,20 +72,12 @@ class RoundTripsTest(proxied.ProxiedTestCase):
 
     def test_searches(self):
         inventory = {'VCPU': 8, 'MEMORY_MB': 1024}
-        providers = [self.make_provider(inventory) for _ in range(TREES)]
+        for _ in range(TREES):
+            self.make_provider(inventory)
         search = '/allocation_candidates?resources=VCPU:1,MEMORY_MB:512'
         self.measure_read(1, f'{search}&limit=10')
         self.measure_read(1, f'{search}&limit=1000')
         self.measure_read(4, '/allocation_candidates?resources=VCPU:9')
-        # A disk pool that shares its inventory with these providers.
-        pool = self.make_provider({'DISK_GB': 1000})
-        traits = {'traits': ['MISC_SHARES_VIA_AGGREGATE'], 'resource_provider_generation': 1}
-        self.send_ok('PUT', f'{provider_path(pool)}/traits', traits)
-        aggregates = [str(uuid.uuid4())]
-        for provider in (*providers, pool):
-            # Before microversion 1.19, the request needs no generation.
-            self.send_ok('PUT', f'{provider_path(provider)}/aggregates', aggregates, '1.18')
-        self.measure_read(1, '/allocation_candidates?resources=VCPU:1,DISK_GB:1&limit=10')
 
     def test_claims(self):
         provider, other = (self.make_provider({'VCPU': 1000}) for _ in range(2))

@@ -45,11 +45,6 @@ class Names:
     stores_everything = True
     searched = 200
 
-    def stored_owners(self, consumers: list[str]) -> list[tuple[str, str]]:
-        """The stored project and user of each consumer."""
-        shown = [self.send_ok('GET', f'/allocations/{consumer}') for consumer in consumers]
-        return [(one['project_id'], one['user_id']) for one in shown]
-
     def test_projects_and_users(self):
         provider = self.make_provider({'VCPU': 1000})
         for pair in PAIRS:
@@ -71,16 +66,12 @@ class Names:
             return
         self.assertEqual(204, response.status, response.body)
         same = self.equal(*names)
-        (first_project, first_user), (second_project, second_user) = self.stored_owners(consumers)
-        self.assertEqual(same, first_project == second_project)
-        self.assertEqual(same, first_user == second_user)
-        for requested, stored in (
-            (names[0], first_project),
-            (names[1], second_project),
-            (names[1], first_user),
-            (names[0], second_user),
-        ):
-            self.assertTrue(self.equal(requested, stored), f'{requested!r} differs from {stored!r}')
+        shown = [self.send_ok('GET', f'/allocations/{consumer}') for consumer in consumers]
+        for key, requested in (('project_id', names), ('user_id', names[::-1])):
+            stored = [one[key] for one in shown]
+            self.assertEqual(same, stored[0] == stored[1])
+            for one, other in zip(requested, stored, strict=True):
+                self.assertTrue(self.equal(one, other), f'{one!r} differs from {other!r}')
 
     def test_consumer_types(self):
         provider = self.make_provider({'VCPU': 1000})
@@ -113,11 +104,7 @@ class Names:
             {LOWER: claim({provider: 1}, 1), UPPER: claim({provider: 2})},
             {LOWER: claim({provider: 1}, 1), UPPER: claim({}, 1)},
             {UPPER: claim({provider: 1}, 1), THIRD: claim({provider: 2}, 1)},
-            {
-                another: claim({provider: 1}),
-                UPPER: claim({}, 1),
-                LOWER: claim({}, 1),
-            },
+            {another: claim({provider: 1}), UPPER: claim({}, 1), LOWER: claim({}, 1)},
         ):
             with self.retries() as retries:
                 response = self.send('POST', '/allocations', body)
@@ -195,49 +182,38 @@ class Names:
                 found = [one['name'] for one in shown.body['resource_providers']]
                 self.assertEqual(expected, found)
 
-    def test_classes(self):
-        """Only the exact name refers to a class, even if the database compares names as equal."""
+    def test_classes_and_traits(self):
+        """Only the exact name refers to one, even if the database compares names as equal."""
         self.make_provider({'VCPU': 1})
         for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
             with self.subTest(names=(first, second)):
-                self.assertEqual(201, self.send('PUT', f'/resource_classes/{first}').status)
+                for kind in ('resource_classes', 'traits'):
+                    self.assertEqual(201, self.send('PUT', f'/{kind}/{first}').status)
                 provider = self.make_provider({first: 9})
-                own = f'/resource_providers/{provider}/inventories'
-                self.assertEqual(404, self.send('GET', f'{own}/{second}').status)
-                response = self.send('PUT', own, inventories_of({second: 8}, 1))
-                self.assertEqual(400, response.status, response.body)
+                own = f'/resource_providers/{provider}'
+                traits = {'resource_provider_generation': 1, 'traits': [first]}
+                self.send_ok('PUT', f'{own}/traits', traits)
+                self.assertEqual(404, self.send('GET', f'{own}/inventories/{second}').status)
                 body = claim({provider: 2})
                 body['allocations'][provider]['resources'] = {second: 2}
-                response = self.send('PUT', f'/allocations/{uuid.uuid4()}', body)
-                self.assertEqual(400, response.status, response.body)
-                for resource in ('resource_providers', 'allocation_candidates'):
-                    response = self.send('GET', f'/{resource}?resources={second}:1,VCPU:1')
-                    self.assertEqual(400, response.status, response.body)
-                status = 409 if self.equal(first, second) else 201
-                self.assertEqual(status, self.send('PUT', f'/resource_classes/{second}').status)
-
-    def test_traits(self):
-        """Only the exact name refers to a trait, even if the database compares names as equal."""
-        provider = self.make_provider({'VCPU': 1})
-        own = f'/resource_providers/{provider}'
-        for first, second in ((f'CUSTOM_{a}', f'CUSTOM_{b}') for a, b in PATTERNED):
-            with self.subTest(names=(first, second)):
-                self.assertEqual(201, self.send('PUT', f'/traits/{first}').status)
-                generation = self.provider(provider)['generation']
-                body = {'resource_provider_generation': generation, 'traits': [first]}
-                self.send_ok('PUT', f'{own}/traits', body)
-                required = f'required=in:{second},HW_CPU_X86_AVX'
-                for query in (
-                    f'resource_providers?{required}',
-                    f'allocation_candidates?resources=VCPU:1&{required}',
+                both = {'resource_provider_generation': 2, 'traits': [first, second]}
+                queries = (f'{second}:1,VCPU:1', f'VCPU:1&required=in:{second},HW_CPU_X86_AVX')
+                for method, path, sent in (
+                    ('PUT', f'{own}/inventories', inventories_of({second: 8}, 2)),
+                    ('PUT', f'{own}/traits', both),
+                    ('PUT', f'/allocations/{uuid.uuid4()}', body),
+                    *(('GET', f'/resource_providers?resources={query}', None) for query in queries),
+                    *(
+                        ('GET', f'/allocation_candidates?resources={query}', None)
+                        for query in queries
+                    ),
                 ):
-                    self.assertEqual(400, self.send('GET', f'/{query}').status, query)
-                body = {'resource_provider_generation': generation + 1, 'traits': [first, second]}
-                response = self.send('PUT', f'{own}/traits', body)
-                self.assertEqual(400, response.status, response.body)
+                    response = self.send(method, path, sent)
+                    self.assertEqual(400, response.status, f'{path}: {response.body}')
                 self.assertEqual([first], self.send_ok('GET', f'{own}/traits')['traits'])
                 status = 409 if self.equal(first, second) else 201
-                self.assertEqual(status, self.send('PUT', f'/traits/{second}').status)
+                for kind in ('resource_classes', 'traits'):
+                    self.assertEqual(status, self.send('PUT', f'/{kind}/{second}').status)
 
     def test_names_in_paths_and_queries(self):
         for kind in ('resource_classes', 'traits'):

@@ -56,21 +56,3 @@ class MultiWriterTest(testcase.DeploymentTestCase):
 
         self.check_failure(lose, lambda node: node.start())
         self.assertIn('SST complete', self.nodes[_LAST].log)
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_no_node_has_a_majority(self) -> None:
-        """No claim is granted, and the cluster recovers when its nodes are connected again."""
-        with self.traffic().running() as traffic:
-            traffic.wait_for(204, 60)
-            for node in self.nodes[1:]:
-                node.isolate()
-            for number in range(3):
-                self.wait_until_gone(number)
-            granted = traffic.statuses[204]
-            traffic.wait_for(503, 20)
-            self.assertEqual(granted, traffic.statuses[204])
-            for node in self.nodes[1:]:
-                node.isolate(False)
-            self.wait_until_back()
-            traffic.wait_for(204, 60)
-        self.check(traffic)

@@ -3,24 +3,14 @@
 import contextlib
 import uuid
 
-import sqlalchemy as sa
-
 from placement.tests import where
 from placement.tests.functional.base import claim
 from placement.tests.functional.cluster import answers
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.galera import testcase
 from placement.tests.functional.galera.gate import Gate
-from tools import with_database
 
 _FIRST, _SECOND = 0, 1  # the nodes of a pair
-
-_TABLES_WITHOUT_KEY = """
-SELECT table_name FROM information_schema.tables
-WHERE table_schema = 'placement' AND table_name NOT IN (
-    SELECT table_name FROM information_schema.table_constraints
-    WHERE table_schema = 'placement' AND constraint_type = 'PRIMARY KEY')
-"""
 
 
 class SettingsTest(testcase.DeploymentTestCase):
@@ -81,18 +71,3 @@ class SettingsTest(testcase.DeploymentTestCase):
         self.assertEqual(1, node.execute('SELECT COUNT(*) FROM placement.allocations')[0])
         self.assertEqual(503, self.health(2))
         self.assertEqual(503, storm.send(self.workers[2].port, 'GET', path))
-
-    def test_every_table_has_a_primary_key(self):
-        with self.engine().connect() as conn:
-            self.assertEqual([], conn.scalars(sa.text(_TABLES_WITHOUT_KEY)).all())
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_a_node_starts_only_with_a_row_based_binary_log(self):
-        """It starts with another `innodb_autoinc_lock_mode`, although Galera requires 2."""
-        node = self.nodes[2]
-        node.stop()
-        with self.assertRaises(with_database.ServerStartError) as caught:
-            node.start('--binlog-format=MIXED')
-        self.assertIn("Only binlog_format= 'ROW' is currently supported", str(caught.exception))
-        node.start('--innodb-autoinc-lock-mode=1')
-        node.stop()

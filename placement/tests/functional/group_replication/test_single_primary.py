@@ -80,13 +80,3 @@ class OpenConnectionsTest(SinglePrimary):
     def test_the_primary_is_switched(self):
         """Without a time limit, the switchover can wait until Placement does not wait for locks."""
         self.check_change(self.nodes[1].become_primary, 2)
-
-    @where.at_night('The gate has other tests of the same cluster.')
-    def test_the_primary_is_switched_several_times(self):
-        with self.traffic().running() as traffic:
-            for number in (1, 2, 0, 1, 0):
-                traffic.wait_for(204, 60)
-                self.nodes[number].become_primary()
-                self.database_proxy.wait_until(f'galera/node{number + 1}', up=True)
-            traffic.wait_for(204, 60)
-        self.check(traffic)

@@ -1,6 +1,6 @@
 """Random writes, compared with a model that is simple enough to verify by reading."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from placement import db_api
+from placement.tests.functional import base
 from placement.tests.functional.races import audit, testcase
 from placement.tests.properties import REPEATABLE, examples
 
@@ -62,12 +63,8 @@ class Model:
         self.allocations: dict[str, dict[Key, int]] = {}
         self.generations: dict[str, int] = {}
 
-    def usages(self) -> dict[Key, int]:
-        sums: dict[Key, int] = defaultdict(int)
-        for amounts in self.allocations.values():
-            for key, amount in amounts.items():
-                sums[key] += amount
-        return sums
+    def usages(self) -> Counter[Key]:
+        return sum(map(Counter, self.allocations.values()), Counter())
 
     def subtree(self, provider: str) -> set[str]:
         subtree = {provider}
@@ -85,25 +82,13 @@ class Model:
         """Return whether consumers can have the requested amounts instead of their present ones."""
         before, after = self.usages(), self.usages()
         for consumer, amounts in requested.items():
-            for key, amount in self.allocations.get(consumer, {}).items():
-                after[key] -= amount
-            for key, amount in amounts.items():
-                after[key] += amount
-        for amounts in requested.values():
-            for key, amount in amounts.items():
-                inventory = inventories.get(key)
-                if inventory is None:
-                    return False
-                if not inventory['min_unit'] <= amount <= inventory['max_unit']:
-                    return False
-                if amount % inventory['step_size']:
-                    return False
-                capacity = (inventory['total'] - inventory['reserved']) * inventory[
-                    'allocation_ratio'
-                ]
-                if after[key] > capacity and after[key] > before[key]:
-                    return False
-        return True
+            after.subtract(self.allocations.get(consumer, {}))
+            after.update(amounts)
+        return all(
+            key in inventories and fits(amount, inventories[key], before[key], after[key])
+            for amounts in requested.values()
+            for key, amount in amounts.items()
+        )
 
     def inventories(self) -> dict[Key, Mapping[str, Any]]:
         return {
@@ -120,6 +105,16 @@ class Model:
             else:
                 self.allocations.pop(consumer, None)
                 self.generations.pop(consumer, None)
+
+
+def fits(amount: int, inventory: Mapping[str, Any], before: int, after: int) -> bool:
+    """Return whether an amount can be claimed that changes the usage."""
+    capacity = (inventory['total'] - inventory['reserved']) * inventory['allocation_ratio']
+    return bool(
+        inventory['min_unit'] <= amount <= inventory['max_unit']
+        and amount % inventory['step_size'] == 0
+        and (after <= capacity or after <= before)
+    )
 
 
 class Writes(stateful.RuleBasedStateMachine):
@@ -235,17 +230,11 @@ class Writes(stateful.RuleBasedStateMachine):
         }
 
     def body(self, consumer: str, amounts: Amounts, stale: int) -> dict[str, Any]:
-        allocations: dict[str, Any] = {}
+        allocations: dict[str, dict[str, int]] = {}
         for (provider, name), amount in amounts.items():
-            allocations.setdefault(provider, {'resources': {}})['resources'][name] = amount
+            allocations.setdefault(provider, {})[name] = amount
         generation = self.model.generations.get(consumer)
-        return {
-            'allocations': allocations,
-            'project_id': 'project',
-            'user_id': 'user',
-            'consumer_generation': (generation or 0) + 1 if stale else generation,
-            'consumer_type': 'INSTANCE',
-        }
+        return base.claim(allocations, (generation or 0) + 1 if stale else generation)
 
     @has_providers
     @stateful.rule(
@@ -283,12 +272,7 @@ class Writes(stateful.RuleBasedStateMachine):
             self.model.replace(requested)
 
     @has_providers
-    @stateful.rule(number=any_number, allocations=some_allocations)
-    def claim_again(self, number: int, allocations: Mapping[int, Any]) -> None:
-        self.claim(number, allocations, 0, False)
-
-    @has_providers
-    @stateful.rule(claims=st.lists(any_resources, min_size=2, max_size=4))
+    @stateful.rule(claims=st.lists(any_resources, min_size=1, max_size=4))
     def claim_for_one_consumer_after_another(self, claims: list[dict[str, int]]) -> None:
         for number, resources in enumerate(claims):
             self.claim(number, {number: resources}, 0, bool(number % 2))
