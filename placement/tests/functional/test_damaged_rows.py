@@ -28,33 +28,31 @@ class DamagedRowsTest(base.TestCase):
         body = claim({self.host: {'VCPU': 1, 'MEMORY_MB': 64}})
         self.send_ok('PUT', f'/allocations/{INSTANCE}', body)
 
-    def replace(self, table: sa.Table, column: str, old: object, new: object) -> None:
-        update = sa.update(table).where(table.c[column] == old).values({column: new})
+    def replace(self, column: sa.Column, old: object, new: object) -> None:
+        update = sa.update(column.table).where(column == old).values({column.name: new})
         db_api.write(lambda conn: conn.execute(update))
 
     def read(self, path: str):
         """Return the document at a path below the provider."""
         return self.send_ok('GET', f'/resource_providers/{self.host}/{path}')
 
-    def test_allocations_of_a_missing_class_are_omitted(self):
-        self.replace(models.allocations, 'resource_class_id', 0, MISSING_ID)
+    def test_rows_of_a_missing_class_are_omitted(self):
+        for table in (models.allocations, models.inventories):
+            self.replace(table.c.resource_class_id, 0, MISSING_ID)
         allocations = self.read('allocations')['allocations']
         self.assertEqual({'MEMORY_MB': 64}, allocations[INSTANCE]['resources'])
         expected = {'INSTANCE': {'MEMORY_MB': 64, 'consumer_count': 1}}
         self.assertEqual(expected, self.send_ok('GET', '/usages?project_id=project')['usages'])
-        # They are deleted together with the others.
-        self.send_ok('PUT', f'/allocations/{INSTANCE}', claim({self.host: {'VCPU': 4}}, 1))
+        self.assertEqual(['MEMORY_MB'], [*self.read('inventories')['inventories']])
+        self.assertEqual({'MEMORY_MB': 64}, self.read('usages')['usages'])
+        # The allocations are deleted together with the others.
+        self.send_ok('PUT', f'/allocations/{INSTANCE}', claim({self.host: {'MEMORY_MB': 4}}, 1))
         with db_api.snapshot() as conn:
             self.assertEqual([4], conn.scalars(sa.select(models.allocations.c.used)).all())
 
     def test_allocations_of_a_missing_consumer_are_omitted(self):
-        self.replace(models.allocations, 'consumer_id', INSTANCE, str(uuid.UUID(int=2)))
+        self.replace(models.allocations.c.consumer_id, INSTANCE, str(uuid.UUID(int=2)))
         self.assertEqual({}, self.read('allocations')['allocations'])
-
-    def test_inventory_of_a_missing_class_is_omitted(self):
-        self.replace(models.inventories, 'resource_class_id', 0, MISSING_ID)
-        self.assertEqual(['MEMORY_MB'], [*self.read('inventories')['inventories']])
-        self.assertEqual({'MEMORY_MB': 64}, self.read('usages')['usages'])
 
 
 def damage(statement: sa.Update | sa.Delete) -> None:

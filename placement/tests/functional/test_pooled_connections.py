@@ -4,6 +4,7 @@ from concurrent import futures
 import itertools
 import uuid
 
+from placement import db_api
 from placement.tests.functional import proxied
 from placement.tests.functional.races.testcase import Call, claim
 from placement.tests.waiting import wait_until
@@ -59,3 +60,13 @@ class OneConnectionTest(PooledConnectionsTestCase):
             responses = list(pool.map(lambda call: call(), self.calls))
         self.assertEqual({200, 204}, {response.status for response in responses})
         self.assertBecomeIdle(1)
+
+
+class FullPoolTest(PooledConnectionsTestCase):
+    options = {'max_pool_size': 1, 'max_overflow': 0, 'pool_timeout': 1}
+
+    def test_requests_without_a_free_connection_are_503(self):
+        with db_api.get_placement_engine().connect():
+            for call in self.calls[:3]:
+                self.assertUnavailable(call())
+        self.assertEqual([200, 200, 204], [call().status for call in self.calls[:3]])

@@ -88,24 +88,3 @@ class LockedTest(testcase.RaceTestCase):
             time.sleep(2)
         self.assertEqual(204, racing.result(LONGEST).status)
         self.audit()
-
-
-class FullPoolTest(testcase.RaceTestCase):
-    """The pool has one connection, which is in use."""
-
-    options = {'max_pool_size': 1, 'max_overflow': 0, 'pool_timeout': 1}
-
-    def setUp(self):
-        machines.engine_of_run()
-        super().setUp()
-
-    def test_requests_without_a_free_connection_are_503(self):
-        provider = self.make_provider({'VCPU': 10})
-        put = self.call('PUT', f'/allocations/{uuid.uuid4()}', claim({provider: 1}))
-        get = self.call('GET', f'/resource_providers/{provider}')
-        with db_api.get_placement_engine().connect():
-            for response in (put(), get()):
-                self.assertEqual(503, response.status, response.body)
-                self.assertEqual('1', response.headers['Retry-After'])
-        self.assertEqual([204, 200], [put().status, get().status])
-        self.audit()

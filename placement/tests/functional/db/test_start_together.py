@@ -1,7 +1,7 @@
 """Concurrent starts of processes on one database."""
 
+from concurrent import futures
 import os
-import threading
 
 import fixtures
 import os_resource_classes
@@ -33,24 +33,11 @@ class ExclusiveTransactionTest(base.TestCase):
         super().setUp()
 
     def test_a_migration_waits_for_another_one(self):
-        locked, release = threading.Event(), threading.Event()
-
-        def keep_lock() -> None:
+        with futures.ThreadPoolExecutor(1) as pool:
             with migration_lock.exclusive_transaction(self.engine):
-                locked.set()
-                release.wait(LONGEST)
-
-        thread = threading.Thread(target=keep_lock)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(release.set)
-        self.assertTrue(locked.wait(LONGEST))
-        timer = threading.Timer(2.5, release.set)
-        timer.start()
-        self.addCleanup(timer.cancel)
-        migration.upgrade('head')
-
-        self.assertTrue(release.is_set())
+                waiting = pool.submit(migration.upgrade, 'head')
+                self.assertRaises(futures.TimeoutError, waiting.result, 2.5)
+            waiting.result(LONGEST)
         self.assertEqual('a082b8bb98d0', migration.version())
 
 

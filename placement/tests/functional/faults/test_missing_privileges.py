@@ -58,9 +58,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
         self.assertRegex(log, rf'\AERROR {DENIAL}\n\Z', label)
 
     def test_an_account_that_only_reads(self) -> None:
-        with db_api.get_placement_engine().begin() as conn:
-            for statement in writers.RECORDED.statements():
-                conn.execute(statement)
+        writers.RECORDED.write(db_api.get_placement_engine())
         self.connect_as(self.create_account('SELECT'))
         with log_of_failures() as log:
             for request in (*writers.reads(), *writers.searches()):

@@ -19,9 +19,7 @@ class ProviderWritesTest(testcase.RaceTestCase):
         requests = [*writers.every(writers.RECORDED), *writers.ahead()]
         rng = random.Random(7)
         for _ in range(ROUNDS):
-            with db_api.get_placement_engine().begin() as conn:
-                for statement in writers.RECORDED.statements():
-                    conn.execute(statement)
+            writers.RECORDED.write(db_api.get_placement_engine())
             calls = [
                 self.call(one.method, one.path, one.body, one.version)
                 for one in rng.sample(requests, len(requests))

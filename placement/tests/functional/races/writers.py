@@ -113,6 +113,12 @@ class Start:
             if rows[table.name]:
                 yield sa.insert(table).values(list(rows[table.name]))
 
+    def write(self, engine: sa.Engine) -> None:
+        """Replace all rows of a database by those of this state."""
+        with engine.begin() as conn:
+            for statement in self.statements():
+                conn.execute(statement)
+
     @property
     def is_damaged(self) -> bool:
         """Whether the rows break a rule."""
