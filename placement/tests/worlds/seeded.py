@@ -117,8 +117,9 @@ def _parameters(rng: random.Random, version: Version, hard: bool) -> list[str]:
     if version >= microversion.GRANULAR_GROUPS and (len(named) > 1 or rng.random() < 0.2):
         items.append(f'group_policy={rng.choice(("none", "isolate"))}')
     if version >= microversion.SAME_SUBTREE and named and rng.random() < 0.5:
-        chosen = rng.sample(named, rng.randint(1, len(named)))
-        items += [f'same_subtree={",".join(chosen)}'] * rng.randint(1, 2)
+        for _ in range(rng.randint(1, 2)):
+            chosen = rng.sample(named, rng.randint(1, len(named)))
+            items.append(f'same_subtree={",".join(chosen)}')
     if version >= microversion.ROOT_REQUIRED and rng.random() < 0.25:
         items.append(f'root_required={_sometimes_forbidden(rng, rng.choice(TRAITS))}')
     return items

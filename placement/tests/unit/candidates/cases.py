@@ -291,6 +291,13 @@ _example(
         candidates=_TWINS,
     ),
     Row(
+        query=(
+            'resources_G=VGPU:1&resources_F=FPGA:1&required_N=NUMA&group_policy=isolate'
+            '&same_subtree=_F,_N&same_subtree=_G,_N'
+        ),
+        candidates=_TWINS,
+    ),
+    Row(
         query='resources_G=VGPU:1&required_N=NUMA,!FOO&group_policy=isolate&same_subtree=_G,_N',
         candidates='G0{VGPU:1} (_G=G0 _N=N0)',
     ),
