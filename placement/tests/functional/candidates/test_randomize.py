@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 import random
+import re
 
 from placement.tests import worlds
 from placement.tests.functional.candidates.database import DatabaseTestCase
@@ -95,6 +96,17 @@ class StatementsTest(DatabaseTestCase):
         """As above, and two pages of drawn trees at most before all trees are listed."""
         for trees in (100, 400):
             self.check(trees, 'resources=V:2&limit=10', 0, 6)
+
+    def test_no_tree_is_read_twice(self):
+        self.fill(worlds.World.of('\n'.join(f'H{n}[V:1]' for n in range(200))))
+        for seed in range(10):
+            with recorded(self.conn) as executed:
+                self.search('resources=V:1&limit=150', random.Random(seed))
+            lists = [
+                one for read in executed for one in re.findall(r'\(([0-9, ]{20,})\)', read.text)
+            ]
+            ids = Counter(id_ for one in lists for id_ in one.split(', '))
+            self.assertEqual({1}, set(ids.values()))
 
     def test_many_candidates(self):
         """A list of drawn ids in a statement has at most 900 items."""

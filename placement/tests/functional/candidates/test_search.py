@@ -1,6 +1,6 @@
 """Searches of rows in a database, compared with the solver in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 import json
@@ -120,6 +120,20 @@ class RepeatedSearchTest(base.WorldTestCase):
                 for world in (cloud, *others):
                     self.check(world, found, limit)
 
+    def test_the_order_of_a_repeated_search(self):
+        """The candidate of the sharing provider is always at the same position."""
+        last = 'CN[V:1] @A\nP[D:9] {SHARE} @A'
+        for hosts in (
+            [*(f'H{n}[V:1]' for n in range(4)), 'P0[D:9]'],
+            [f'H{n}[D:9]' for n in range(30)],
+        ):
+            world = worlds.World.of('\n'.join([*hosts, last]))
+            later = dataclasses.replace(world, hosts=(*_empty(world.hosts[:12]), *world.hosts[12:]))
+            found = seeded.Search(world, 'resources=D:1', worlds.NEWEST)
+            for limit in (1, 2, 3, None):
+                for one in (world, later, world):
+                    self.check(one, found, limit)
+
     def test_a_repeated_search_is_one_statement(self):
         engine = db_api.get_placement_engine()
         lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
@@ -136,6 +150,10 @@ class RepeatedSearchTest(base.WorldTestCase):
                     with self.counted() as counts:
                         self.send_ok('GET', f'/allocation_candidates?{query}&limit={limit}')
                 self.assertEqual(1, counts['all'], (query, limit))
+
+
+def _empty(hosts: Iterable[worlds.Host]) -> Iterator[worlds.Host]:
+    return (dataclasses.replace(host, inventories={}) for host in hosts)
 
 
 class AllPagesTest(DatabaseTestCase):

@@ -64,25 +64,27 @@ class StatementsTest(CountedTestCase):
     def test_all_candidates(self):
         """Pages grow: the first one has 16 trees, and no page has more than 2,048."""
         self.check(cloud(4500, 0, children=0), 'resources=V:1', 4500, 5)
+        self.assertEqual((4500, 6), self.count('resources=V:1'))
 
     def test_sizes_of_pages(self):
         """A page has a few more trees than candidates are missing, if most trees have one."""
         fit, unfit = 'F{0}[V:1]', 'U{0}'
         several = 'F{0}\n' + '\n'.join(f'  F{{0}}_{n}[V:1]' for n in range(4))
+        # The last root of the first page, and the number of trees of the second one.
         for query, first, expected in (
             # All trees of the first page have a candidate, and 100 are missing.
-            ('resources=V:1&limit=116', [fit] * 16, 103),
+            ('resources=V:1&limit=116', [fit] * 16, {16, 103}),
             # One tree has no candidate.
-            ('resources=V:1&limit=115', [unfit] + [fit] * 15, 111),
+            ('resources=V:1&limit=115', [unfit] + [fit] * 15, {16, 111}),
             # The trees have four candidates each.
-            ('resources=V:1&limit=160', [unfit] + [several] * 15, 28),
+            ('resources=V:1&limit=160', [unfit] + [several] * 15, {72, 28}),
             # All candidates are requested.
-            ('resources=V:1', [fit] * 16, 128),
+            ('resources=V:1', [fit] * 16, {16, 128}),
         ):
             trees = [*first, *([first[-1]] * 150)]
             self.draw(tree.format(n) for n, tree in enumerate(trees))
             self.count(query)
-            self.assertIn(expected, self.statements[2].parameters, query)
+            self.assertLessEqual(expected, {*self.statements[2].parameters}, query)
 
     def test_trees_without_candidates_take_one_statement(self):
         self.fill(cloud(200, 0))
