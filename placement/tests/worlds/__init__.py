@@ -357,6 +357,7 @@ class World:
             if isinstance(allocations, list):
                 allocations = {a['resource_provider']['uuid']: a for a in allocations}
             mappings = element.get('mappings')
+            assert all(one['resources'] for one in allocations.values()), element
             found[
                 frozenset(
                     (self.names[uuid_], SHORT_CLASSES.get(name, name), amount)
