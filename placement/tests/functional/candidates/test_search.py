@@ -135,6 +135,22 @@ class RepeatedSearchTest(base.WorldTestCase):
                 for one in (world, later, world):
                     self.check(one, found, limit)
 
+    def test_sharing_providers_that_appear(self):
+        lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
+        lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(MANY)]
+        shared, *others = (
+            worlds.World.of('\n'.join([*lines, 'P2[D:900] {SHARE} @B', *more]))
+            for more in ([], ['P3[D:900] {SHARE} @A'], ['CN[V:8] @C', 'P3[D:900] {SHARE} @C'])
+        )
+        for text in ('resources=V:1,D:1', 'resources=V:1,D:1&root_required=T1'):
+            for limit in (1, 10, 40, 100, None):
+                for world in (shared, *others, shared):
+                    self.check(world, seeded.Search(shared, text, worlds.NEWEST), limit)
+        alone, beside = (worlds.World.of('CN[V:8]' + more) for more in ('', '\nP[D:9] {SHARE}'))
+        found = seeded.Search(alone, 'resources=V:1&in_tree=CN', worlds.NEWEST)
+        for world in (alone, beside, alone):
+            self.check(world, found, None)
+
     def test_a_repeated_search_is_one_statement(self):
         engine = db_api.get_placement_engine()
         lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
