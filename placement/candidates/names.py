@@ -19,8 +19,8 @@ import os_traits
 import sqlalchemy as sa
 
 from placement.candidates import model, rare, request
-from placement.db import json_sql, portable_sql
 from placement.db import names as db_names
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 # The kinds of names: the values of the first column in the rows of a look-up.
@@ -249,6 +249,6 @@ def _names_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.S
 def _row_of_kind(kind: str, name: sa.Column[Any], *columns: Any) -> sa.Select[Any]:
     # PERF: one row for all names takes half the time of one row for each name (2026-11). A name has
     # at most 255 characters.
-    values = json_sql.ShortJson(json_sql.JsonArray(portable_sql.StoredText(name), *columns))
-    row: list[Any] = [sa.literal_column(f"'{kind}'"), json_sql.JsonList(values)]
+    values = sql.ShortJson(sql.JsonArray(sql.StoredText(name), *columns))
+    row: list[Any] = [sa.literal_column(f"'{kind}'"), sql.JsonList(values)]
     return sa.select(*row)

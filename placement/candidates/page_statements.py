@@ -20,7 +20,7 @@ from placement.candidates import model, prefilter, rare, tree_rows
 from placement.candidates.prefilter import MEMBERS, ROOT_ID_OF_MEMBER, ROOTS, Clause
 from placement.candidates.sharing import SharingAggregates
 from placement.candidates.tree_rows import PROVIDER
-from placement.db import portable_sql, provider_conditions
+from placement.db import provider_conditions, sql
 from placement.db.sqlalchemy import models
 
 _TRAITS = models.resource_provider_traits
@@ -63,7 +63,7 @@ _EXCLUDED = _id_list('excluded')
 # the root may not exist or may have a parent. These providers are not searched, and a page must not
 # count them as trees.
 _IS_ROOT = (
-    portable_sql.IsNull(ROOTS.c.parent_provider_id),
+    sql.IsNull(ROOTS.c.parent_provider_id),
     ROOTS.c.root_provider_id == ROOTS.c.id,
 )
 _HAS_ROOT = provider_conditions.has_rows(

@@ -25,7 +25,7 @@ from sqlalchemy.sql import elements
 from placement import capacity
 from placement.candidates import model
 from placement.candidates.sharing import SharingAggregates
-from placement.db import capacity_sql, portable_sql, provider_conditions
+from placement.db import capacity_sql, provider_conditions, sql
 from placement.db.sqlalchemy import models
 
 # The maximum number of conditions that a function of this module returns for slots, groups, amounts
@@ -215,7 +215,7 @@ def _able_providers(slot: model.Slot, root: RootId) -> sa.Select[Any]:
         statement = statement.join(
             inventory, inventory.c.resource_provider_id == _TREE_PROVIDERS.c.id
         ).where(
-            portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
+            sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
             _may_allocate(number, amount),
         )
     return statement
@@ -378,7 +378,7 @@ def _tree_can_serve(class_id: int, total: int, root: RootId) -> Clause:
         .join(inventory, inventory.c.resource_provider_id == _TREE_PROVIDERS.c.id)
         .where(
             _TREE_PROVIDERS.c.root_provider_id == root,
-            portable_sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
+            sql.WithoutIndex(inventory.c.resource_class_id) == class_id,
         )
         .correlate(ROOTS, MEMBERS)
     )

@@ -13,7 +13,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement.candidates import model
-from placement.db import capacity_sql, json_sql
+from placement.db import capacity_sql, sql
 from placement.db.sqlalchemy import models
 
 # The table aliases of `columns`. PERF: an alias takes longer to create than the rest of a
@@ -33,14 +33,14 @@ def columns(with_aggregates: bool) -> sa.Select[Any]:
     The SELECT has no FROM clause: the caller adds `PROVIDER` with a join. The columns for traits,
     aggregates and inventories contain JSON arrays as text.
     """
-    inventory = json_sql.JsonNumberArray(
+    inventory = sql.JsonNumberArray(
         _INVENTORIES.c.resource_class_id,
         _INVENTORIES.c.total,
         _INVENTORIES.c.reserved,
         _INVENTORIES.c.min_unit,
         _INVENTORIES.c.max_unit,
         _INVENTORIES.c.step_size,
-        json_sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
+        sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
         capacity_sql.used(_INVENTORIES),
     )
     return sa.select(
@@ -50,7 +50,7 @@ def columns(with_aggregates: bool) -> sa.Select[Any]:
         PROVIDER.c.parent_provider_id,
         _ids_of_provider(_TRAIT_LINK, 'trait_id'),
         _ids_of_provider(_AGGREGATE_LINK, 'aggregate_id') if with_aggregates else sa.null(),
-        sa.select(json_sql.JsonList(inventory))
+        sa.select(sql.JsonList(inventory))
         .select_from(_INVENTORIES)
         .where(_INVENTORIES.c.resource_provider_id == PROVIDER.c.id)
         .correlate(PROVIDER)
@@ -60,7 +60,7 @@ def columns(with_aggregates: bool) -> sa.Select[Any]:
 
 def _ids_of_provider(link: sa.FromClause, column: str) -> sa.ScalarSelect[str]:
     return (
-        sa.select(json_sql.JsonList(link.c[column]))
+        sa.select(sql.JsonList(link.c[column]))
         .where(link.c.resource_provider_id == PROVIDER.c.id)
         .correlate(PROVIDER)
         .scalar_subquery()

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
 from placement.claims.claim import Consumer
-from placement.db import capacity_sql, names, portable_sql
+from placement.db import capacity_sql, names, sql
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows
 
@@ -41,7 +41,7 @@ def _kind(kind: int) -> sa.Label[int]:
 def _owner_ids(kind: int) -> sa.Select[Any]:
     table, name = OWNER_TABLES[kind]
     requested: sa.BindParameter[Any] = sa.bindparam(f'names{kind}', expanding=True)
-    return sa.select(_kind(kind), table.c.id, portable_sql.StoredText(name).label('name')).where(
+    return sa.select(_kind(kind), table.c.id, sql.StoredText(name).label('name')).where(
         name.in_(requested)
     )
 
@@ -186,7 +186,7 @@ ALLOCATIONS_OF_CONSUMERS = (
     sa.select(
         _kind(ALLOCATION),
         _ALLOCATIONS.c.id,
-        portable_sql.StoredText(_ALLOCATIONS.c.consumer_id).label('consumer_id'),
+        sql.StoredText(_ALLOCATIONS.c.consumer_id).label('consumer_id'),
         _PROVIDERS.c.id.label('provider_id'),
         _PROVIDERS.c.uuid.label('provider_uuid'),
         _CLASSES.c.name.label('resource_class'),
@@ -241,9 +241,9 @@ def insert_if_all_fit(count: int) -> sa.Insert:
     inventories = models.inventories
     # With some collations, the name in the request equals a stored name in another spelling. The
     # class is then unknown, and another requested name may be equal to the same class.
-    stored = portable_sql.CodePointOrder(_CLASSES.c.name)
+    stored = sql.CodePointOrder(_CLASSES.c.name)
     requested = [sa.bindparam(f'class_{number}', type_=sa.String) for number in range(count)]
-    is_class = [stored == portable_sql.CodePointOrder(name) for name in requested]
+    is_class = [stored == sql.CodePointOrder(name) for name in requested]
     amounts = [sa.bindparam(f'amount_{number}', type_=sa.Integer) for number in range(count)]
     amount = sa.case(*zip(is_class, amounts, strict=True))
     allowed = (

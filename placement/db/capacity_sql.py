@@ -6,7 +6,7 @@
 import sqlalchemy as sa
 
 from placement.capacity import MAX_INT
-from placement.db import portable_sql
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 # MySQL stores allocation ratios in single precision, and its drivers return six significant digits.
@@ -36,7 +36,7 @@ def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
 
 def capacity(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     """Return the capacity of the `inventory` row, not rounded, exactly as Python computes it."""
-    return _capacity_of(inventory, portable_sql.ExactFloat(inventory.c.allocation_ratio))
+    return _capacity_of(inventory, sql.ExactFloat(inventory.c.allocation_ratio))
 
 
 def allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
@@ -48,7 +48,7 @@ def allows(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:
     return sa.and_(
         inventory.c.min_unit <= amount,
         inventory.c.max_unit >= amount,
-        portable_sql.Remainder(amount, inventory.c.step_size) == 0,
+        sql.Remainder(amount, inventory.c.step_size) == 0,
     )
 
 
@@ -67,7 +67,7 @@ def largest_amount(inventory: sa.FromClause) -> sa.ColumnElement[float]:
     capacity and max_unit allow. It is not negative.
     """
     free = _nominal_capacity(inventory) / TOLERANCE - used(inventory)
-    return portable_sql.Largest(portable_sql.Smallest(free, inventory.c.max_unit), 0)
+    return sql.Largest(sql.Smallest(free, inventory.c.max_unit), 0)
 
 
 def _fits_if_unused(inventory: sa.FromClause, amount: Amount) -> sa.ColumnElement[bool]:

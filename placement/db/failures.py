@@ -5,11 +5,13 @@ if a concurrent transaction caused it. The database is *unavailable* if it canno
 statements of a request at the moment (503 Service Unavailable). A *bad value* is a value that its
 column cannot store.
 
-The numbers are error numbers of MySQL and MariaDB, and the five-character codes are SQLSTATE codes.
+The `_Signs` of each kind of error are the error numbers of MySQL and MariaDB, the first characters
+of the SQLSTATE codes of PostgreSQL, and parts of messages, for errors without a code.
 Numbers and codes take precedence over messages: a server writes messages in the language of
 `lc_messages`, and oslo.db recognizes English messages only.
 """
 
+from dataclasses import dataclass
 import logging
 import os
 import pathlib
@@ -25,41 +27,107 @@ from placement import exception
 
 LOG = logging.getLogger(__name__)
 
-_MYSQL_CONFLICT = frozenset({
-    1020,  # a concurrent transaction changed the row after it was read
-    1213,  # deadlock, or failed certification on a Galera cluster
-    1317,  # statement interrupted because of a transaction on another Galera node
-    1412,  # the definition of a table has changed
-    1467,  # deadlock in which the transaction waited for the AUTO_INCREMENT of a table
-    3101,  # failed certification in a replication group
-})  # fmt: skip
-_MYSQL_KEY_VIOLATION = frozenset({
-    1022, 1062, 1586,  # duplicate key
-    1216, 1217, 1451, 1452,  # referenced row is missing, or row is still referenced
-})  # fmt: skip
-_MYSQL_LOCK_TIMEOUT = 1205
-_MYSQL_COMMIT_FAILED = 1180
-# The message of error 1180 contains the error message and error number of the storage engine.
-_DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What identifies a kind of error.
+
+    :ivar numbers: error numbers of MySQL and MariaDB
+    :ivar states: the first characters of SQLSTATE codes
+    :ivar sqlite: parts of messages of SQLite, in lower case
+    :ivar psycopg: parts of messages of psycopg, in lower case. At the start of a connection,
+        psycopg reports errors of the server without a SQLSTATE
+    """
+
+    numbers: frozenset[int] = frozenset()
+    states: tuple[str, ...] = ()
+    sqlite: tuple[str, ...] = ()
+    psycopg: tuple[str, ...] = ()
+
+
 # The TLS handshake failed. With TLS, mysqlclient also reports lost connections with this number.
 MYSQL_TLS_FAILED = 2026
-_MYSQL_NOT_READY = 1047  # a Galera node without a connection to its cluster
-_MYSQL_READ_ONLY = frozenset({1290, 1836})
-_MYSQL_UNAVAILABLE = frozenset({
-    3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, as reported by the system, server or InnoDB
-    1037, 1038, 1041, 1206, 1637,  # memory or another resource exhausted
-    1040, 1203, 1226,  # too many connections
-    _MYSQL_NOT_READY,
-    _MYSQL_COMMIT_FAILED,
-    1053, 1077, 1079, 3032, 3168,  # server is shutting down or offline
-    *_MYSQL_READ_ONLY,
-    1792,  # transaction is read-only
-    3100, 3796, 3797, 3798, 3799, 4094,  # a replication group cannot execute the transaction
-    1969, 3024,  # statement exceeded a time limit of the server
-    1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
-    MYSQL_TLS_FAILED,
-})  # fmt: skip
-# Limits of connections that the server rejects, with a statement that an administrator can execute.
+_LOCKED = ('database is locked', 'database table is locked')
+_INACCESSIBLE = ('unable to open database file', 'readonly database')
+_CONFLICT = _Signs(
+    frozenset({
+        1020,  # a concurrent transaction changed the row after it was read
+        1213,  # deadlock, or failed certification on a Galera cluster
+        1317,  # statement interrupted because of a transaction on another Galera node
+        1412,  # the definition of a table has changed
+        1467,  # deadlock in which the transaction waited for the AUTO_INCREMENT of a table
+        3101,  # failed certification in a replication group
+    }),
+    ('40001', '40P01'),
+)  # fmt: skip
+_KEY_VIOLATION = _Signs(
+    frozenset({
+        1022, 1062, 1586,  # duplicate key
+        1216, 1217, 1451, 1452,  # referenced row is missing, or row is still referenced
+    }),
+    ('23503', '23505'),
+)  # fmt: skip
+_LOCK_TIMEOUT = _Signs(frozenset({1205}), ('55P03',))
+_COMMIT_FAILED = _Signs(frozenset({1180}))
+_READ_ONLY = _Signs(frozenset({1290, 1836}), ('25006',))
+_NOT_READY = _Signs(frozenset({1047}))  # a Galera node without its cluster
+_UNAVAILABLE = _Signs(
+    frozenset({
+        3, 20, 28, 1021, 1026, 1030, 1114,  # disk full, says the system, server or InnoDB
+        1037, 1038, 1041, 1206, 1637,  # memory or another resource exhausted
+        1040, 1203, 1226,  # too many connections
+        1047,  # a Galera node without a connection to its cluster
+        1180,  # COMMIT failed
+        1053, 1077, 1079, 3032, 3168,  # server is shutting down or offline
+        1290, 1836, 1792,  # server or transaction is read-only
+        3100, 3796, 3797, 3798, 3799, 4094,  # a replication group cannot execute it
+        1969, 3024,  # statement exceeded a time limit of the server
+        1927, 2002, 2003, 2006, 2013, 2055, 4031,  # connection refused or lost
+        MYSQL_TLS_FAILED,
+    }),
+    ('08', '53', '57', '58', '25006', '25P03', '25P04'),
+    (*_LOCKED, *_INACCESSIBLE, 'disk is full', 'disk i/o error'),
+)  # fmt: skip
+_BAD_VALUE = _Signs(
+    frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3854, 3988}), ('22',)
+)  # fmt: skip
+_TOO_LARGE = _Signs(
+    frozenset({1153, 1390, 1436}),
+    ('54',),
+    ('too many sql variables', 'expression tree is too large', 'string or blob too big'),
+    # psycopg counts the parameters of a statement before it sends the statement.
+    ('number of parameters must be between',),
+)  # fmt: skip
+_ACCESS_DENIED = _Signs(
+    frozenset({1044, 1045, 1142, 1143, 1227, 1698}),
+    ('28', '42501'),
+    psycopg=('authentication failed', 'no pg_hba.conf entry', 'no password supplied'),
+)  # fmt: skip
+_UNVERIFIED = _Signs(
+    psycopg=(
+        'certificate verify failed',
+        'server certificate for',
+        'certificate file',
+        'private key file',
+        'ssl was required',
+    )
+)  # fmt: skip
+_NO_DATABASE = _Signs(frozenset({1049}), ('3D000',))
+# A column or a table is missing.
+_OLD_SCHEMA = _Signs(
+    frozenset({1054, 1146}), ('42P01', '42703'), ('no such table', 'no such column')
+)  # fmt: skip
+_NEW_SCHEMA = _Signs(frozenset({1050}), ('42P07',), (' already exists',))
+_INACCESSIBLE_FILE = _Signs(sqlite=_INACCESSIBLE)
+_LOCKED_FILE = _Signs(sqlite=_LOCKED)
+# Messages with the number `MYSQL_TLS_FAILED`, if the driver refuses the server.
+_TLS_FAILED = ('certificate', 'ssl is required', 'no such file', 'permission denied')
+# The message of error 1180 contains the error message and error number of the storage engine.
+_DEADLOCK_DURING_COMMIT = re.compile(r'deadlock|\b149\b', re.IGNORECASE)
+_UNKNOWN_ROLE = re.compile(r'role ".*" (does not exist|is not permitted to log in)')
+_UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
+# Limits of connections that a server of MySQL rejects, with a statement that an administrator can
+# execute.
 _MYSQL_CONNECTION_LIMITS = {
     1040: "max_connections of the server (`SHOW VARIABLES LIKE 'max_connections'` prints it)",
     1203: 'max_user_connections of the server '
@@ -67,47 +135,7 @@ _MYSQL_CONNECTION_LIMITS = {
 }
 # A limit of an account, for its connections or its statements. The message names the limit.
 _MYSQL_USER_LIMIT = 1226
-_MYSQL_ACCESS_DENIED = frozenset({1044, 1045, 1142, 1143, 1227, 1698})
-_MYSQL_NO_DATABASE = 1049
-_MYSQL_OLD_SCHEMA = frozenset({1054, 1146})  # missing column, missing table
-_MYSQL_TABLE_EXISTS = 1050
-_MYSQL_BAD_VALUE = frozenset({1264, 1265, 1267, 1270, 1271, 1292, 1300, 1366, 1406, 3854, 3988})
-_MYSQL_TOO_LARGE = frozenset({1153, 1390, 1436})
-_STATE_TOO_LARGE = '54'
-# Error messages of SQLite and of psycopg. psycopg counts the parameters of a statement before it
-# sends the statement.
-_MESSAGES_TOO_LARGE = (
-    'too many sql variables',
-    'expression tree is too large',
-    'string or blob too big',
-    'number of parameters must be between',
-)
-
-_STATE_CONFLICT = frozenset({'40001', '40P01'})
-_STATE_KEY_VIOLATION = frozenset({'23503', '23505'})
-_STATE_LOCK_TIMEOUT = '55P03'
-_STATE_READ_ONLY = '25006'
-_STATE_UNAVAILABLE = ('08', '53', '57', '58', _STATE_READ_ONLY, '25P03', '25P04')
-_STATE_BAD_VALUE = '22'
-_STATE_ACCESS_DENIED = ('28', '42501')
-_STATE_NO_DATABASE = '3D000'
-_STATE_OLD_SCHEMA = ('42P01', '42703')
-_STATE_TABLE_EXISTS = '42P07'
-# At the start of a connection, psycopg reports errors of the server without a SQLSTATE.
-_MESSAGES_ACCESS_DENIED = ('authentication failed', 'no pg_hba.conf entry', 'no password supplied')
-_UNKNOWN_ROLE = re.compile(r'role ".*" (does not exist|is not permitted to log in)')
-_UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
-# Messages of a driver that refuses a server: with the number `MYSQL_TLS_FAILED`, and without it.
-_TLS_FAILED = ('certificate', 'ssl is required', 'no such file', 'permission denied')
-_UNVERIFIED = (
-    'certificate verify failed',
-    'server certificate for',
-    'certificate file',
-    'private key file',
-    'ssl was required',
-)
-# Error messages of PostgreSQL, with the setting that limits the number of connections, and a
-# statement that an administrator can execute.
+# The same for the error messages of PostgreSQL.
 _POSTGRESQL_MAX_CONNECTIONS = 'max_connections of the server (`SHOW max_connections` prints it)'
 _CONNECTION_LIMITS = (
     ('too many clients', _POSTGRESQL_MAX_CONNECTIONS),
@@ -126,10 +154,6 @@ _SCHEMA_CHANGES = ('create ', 'alter ', 'drop ')
 # The privileges for these statements.
 _MYSQL_SCHEMA = 'CREATE, ALTER, DROP, and INDEX on the database'
 _POSTGRESQL_SCHEMA = 'CREATE on the schema and ownership of the tables'
-_SQLITE_OLD_SCHEMA = ('no such table', 'no such column')
-_SQLITE_INACCESSIBLE = ('unable to open database file', 'readonly database')
-_SQLITE_LOCKED = ('database is locked', 'database table is locked')
-_SQLITE_UNAVAILABLE = (*_SQLITE_LOCKED, *_SQLITE_INACCESSIBLE, 'disk is full', 'disk i/o error')
 
 _PACKAGE = f'{pathlib.Path(placement.__file__).parent}{os.sep}'
 
@@ -186,8 +210,8 @@ def is_transient(exc: Exception) -> bool:
     if is_connection_lost(exc):
         # A Galera node without a connection to its cluster rejects every statement, also in a
         # retry.
-        return _mysql_number(exc) != _MYSQL_NOT_READY
-    return _mysql_number(exc) == _MYSQL_LOCK_TIMEOUT or _sql_state(exc) == _STATE_LOCK_TIMEOUT
+        return not _is(exc, _NOT_READY)
+    return _is(exc, _LOCK_TIMEOUT)
 
 
 def retry_reason(exc: Exception) -> str:
@@ -206,22 +230,21 @@ def is_conflict(exc: Exception) -> bool:
     that a referenced row exists. If the key is violated nevertheless, a concurrent transaction has
     inserted or deleted the row after that check.
     """
-    number = _mysql_number(exc)
-    if number == _MYSQL_LOCK_TIMEOUT:
+    if _is(exc, _LOCK_TIMEOUT):
         # oslo.db raises DBDeadlock for a lock timeout.
         return False
     if isinstance(exc, db_exc.DBDeadlock) or is_key_violation(exc):
         return True
-    if number == _MYSQL_COMMIT_FAILED:
+    if _is(exc, _COMMIT_FAILED):
         return _DEADLOCK_DURING_COMMIT.search(str(_driver_error(exc))) is not None
-    return number in _MYSQL_CONFLICT or _sql_state(exc) in _STATE_CONFLICT
+    return _is(exc, _CONFLICT)
 
 
 def is_key_violation(exc: Exception) -> bool:
     """Whether a row violates a unique key or a foreign key."""
     if isinstance(exc, (db_exc.DBDuplicateEntry, db_exc.DBReferenceError)):
         return True
-    return _mysql_number(exc) in _MYSQL_KEY_VIOLATION or _sql_state(exc) in _STATE_KEY_VIOLATION
+    return _is(exc, _KEY_VIOLATION)
 
 
 def is_connection_lost(exc: Exception) -> bool:
@@ -233,21 +256,14 @@ def is_connection_lost(exc: Exception) -> bool:
 
 def is_read_only(exc: Exception) -> bool:
     """Whether the server, or on PostgreSQL the transaction, is read-only."""
-    return _mysql_number(exc) in _MYSQL_READ_ONLY or _sql_state(exc) == _STATE_READ_ONLY
+    return _is(exc, _READ_ONLY)
 
 
 def is_unavailable(exc: Exception) -> bool:
     """Whether the database is unreachable, out of resources, locked or read-only."""
     if isinstance(exc, (db_exc.DBNonExistentDatabase, sa.exc.TimeoutError)):
         return True
-    if is_connection_lost(exc) or is_transient(exc):
-        return True
-    if _mysql_number(exc) in _MYSQL_UNAVAILABLE:
-        return True
-    if (_sql_state(exc) or '').startswith(_STATE_UNAVAILABLE):
-        return True
-    is_of_sqlite = type(_driver_error(exc)).__module__ == 'sqlite3'
-    return is_of_sqlite and _says(exc, _SQLITE_UNAVAILABLE)
+    return is_connection_lost(exc) or is_transient(exc) or _is(exc, _UNAVAILABLE)
 
 
 def is_bad_value(exc: Exception) -> bool:
@@ -259,30 +275,17 @@ def is_bad_value(exc: Exception) -> bool:
         # Drivers raise these exceptions for values that they cannot send. An exception of these
         # classes that this package raised itself is a defect.
         return not _is_raised_here(error)
-    if _mysql_number(exc) in _MYSQL_BAD_VALUE:
-        return True
-    return (_sql_state(exc) or '').startswith(_STATE_BAD_VALUE)
+    return _is(exc, _BAD_VALUE)
 
 
 def is_too_large(exc: Exception) -> bool:
     """Whether the length of a statement or the number of its parameters exceeds a limit."""
-    if _mysql_number(exc) in _MYSQL_TOO_LARGE:
-        return True
-    if (_sql_state(exc) or '').startswith(_STATE_TOO_LARGE):
-        return True
-    return _says(exc, _MESSAGES_TOO_LARGE)
+    return _is(exc, _TOO_LARGE)
 
 
 def is_access_denied(exc: Exception) -> bool:
     """Whether the server rejects the user or the password, or the user lacks a privilege."""
-    if _mysql_number(exc) in _MYSQL_ACCESS_DENIED:
-        return True
-    if (_sql_state(exc) or '').startswith(_STATE_ACCESS_DENIED):
-        return True
-    message = str(_driver_error(exc))
-    return any(text in message for text in _MESSAGES_ACCESS_DENIED) or bool(
-        _UNKNOWN_ROLE.search(message)
-    )
+    return _is(exc, _ACCESS_DENIED) or bool(_UNKNOWN_ROLE.search(str(_driver_error(exc))))
 
 
 def missing_schema_privileges(exc: Exception) -> str | None:
@@ -313,38 +316,35 @@ def is_unverified(exc: Exception) -> bool:
         # PyMySQL cannot read the certificate of the CA. For the service and for all commands except
         # preflight, `timeouts` converts this exception.
         return True
-    return _says(exc, _TLS_FAILED if _mysql_number(exc) == MYSQL_TLS_FAILED else _UNVERIFIED)
+    if _mysql_number(exc) == MYSQL_TLS_FAILED:
+        return _says(exc, _TLS_FAILED)
+    return _is(exc, _UNVERIFIED)
 
 
 def is_unknown_database(exc: Exception) -> bool:
     """Whether the server has no database of the configured name."""
-    if _mysql_number(exc) == _MYSQL_NO_DATABASE or _sql_state(exc) == _STATE_NO_DATABASE:
-        return True
-    return bool(_UNKNOWN_DATABASE.search(str(_driver_error(exc))))
+    unknown = _UNKNOWN_DATABASE.search(str(_driver_error(exc)))
+    return _is(exc, _NO_DATABASE) or bool(unknown)
 
 
 def is_old_schema(exc: Exception) -> bool:
     """Whether a table or a column does not exist."""
-    if _mysql_number(exc) in _MYSQL_OLD_SCHEMA or _sql_state(exc) in _STATE_OLD_SCHEMA:
-        return True
-    return _says(exc, _SQLITE_OLD_SCHEMA)
+    return _is(exc, _OLD_SCHEMA)
 
 
 def is_new_schema(exc: Exception) -> bool:
     """Whether a table that a migration would create exists."""
-    if _mysql_number(exc) == _MYSQL_TABLE_EXISTS or _sql_state(exc) == _STATE_TABLE_EXISTS:
-        return True
-    return _says(exc, (' already exists',))
+    return _is(exc, _NEW_SCHEMA)
 
 
 def is_file_inaccessible(exc: Exception) -> bool:
     """Whether SQLite cannot open, create, or write to the file of the database."""
-    return _says(exc, _SQLITE_INACCESSIBLE)
+    return _is(exc, _INACCESSIBLE_FILE)
 
 
 def is_locked(exc: Exception) -> bool:
     """Whether another process has locked an SQLite database for too long."""
-    return _says(exc, _SQLITE_LOCKED)
+    return _is(exc, _LOCKED_FILE)
 
 
 def reason(exc: Exception) -> str:
@@ -380,6 +380,14 @@ def _driver_error(exc: BaseException | None) -> BaseException | None:
     return getattr(original, 'orig', None) or (
         original if not isinstance(original, sa.exc.SQLAlchemyError) else None
     )
+
+
+def _is(exc: Exception, signs: _Signs) -> bool:
+    """Return whether an error of the driver has one of these signs."""
+    if _mysql_number(exc) in signs.numbers or (_sql_state(exc) or '').startswith(signs.states):
+        return True
+    driver = type(_driver_error(exc)).__module__
+    return _says(exc, signs.sqlite if driver == 'sqlite3' else signs.psycopg)
 
 
 def _says(exc: Exception, texts: tuple[str, ...]) -> bool:

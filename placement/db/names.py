@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from placement import exception
-from placement.db import portable_sql
+from placement.db import sql
 
 # SQLAlchemy does not cache the compiled form of these statements, because their length depends on
 # the request.
@@ -111,7 +111,7 @@ def equal_texts(
 
     Several rows of the column may have the same text.
     """
-    statement = _matches(conn, column, portable_sql.StoredText(column), names).distinct()
+    statement = _matches(conn, column, sql.StoredText(column), names).distinct()
     return {text: name for name, text in conn.execute(statement, execution_options=_UNCACHED)}
 
 
@@ -123,7 +123,7 @@ def _matches(
 ) -> sa.Select[Any]:
     requested = _requested(conn, column, names)
     # The column must be the left operand, because SQLite uses the collation of the left operand.
-    return sa.select(portable_sql.StoredText(requested.c.name), result).join_from(
+    return sa.select(sql.StoredText(requested.c.name), result).join_from(
         requested, column.table, column == requested.c.name
     )
 

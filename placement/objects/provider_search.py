@@ -15,7 +15,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement import exception
-from placement.db import engine, json_sql, names, provider_conditions
+from placement.db import engine, names, provider_conditions, sql
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -38,7 +38,7 @@ def _select(parent: sa.ColumnElement[Any], root: sa.ColumnElement[Any]) -> sa.Se
     :param parent: the expression for the parent of a provider; NULL for a root provider
     :param root: the expression for the root of a provider
     """
-    values = json_sql.JsonArray(
+    values = sql.JsonArray(
         _ID,
         _PROVIDERS.c.uuid,
         _PROVIDERS.c.name,
@@ -76,7 +76,7 @@ _SELECT_SOME = _select(
 def _linked_ids(column: sa.Column[int]) -> sa.ScalarSelect[str]:
     """Return the ids in this column that belong to a provider, as a JSON array."""
     return (
-        sa.select(json_sql.JsonList(column))
+        sa.select(sql.JsonList(column))
         .where(column.table.c.resource_provider_id == _ID)
         .correlate(_PROVIDERS)
         .scalar_subquery()

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from placement.admin.audit import duplicates
 from placement.admin.audit.model import Found
-from placement.db import portable_sql
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 # What the texts are, and the column. The texts of a column are unique.
@@ -35,7 +35,7 @@ def read_duplicates(conn: sa.Connection, row_limit: int) -> Found:
     count = 0
     rows: list[dict[str, Any]] = []
     for kind, column in _COLUMNS:
-        not_folded = sa.select(column).where(portable_sql.IsFolded(column).is_not(True))
+        not_folded = sa.select(column).where(sql.IsFolded(column).is_not(True))
         folded = frozenset(text.casefold() for text in _texts(conn, not_folded))
         if not folded:
             continue

@@ -19,7 +19,7 @@ from placement.admin.progress import Progress
 from placement.admin.report.model import Cloud, Consumer, Origin, ProjectUsage, root_id
 from placement.candidates import tree_rows
 from placement.conf import database_url
-from placement.db import json_sql
+from placement.db import sql
 from placement.db.sqlalchemy import migration, models
 
 _PROVIDERS = models.resource_providers
@@ -58,8 +58,8 @@ _STATEMENTS: dict[str, Any] = {
             _ALLOCATIONS.c.consumer_id,
             _CONSUMERS.c.project_id,
             _CONSUMERS.c.consumer_type_id,
-            json_sql.JsonList(
-                json_sql.JsonNumberArray(_ALLOCATIONS.c.resource_class_id, _ALLOCATIONS.c.used)
+            sql.JsonList(
+                sql.JsonNumberArray(_ALLOCATIONS.c.resource_class_id, _ALLOCATIONS.c.used)
             ),
         )
         .join_from(

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin.transfer import model, tables
-from placement.db import portable_sql
+from placement.db import sql
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -58,7 +58,7 @@ def select(kind: model.Kind) -> sa.Select[Any]:
         elif name == 'generation':
             column = models.generation(stored.table)
         columns[name] = column
-    order = (portable_sql.CodePointOrder(columns[name]) for name in kind.key)
+    order = (sql.CodePointOrder(columns[name]) for name in kind.key)
     return sa.select(*columns.values()).select_from(source).order_by(*order)
 
 
@@ -77,7 +77,7 @@ def _select_providers() -> sa.Select[Any]:
         .select_from(tree)
         .join(_PROVIDERS, _PROVIDERS.c.id == tree.c.id)
         .outerjoin(parent, parent.c.id == _PROVIDERS.c.parent_provider_id)
-        .order_by(tree.c.depth, portable_sql.CodePointOrder(_PROVIDERS.c.uuid))
+        .order_by(tree.c.depth, sql.CodePointOrder(_PROVIDERS.c.uuid))
     )
 
 

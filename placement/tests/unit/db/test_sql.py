@@ -4,7 +4,7 @@ from oslotest import base
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from placement.db import portable_sql
+from placement.db import sql
 
 
 class IsNullTest(base.BaseTestCase):
@@ -15,5 +15,5 @@ class IsNullTest(base.BaseTestCase):
             (postgresql.dialect(), 'parent IS NULL'),
             (sqlite.dialect(), 'parent IS NULL'),
         ):
-            compiled = portable_sql.IsNull(column).compile(dialect=dialect)
+            compiled = sql.IsNull(column).compile(dialect=dialect)
             self.assertEqual(expected, str(compiled))
