@@ -38,8 +38,8 @@ If a binding leads to no candidate, the search skips bindings that can lead to n
 
 If the search has tried many options since the last candidate, it checks necessary conditions for
 the unbound slots before it moves to the next depth (`_may_bind_from`). The search is not recursive:
-Python's recursion limit would limit the number of groups, and each pause of the search would have
-to pass through all recursion levels.
+Python's recursion limit would limit the number of groups, and each candidate would have to pass
+through all recursion levels.
 """
 
 from collections import defaultdict
@@ -50,7 +50,7 @@ import math
 import random
 
 from placement.candidates import model
-from placement.candidates.budget import PAUSE, Budget, Pause
+from placement.candidates.budget import Budget
 from placement.candidates.joint_conditions import CollectiveTrait, JointConditions
 from placement.candidates.same_subtree import SlotOptions
 from placement.candidates.selection import shuffled
@@ -69,8 +69,6 @@ _UNBOUND = -1
 _Demands = tuple[tuple[dict[int, int], int], ...]
 # (resource class id, amount) pairs of a slot.
 _Amounts = tuple[tuple[int, int], ...]
-# An iterator over bindings, with pauses.
-Bindings = Iterator[model.Binding | Pause]
 
 
 def bindings(
@@ -79,8 +77,8 @@ def bindings(
     trial_costs: Sequence[int],
     budget: Budget,
     rng: random.Random | None = None,
-) -> Bindings:
-    """Return an iterator over all bindings that satisfy the conditions.
+) -> Iterator[model.Binding]:
+    """Return an iterator over all bindings that satisfy the conditions, until the budget is spent.
 
     :param conditions: the conditions that the slots must satisfy together. Isolation and capacity
         are checked for each option. Each any-set of required traits is checked as soon as all slots
@@ -148,21 +146,19 @@ class _Search:
             due[max(depth_of[slot] for slot in trait.slots)].append(trait)
         return due
 
-    def bindings(self) -> Bindings:
+    def bindings(self) -> Iterator[model.Binding]:
         """Yield all bindings. The docstring of the module explains the algorithm."""
         budget, binding = self._budget, self._binding
         counts = [len(options) for options in self._options]
         if budget.left < 0:
-            yield PAUSE
+            return
         if math.prod(counts) > CHECK_AFTER and not self._may_bind_from(0):
             return
         check_after = CHECK_AFTER and CHECK_AFTER + sum(counts)  # tests set 0: always check
         last, cost = len(binding) - 1, CANDIDATE_COST * len(binding)
         levels = [self._bind(depth) for depth in range(len(binding))]
         depth = 0
-        while depth >= 0:
-            if budget.left < 0:
-                yield PAUSE
+        while depth >= 0 and budget.left >= 0:
             for is_bound in levels[depth]:
                 if not is_bound:
                     depth -= 1
@@ -175,7 +171,7 @@ class _Search:
                     depth += 1
                     break
                 elif budget.left < 0:
-                    yield PAUSE
+                    return
 
     def _bind(self, depth: int) -> Iterator[bool]:
         """Bind the slot at this depth to each permitted option in turn.

@@ -3,76 +3,51 @@
 The options are [placement] max_candidate_search_steps and max_candidates_response_size.
 
 A search step is a unit of work: one step takes at most about one microsecond. Counting steps makes
-it possible to limit the work of a request and to divide it evenly among provider trees.
-
-The search of each provider tree has its own `Budget`, on which it spends the steps of its work. A
-budget is granted in slices. When a slice is spent, the search yields `PAUSE` in place of a
-candidate, and its caller decides when it continues with the next slice. Each request has one
-`SearchLimit` for all of its trees.
+it possible to limit the work of a request and to divide it among provider trees. The search of a
+provider tree spends steps on a `Budget` of its own, and ends when the budget is spent. Each request
+has one `SearchLimit` for all of its trees.
 """
 
-import enum
 import math
-from typing import Final
 
 # The number of search steps if there is no limit. No search can use so many.
 UNLIMITED = 2**53
 
 
-class Pause(enum.Enum):
-    """The type of `PAUSE`."""
-
-    PAUSE = 'pause'
-
-
-# What a search yields in place of a candidate when the slice of its budget is spent. The search
-# continues when the caller requests the next candidate.
-PAUSE: Final = Pause.PAUSE
-
-
 class Budget:
-    """The search steps of one tree.
+    """The search steps of one search of a tree.
 
     PERF: `left` is an attribute, because the search reads it for each slot that it binds. If it is
-    negative, the slice is spent, and the search must pause.
+    negative, the budget is spent, and the search ends without the remaining candidates.
     """
 
-    __slots__ = ('_counted', '_granted', 'left')
+    __slots__ = ('_granted', 'left')
 
     def __init__(self, steps: int = UNLIMITED) -> None:
-        """Create a budget with a first slice.
+        """Create a budget.
 
-        :param steps: the number of search steps of the slice
+        :param steps: the number of search steps
         """
-        self.left = steps
-        self._granted = steps
-        self._counted = 0
+        self.left = self._granted = steps
 
     @property
     def used(self) -> int:
-        """The number of steps that were spent on all slices."""
+        """The number of steps that were spent."""
         return self._granted - self.left
 
     def spend(self, steps: int) -> None:
-        """Count steps of the search. The last ones of a slice may exceed it."""
+        """Count steps of the search. The last ones may exceed the budget."""
         self.left -= steps
 
-    def grant(self, steps: int) -> None:
-        """Begin the next slice; steps that exceeded or are left from the last one do not count."""
-        self._granted += steps - self.left
-        self.left = steps
-
-    def new_steps(self) -> int:
-        """Return the number of steps that were spent since the last call."""
-        used = self._granted - self.left
-        new, self._counted = used - self._counted, used
-        return new
+    def renew(self, steps: int) -> None:
+        """Begin anew with these steps."""
+        self.left = self._granted = steps
 
 
 class SearchLimit:
     """The search steps that the request may still use, and the bytes that it may still return."""
 
-    __slots__ = ('_steps', 'exceeded', 'finite', 'left', 'size_left')
+    __slots__ = ('_steps', 'left', 'size_left')
 
     def __init__(self, steps: int = -1, size: int = -1) -> None:
         """Create the limits of a request. A negative value means no limit.
@@ -81,12 +56,7 @@ class SearchLimit:
         :param size: the maximum size in bytes of all candidates other than the first one of each
             tree
         """
-        # Whether the request has a limit.
-        self.finite = steps >= 0
-        self._steps = steps if self.finite else UNLIMITED
-        self.left = self._steps
-        # Whether the request used more steps. If so, candidates may be missing from the response.
-        self.exceeded = False
+        self.left = self._steps = steps if steps >= 0 else UNLIMITED
         # The bytes left. Negative if a candidate was left out of the response because of its size.
         self.size_left = size if size >= 0 else math.inf
 
@@ -95,13 +65,15 @@ class SearchLimit:
         """The number of steps that the request has used."""
         return self._steps - self.left
 
+    @property
+    def exceeded(self) -> bool:
+        """Whether the request used more steps, so that candidates may be missing."""
+        return self.left < 0
+
     def spend(self, steps: int) -> bool:
         """Subtract steps from the steps left; return False if the limit is exceeded."""
         self.left -= steps
-        if self.left < 0:
-            self.exceeded = True
-            return False
-        return True
+        return self.left >= 0
 
     @property
     def size_exceeded(self) -> bool:

@@ -1,15 +1,7 @@
-"""The ids of the names in a query, and the names of the ids in a response.
-
-A search looks up the ids of the names in its query, and needs the names of the ids in its response
-at its end. Recent responses of this process show which ids to expect. The search reads the names of
-the expected ids together with the ids of the query, in the same snapshot, and usually needs no
-other statement at the end.
-
-This module keeps ids between requests, but no names, because names can change.
-"""
+"""The ids of the names in a query, and the names of the ids in a response."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 import functools
 from typing import Any
@@ -25,8 +17,6 @@ from placement.db.sqlalchemy import models
 
 # The kinds of names: the values of the first column in the rows of a look-up.
 CLASS, TRAIT, AGGREGATE, TREE, SHARING = 'class', 'trait', 'aggregate', 'tree', 'sharing'
-# The prefix of the kind in rows that contain the names of expected ids.
-EXPECTED = 'expected_'
 
 _PROVIDERS = models.resource_providers
 _LINKS = models.resource_provider_traits
@@ -39,82 +29,21 @@ NAMED: dict[str, tuple[sa.Column[Any], sa.Column[Any]]] = {
     TREE: (_PROVIDERS.c.uuid, _PROVIDERS.c.root_provider_id),
 }
 
-Parameters = dict[str, Any]
-Ids = dict[str, frozenset[int]]
 
-# PERF: reading an unexpected name costs a round trip; reading a name that is not needed costs 8
-# microseconds (2026-11). Ids that only older responses contained are expected up to this number.
-_MOST_FROM_OLDER_RESPONSES = 128
-# If a response contains more ids, none are expected.
-_MOST = 1_000
-
-# Kind -> the ids to expect. The value is replaced as a whole, because threads share it.
-_NOTHING_EXPECTED: Ids = {CLASS: frozenset(), TRAIT: frozenset()}
-_expected: Ids = _NOTHING_EXPECTED
-
-
-def expected() -> Ids:
-    """Return the ids whose names the next response will probably contain, by their kind."""
-    return _expected
-
-
-def forget() -> None:
-    """Expect no ids until the next response, as in a new process."""
-    global _expected
-    _expected = _NOTHING_EXPECTED
-
-
-class Names:
-    """The names that one search has read."""
-
-    def __init__(self) -> None:
-        # Kind -> id -> name.
-        self._names: dict[str, Mapping[int, str]] = {CLASS: {}, TRAIT: {}}
-
-    def add(self, kind: str, names: Mapping[int, str]) -> None:
-        """Add names that were read together with the ids of the query.
-
-        :param names: id -> name
-        """
-        self._names[kind] = names
-
-    def read(
-        self, conn: sa.Connection, class_ids: Iterable[int], trait_ids: Iterable[int]
-    ) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
-        """Return the names of resource classes and of traits, each as a mapping from id to name.
-
-        :param conn: used only if a name has not been read yet
-        :returns: mappings that also contain the names of other ids; None if a name has not been
-            read yet and the connection is closed
-        """
-        needed = {CLASS: frozenset(class_ids), TRAIT: frozenset(trait_ids)}
-        missing = {kind: ids - self._names[kind].keys() for kind, ids in needed.items()}
-        if any(missing.values()):
-            if conn.closed:
-                return None
-            parameters = {kind: sorted(ids) for kind, ids in missing.items() if ids}
-            rows: Iterable[Any] = conn.execute(_names_of_ids(tuple(parameters)), parameters)
-            for kind, text in rows:
-                self._names[kind] = {**self._names[kind], **_by_id(text)}
-            _expect(needed)
-        return self._names[CLASS], self._names[TRAIT]
-
-
-def _by_id(text: str | None) -> dict[int, str]:
-    """Return the names in the JSON text of a row, keyed by id."""
-    return {id_: name for name, id_ in orjson.loads(text or '[]')}
-
-
-def _expect(needed: Ids) -> None:
-    """Expect the ids of a response that contained an unexpected id."""
-    global _expected
-    union = {kind: ids | _expected[kind] for kind, ids in needed.items()}
-    if sum(map(len, union.values())) <= _MOST_FROM_OLDER_RESPONSES:
-        _expected = union
-    elif sum(map(len, needed.values())) <= _MOST:
-        _expected = needed
-    else:
-        _expected = _NOTHING_EXPECTED
+def of_ids(
+    conn: sa.Connection, class_ids: Iterable[int], trait_ids: Iterable[int]
+) -> tuple[Mapping[int, str], Mapping[int, str]]:
+    """Return the names of resource classes and of traits, each as a mapping from id to name."""
+    parameters = {
+        kind: sorted(ids) for kind, ids in ((CLASS, class_ids), (TRAIT, trait_ids)) if ids
+    }
+    found: dict[str, dict[int, str]] = {CLASS: {}, TRAIT: {}}
+    rows: Iterable[Any] = (
+        conn.execute(_names_of_ids(tuple(parameters)), parameters) if parameters else ()
+    )
+    for kind, text in rows:
+        found[kind] = {id_: name for name, id_ in orjson.loads(text or '[]')}
+    return found[CLASS], found[TRAIT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,33 +55,13 @@ class Found:
     sharing_id: int | None
 
 
-def look_up(conn: sa.Connection, query: model.Query[str], names: Names | None = None) -> Found:
-    """Return the ids of all names of a query, and of the sharing trait.
-
-    :param names: receives the names that the response will probably contain
-    """
-    kinds, parameters = to_look_up(query, _expected if names else {})
-    return found_in(conn, query, conn.execute(_ids_of_names(kinds), parameters), names)
-
-
-def found_in(
-    conn: sa.Connection,
-    query: model.Query[str],
-    rows: Iterable[Sequence[Any]],
-    names: Names | None = None,
-) -> Found:
-    """Return the same as `look_up`, from the rows of `selects`.
-
-    :param conn: used only if a requested UUID is not stored exactly as the client wrote it
-    :param names: receives the names that the response will probably contain
-    """
+def look_up(conn: sa.Connection, query: model.Query[str]) -> Found:
+    """Return the ids of all names of a query, and of the sharing trait."""
+    requested = _requested(query)
+    rows: Iterable[Any] = conn.execute(_ids_of_names(tuple(requested)), requested)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     rare_ids: dict[str, list[int]] = defaultdict(list)
     for kind, text in rows:
-        if kind.startswith(EXPECTED):
-            if names:
-                names.add(kind.removeprefix(EXPECTED), _by_id(text))
-            continue
         for name, id_, *is_rare in orjson.loads(text or '[]'):
             if id_ is not None:  # the root id is NULL if an old release created the provider
                 found[kind][name] = id_
@@ -160,7 +69,6 @@ def found_in(
                 rare_ids[kind].append(id_)
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
-    requested = _requested(query)
     kinds = [kind for kind in (AGGREGATE, TREE) if kind in requested]
     lookups = [db_names.Lookup(*NAMED[kind], requested[kind], found[kind]) for kind in kinds]
     by_uuid = dict(zip(kinds, db_names.resolve(conn, lookups), strict=True))
@@ -173,18 +81,6 @@ def found_in(
         rare_aggregates=frozenset(rare_ids[AGGREGATE]),
     )
     return Found(ids, next(iter(found[SHARING].values()), None))
-
-
-def to_look_up(
-    query: model.Query[str], expected: Mapping[str, Collection[int]]
-) -> tuple[tuple[str, ...], Parameters]:
-    """Return the kinds of the names and ids to look up, and the names and ids as parameters.
-
-    :param expected: kind -> ids whose names are looked up, too
-    """
-    ids = {EXPECTED + kind: sorted(of_kind) for kind, of_kind in expected.items() if of_kind}
-    parameters = _requested(query) | ids
-    return tuple(parameters), parameters
 
 
 def _requested(query: model.Query[str]) -> dict[str, list[str]]:
@@ -200,33 +96,21 @@ def _requested(query: model.Query[str]) -> dict[str, list[str]]:
 
 @functools.cache
 def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
-    return sa.union_all(*selects(kinds))
+    """Return a statement that looks up names of these kinds.
 
-
-@functools.cache
-def selects(kinds: tuple[str, ...]) -> tuple[sa.Select[Any], ...]:
-    """Return the parts of the statement that looks up names and ids of these kinds.
-
-    The statement returns one row (kind, JSON text) for each kind; the text is a list of [name, id,
-    is rare], which `rare` explains. For a kind with the prefix EXPECTED, it is a list of [name,
-    id]. If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the row of the kind SHARING
-    contains this trait.
-
-    PERF: building the statement takes longer than executing it. So the statement is cached, and the
-    names are parameters.
+    It returns one row (kind, JSON text) for each kind; the text is a list of [name, id, is rare],
+    which `rare` explains. If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the row of the
+    kind SHARING contains this trait.
     """
     traits = models.traits.c
     sharing = _row_of_kind(SHARING, traits.name, traits.id).where(
         traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
         sa.exists().where(_LINKS.c.trait_id == traits.id),
     )
-    return *map(_named, kinds), sharing
+    return sa.union_all(*map(_named, kinds), sharing)
 
 
 def _named(kind: str) -> sa.Select[Any]:
-    """Return a select of the ids of names or, with the prefix EXPECTED, of the names of ids."""
-    if kind.startswith(EXPECTED):
-        return _names_of_kind(kind, *NAMED[kind.removeprefix(EXPECTED)])
     name, id_ = NAMED[kind]
     requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True)
     return _row_of_kind(kind, name, id_, rare.is_rare(id_)).where(name.in_(requested))

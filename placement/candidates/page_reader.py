@@ -10,7 +10,6 @@ receive the connection as an argument.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 import functools
 from typing import Any
 
@@ -19,7 +18,6 @@ import sqlalchemy as sa
 from placement.candidates import (
     model,
     page_statements,
-    prefilter,
     provider_checks,
     sharing,
     tree_rows,
@@ -39,17 +37,6 @@ _SAMPLE_CHECKS = 50_000
 _RARE = 32
 
 
-@dataclass(frozen=True, slots=True)
-class FirstPage:
-    """The first trees of a search, which were read together with the ids of the query."""
-
-    # The number of trees that was requested.
-    size: int
-    # The providers of these trees, and of the trees of all sharing providers in `aggregates`.
-    providers: Sequence[model.Provider]
-    aggregates: frozenset[int]
-
-
 class Reader:
     """Executes the statements of one request and builds anchors from the returned rows."""
 
@@ -62,11 +49,6 @@ class Reader:
         self._sharing_id = sharing_id
         # The root ids of all trees that were read.
         self._read_roots: set[int] = set()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the connection is closed, so that no further statement can be executed."""
-        return self._conn.closed
 
     def paged_query(self) -> PagedQuery:
         """Return the data that is the same for all pages.
@@ -101,37 +83,9 @@ class Reader:
         providers = tree_rows.providers_of(self._conn.execute(statement, parameters))
         return list({provider.root_id for provider in providers}), self._anchors(providers)
 
-    def anchors_of(self, first: FirstPage) -> tuple[model.Anchor, ...] | None:
-        """Return the anchors of trees that were read already, at most `first.size`.
-
-        :returns: None if the search of these trees needs more sharing providers, and the connection
-            is closed
-        """
-        registry, providers = self.sharing_providers, first.providers
-        registry.add(providers, first.aggregates)
-        if first.aggregates:
-            # The statement also returned trees of sharing providers that do not satisfy the
-            # conditions of the page, or that come after the last tree of the page.
-            others = {
-                root_id
-                for root_id, tree in registry.trees.items()
-                if not prefilter.satisfies_root_conditions(_root_of(tree), self._query)
-            }
-            roots = {provider.root_id for provider in providers} - others
-            on_page = set(sorted(roots)[: first.size])
-            providers = [provider for provider in providers if provider.root_id in on_page]
-        if self.is_closed and registry.require(providers):
-            return None
-        return self._anchors(providers)
-
     def root_ids(self, statement: sa.Select[Any], parameters: Mapping[str, Any]) -> list[int]:
         """Return the root ids that a statement of `page_statements` returns."""
         return list(self._conn.execute(statement, parameters).scalars())
-
-    def id_range(self) -> tuple[int, int]:
-        """Return the smallest and the largest provider id; (1, 0) if no provider exists."""
-        smallest, largest = self._conn.execute(page_statements.id_range()).one()
-        return (1, 0) if largest is None else (smallest, largest)
 
     def read_trees(self, roots: Collection[int]) -> tuple[model.Anchor, ...]:
         """Return the anchors with these root ids, except for those that were read before."""
@@ -190,64 +144,28 @@ class Reader:
         statement = page_statements.sharing_trees(of_all=aggregates is None)
         return tree_rows.providers_of(self._conn.execute(statement, parameters))
 
-    def read_for_strict_pages(
+    def strict_roots(
         self, paged: PagedQuery, sample: Sequence[model.Anchor]
-    ) -> tuple[page_statements.RootsOf, tuple[model.Anchor, ...]]:
-        """Prepare strict pages: build their conditions, and read the extra page.
+    ) -> page_statements.RootsOf | None:
+        """Return a function that returns the statement for the root ids of strict pages.
 
         :param sample: the anchors to examine in order to find the slots that few anchors can serve
-        :returns: a function that returns the statement for the root ids of strict pages, and the
-            anchors of the extra page, which yield all candidates that use only sharing providers
+        :returns: None if sharing providers can serve the whole query
         """
-        able: sharing.AbleProviders = {}
         aggregates = None
         if self._sharing_id is not None:
             providers = self.read_all_sharing_providers(self._sharing_id)
             able = sharing.able_providers(providers, paged.slots)
+            if all(able.values()):
+                return None
             aggregates = sharing.sharing_aggregates(able, self._query)
         different = _most_demanding(paged.slots)
         sample = _limited(sample, len(different))
         slots = _scarce_first(different, sample)
-        roots_of = functools.partial(
-            page_statements.strict_roots,
-            paged,
-            slots,
-            aggregates,
-            _rare_classes(sample, paged.slots),
+        rare_classes = _rare_classes(sample, paged.slots)
+        return functools.partial(
+            page_statements.strict_roots, paged, slots, aggregates, rare_classes
         )
-        if able and all(able.values()):
-            return roots_of, self._representatives(paged, able)
-        return roots_of, ()
-
-    def _representatives(
-        self, paged: PagedQuery, able: sharing.AbleProviders
-    ) -> tuple[model.Anchor, ...]:
-        """Return anchors that yield all candidates that use only sharing providers.
-
-        If several trees have the same sharing providers, their candidates that use only sharing
-        providers are the same. So one tree is returned for each aggregate of sharing providers. If
-        a candidate can use sharing providers of several aggregates, one tree is returned for each
-        distinct set of aggregates. Trees that were read before are not returned.
-        """
-        providers = {provider.id: provider for found in able.values() for provider in found}
-        aggregates = sharing.aggregates_of(providers.values())
-        if not aggregates:
-            return ()
-        conditions = page_statements.root_conditions(paged, prefilter.ROOT_ID)
-        if len(able) == 1 or len(providers) == 1:
-            rows = self._conn.execute(
-                page_statements.one_tree_per_aggregate(aggregates, conditions)
-            )
-            roots = {root for (root,) in rows if root is not None}
-        else:
-            by_root: dict[int, set[int]] = defaultdict(set)
-            rows = self._conn.execute(page_statements.aggregates_of_trees(aggregates, conditions))
-            for root, aggregate in rows:
-                by_root[root].add(aggregate)
-            # The smallest root of each set, so that the order of the rows does not matter.
-            first_roots = {frozenset(by_root[root]): root for root in sorted(by_root, reverse=True)}
-            roots = set(first_roots.values())
-        return self.read_trees(roots)
 
 
 def _most_demanding(slots: Iterable[model.Slot]) -> Collection[model.Slot]:

@@ -31,7 +31,7 @@ _AGGREGATE_LINK = _AGGREGATES.alias('aggregate_link')
 class RootRange(enum.Enum):
     """The parameters that select the roots of a page, in addition to its conditions."""
 
-    # At most `size` roots with after < id <= upto, in the order of their ids.
+    # At most `size` roots with an id after `after`, in the order of their ids.
     NEXT = 'next'
     # All roots whose ids are in the list `root_ids`.
     LISTED = 'listed'
@@ -40,14 +40,7 @@ class RootRange(enum.Enum):
 # The largest id that an INTEGER column can store.
 MAX_ID = capacity.MAX_INT
 
-
-def first_parameters(size: int) -> dict[str, int]:
-    """Return the parameters of a statement that returns the first `size` roots."""
-    return {'after': 0, 'upto': MAX_ID, 'size': size}
-
-
 _AFTER = sa.bindparam('after', type_=sa.Integer)
-_UPTO = sa.bindparam('upto', type_=sa.Integer)
 _SIZE = sa.bindparam('size', type_=sa.Integer)
 
 
@@ -104,7 +97,7 @@ def _roots_by_conditions(conditions: Iterable[Clause], root_range: RootRange) ->
 def _selected(root: sa.ColumnElement[int], root_range: RootRange) -> tuple[Clause, ...]:
     if root_range is RootRange.LISTED:
         return (root.in_(_LISTED_ROOTS),)
-    return root > _AFTER, root <= _UPTO
+    return (root > _AFTER,)
 
 
 def _roots_by_members(
@@ -196,21 +189,6 @@ def roots_of_sharing_providers(of_all: bool) -> sa.Select[Any]:
     )
 
 
-def with_sharing_providers(root_select: sa.Select[Any]) -> sa.CompoundSelect[Any]:
-    """Return a statement that also returns the roots of `roots_of_sharing_providers`.
-
-    :param root_select: a statement that returns root ids
-    """
-    # SQLite permits no LIMIT in a part of a UNION.
-    of_page = sa.select(root_select.subquery('page').c.id)
-    return of_page.union(roots_of_sharing_providers(of_all=False))
-
-
-def id_range() -> sa.Select[Any]:
-    """Return a statement that returns the smallest and the largest provider id."""
-    return sa.select(sa.func.min(PROVIDER.c.id), sa.func.max(PROVIDER.c.id))
-
-
 # A function that returns the statement for the root ids of the pages of one kind.
 RootsOf = Callable[[RootRange], sa.Select[Any]]
 
@@ -298,56 +276,7 @@ def strict_roots(
     root = prefilter.ROOT_ID
     # Trait conditions are first, because they cost less than sums of allocations.
     conditions = prefilter.collective_trait_conditions(paged.query, sharing, root)
-    if not not_shared:
-        kinds = {slot.kind: slot for slot in paged.slots}
-        conditions.append(prefilter.any_slot_condition(tuple(kinds.values()), root))
     conditions += [*prefilter.slot_conditions(slots, sharing, root), *combined(root)]
     return _roots_by_conditions(
         [*root_conditions(paged, root), prefilter.in_order(conditions)], root_range
-    )
-
-
-def aggregates_of_trees(
-    aggregate_ids: Collection[int], conditions: Iterable[Clause]
-) -> sa.Select[Any]:
-    """Return a statement that returns which trees have a provider in which of these aggregates.
-
-    It returns rows (root id, aggregate id), only for roots that satisfy the conditions.
-    """
-    link = _AGGREGATES
-    return (
-        _roots_of_members(link, conditions)
-        .add_columns(link.c.aggregate_id)
-        .where(link.c.aggregate_id.in_(provider_conditions.id_list(aggregate_ids)))
-        .distinct()
-    )
-
-
-def one_tree_per_aggregate(
-    aggregate_ids: Collection[int], conditions: Iterable[Clause]
-) -> sa.Select[Any]:
-    """Return a statement that returns, for each aggregate, one tree with a provider in it.
-
-    It returns one row (root id,) for each aggregate. The root satisfies the conditions. If no such
-    tree exists, the root id is NULL.
-    """
-    link, aggregate = _AGGREGATES, models.placement_aggregates
-    first = _roots_of_members(link, conditions).where(link.c.aggregate_id == aggregate.c.id)
-    return sa.select(first.limit(1).correlate(aggregate).scalar_subquery()).where(
-        aggregate.c.id.in_(provider_conditions.id_list(aggregate_ids))
-    )
-
-
-def _roots_of_members(link: sa.FromClause, conditions: Iterable[Clause]) -> sa.Select[Any]:
-    """Return a SELECT of the roots of the providers in the table `link`.
-
-    :param link: a table that links providers with aggregates
-    :param conditions: the conditions that a root must satisfy
-    """
-    return (
-        sa.select(ROOTS.c.id)
-        .select_from(link)
-        .join(MEMBERS, MEMBERS.c.id == link.c.resource_provider_id)
-        .join(ROOTS, ROOTS.c.id == MEMBERS.c.root_provider_id)
-        .where(*_IS_ROOT, *conditions)
     )

@@ -1,8 +1,8 @@
 """Builds SQL conditions on root providers, which exclude trees that cannot serve the query.
 
-If a tree has a candidate, its root satisfies all of these conditions (the only exception is
-`any_slot_condition`). The reverse is not true: a root can satisfy the conditions although its tree
-has no candidate. So the solver checks each tree that the database returns.
+If a tree has a candidate, its root satisfies all of these conditions. The reverse is not true: a
+root can satisfy the conditions although its tree has no candidate. So the solver checks each tree
+that the database returns.
 
 Nearly every condition is a correlated scalar subquery. No database turns such a subquery into a
 join over all trees. Instead, the database evaluates the conditions root by root, in the order in
@@ -77,19 +77,6 @@ def root_conditions(query: model.Query[int], root: RootId) -> list[Clause]:
     return conditions
 
 
-def satisfies_root_conditions(root: model.Provider, query: model.Query[int]) -> bool:
-    """Whether a root that was read satisfies `root_conditions`."""
-    return (
-        root.traits.issuperset(sorted(query.root_required)[:_MAX_CONDITIONS])
-        and root.traits.isdisjoint(query.root_forbidden)
-        and not any(
-            group.forbidden_aggregates & root.aggregates
-            for group in query.groups
-            if not group.suffix
-        )
-    )
-
-
 def in_tree_conditions(
     query: model.Query[int], shared: Mapping[int, Collection[int]], root: RootId
 ) -> list[Clause]:
@@ -147,18 +134,6 @@ def slot_conditions(
         )
         for slot in sorted(aggregates, key=lambda slot: bool(aggregates[slot]))
     ]
-
-
-def any_slot_condition(slots: Sequence[model.Slot], root: RootId) -> Clause:
-    """Return the condition that a provider of the tree itself can serve at least one slot.
-
-    This condition is for queries in which every slot can be served by sharing providers. It skips
-    trees whose candidates all use only sharing providers: `paging` reads an extra page for these
-    candidates.
-    """
-    if len(slots) > _MAX_CONDITIONS:
-        return sa.true()
-    return sa.or_(*(provider_conditions.has_rows(_able_providers(slot, root)) for slot in slots))
 
 
 def group_conditions(slots: Collection[model.Slot], root: RootId) -> list[Clause]:

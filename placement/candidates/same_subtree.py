@@ -14,13 +14,13 @@ positions. Slots with the same options have the same list object.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import random
 
 from placement.candidates import model
-from placement.candidates.budget import PAUSE, Budget, Pause
+from placement.candidates.budget import Budget
 from placement.candidates.selection import shuffled
 
 # Slot -> its options as provider ids.
@@ -118,8 +118,8 @@ class Division:
         self._budget = budget
         self._rng = rng
 
-    def parts(self) -> Iterator[SlotOptions | Pause]:
-        """Yield the options of each part of the search, or PAUSE.
+    def parts(self) -> Iterator[SlotOptions]:
+        """Yield the options of each part of the search, until the budget is spent.
 
         The method fixes the top of one same_subtree after another, depth-first. Level n of the
         stack iterates over the tops of same_subtree n, and yields the options that remain for each
@@ -132,16 +132,14 @@ class Division:
         for slots in self._same_subtrees:
             key = tuple(sorted(self._kinds[slot] for slot in slots))
             if key not in found:
-                found[key] = yield from self._tops(positions, slots)
+                found[key] = self._tops(positions, slots)
             tops.append((slots, found[key]))
         # The same_subtrees with the fewest tops are first, so that few combinations are tried.
         tops.sort(key=lambda item: len(item[1]))
         stack = [self._choices(positions, tops[:1])]
         while stack:
             for remaining in stack[-1]:
-                if remaining is PAUSE:
-                    yield PAUSE
-                elif len(stack) == len(tops):
+                if len(stack) == len(tops):
                     yield self._options_of_part(remaining)
                 else:
                     stack.append(self._choices(remaining, tops[: len(stack) + 1]))
@@ -159,10 +157,10 @@ class Division:
                 self._budget.spend(len(options) // 4)
         return [by_kind[kind] for kind in self._kinds]
 
-    def _tops(self, positions: _Positions, slots: _Slots) -> Generator[Pause, None, Sequence[int]]:
+    def _tops(self, positions: _Positions, slots: _Slots) -> Sequence[int]:
         """Return the positions of the possible tops of one same_subtree.
 
-        The other same_subtrees are not considered. Yields PAUSE if the budget is spent.
+        The other same_subtrees are not considered. If the budget is spent, some tops are missing.
         """
         different = {id(positions[slot]): positions[slot] for slot in slots}
         options = sorted(set().union(*different.values()))
@@ -175,13 +173,15 @@ class Division:
             if remaining and any(self._bound_to_top(remaining, [slots], top)):
                 tops.append(top)
             if self._budget.left < 0:
-                yield PAUSE
+                break
         return shuffled(tops, self._rng)
 
     def _choices(
         self, positions: _Positions, tops: Sequence[tuple[_Slots, Sequence[int]]]
-    ) -> Iterator[_Positions | Pause]:
-        """Yield the options that remain for each top of the last same_subtree, or PAUSE.
+    ) -> Iterator[_Positions]:
+        """Yield the options that remain for each top of the last same_subtree.
+
+        The method ends when the budget is spent.
 
         :param positions: the options that remain for the fixed tops of the other same_subtrees
         :param tops: the same_subtrees up to the current one, each with its possible tops
@@ -192,9 +192,9 @@ class Division:
             for part in self._bound_to_top(remaining, same_subtrees, top) if remaining else ():
                 yield part
                 if self._budget.left < 0:
-                    yield PAUSE
+                    return
             if self._budget.left < 0:
-                yield PAUSE
+                return
 
     def _bound_to_top(
         self, remaining: _Positions, same_subtrees: Sequence[_Slots], top: int

@@ -1,41 +1,47 @@
 """Runs a search: returns the candidates and provider summaries for a query.
 
-The data passes through these modules:
+`selection` takes the candidates one by one from `_TreeSearch`, which requests pages of provider
+trees from `paging`, and candidates of a tree from `solver`. `page_reader` executes the statements
+of `page_statements`. Everything is lazy: no page is read before `selection` takes a candidate. All
+statements read the same snapshot of the database: the ids of names, the pages, and the names for
+the summaries.
 
-    request -> forecasts -> tree_search -> selection -> summaries -> render
-
-`forecasts` reads the ids of the query, usually together with a first page. `selection` takes the
-candidates one by one from `tree_search`, which requests pages of provider trees from `paging`, and
-candidates of a tree from `solver`. `page_reader` executes the statements of `page_statements`.
-Everything is lazy: no page is read before `selection` takes a candidate.
-
-A search whose forecast promises a sufficient first page closes the connection after the first
-statement. If a function then needs another statement, it returns None, and the search begins again
-in a snapshot.
+An *anchor* is a provider tree together with the sharing providers available to it. If an anchor
+yields no candidate in its share of the search steps, its search is *cut*, so that an anchor that
+takes long to search does not delay the candidates of other anchors. After the last page, the
+anchors that were cut are searched again, with more steps. So the result is complete unless the
+request reaches its limit.
 """
 
-from collections.abc import Callable
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 import functools
+import logging
 import random
 
 import sqlalchemy as sa
 
-from placement.candidates import (
-    forecasts,
-    model,
-    names,
-    paging,
-    render,
-    selection,
-    solver,
-    summaries,
-)
-from placement.candidates.budget import SearchLimit
-from placement.candidates.forecasts import FirstReads, Forecast
-from placement.candidates.tree_search import TreeSearch
+from placement import telemetry
+from placement.candidates import model, names, paging, render, request, selection, solver
+from placement.candidates.budget import Budget, SearchLimit
 from placement.db import engine
+
+LOG = logging.getLogger(__name__)
+
+# The search steps of an anchor until its next candidate, when it is searched for the first time.
+# One more step is added for each pair of a slot and a provider of the anchor.
+FIRST_SHARE = 2_000
+# When anchors are searched again, the share of each is this many times as large.
+GROWTH = 4
+# In its first search, an anchor with many candidates uses little more than this part of the steps
+# that the request may still use.
+_FIRST_PART = 1 / 2
+# A candidate larger than this number of bytes costs one more search step for each 8 bytes, because
+# `max_candidates_response_size` does not apply to the first candidate of each tree.
+_LARGE_CANDIDATE = 1024
+
+# Root id -> all providers of its tree.
+_Trees = Mapping[int, Sequence[model.Provider]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +71,8 @@ def allocation_candidates(query: model.Query[str], options: Options) -> render.S
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    if options.randomize:
-        return engine.read_snapshot(
-            lambda conn, disconnect: search_with(
-                conn,
-                query,
-                options,
-                rng=random.Random(),  # noqa: S311 - the order is not a secret
-                disconnect=disconnect,
-            )
-        )
-    forecast = forecasts.of((query, options.cap, options.strategy))
-    if forecast and forecast.at_once:
-        work = functools.partial(_search_and_remember, query, options, forecast, True)
-        result = engine.read_single_statement(work)
-        if result:
-            return result
-        forecast = dataclasses.replace(forecast, failures=forecast.failures + 1)
-    result = engine.read_snapshot(
-        functools.partial(_search_and_remember, query, options, forecast, False)
-    )
-    assert result is not None
-    return result
-
-
-def forget() -> None:
-    """Forget what this process learned from earlier searches."""
-    forecasts.clear()
-    names.forget()
+    rng = random.Random() if options.randomize else None  # noqa: S311 - the order is not a secret
+    return engine.read_snapshot(lambda conn: search_with(conn, query, options, rng=rng))
 
 
 def search_with(
@@ -101,113 +81,44 @@ def search_with(
     options: Options,
     limit: SearchLimit | None = None,
     rng: random.Random | None = None,
-    disconnect: Callable[[], None] = lambda: None,
 ) -> render.SearchResult:
     """Return the allocation candidates for a query. The statements use the given connection.
 
     :param conn: a connection on which all statements read the same snapshot of the database
     :param limit: the limits of the request; None to use those of `options`
     :param rng: randomizes the order of the search and of the candidates; None for a fixed order
-    :param disconnect: called after the last statement if the search continues without `conn`
     :raises exception.UnknownResourceClasses: if a resource class does not exist
     :raises exception.UnknownTraits: if a trait does not exist
     """
-    start = forecasts.read_ids(conn, query)
-    found = _search(conn, disconnect, query, options, start, limit, rng)
-    assert found is not None  # the connection is open
-    return found[0]
-
-
-def _search_and_remember(
-    query: model.Query[str],
-    options: Options,
-    forecast: Forecast | None,
-    at_once: bool,
-    conn: sa.Connection,
-    disconnect: Callable[[], None],
-) -> render.SearchResult | None:
-    """Search with the forecast of an earlier search, and remember a forecast for the next one.
-
-    :param forecast: None for the first search for the query
-    :param at_once: whether to search with the single statement that reads the first page
-    :returns: None if the search needs another statement; only with `at_once`
-    """
-    key = query, options.cap, options.strategy
-    if forecast is None:
-        start = forecasts.read_ids(conn, query)
-    else:
-        only = forecast.page if at_once else None
-        page = only or paging.OnlyPage(paging.smallest_page(_target(query, options)))
-        start = forecasts.read_ids_and_page(conn, query, forecast, page)
-    if at_once:
-        if start.page is None:
-            return None
-        disconnect()
-    found = _search(conn, disconnect, query, options, start)
-    if found is None:
-        return None
-    result, only_page = found
-    if forecasts.can_forecast(start):
-        failures = 0 if at_once or forecast is None else forecast.failures
-        forecasts.remember(key, Forecast(start.found, start.query, only_page, failures))
-    else:
-        forecasts.forget(key)
-    return result
-
-
-def _search(
-    conn: sa.Connection,
-    disconnect: Callable[[], None],
-    query: model.Query[str],
-    options: Options,
-    start: FirstReads,
-    limit: SearchLimit | None = None,
-    rng: random.Random | None = None,
-) -> tuple[render.SearchResult, paging.OnlyPage | None] | None:
-    """Return the result of a search, and a first page that would have been enough.
-
-    :returns: None if the connection is closed and the search needs another statement. The page is
-        None if one page is not enough
-    """
+    found = names.look_up(conn, query)
+    query_ids = request.with_ids(query, found.ids)
     cap = options.cap
-    limit = limit or SearchLimit(options.max_steps, options.max_size)
     target = _target(query, options)
-    strategy = _strategy(options.strategy, cap, target, rng)
-    cursor = paging.Cursor(conn, start.query, start.found.sharing_id, target, rng, start.page)
-    trees = TreeSearch(
+    cursor = paging.Cursor(conn, query_ids, found.sharing_id, target, rng)
+    trees = _TreeSearch(
         cursor,
         # Candidates that use several providers of one tree are not returned before microversion
         # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
-        solver.PreparedQuery.of(start.query, one_per_tree=not query.nested and cap is None),
-        limit,
-        in_turns=strategy == selection.BREADTH_FIRST,
+        solver.PreparedQuery.of(query_ids, one_per_tree=not query.nested and cap is None),
+        limit or SearchLimit(options.max_steps, options.max_size),
         rng=rng,
         candidate_size=selection.candidate_size(query),
-    )
-    read_names = functools.partial(
-        summaries.read_names, conn, start.names, sharing_trees=cursor.sharing_providers.trees
     )
     for_old_clients = functools.partial(
         selection.uses_one_provider_per_tree, providers=trees.found.providers
     )
     candidates = selection.select(
-        selection.STRATEGIES[strategy](trees.streams(read_names, disconnect)),
+        trees.candidates(_strategy(options.strategy, cap, target, rng)),
         cap=cap,
         keep=None if query.nested or cap is None else for_old_clients,
         limit=query.limit,
         rng=rng,
     )
-    if trees.needs_connection:
-        return None
-    slots, found = trees.prepared.slots, trees.found
+    slots = trees.prepared.slots
     sharing_trees = cursor.sharing_providers.trees
-    shown = summaries.read(conn, start.names, found, sharing_trees, slots, candidates, query.nested)
-    if shown is None:
-        return None
+    shown = _summaries(conn, trees.found, sharing_trees, slots, candidates, query.nested)
     trees.report(len(candidates))
-    is_complete = not (limit.exceeded or limit.size_exceeded)
-    page = cursor.only_page(trees.pages) if is_complete else None
-    return render.SearchResult(slots, candidates, found.providers, shown), page
+    return render.SearchResult(slots, candidates, trees.found.providers, shown)
 
 
 def _target(query: model.Query[str], options: Options) -> int | None:
@@ -221,3 +132,213 @@ def _strategy(strategy: str, cap: int | None, target: int | None, rng: random.Ra
     if rng and cap is None:
         return selection.BREADTH_FIRST  # depth-first could take all from a few trees
     return strategy
+
+
+@dataclass(slots=True)
+class _FoundProviders:
+    """The anchors that have a candidate, and the providers that their candidates can use.
+
+    An anchor is a provider tree together with the sharing providers available to it.
+    """
+
+    # Root id -> anchor.
+    anchors: dict[int, model.Anchor] = field(default_factory=dict)
+    # Provider id -> provider, for all providers of these anchors.
+    providers: dict[int, model.Provider] = field(default_factory=dict)
+
+    def add(self, anchor: model.Anchor) -> bool:
+        """Add an anchor that has a candidate.
+
+        :returns: False if the anchor was added before
+        """
+        if anchor.root.id in self.anchors:
+            return False
+        self.anchors[anchor.root.id] = anchor
+        for provider in anchor.providers:
+            self.providers[provider.id] = provider
+        return True
+
+
+class _TreeSearch:
+    """Searches all trees page by page, until the caller stops requesting candidates."""
+
+    def __init__(
+        self,
+        cursor: paging.Cursor,
+        prepared: solver.PreparedQuery,
+        limit: SearchLimit,
+        rng: random.Random | None,
+        candidate_size: int = 0,
+    ) -> None:
+        """Prepare a search.
+
+        :param candidate_size: the size of a candidate in the response, in bytes
+        """
+        self.found = _FoundProviders()
+        self.prepared = prepared
+        self._cursor = cursor
+        # The cursor adds ids to this set whenever it reads sharing providers.
+        self._sharing_ids = cursor.sharing_providers.ids
+        self._limit = limit
+        self._rng = rng
+        self._candidate_size = candidate_size
+        # The search steps charged for the size of each candidate.
+        self._size_cost = max(candidate_size - _LARGE_CANDIDATE, 0) // 8
+        # The counts of all pages so far, and of the current page.
+        self.pages: list[paging.PageCounts] = []
+        self._counts = paging.PageCounts()
+        # All bindings so far that use only sharing providers.
+        self._seen: set[model.Binding] = set()
+        # The anchors that were cut, each with the bindings that it has yielded.
+        self._cut: list[tuple[model.Anchor, set[model.Binding]]] = []
+
+    def candidates(self, strategy: str) -> Iterator[model.Candidate]:
+        """Yield the candidates of all trees.
+
+        :param strategy: the order of the candidates, a key of `selection.STRATEGIES`
+        """
+        in_order = selection.STRATEGIES[strategy]
+        yield from in_order(self._streams())
+        share = FIRST_SHARE
+        while self._cut and not self._limit.exceeded:
+            cut, self._cut = self._cut, []
+            share *= GROWTH
+            yield from in_order(self._stream(anchor, share, 1, known) for anchor, known in cut)
+
+    def _streams(self) -> Iterator[Iterator[model.Candidate]]:
+        """Yield one stream of candidates for each anchor."""
+        for anchor in self._anchors():
+            if self._limit.exceeded:
+                return
+            # PERF: in most deployments, most trees have only one provider, perhaps with one sharing
+            # provider. With `_stream` and the solver, their search would take twice as long.
+            found = solver.without_search(self.prepared, anchor)
+            if found is None:
+                yield self._stream(anchor, FIRST_SHARE, _FIRST_PART, set())
+                continue
+            binding, steps = found
+            if binding is None:
+                self._spend(steps)
+            elif self._spend(steps + self._size_cost) and self._is_new(binding):
+                self._counts.candidates += 1
+                self._counts.fitting_anchors += self.found.add(anchor)  # adds 1 if it is new
+                yield iter((model.Candidate(anchor.root.id, binding),))
+
+    def _anchors(self) -> Iterator[model.Anchor]:
+        while (anchors := self._cursor.next_page(self.pages)) is not None:
+            self._counts = paging.PageCounts()
+            self.pages.append(self._counts)
+            yield from anchors
+        self._counts = paging.PageCounts()
+
+    def _stream(
+        self, anchor: model.Anchor, share: int, part: float, known: set[model.Binding]
+    ) -> Iterator[model.Candidate]:
+        """Yield the candidates of an anchor, until it spends its share without a candidate.
+
+        :param part: the part of the steps of the request that the search may use altogether
+        :param known: the bindings that the anchor has yielded before; updated in place
+        """
+        share += len(self.prepared.slots) * solver.provider_count(anchor)
+        end = max(int(self._limit.left * (1 - part)) - FIRST_SHARE, 0)
+        budget = Budget(min(share, self._limit.left - end))
+        for binding in solver.solve(self.prepared, anchor, budget, self._rng):
+            is_known = binding in known
+            if not is_known and not self._is_new(binding):
+                continue
+            if not self._spend(budget.used + self._size_cost):
+                return
+            budget.renew(min(share, self._limit.left - end))
+            if is_known:
+                continue
+            if not self._accepts(anchor):
+                return
+            known.add(binding)
+            self._counts.candidates += 1
+            yield model.Candidate(anchor.root.id, binding)
+        if self._spend(budget.used) and budget.left < 0:
+            self._cut.append((anchor, known))
+
+    def _accepts(self, anchor: model.Anchor) -> bool:
+        """Whether the response may have one more candidate of the anchor.
+
+        The first candidate of each anchor is always accepted.
+        """
+        if self.found.add(anchor):
+            self._counts.fitting_anchors += 1
+            return True
+        self._limit.size_left -= self._candidate_size
+        return not self._limit.size_exceeded
+
+    def _spend(self, steps: int) -> bool:
+        """Count steps of the current page and of the request.
+
+        :returns: False if the search limit is exceeded
+        """
+        self._counts.steps += steps
+        return self._limit.spend(steps)
+
+    def _is_new(self, binding: model.Binding) -> bool:
+        """Whether no other anchor has yielded this binding."""
+        return not self._sharing_ids or selection.is_new(binding, self._sharing_ids, self._seen)
+
+    def report(self, count: int) -> None:
+        """Update the metrics, and log a warning if the search ended early.
+
+        If the search ended early, candidates may be missing.
+
+        :param count: the number of returned candidates
+        """
+        limit = self._limit
+        telemetry.searched(count, limit.used, limit.exceeded or limit.size_exceeded)
+        if limit.size_exceeded:
+            LOG.warning(
+                'The response to a request for allocation candidates reached the limit [placement] '
+                'max_candidates_response_size. Placement returns %d candidates; more exist.',
+                count,
+            )
+        if limit.exceeded:
+            LOG.warning(
+                'The search for allocation candidates reached the limit [placement] '
+                'max_candidate_search_steps. Placement returns %d candidates; more may exist.',
+                count,
+            )
+
+
+def _summaries(
+    conn: sa.Connection,
+    found: _FoundProviders,
+    sharing_trees: _Trees,
+    slots: Sequence[model.Slot],
+    candidates: Iterable[model.Candidate],
+    whole_trees: bool,
+) -> render.Summaries:
+    """Return the data of the summaries for the candidates of the response.
+
+    :param found: the anchors and providers of all candidates
+    :param sharing_trees: the trees of all sharing providers that were read
+    :param slots: the slots of the query; a slot is a part that exactly one provider serves
+    :param candidates: the candidates of the response
+    :param whole_trees: whether all providers of a tree have a summary (microversion 1.29)
+    """
+    providers = [found.providers[id_] for id_ in _ids_with_resources(slots, candidates)]
+    if whole_trees:
+        # The tree of a sharing provider can have no candidate of its own.
+        trees = (
+            found.anchors[root_id].tree if root_id in found.anchors else sharing_trees[root_id]
+            for root_id in {provider.root_id for provider in providers}
+        )
+        providers = [provider for tree in trees for provider in tree]
+    class_ids = frozenset().union(*[provider.inventories for provider in providers])
+    trait_ids = frozenset().union(*{provider.traits for provider in providers})
+    return render.Summaries(providers, *names.of_ids(conn, class_ids, trait_ids))
+
+
+def _ids_with_resources(
+    slots: Sequence[model.Slot], candidates: Iterable[model.Candidate]
+) -> Collection[int]:
+    """Return the ids of the providers from which a candidate allocates, without duplicates."""
+    if all(slot.amounts for slot in slots):
+        return dict.fromkeys(id_ for _, binding in candidates for id_ in binding)
+    numbers = [number for number, slot in enumerate(slots) if slot.amounts]
+    return dict.fromkeys(binding[number] for _, binding in candidates for number in numbers)

@@ -4,9 +4,8 @@ The options are [placement] allocation_candidates_generation_strategy, max_alloc
 randomize_allocation_candidates.
 
 An *anchor* is a provider tree with the sharing providers available to it. The search has one stream
-of candidates for each anchor. A stream yields `PAUSE` in place of a candidate when its search has
-used up its turn. All functions are lazy: they request a candidate only when the response needs one
-more.
+of candidates for each anchor. All functions are lazy: they request a candidate only when the
+response needs one more.
 
 With randomize_allocation_candidates, the search creates a random number generator (`rng`), which is
 used as follows:
@@ -21,19 +20,16 @@ Without the option, `rng` is None. The candidates then have the same order in ea
 same request, unless the stored data changes.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import itertools
 import random
 from typing import TypeVar
 
 from placement.candidates import model
-from placement.candidates.budget import PAUSE, Pause
 
 T = TypeVar('T')
-# One stream of candidates for each anchor. The value that the generator returns is whether the
-# streams that pause may continue.
-Streams = Generator[Iterator[T | Pause], None, bool]
+# One stream of candidates for each anchor.
+Streams = Iterable[Iterator[T]]
 
 DEPTH_FIRST = 'depth-first'
 BREADTH_FIRST = 'breadth-first'
@@ -49,41 +45,20 @@ def shuffled(items: Sequence[T], rng: random.Random | None) -> Sequence[T]:
 
 
 def depth_first(streams: Streams[T]) -> Iterator[T]:
-    """Yield all candidates of one anchor before those of the next.
-
-    If a stream pauses, its remaining candidates follow after those of all other anchors.
-    """
-    waiting: deque[Iterator[T | Pause]] = deque()
-    for stream in _then_waiting(streams, waiting):
-        for item in stream:
-            if item is PAUSE:
-                waiting.append(stream)
-                break
-            yield item
+    """Yield all candidates of one anchor before those of the next."""
+    return itertools.chain.from_iterable(streams)
 
 
 def breadth_first(streams: Streams[T]) -> Iterator[T]:
     """Yield one candidate of each anchor in turn, until all streams are exhausted."""
-    waiting: deque[Iterator[T | Pause]] = deque()
-    for stream in _then_waiting(streams, waiting):
-        for item in stream:
-            if item is not PAUSE:
-                yield item
-            waiting.append(stream)
-            break
-
-
-def _then_waiting(
-    streams: Streams[T], waiting: deque[Iterator[T | Pause]]
-) -> Iterator[Iterator[T | Pause]]:
-    """Yield all streams, and then the waiting streams until no stream is waiting.
-
-    :param waiting: updated by the caller during the iteration
-    """
-    if not (yield from streams):
-        return
-    while waiting:
-        yield waiting.popleft()
+    while streams:
+        waiting = []
+        for stream in streams:
+            for candidate in stream:
+                yield candidate
+                waiting.append(stream)
+                break
+        streams = waiting
 
 
 STRATEGIES: dict[str, Callable[[Streams[T]], Iterator[T]]] = {

@@ -14,19 +14,18 @@ The stages are:
 4. `same_subtree` divides the search into parts.
 5. `backtracking` searches each part.
 
-When the slice of the budget is spent, the solver yields `PAUSE`, and continues at the next `next()`
-call. The generator ends only when the search is complete.
+The search ends when it is complete or when the budget is spent.
 """
 
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import random
 
 from placement.candidates import backtracking, model, provider_checks, same_subtree
-from placement.candidates.backtracking import CANDIDATE_COST, Bindings
-from placement.candidates.budget import PAUSE, UNLIMITED, Budget, Pause
+from placement.candidates.backtracking import CANDIDATE_COST
+from placement.candidates.budget import UNLIMITED, Budget
 from placement.candidates.joint_conditions import (
     CollectiveTrait,
     JointConditions,
@@ -130,10 +129,11 @@ def solve(
     anchor: model.Anchor,
     budget: Budget,
     rng: random.Random | None = None,
-) -> Bindings:
-    """Yield the bindings of an anchor, and `PAUSE` whenever a slice of the budget is spent.
+) -> Iterator[model.Binding]:
+    """Yield the bindings of an anchor, until the budget is spent.
 
-    :param budget: receives the search steps of this anchor
+    :param budget: receives the search steps of this anchor. If `left` is negative at the end,
+        bindings may be missing
     :param rng: shuffles the order in which providers are tried; None for a fixed order
     """
     if is_single_provider(prepared, anchor):
@@ -144,7 +144,7 @@ def solve(
     if not provider_checks.is_anchor(anchor.root, prepared.query):
         return
     if prepared.suffixed:
-        eligible = yield from _eligible(prepared, anchor, budget)
+        eligible = _eligible(prepared, anchor, budget)
     else:
         budget.spend(provider_count(anchor) * len(prepared.slots) // 2)
         eligible = provider_checks.eligible_for_classes(prepared.slots, anchor)
@@ -154,7 +154,7 @@ def solve(
     if prepared.independent:
         yield from _combinations(options, budget, rng)
         return
-    conditions = yield from _conditions(prepared, anchor, eligible, budget)
+    conditions = _conditions(prepared, anchor, eligible, budget)
     if conditions is None:
         return
     if prepared.subtrees:
@@ -174,11 +174,9 @@ def bindings(
     :param rng: shuffles the order in which providers are tried; None for a fixed order
     :returns: whether the search is complete
     """
-    for binding in solve(prepared, anchor, Budget(steps), rng):
-        if binding is PAUSE:
-            return False
-        yield binding
-    return True
+    budget = Budget(steps)
+    yield from solve(prepared, anchor, budget, rng)
+    return budget.left >= 0
 
 
 def without_search(
@@ -238,15 +236,11 @@ def binding_of_root(prepared: PreparedQuery, anchor: model.Anchor) -> model.Bind
     return (anchor.root.id,) * len(prepared.slots)
 
 
-def _eligible(
-    prepared: PreparedQuery, anchor: model.Anchor, budget: Budget
-) -> Generator[Pause, None, Eligible]:
+def _eligible(prepared: PreparedQuery, anchor: model.Anchor, budget: Budget) -> Eligible:
     """Return the eligible providers of each slot of a query with suffixed groups.
 
-    Yields `PAUSE` if the budget is spent.
-
-    :returns: slot -> its eligible providers. If any slot has no eligible provider, an empty list is
-        returned instead
+    :returns: slot -> its eligible providers. If any slot has no eligible provider, or if the budget
+        is spent, an empty list is returned instead
     """
     count = provider_count(anchor)
     by_kind: dict[int, Sequence[model.Provider]] = {}
@@ -266,7 +260,7 @@ def _eligible(
         ids = tuple(provider.id for provider in providers) if len(prepared.suffixed) > 16 else ()
         by_kind[kind] = same.setdefault(ids, providers) if ids else providers
         if budget.left < 0:
-            yield PAUSE
+            return []
     return [by_kind[kind] for kind in prepared.kinds]
 
 
@@ -293,7 +287,9 @@ def _options(eligible: Eligible) -> SlotOptions:
     return [ids[id(found)] for found in eligible]
 
 
-def _combinations(options: SlotOptions, budget: Budget, rng: random.Random | None) -> Bindings:
+def _combinations(
+    options: SlotOptions, budget: Budget, rng: random.Random | None
+) -> Iterator[model.Binding]:
     """Yield all combinations of options.
 
     Call this only for independent slots, for which each combination is a candidate.
@@ -305,19 +301,18 @@ def _combinations(options: SlotOptions, budget: Budget, rng: random.Random | Non
         *([shuffled(ids, rng) for ids in options] if rng else options)
     ):
         if budget.left < 0:
-            yield PAUSE
+            return
         budget.spend(cost)
         yield binding
 
 
 def _conditions(
     prepared: PreparedQuery, anchor: model.Anchor, eligible: Eligible, budget: Budget
-) -> Generator[Pause, None, JointConditions | None]:
+) -> JointConditions | None:
     """Return the conditions of slots that depend on each other.
 
-    Yields `PAUSE` if the budget is spent.
-
-    :returns: None if the anchor has no candidate, because a required trait is missing
+    :returns: None if the anchor has no candidate, because a required trait is missing, or if the
+        budget is spent
     """
     traits: list[CollectiveTrait] = []
     if prepared.collective:
@@ -327,7 +322,7 @@ def _conditions(
             return None
     budget.spend(provider_count(anchor) * prepared.condition_count // 4)
     if budget.left < 0:
-        yield PAUSE
+        return None
     return joint_conditions(
         prepared.slots,
         prepared.kinds,
@@ -346,7 +341,7 @@ def _search_subtrees(
     options: SlotOptions,
     budget: Budget,
     rng: random.Random | None,
-) -> Bindings:
+) -> Iterator[model.Binding]:
     """Divide the search by subtrees (see `same_subtree`), and yield the bindings of each part."""
     if len(prepared.subtrees) > 1 and not conditions.may_bind(
         dict(enumerate(options)), conditions.free, budget
@@ -364,10 +359,7 @@ def _search_subtrees(
         rng,
     )
     for part in division.parts():
-        if part is PAUSE:
-            yield PAUSE
-        else:
-            yield from _bindings(prepared, conditions, part, budget, rng)
+        yield from _bindings(prepared, conditions, part, budget, rng)
 
 
 def _bindings(
@@ -376,7 +368,7 @@ def _bindings(
     options: SlotOptions,
     budget: Budget,
     rng: random.Random | None,
-) -> Bindings:
+) -> Iterator[model.Binding]:
     """Return the bindings that use only these options."""
     if conditions.is_empty:
         return _combinations(options, budget, rng)

@@ -1,11 +1,11 @@
 """Reads, snapshots and write transactions on the database engine of this process.
 
-A request that only reads data passes a function to `read()`, to `read_single_statement()` if it
-returns the connection after its only statement, or to `read_snapshot()` if several statements have
-to read the same data. A request that changes data passes a function to `write()`, which executes
-that function in a single transaction. `db/retry.py` decides whether a failed transaction is
-retried, `db/failures.py` classifies the errors of database drivers, `db/transactions.py` begins and
-ends transactions, and `db/connections.py` applies the session settings of each connection.
+A request that only reads data passes a function to `read()`, or to `read_snapshot()` if several
+statements have to read the same data. A request that changes data passes a function to `write()`,
+which executes that function in a single transaction. `db/retry.py` decides whether a failed
+transaction is retried, `db/failures.py` classifies the errors of database drivers,
+`db/transactions.py` begins and ends transactions, and `db/connections.py` applies the session
+settings of each connection.
 
 A pooled connection may be dead, for example because the server was restarted, or lead to a former
 primary server, which is now read-only. This costs a request only time: the read or the write
@@ -151,28 +151,19 @@ def read(work: Work[T]) -> T:
     return _repeated_if_dead(attempt)
 
 
-def read_single_statement(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
-    """Execute `work(connection, disconnect)`, where `work` executes one statement.
-
-    After the statement, `work` calls `disconnect()` to return the connection to the pool, and may
-    then process the data for any time.
+def read_snapshot(work: Work[T]) -> T:
+    """Execute `work(connection)`; all statements of `work` read the same snapshot.
 
     :param work: the function that reads the data; it is called again if the connection was dead
     :returns: the value that `work` returned
     :raises: the same exceptions as `read()`
     """
-    return _read_with(_Connected(Mode.AUTOCOMMIT), work)
 
+    def attempt() -> T:
+        with _Connected(Mode.AUTOCOMMIT, snapshot=True) as conn:
+            return work(conn)
 
-def read_snapshot(work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
-    """Execute `work(connection, disconnect)`; all statements of `work` read the same snapshot.
-
-    :param work: the function that reads the data; it is called again if the connection was dead. It
-        may call `disconnect()` after its last statement, to return the connection to the pool
-    :returns: the value that `work` returned
-    :raises: the same exceptions as `read()`
-    """
-    return _read_with(_Connected(Mode.AUTOCOMMIT, snapshot=True), work)
+    return _repeated_if_dead(attempt)
 
 
 @contextlib.contextmanager
@@ -248,15 +239,8 @@ class _Connected:
         return conn
 
     def __exit__(self, kind: type[BaseException] | None, *_exc_info: object) -> None:
-        if kind is None:
-            self.disconnect()
-        else:
-            self._close()
-
-    def disconnect(self) -> None:
-        """End the snapshot, and return the connection to the pool; repeated calls do nothing."""
         try:
-            if self._snapshot and self._conn is not None:
+            if kind is None and self._snapshot and self._conn is not None:
                 self._conn.commit()
         except Exception as exc:
             # All data has been read, so a lost connection is not an error.
@@ -276,14 +260,6 @@ class _Connected:
             if self._locked:
                 self._locked = False
                 _SHARED_CONNECTION_LOCK.release()
-
-
-def _read_with(context: _Connected, work: Callable[[sa.Connection, Callable[[], None]], T]) -> T:
-    def attempt() -> T:
-        with context as conn:
-            return work(conn, context.disconnect)
-
-    return _repeated_if_dead(attempt)
 
 
 def _attempt_on_primary(work: Work[T]) -> T:

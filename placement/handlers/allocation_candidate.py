@@ -18,8 +18,7 @@ def list_allocation_candidates(call: Call) -> Reply:
     result = search.allocation_candidates(query, _options(call.conf))
     if not result.candidates:
         _log_empty_result(call)
-    shape = render.Shape.of(call.version)
-    return reply.json_text_reply(call, lambda: render.render(result, shape))
+    return reply.json_reply(call, render.render(result, call.version, reply.dumps))
 
 
 def _log_empty_result(call: Call) -> None:

@@ -1,6 +1,6 @@
 """What a handler receives (`Call`) and what it returns (`Reply`): documents, headers and URLs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -24,11 +24,6 @@ PHRASES = {status.value: status.phrase for status in HTTPStatus} | {
     414: 'Request-URI Too Long',
 }
 STATUS_LINES = {status: f'{status} {phrase}' for status, phrase in PHRASES.items()}
-
-# The minimum length of the chunks of a large document, except for the last chunk.
-_CHUNK = 64 * 1024
-# A larger document, in bytes, is rendered twice. Few responses are so large.
-_LARGEST_IN_MEMORY = 8 * 2**20
 
 # The default port of each URL scheme.
 _SCHEMES = {'http': ':80', 'https': ':443'}
@@ -105,53 +100,16 @@ def json_reply(
 ) -> Reply:
     """Return a response with a JSON document.
 
+    :param document: the object to serialize, or JSON as bytes
     :param last_modified: when the objects in the document were last changed; by default, now
     :param location: path of the created object, relative to the mount point
     """
-    body = _dumped(document)
+    body = document if isinstance(document, bytes) else dumps(document)
     headers = [('Content-Type', JSON), *_caching_headers(call, last_modified)]
     if location is not None:
         headers.append(('Location', absolute_url(call.environ, location)))
     headers.append(('Content-Length', str(len(body))))
     return Reply(STATUS_LINES[status], headers, [body])
-
-
-def json_text_reply(call: Call, render: Callable[[], Iterable[str]]) -> Reply:
-    """Return a response with a JSON document.
-
-    A large document is never in memory as a whole: it is rendered once to determine its length, and
-    again while it is sent.
-
-    :param render: returns the parts of the text of the document; each call returns the same text
-    """
-    body: list[bytes] = []
-    length = 0
-    for chunk in _chunks(render()):
-        length += len(chunk)
-        if length <= _LARGEST_IN_MEMORY:
-            body.append(chunk)
-    headers = [
-        ('Content-Type', JSON),
-        ('Content-Length', str(length)),
-        *_caching_headers(call, None),
-    ]
-    # PERF: uWSGI releases the lock of the interpreter for each chunk, and waits for it again. Ten
-    # chunks made boots 8 % slower (eight schedulers, limit=1000, 2026-11).
-    parts = [b''.join(body)] if length <= _LARGEST_IN_MEMORY else _chunks(render())
-    return Reply(STATUS_LINES[HTTPStatus.OK], headers, parts)
-
-
-def _chunks(parts: Iterable[str]) -> Iterator[bytes]:
-    """Encode parts of a text, and join them to chunks of at least `_CHUNK` characters."""
-    joined: list[str] = []
-    length = 0
-    for part in parts:
-        joined.append(part)
-        length += len(part)
-        if length >= _CHUNK:
-            yield ''.join(joined).encode()
-            joined, length = [], 0
-    yield ''.join(joined).encode()
 
 
 def empty_reply(
@@ -172,7 +130,8 @@ def empty_reply(
     return Reply(STATUS_LINES[status], headers, [])
 
 
-def _dumped(document: Any) -> bytes:
+def dumps(document: Any) -> bytes:
+    """Return the JSON of an object."""
     try:
         return orjson.dumps(document)
     except orjson.JSONEncodeError:

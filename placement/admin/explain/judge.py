@@ -10,15 +10,15 @@ from placement.admin.explain.model import Trees
 from placement.admin.explain.patterns import AnchorPattern
 from placement.admin.progress import Advance
 from placement.candidates import request, solver
-from placement.candidates.backtracking import Bindings
-from placement.candidates.budget import PAUSE, Budget, SearchLimit
+from placement.candidates.budget import Budget, SearchLimit
 
 # Trees are counted up to this number.
 MAX_TREES = 1_000
-# The search steps of the first turn of a pattern. Each further turn is `_TURN_GROWTH` times as
-# long, so a pattern that takes long to search does not delay the others.
-_FIRST_TURN = 10_000
-_TURN_GROWTH = 4
+# The search steps of the first search of a pattern. If they are not enough, the pattern is searched
+# again after all others, with `_GROWTH` times as many steps. So a pattern that takes long to search
+# does not delay the others.
+_FIRST_SHARE = 10_000
+_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,45 +103,21 @@ def _with_candidates(
     advance: Advance,
 ) -> Iterator[AnchorPattern]:
     """Yield the patterns that have a candidate, until the search limit is exceeded."""
-    length = _FIRST_TURN
-    searches: Iterable[_Search] = (_Search(pattern, prepared) for pattern in patterns)
+    share = _FIRST_SHARE
     while True:
-        unfinished = []
-        for search in searches:
-            found = search.turn(length, limit)
-            if limit.exceeded:
+        cut = []
+        for pattern in patterns:
+            budget = Budget(min(share, limit.left))
+            found = next(solver.solve(prepared, pattern.anchor, budget), None)
+            if not limit.spend(budget.used):
                 return
-            if found is None:
-                unfinished.append(search)
+            if found is None and budget.left < 0:
+                cut.append(pattern)
                 continue
             advance(1)
-            if found:
-                yield search.pattern
-        if not unfinished:
+            if found is not None:
+                yield pattern
+        if not cut:
             return
-        searches = unfinished
-        length *= _TURN_GROWTH
-
-
-class _Search:
-    """The search for the first candidate of a pattern."""
-
-    __slots__ = ('_bindings', '_budget', 'pattern')
-
-    def __init__(self, pattern: AnchorPattern, prepared: solver.PreparedQuery) -> None:
-        self.pattern = pattern
-        self._budget = Budget()
-        self._bindings: Bindings = solver.solve(prepared, pattern.anchor, self._budget)
-
-    def turn(self, length: int, limit: SearchLimit) -> bool | None:
-        """Continue the search.
-
-        :param length: the maximum number of search steps
-        :returns: whether the pattern has a candidate; None if the search is not finished
-        """
-        self._budget.grant(min(length, limit.left))
-        for binding in self._bindings:
-            limit.spend(self._budget.new_steps())
-            return None if binding is PAUSE else True
-        limit.spend(self._budget.new_steps())
-        return False
+        patterns = cut
+        share *= _GROWTH

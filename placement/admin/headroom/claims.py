@@ -49,7 +49,8 @@ def lines(
         model.slots_of(query),
         {provider.id: provider.uuid for anchor in anchors for provider in anchor.tree},
         class_names(names, query),
-        render.Shape.of(_VERSION),
+        _VERSION,
+        orjson.dumps,
     )
     for step, request in zip(steps, requests, strict=True):
         body = {

@@ -22,7 +22,7 @@ from placement import capacity
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
 from placement.admin.headroom.upper_bound import UpperBound
 from placement.candidates import model, solver
-from placement.candidates.budget import PAUSE, Budget
+from placement.candidates.budget import Budget
 
 # A new search begins if the old one takes this many times the steps of its first candidate without
 # a candidate that fits.
@@ -114,8 +114,6 @@ def _claims(
         providers = {provider.id: provider for provider in current.providers}
         is_exhausted, cost, restart_at = True, 0, 0
         for binding in solver.solve(prepared, current, budget):
-            if binding is PAUSE:  # the solver pauses only if the budget is limited
-                continue
             cost = cost or budget.used
             if count := free.take(providers, amounts_of(prepared.slots, binding)):
                 yield binding, count

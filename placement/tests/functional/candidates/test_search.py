@@ -1,6 +1,6 @@
 """Searches of rows in a database, compared with the solver in memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import json
@@ -10,7 +10,7 @@ from unittest import mock
 import sqlalchemy as sa
 
 from placement import db_api
-from placement.candidates import model, search
+from placement.candidates import model
 from placement.candidates.paging import all_pages
 from placement.db.sqlalchemy import models
 from placement.tests import worlds
@@ -85,92 +85,6 @@ class AnyWorldTest(DatabaseTestCase):
         for rng in (None, random.Random(1)):
             found = self.search('resources=V:1&limit=1000', rng).candidates
             self.assertEqual(sorted({*range(1, 201)} - {3}), sorted(one.root_id for one in found))
-
-
-class RepeatedSearchTest(base.WorldTestCase):
-    """A search may use what earlier searches for the same query found, but not rely on it."""
-
-    def check(self, world: worlds.World, found: seeded.Search, limit: int | None) -> None:
-        engine = db_api.get_placement_engine()
-        rows.fill(engine, world)
-        named = found.world.unbind(found.query)
-        query = dataclasses.replace(named, limit=limit)
-        whole = bindings(world.solve(world.parse(found.text, found.version)))
-        with engine.connect() as conn:
-            expected = search.search_with(conn, query, search.Options()).candidates
-        self.assertLessEqual(bindings(expected), whole, found.text)
-        total = whole.total() if limit is None else min(limit, whole.total())
-        self.assertEqual(total, len(expected), found.text)
-        for _ in range(3):
-            repeated = search.allocation_candidates(query, search.Options()).candidates
-            self.assertEqual(expected, repeated, found.text)
-
-    def test_random_worlds_that_change(self):
-        for rng in randoms(40):
-            kind = rng.choice((seeded.search, seeded.sharing))
-            found, limit = kind(rng), rng.choice((None, 1, 3))
-            for world in (found.world, kind(rng).world, found.world.behind(MANY), found.world):
-                self.check(world, found, limit)
-
-    def test_clouds_that_change(self):
-        for rng in randoms(6):
-            cloud = seeded.cloud(rng, 20)
-            others = (seeded.cloud(rng, 20), cloud)
-            for hard in (False, True):
-                found, limit = seeded.query(rng, cloud, hard), rng.choice((None, 3, 20))
-                for world in (cloud, *others):
-                    self.check(world, found, limit)
-
-    def test_the_order_of_a_repeated_search(self):
-        """The candidate of the sharing provider is always at the same position."""
-        last = 'CN[V:1] @A\nP[D:9] {SHARE} @A'
-        for hosts in (
-            [*(f'H{n}[V:1]' for n in range(4)), 'P0[D:9]'],
-            [f'H{n}[D:9]' for n in range(30)],
-        ):
-            world = worlds.World.of('\n'.join([*hosts, last]))
-            later = dataclasses.replace(world, hosts=(*_empty(world.hosts[:12]), *world.hosts[12:]))
-            found = seeded.Search(world, 'resources=D:1', worlds.NEWEST)
-            for limit in (1, 2, 3, None):
-                for one in (world, later, world):
-                    self.check(one, found, limit)
-
-    def test_sharing_providers_that_appear(self):
-        lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
-        lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(MANY)]
-        shared, *others = (
-            worlds.World.of('\n'.join([*lines, 'P2[D:900] {SHARE} @B', *more]))
-            for more in ([], ['P3[D:900] {SHARE} @A'], ['CN[V:8] @C', 'P3[D:900] {SHARE} @C'])
-        )
-        for text in ('resources=V:1,D:1', 'resources=V:1,D:1&root_required=T1'):
-            for limit in (1, 10, 40, 100, None):
-                for world in (shared, *others, shared):
-                    self.check(world, seeded.Search(shared, text, worlds.NEWEST), limit)
-        alone, beside = (worlds.World.of('CN[V:8]' + more) for more in ('', '\nP[D:9] {SHARE}'))
-        found = seeded.Search(alone, 'resources=V:1&in_tree=CN', worlds.NEWEST)
-        for world in (alone, beside, alone):
-            self.check(world, found, None)
-
-    def test_a_repeated_search_is_one_statement(self):
-        engine = db_api.get_placement_engine()
-        lines = ['P0[D:900] {SHARE} @A', 'R', '  P1[D:900] {SHARE} @B']
-        lines += [f'CN{n}[V:8] {{T1}} @{"AB"[n % 2]}' for n in range(MANY)]
-        rows.fill(engine, worlds.World.of('\n'.join(lines)))
-        for query in (
-            'resources=VCPU:1',
-            'resources=VCPU:1&required=!CUSTOM_T2',
-            'resources=VCPU:1,DISK_GB:1&required=CUSTOM_T1',
-            'resources1=VCPU:1&resources2=DISK_GB:1&group_policy=none',
-        ):
-            for limit in (1, 10, 1000):
-                for _ in range(4):
-                    with self.counted() as counts:
-                        self.send_ok('GET', f'/allocation_candidates?{query}&limit={limit}')
-                self.assertEqual(1, counts['all'], (query, limit))
-
-
-def _empty(hosts: Iterable[worlds.Host]) -> Iterator[worlds.Host]:
-    return (dataclasses.replace(host, inventories={}) for host in hosts)
 
 
 class AllPagesTest(DatabaseTestCase):
@@ -290,6 +204,17 @@ class SearchLimitTest(DatabaseTestCase):
             found, _, cut = self.measured(f'{_UNEQUAL}&limit=1', max_steps=10**7)
             self.assertEqual((1, False), (len(found), cut), self.warnings)
 
+    def test_the_search_of_a_tree_that_takes_long_is_complete(self):
+        """First, last, or alone."""
+        tree, easy = _three_units_each(7, 'A'), 'B\n  B1[VGPU:1]'
+        text = '&'.join(f'resources{n}=VGPU:2' for n in range(1, 8)) + '&group_policy=none'
+        for drawing in ([tree, easy], [easy, tree], [tree]):
+            self.fill(worlds.World.of('\n'.join(drawing)))
+            for strategy in STRATEGIES:
+                found, steps, cut = self.measured(text, max_steps=10**7, strategy=strategy)
+                self.assertEqual((5040, False), (len(found), cut))
+                self.assertLess(10**5, steps)
+
     def test_a_tree_with_many_candidates_hides_no_tree(self):
         self.fill(worlds.World.of(_three_units_each(14, 'A') + '\nB\n  B1[VGPU:26]'))
         found, _, cut = self.measured(_TWO_UNITS_EACH, max_steps=10**6)
@@ -309,36 +234,6 @@ class SearchLimitTest(DatabaseTestCase):
                 )
                 if 'limit' not in text:  # with a limit, the last steps can be those of a candidate
                     self.assertTrue(self.measured(text, strategy=strategy, max_steps=steps - 1)[2])
-
-    def test_the_memory_of_long_searches_is_bounded(self):
-        """Trees whose searches would need too much memory are left out with a warning."""
-        text = '&'.join(f'resources{n}=VGPU:1' for n in range(1, 401)) + '&group_policy=none'
-        for count, expected in ((60, False), (180, True)):
-            trees = (f'R{n}\n  A{n}[VGPU:1000]\n  B{n}[VGPU:1000]' for n in range(count))
-            self.fill(worlds.World.of('\n'.join(trees)))
-            found, _, cut = self.measured(f'{text}&limit={count}', max_steps=10**7)
-            self.assertEqual(expected, cut, self.warnings)
-            self.assertEqual(expected, 'left out provider trees' in self.warnings)
-            self.assertLess(0, len(found))
-
-
-class ConnectionTest(base.TestCase):
-    def test_a_long_search_ends_without_a_connection(self):
-        """A search takes few steps between two pages, and many after the last page."""
-        drawing = '\n'.join([_three_units_each(12, 'A'), _three_units_each(13, 'B')])
-        world = worlds.World.of(drawing)
-        engine = db_api.get_placement_engine()
-        rows.fill(engine, world)
-        query = world.unbind(world.parse(_TWO_UNITS_EACH))
-        events: list[str] = []
-        sa.event.listen(engine, 'checkin', lambda *_: events.append('connection'))
-        for strategy in STRATEGIES:
-            events.clear()
-            options = search.Options(strategy=strategy, max_steps=10**6)
-            limited = dataclasses.replace(query, limit=10**6)
-            with mock.patch('logging.Logger.warning', lambda *_: events.append('end')):
-                search.allocation_candidates(limited, options)
-            self.assertEqual(['connection', 'end'], events)
 
 
 class ResponseSizeTest(base.TestCase):

@@ -1,8 +1,7 @@
 """What a process of the service remembers, and a second process on the same database.
 
-A process remembers owners, the forecasts of searches, the names that responses contain, and
-compiled statements. The memory of each process has another history, and no memory may have an
-effect on a response.
+A process remembers owners and compiled statements. The memory of each process has another history,
+and no memory may have an effect on a response.
 """
 
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy
-from placement.candidates import search
 from placement.claims import consumer_rows
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures.placement import PlacementFixture
@@ -44,7 +42,6 @@ class Process:
 def set_memory(engine: sa.Engine, process: Process) -> None:
     """Let this process remember the owners that another one remembers, and nothing else."""
     consumer_rows.forget_all_owners(engine)
-    search.forget()
     if process.remembers is None:
         engine.get_execution_options()['compiled_cache'].clear()
     else:

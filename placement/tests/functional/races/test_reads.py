@@ -10,7 +10,6 @@ import uuid
 from sqlalchemy import event
 
 from placement import db_api
-from placement.candidates import search
 from placement.tests.functional.races import testcase
 from placement.tests.waiting import LONGEST
 
@@ -43,7 +42,6 @@ class ReadsTest(testcase.FileTestCase):
         self.send_ok('PUT', f'/allocations/{consumer}', testcase.claim_1_27({host: 1}), '1.27')
 
     def check_sum(self) -> None:
-        search.forget()
         document = self.send_ok('GET', '/allocation_candidates?resources=VCPU:1')
         summaries = document['provider_summaries'].values()
         self.assertEqual(HOSTS, len(summaries))
