@@ -173,6 +173,7 @@ def _ids(conn: sa.Connection, table: sa.Table, names: dict[str, int]) -> dict[in
     query = sa.select(table.c.name, table.c.id)
     stored = dict(conn.execute(query).all())
     if missing := [{'name': name} for name in names if name not in stored]:
+        _continue_ids(conn, table)
         conn.execute(table.insert(), missing)
         stored = dict(conn.execute(query).all())
     return {id_: stored[name] for name, id_ in names.items()}

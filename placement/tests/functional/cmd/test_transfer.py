@@ -175,6 +175,9 @@ class FilesTest(TransferCase):
         self.load_example()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             modes = []
+            # The test process can ignore a signal, for example if it runs in the background.
+            handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            self.addCleanup(signal.signal, number, signal.signal(number, handler))
 
             @contextlib.contextmanager
             def progress(*_: Any, number: int = number, modes: list[int] = modes) -> Any:

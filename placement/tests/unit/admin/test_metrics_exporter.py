@@ -1,6 +1,5 @@
 """The exporter: pages with and without the database, their formats, and its log."""
 
-from concurrent import futures
 import gzip
 import logging
 import queue
@@ -128,15 +127,6 @@ class ExporterTest(base.BaseTestCase):
             page.render(f'application/openmetrics-text;version=1.{number}')
             page.render(f'application/openmetrics-text;version=1.{number}', 'gzip')
         self.assertIsNot(first, page.render())
-
-    def test_concurrent_requests_share_a_read(self):
-        self.exporter = Exporter(self.read, keep=0)
-        self.proceed.clear()
-        with futures.ThreadPoolExecutor(3) as threads:
-            pages = [threads.submit(self.exporter.page, LONG) for _ in range(3)]
-            self.proceed.set()
-            self.assertLessEqual(len({one.result() for one in pages}), 2)
-        self.assertLessEqual(self.reads, 2)
 
     def test_providers_without_a_root_are_logged_if_their_number_changes(self):
         self.exporter = Exporter(self.read, keep=0)
