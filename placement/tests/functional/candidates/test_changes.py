@@ -1,7 +1,4 @@
-"""Searches after a name or UUID of the query got another id, or its first one.
-
-A process may keep the ids that an earlier search for the same query read.
-"""
+"""Searches after a name or UUID of the query got another id, or its first one."""
 
 from typing import Any
 import uuid
