@@ -6,10 +6,8 @@ statements does not depend on the number of providers and resource classes.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-import functools
 from typing import Any
 
-from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import exception
@@ -241,47 +239,6 @@ def apply_plans(
 
 def _values(inventory: Inventory) -> dict[str, Any]:
     return {field: getattr(inventory, field) for field in _FIELDS}
-
-
-def insert_first(conn: sa.Connection, uuid: str, inventories: Mapping[str, Inventory]) -> bool:
-    """Insert the inventories of a provider that has none, without a read of the provider.
-
-    The caller locks the provider first. If this function returns False, the caller rolls back.
-
-    :param inventories: the new inventories, keyed by class name
-    :returns: whether all inventories were inserted; if not, the provider has inventories or does
-        not exist, or one of the classes does not exist
-    """
-    parameters: dict[str, Any] = {'uuid': uuid, 'now': timeutils.utcnow()}
-    for number, (class_name, inventory) in enumerate(sorted(inventories.items())):
-        parameters[f'class_{number}'] = class_name
-        for field in _FIELDS:
-            parameters[f'{field}_{number}'] = getattr(inventory, field)
-    return bool(conn.execute(_insert_of(len(inventories)), parameters).rowcount == len(inventories))
-
-
-@functools.cache
-def _insert_of(count: int) -> sa.Insert:
-    """Return a statement that inserts this number of inventories of a provider that has none."""
-    has_inventory = sa.exists().where(_INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
-    selects = [
-        sa.select(
-            sa.bindparam('now', type_=sa.DateTime),
-            _PROVIDERS.c.id,
-            _CLASSES.c.id,
-            *(sa.bindparam(f'{column.name}_{number}', type_=column.type) for column in COLUMNS),
-        )
-        .join_from(_PROVIDERS, _CLASSES, _CLASSES.c.name == sa.bindparam(f'class_{number}'))
-        .where(
-            _PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)
-        )
-        .where(~has_inventory)
-        for number in range(count)
-    ]
-    columns = ['created_at', 'resource_provider_id', 'resource_class_id', *_FIELDS]
-    insert = _INSERT.from_select(columns, sa.union_all(*selects), include_defaults=False)
-    # By default, SQLAlchemy reads the number of rows of an INSERT only after the cursor is closed.
-    return insert.execution_options(preserve_rowcount=True)
 
 
 def _update(conn: sa.Connection, changes: Mapping[tuple[int, int], Inventory]) -> None:

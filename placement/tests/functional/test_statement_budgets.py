@@ -158,7 +158,7 @@ class StatementBudgetsTest(base.TestCase):
         self.assertEqual(2, counts['all'])
         for generation, (budget, kind, value) in enumerate(
             (
-                (2, 'inventories', inventories),
+                (3, 'inventories', inventories),
                 (3, 'traits', ['COMPUTE_NODE', 'HW_CPU_X86_AVX']),
                 (4, 'aggregates', [aggregate]),
             )

@@ -193,13 +193,6 @@ class SchedulesTest(WithScheduler):
             combined = [(read, self.named(*names), Process(None)) for read in writers.reads()]
             self.examine(20, self.at_each_statement(writers.RECORDED, combined), waits=False)
 
-    def test_first_inventories(self):
-        """The inventories of a provider with generation 0 are written without a read."""
-        requests = [one for name, one in self.requests.items() if 'CHILD' in name]
-        self.assertIn(self.requests['PUT inventories: CHILD has 3 VCPU'], requests)
-        pairs = itertools.permutations(requests, 2)
-        self.examine(60, self.at_each_statement(writers.RECORDED, pairs))
-
     def test_aggregates_change_without_an_increment(self):
         """Before microversion 1.19; the generation does not show that the aggregates changed."""
         requests = [one for name, one in self.requests.items() if 'aggregates 1.1: LEAF' in name]
