@@ -1,14 +1,14 @@
 """Inventories: how much of a resource class a provider has, and the limits of each allocation.
 
-Each writing function executes one transaction. It reads the inventories with their usage, checks
-the request, computes the changes, writes them, and increments the provider generation.
+Each write is one transaction (see `_change`). It reads the inventories with their usage, checks the
+request, plans the changes, increments the provider generation, and writes the changes.
 
 If the request contains the provider generation, the increment follows the checks: it locks the
 provider, and fails if the generation has changed since it was read. A request without the
 generation locks the provider first, so that it waits for concurrent claims and does not fail.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 import datetime
 import logging
@@ -22,13 +22,13 @@ from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows, resource_class
 from placement.objects.inventory_rows import (
     COLUMNS,
+    OF_PROVIDER_AND_CLASSES,
     Plan,
-    ProviderInventories,
     apply_plans,
     plan_changes,
-    read_of_provider,
-    read_with_usage,
+    usage,
 )
+from placement.objects.provider_rows import WithRequested
 
 LOG = logging.getLogger(__name__)
 
@@ -45,6 +45,12 @@ _BY_PROVIDER = (
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .order_by(_INVENTORIES.c.resource_class_id)
 )
+
+
+# The current inventories of a provider, and the ids of the requested classes that exist. Both are
+# keyed by class name.
+_Current = Mapping[str, InventoryUsage]
+_ClassIds = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +105,13 @@ def create(uuid: str, class_name: str, inventory: Inventory, may_reserve_all: bo
     :raises exception.InventoryExists: the provider already has inventory of the class
     """
 
-    def work(conn: sa.Connection) -> ProviderInventories:
-        provider_rows.lock_one(conn, uuid)
-        stored = read_of_provider(conn, uuid, [class_name])
-        _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
-        class_ids = resource_class.require([class_name], stored.class_ids)
-        if class_name in stored.inventories:
+    def replaced(current: _Current, class_ids: _ClassIds) -> _Current:
+        resource_class.require([class_name], class_ids)
+        if class_name in current:
             raise exception.InventoryExists(class_name, uuid)
-        resource_class.touch(conn, class_ids)
-        apply_plans(conn, {stored.id: plan_changes({}, {class_name: inventory})}, class_ids)
-        generation.increment_providers(conn, {stored.id: stored.generation})
-        return stored
+        return {}
 
-    stored = engine.write(work)
-    trail.log(trail.inventories, stored.uuid, stored.name, {}, {class_name: inventory})
-    return stored.generation + 1
+    return _change(uuid, {class_name: inventory}, replaced, None, may_reserve_all)
 
 
 def replace(
@@ -135,17 +133,11 @@ def replace(
     :raises exception.InventoryInUse: allocations exist against an inventory that is removed
     """
 
-    def work(conn: sa.Connection) -> ProviderInventories:
-        stored = read_of_provider(conn, uuid, inventories)
-        generation.check_provider(stored.uuid, given_generation, stored.generation)
-        _check_reservations(stored.uuid, inventories, may_reserve_all)
-        class_ids = resource_class.require(inventories, stored.class_ids)
-        _replace_all(conn, stored, inventories, class_ids)
-        return stored
+    def replaced(current: _Current, class_ids: _ClassIds) -> _Current:
+        resource_class.require(inventories, class_ids)
+        return current
 
-    stored = engine.write(work)
-    trail.log(trail.inventories, stored.uuid, stored.name, stored.inventories, inventories)
-    return stored.generation + 1
+    return _change(uuid, inventories, replaced, given_generation, may_reserve_all)
 
 
 def update(
@@ -167,25 +159,14 @@ def update(
     :raises exception.InventoryMissingForUpdate: the provider has no inventory of the class
     """
 
-    def work(conn: sa.Connection) -> ProviderInventories:
-        stored = read_of_provider(conn, uuid, [class_name])
-        generation.check_provider(stored.uuid, given_generation, stored.generation)
-        _check_reservations(stored.uuid, {class_name: inventory}, may_reserve_all)
-        if class_name not in stored.class_ids:
+    def replaced(current: _Current, class_ids: _ClassIds) -> _Current:
+        if class_name not in class_ids:
             raise exception.ResourceClassNotFound(class_name)
-        current = stored.inventories.get(class_name)
-        if current is None:
+        if class_name not in current:
             raise exception.InventoryMissingForUpdate(class_name, uuid)
-        plan = plan_changes({class_name: current}, {class_name: inventory})
-        generation.increment_providers(conn, {stored.id: stored.generation})
-        _warn_over_capacity(uuid, plan)
-        apply_plans(conn, {stored.id: plan}, stored.class_ids)
-        return stored
+        return {class_name: current[class_name]}
 
-    stored = engine.write(work)
-    before = {class_name: stored.inventories[class_name]}
-    trail.log(trail.inventories, stored.uuid, stored.name, before, {class_name: inventory})
-    return stored.generation + 1
+    return _change(uuid, {class_name: inventory}, replaced, given_generation, may_reserve_all)
 
 
 def delete_all(uuid: str) -> None:
@@ -194,15 +175,7 @@ def delete_all(uuid: str) -> None:
     :raises exception.ResourceProviderNotFound:
     :raises exception.InventoryInUse: allocations exist against one of the inventories
     """
-
-    def work(conn: sa.Connection) -> ProviderInventories:
-        provider_rows.lock_one(conn, uuid)
-        stored = read_of_provider(conn, uuid, [])
-        _replace_all(conn, stored, {}, {})
-        return stored
-
-    stored = engine.write(work)
-    trail.log(trail.inventories, stored.uuid, stored.name, stored.inventories, {})
+    _change(uuid, {}, lambda current, _: current)
 
 
 def delete(uuid: str, class_name: str) -> None:
@@ -214,37 +187,52 @@ def delete(uuid: str, class_name: str) -> None:
     :raises exception.InventoryInUse: allocations exist against the inventory
     """
 
-    def work(conn: sa.Connection) -> tuple[str, InventoryUsage]:
-        provider = provider_rows.lock_one(conn, uuid)
-        current = read_with_usage(conn, [provider.id], [class_name])
-        stored = current.get((provider.id, class_name))
-        if stored is None:
+    def replaced(current: _Current, _: _ClassIds) -> _Current:
+        if class_name not in current:
             raise exception.InventoryNotFound(class_name, uuid, deleting=True)
-        if stored.used:
+        if current[class_name].used:
             raise exception.InventoryInUse([class_name], uuid, code=errors.CONCURRENT_UPDATE)
-        plan = plan_changes({class_name: stored}, {})
-        apply_plans(conn, {provider.id: plan}, {class_name: stored.resource_class_id})
+        return {class_name: current[class_name]}
+
+    _change(uuid, {}, replaced)
+
+
+def _change(
+    uuid: str,
+    requested: Mapping[str, Inventory],
+    replaced: Callable[[_Current, _ClassIds], _Current],
+    given_generation: int | None = None,
+    may_reserve_all: bool = True,
+) -> int:
+    """Replace inventories of a provider with the requested ones.
+
+    :param replaced: checks the request, and returns the current inventories that it replaces
+    :param given_generation: the provider generation in the request, None if it has none
+    :returns: the new generation of the provider
+    """
+
+    def work(conn: sa.Connection) -> tuple[WithRequested, _Current]:
+        if given_generation is None:
+            provider_rows.lock_one(conn, uuid)
+        provider = provider_rows.read_with_requested(conn, OF_PROVIDER_AND_CLASSES, uuid, requested)
+        if given_generation is not None:
+            generation.check_provider(provider.uuid, given_generation, provider.generation)
+        _check_reservations(provider.uuid, requested, may_reserve_all)
+        class_ids = {row[1]: row[0] for row in provider.requested}
+        before = replaced({row[1]: usage(row) for row in provider.rows if row[1]}, class_ids)
+        plan = plan_changes(before, requested)
+        if plan.in_use:
+            raise exception.InventoryInUse(plan.in_use, provider.uuid)
         generation.increment_providers(conn, {provider.id: provider.generation})
-        return provider.uuid, stored
+        _warn_over_capacity(provider.uuid, plan)
+        resource_class.touch(conn, {name: class_ids[name] for name in plan.add})
+        current_ids = {name: current.resource_class_id for name, current in before.items()}
+        apply_plans(conn, {provider.id: plan}, {**current_ids, **class_ids})
+        return provider, before
 
-    stored_uuid, removed = engine.write(work)
-    trail.log(trail.inventories, stored_uuid, None, {class_name: removed}, {})
-
-
-def _replace_all(
-    conn: sa.Connection,
-    stored: ProviderInventories,
-    inventories: Mapping[str, Inventory],
-    class_ids: Mapping[str, int],
-) -> None:
-    plan = plan_changes(stored.inventories, inventories)
-    if plan.in_use:
-        raise exception.InventoryInUse(plan.in_use, stored.uuid)
-    generation.increment_providers(conn, {stored.id: stored.generation})
-    _warn_over_capacity(stored.uuid, plan)
-    resource_class.touch(conn, {name: class_ids[name] for name in plan.add})
-    current_ids = {name: usage.resource_class_id for name, usage in stored.inventories.items()}
-    apply_plans(conn, {stored.id: plan}, {**current_ids, **class_ids})
+    provider, before = engine.write(work)
+    trail.log(trail.inventories, provider.uuid, provider.name, before, requested)
+    return provider.generation + 1
 
 
 def _check_reservations(

@@ -4,16 +4,16 @@ Before a change is written, the caller locks the providers in the same transacti
 statements does not depend on the number of providers and resource classes.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from placement import exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.db import capacity_sql
 from placement.db.sqlalchemy import models
+from placement.objects import provider_rows, resource_class
 
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
@@ -29,14 +29,14 @@ COLUMNS = (
 )
 _FIELDS = tuple(column.name for column in COLUMNS)
 _INSERT = sa.insert(_INVENTORIES)
-_NAME_TO_USED = (
-    _CLASSES.c.name,
+_CLASS_TO_USED = (
     _INVENTORIES.c.resource_class_id,
+    _CLASSES.c.name,
     *COLUMNS,
     capacity_sql.used(_INVENTORIES).label('used'),
 )
 _WITH_USAGE = (
-    sa.select(_INVENTORIES.c.resource_provider_id, *_NAME_TO_USED)
+    sa.select(_INVENTORIES.c.resource_provider_id, *_CLASS_TO_USED)
     .select_from(_INVENTORIES)
     .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .where(_INVENTORIES.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
@@ -45,54 +45,20 @@ _OF_CLASSES = _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
 _WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(_OF_CLASSES)
 # The inventories of some classes of one provider, in the columns of `_WITH_USAGE`.
 OF_UUID_AND_CLASSES = (
-    sa.select(_PROVIDERS.c.id, *_NAME_TO_USED)
+    sa.select(_PROVIDERS.c.id, *_CLASS_TO_USED)
     .select_from(_PROVIDERS)
     .join(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
     .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _OF_CLASSES)
 )
-# The ids of the requested classes, in the columns of `_WITH_USAGE`; the provider id is NULL. The
-# inventories are the first part of each UNION, because this part determines the column types.
-_CLASS_IDS = sa.select(
-    sa.null(), _CLASSES.c.name, _CLASSES.c.id, *(sa.null() for _ in _NAME_TO_USED[2:])
-).where(_OF_CLASSES)
-_WITH_USAGE_AND_CLASS_IDS = sa.union_all(_WITH_USAGE, _CLASS_IDS)
-# If the provider exists, at least one row has its id. The class name is NULL if the provider has no
-# inventory, or if the class of an inventory does not exist.
-_OF_PROVIDER = sa.union_all(
-    sa.select(
-        _PROVIDERS.c.id,
-        *_NAME_TO_USED,
-        _PROVIDERS.c.uuid,
-        _PROVIDERS.c.name.label('provider_name'),
-        models.generation(_PROVIDERS),
-    )
-    .select_from(_PROVIDERS)
-    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
-    .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
-    .where(
-        _PROVIDERS.c.uuid == sa.bindparam('uuid'),
-        _PROVIDERS.c.root_provider_id.is_not(None),
-    ),
-    _CLASS_IDS.add_columns(sa.null(), sa.null(), sa.null()),
+# The inventories of a provider, and the requested classes.
+OF_PROVIDER_AND_CLASSES = provider_rows.and_requested(
+    provider_rows.with_generation(*_CLASS_TO_USED)
+    .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == provider_rows.ID)
+    .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id),
+    _CLASSES.c.name,
+    *(sa.null() for _ in _CLASS_TO_USED[2:]),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderInventories:
-    """A provider with its inventories, and the ids of requested classes, all read at one time.
-
-    :param inventories: the inventories with their usage, keyed by class name
-    :param class_ids: the ids of the classes whose names the database considers equal to requested
-        names, keyed by stored name
-    """
-
-    id: int
-    uuid: str
-    name: str
-    generation: int
-    inventories: Mapping[str, InventoryUsage]
-    class_ids: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +103,7 @@ def by_key(rows: Iterable[Any]) -> dict[InventoryKey, InventoryUsage]:
 
     :param rows: rows whose first columns are those of that statement
     """
-    return {(row[0], row[1]): _usage(row) for row in rows}
+    return {(row[0], row[2]): usage(row[1:]) for row in rows}
 
 
 def read_with_usage_and_class_ids(
@@ -145,44 +111,17 @@ def read_with_usage_and_class_ids(
 ) -> tuple[dict[InventoryKey, InventoryUsage], dict[str, int]]:
     """Return all inventories of providers with their usage, and the ids of resource classes.
 
-    :returns: the inventories, and the ids of the classes whose names the database considers equal
-        to `class_names`, keyed by stored name
+    :returns: the inventories, and the ids of at least the named classes, keyed by class name
+    :raises exception.UnknownResourceClasses: lists all classes that do not exist
     """
-    parameters = {'provider_ids': sorted(provider_ids), 'names': sorted(class_names)}
-    rows = conn.execute(_WITH_USAGE_AND_CLASS_IDS, parameters).all()
-    inventories = by_key(row for row in rows if row[0] is not None)
-    return inventories, {row[1]: row[2] for row in rows if row[0] is None}
+    inventories = read_with_usage(conn, provider_ids)
+    known = {name: current.resource_class_id for (_, name), current in inventories.items()}
+    return inventories, known | resource_class.ids(conn, set(class_names) - known.keys())
 
 
-def read_of_provider(
-    conn: sa.Connection, uuid: str, class_names: Collection[str]
-) -> ProviderInventories:
-    """Return a provider with its inventories, and the ids of resource classes.
-
-    The statement does not lock the provider. Every change of an inventory, and every claim,
-    increments the generation of the provider. While the generation stays the same, the inventories
-    stay the same, and their usage does not grow.
-
-    :param class_names: the names of the requested classes
-    :raises exception.ResourceProviderNotFound:
-    """
-    rows = conn.execute(_OF_PROVIDER, {'uuid': uuid, 'names': sorted(class_names)}).all()
-    own = [row for row in rows if row[0] is not None]
-    if not own:
-        raise exception.ResourceProviderNotFound(uuid)
-    stored_uuid, name, generation = own[0][-3:]
-    return ProviderInventories(
-        own[0][0],
-        stored_uuid,
-        name,
-        generation,
-        inventories={row[1]: _usage(row) for row in own if row[1] is not None},
-        class_ids={row[1]: row[2] for row in rows if row[0] is None},
-    )
-
-
-def _usage(row: Any) -> InventoryUsage:
-    return InventoryUsage(row[2], Inventory(*row[3:9]), int(row[9]))
+def usage(row: Sequence[Any]) -> InventoryUsage:
+    """Return the inventory in a row: class id, class name, the columns of `Inventory`, usage."""
+    return InventoryUsage(row[0], Inventory(*row[2:8]), int(row[8]))
 
 
 # Changing -------------------------------------------------------------------------

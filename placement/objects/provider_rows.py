@@ -77,6 +77,40 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
+class WithRequested:
+    """A provider with its traits, aggregates or inventories, and the requested ones.
+
+    All are read at one time. A row starts with the id and the name: of a trait, of an aggregate
+    (its UUID), or of the resource class of an inventory.
+
+    :param rows: the rows of the provider; in a damaged database, the name can be None
+    :param requested: the existing rows whose names the database considers equal to requested names
+    """
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    rows: Sequence[Sequence[Any]]
+    requested: Sequence[Sequence[Any]]
+
+    @property
+    def added(self) -> list[Sequence[Any]]:
+        """The requested rows that are not rows of the provider."""
+        return _without(self.requested, self.rows)
+
+    @property
+    def removed(self) -> list[Sequence[Any]]:
+        """The rows of the provider that are not requested."""
+        return _without(self.rows, self.requested)
+
+
+def _without(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    ids = {row[0] for row in others}
+    return [row for row in rows if row[0] not in ids]
+
+
+@dataclass(frozen=True, slots=True)
 class Locked:
     """A resource provider whose row is locked, with the columns that writing requests need."""
 
@@ -128,6 +162,45 @@ def read_with_generation(
     if not rows:
         raise exception.ResourceProviderNotFound(uuid)
     return rows[0][0], [row[1:] for row in rows if row[1] is not None]
+
+
+def and_requested(
+    statement: sa.Select[Any], name: sa.Column[Any], *columns: sa.ColumnElement[Any]
+) -> sa.CompoundSelect[Any]:
+    """Return a statement for `read_with_requested`.
+
+    :param statement: a select from `with_generation` whose first columns are the id and `name`. It
+        is the first part of the UNION, because this part determines the types of the columns
+    :param name: the column with the names of the requested rows; its table has the column `id`
+    :param columns: further columns of the requested rows, one for each other column of `statement`
+    """
+    requested = sa.select(
+        sa.null(), name.table.c.id, name, *columns, *(sa.null() for _ in range(3))
+    ).where(name.in_(sa.bindparam('names', expanding=True)))
+    return sa.union_all(statement.add_columns(ID, _PROVIDERS.c.uuid, _PROVIDERS.c.name), requested)
+
+
+def read_with_requested(
+    conn: sa.Connection, statement: sa.CompoundSelect[Any], uuid: str, names: Collection[str]
+) -> WithRequested:
+    """Return a provider with its rows, and the requested rows, without a lock.
+
+    :param statement: a statement from `and_requested`
+    :raises exception.ResourceProviderNotFound:
+    """
+    rows = conn.execute(statement, {'uuid': uuid, 'names': sorted(set(names))}).all()
+    own = [row for row in rows if row[0] is not None]
+    if not own:
+        raise exception.ResourceProviderNotFound(uuid)
+    id_, stored_uuid, name = own[0][-3:]
+    return WithRequested(
+        id_,
+        stored_uuid,
+        name,
+        generation=own[0][0],
+        rows=[row[1:-3] for row in own if row[1] is not None],
+        requested=[row[1:-3] for row in rows if row[0] is None],
+    )
 
 
 # Locking --------------------------------------------------------------------------

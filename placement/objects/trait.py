@@ -1,6 +1,6 @@
 """Traits, and the traits of each resource provider."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 import datetime
 from typing import Any
@@ -12,41 +12,21 @@ from placement import exception, trail
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import generation, provider_rows
+from placement.objects.provider_rows import WithRequested
 
 _TRAITS = models.traits
 _LINKS = models.resource_provider_traits
-_PROVIDERS = models.resource_providers
 _COLUMNS = (_TRAITS.c.id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at)
 _OF_PROVIDER = (
-    provider_rows.with_generation(*_COLUMNS)
+    provider_rows.with_generation(
+        _LINKS.c.trait_id, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at
+    )
     .outerjoin(_LINKS, _LINKS.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
-    .order_by(_TRAITS.c.name)
 )
-# The first part selects the requested traits that exist; the last four columns are NULL. The second
-# part selects the current traits of the provider. If the provider exists, the second part has at
-# least one row; the id of the trait is NULL if the provider has no traits.
-_REQUESTED_AND_LINKED = sa.union_all(
-    sa.select(
-        *_COLUMNS,
-        sa.null().label('provider_id'),
-        sa.null().label('provider_uuid'),
-        sa.null().label('provider_name'),
-        sa.null().label('generation'),
-    ).where(_TRAITS.c.name.in_(sa.bindparam('names', expanding=True))),
-    sa.select(
-        _LINKS.c.trait_id,
-        _TRAITS.c.name,
-        *(sa.null() for _ in _COLUMNS[2:]),
-        _PROVIDERS.c.id,
-        _PROVIDERS.c.uuid,
-        _PROVIDERS.c.name,
-        models.generation(_PROVIDERS),
-    )
-    .select_from(_PROVIDERS)
-    .outerjoin(_LINKS, _LINKS.c.resource_provider_id == _PROVIDERS.c.id)
-    .outerjoin(_TRAITS, _TRAITS.c.id == _LINKS.c.trait_id)
-    .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _PROVIDERS.c.root_provider_id.is_not(None)),
+_LIST = _OF_PROVIDER.order_by(_TRAITS.c.name)
+_OF_PROVIDER_AND_REQUESTED = provider_rows.and_requested(
+    _OF_PROVIDER, _TRAITS.c.name, _TRAITS.c.updated_at, _TRAITS.c.created_at
 )
 # PERF: building these statements for each request took longer than their execution (tools/perf,
 # 2026-11).
@@ -64,21 +44,6 @@ class Trait:
     name: str
     updated_at: datetime.datetime | None
     created_at: datetime.datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Provider:
-    """A provider with the ids and names of its traits, all read at one time."""
-
-    id: int
-    uuid: str
-    name: str
-    generation: int
-    traits: Mapping[int, str | None]
-
-
-def _trait(row: Any) -> Trait:
-    return Trait(row.name, row.updated_at, row.created_at)
 
 
 def list_matching(
@@ -105,7 +70,7 @@ def list_matching(
     rows = engine.read(lambda conn: conn.execute(statement).all())
     # The SQL conditions ignore letter case if the collation of the column does.
     return [
-        _trait(row)
+        Trait(*row[1:])
         for row in rows
         if (prefix is None or row.name.startswith(prefix)) and (names is None or row.name in names)
     ]
@@ -119,7 +84,7 @@ def get(name: str) -> Trait:
     row = engine.read(lambda conn: _row(conn, name))
     if row is None or row.name != name:
         raise exception.TraitNotFound(name)
-    return _trait(row)
+    return Trait(*row[1:])
 
 
 def ensure(name: str) -> tuple[Trait, bool]:
@@ -134,9 +99,9 @@ def ensure(name: str) -> tuple[Trait, bool]:
         if row is not None and row.name != name:
             raise exception.TraitExists(row.name)
         if row is not None:
-            return _trait(row), False
+            return Trait(*row[1:]), False
         conn.execute(sa.insert(_TRAITS), {'name': name})
-        return _trait(_row(conn, name)), True
+        return Trait(*_row(conn, name)[1:]), True
 
     return engine.write(work)
 
@@ -170,10 +135,8 @@ def list_by_provider(uuid: str) -> tuple[int, list[Trait]]:
 
     :raises exception.ResourceProviderNotFound:
     """
-    current, rows = engine.read(
-        lambda conn: provider_rows.read_with_generation(conn, _OF_PROVIDER, uuid)
-    )
-    return current, [Trait(*row[1:]) for row in rows]
+    current, rows = engine.read(lambda conn: provider_rows.read_with_generation(conn, _LIST, uuid))
+    return current, [Trait(*row[1:]) for row in rows if row[1] is not None]
 
 
 def replace_on_provider(
@@ -189,18 +152,20 @@ def replace_on_provider(
     :raises exception.UnknownTraits: lists all traits that do not exist
     """
 
-    def work(conn: sa.Connection) -> tuple[list[Any], _Provider, int]:
-        requested, provider = _read_requested_and_linked(conn, uuid, names)
+    def work(conn: sa.Connection) -> WithRequested:
+        provider = provider_rows.read_with_requested(conn, _OF_PROVIDER_AND_REQUESTED, uuid, names)
         generation.check_provider(provider.uuid, given_generation, provider.generation)
-        unknown = set(names) - {row.name for row in requested}
+        unknown = set(names) - {row[1] for row in provider.requested}
         if unknown:
             raise exception.UnknownTraits(unknown)
-        new_generation = _set_links(conn, provider, {row.id for row in requested})
-        return requested, provider, new_generation
+        _set_links(conn, provider)
+        return provider
 
-    requested, provider, new_generation = engine.write(work)
-    trail.log(_changes, provider, requested)
-    return new_generation, [_trait(row) for row in requested]
+    provider = engine.write(work)
+    trail.log(_changes, provider)
+    traits = sorted((Trait(*row[1:]) for row in provider.requested), key=lambda trait: trait.name)
+    changed = bool(provider.added or provider.removed)
+    return provider.generation + changed, traits
 
 
 def clear_on_provider(uuid: str) -> None:
@@ -209,66 +174,37 @@ def clear_on_provider(uuid: str) -> None:
     :raises exception.ResourceProviderNotFound:
     """
 
-    def work(conn: sa.Connection) -> _Provider:
+    def work(conn: sa.Connection) -> WithRequested:
         provider_rows.lock_one(conn, uuid)
-        _, provider = _read_requested_and_linked(conn, uuid, [])
-        _set_links(conn, provider, set())
+        provider = provider_rows.read_with_requested(conn, _OF_PROVIDER_AND_REQUESTED, uuid, ())
+        _set_links(conn, provider)
         return provider
 
-    trail.log(_changes, engine.write(work), [])
+    trail.log(_changes, engine.write(work))
 
 
 def _row(conn: sa.Connection, name: str) -> Any:
     return conn.execute(sa.select(*_COLUMNS).where(_TRAITS.c.name == name)).first()
 
 
-def _read_requested_and_linked(
-    conn: sa.Connection, uuid: str, names: Collection[str]
-) -> tuple[list[Any], _Provider]:
-    """Return the requested traits that exist, as rows ordered by name, and a provider.
-
-    The statement does not lock the provider. Every change of its traits increments its generation.
-
-    :raises exception.ResourceProviderNotFound:
-    """
-    parameters = {'uuid': uuid, 'names': sorted(set(names))}
-    rows = conn.execute(_REQUESTED_AND_LINKED, parameters).all()
-    linked = [row for row in rows if row.provider_id is not None]
-    if not linked:
-        raise exception.ResourceProviderNotFound(uuid)
-    requested = sorted((row for row in rows if row.provider_id is None), key=lambda row: row.name)
-    traits = {row.id: row.name for row in linked if row.id is not None}
-    id_, stored_uuid, name, current = linked[0][len(_COLUMNS) :]
-    return requested, _Provider(id_, stored_uuid, name, current, traits)
-
-
-def _set_links(conn: sa.Connection, provider: _Provider, requested: set[int]) -> int:
-    """Replace the traits of a provider, and return its generation after the change.
-
-    :param requested: the ids of the new traits
-    """
-    removed = sorted(provider.traits.keys() - requested)
-    added = sorted(requested - provider.traits.keys())
-    if not removed and not added:
-        return provider.generation
-    # The increment locks the provider, and fails if its traits have changed since they were read.
+def _set_links(conn: sa.Connection, provider: WithRequested) -> None:
+    """Replace the traits of a provider with the requested ones, and increment its generation."""
+    added, removed = ([row[0] for row in rows] for rows in (provider.added, provider.removed))
+    if not added and not removed:
+        return
+    # The increment locks the provider. It fails if the traits have changed since they were read,
+    # because every change of the traits increments the generation.
     generation.increment_providers(conn, {provider.id: provider.generation})
     if removed:
         conn.execute(_UNLINK, {'provider_id': provider.id, 'removed': removed})
     if added:
-        conn.execute(
-            _LINK,
-            [{'resource_provider_id': provider.id, 'trait_id': trait_id} for trait_id in added],
-        )
-    return provider.generation + 1
+        links = [{'resource_provider_id': provider.id, 'trait_id': id_} for id_ in sorted(added)]
+        conn.execute(_LINK, links)
 
 
-def _changes(provider: _Provider, requested: Collection[Any]) -> Iterator[str]:
-    """Describe the new traits of a provider for the log.
-
-    :param requested: the rows of the new traits
-    """
-    ids = {row.id for row in requested}
-    added = [row.name for row in requested if row.id not in provider.traits]
-    removed = [name for id_, name in provider.traits.items() if id_ not in ids and name is not None]
+def _changes(provider: WithRequested) -> Iterator[str]:
+    """Describe the new traits of a provider for the log."""
+    added, removed = (
+        [row[1] for row in rows if row[1]] for rows in (provider.added, provider.removed)
+    )
     return trail.links('traits', provider.uuid, provider.name, added, removed)

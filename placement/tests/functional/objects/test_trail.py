@@ -231,7 +231,7 @@ class ChangesTest(TestCase):
         self.check(
             ('POST', own, vcpu, [f'inventory of {label}VCPU added (total 8)']),
             ('PUT', f'{own}/VCPU', total, [f'inventory of {label}VCPU total 8 -> 9']),
-            ('DELETE', f'{own}/VCPU', None, [f'inventory of {HOST}: VCPU removed (total 9)']),
+            ('DELETE', f'{own}/VCPU', None, [f'inventory of {label}VCPU removed (total 9)']),
             ('PUT', own, added, [f'inventory of {label}VGPU added (total 1)']),
             ('DELETE', own, None, [f'inventory of {label}VGPU removed (total 1)']),
             (
