@@ -12,7 +12,7 @@ concurrent transactions change, and rejects one of two conflicting transactions 
 of the row, the transaction updates the `updated_at` column of the row (see `touch`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 import datetime
 from typing import Any
 
@@ -23,24 +23,25 @@ from placement import exception
 from placement.capacity import MAX_INT
 from placement.db.sqlalchemy import models
 
+_PROVIDERS = models.resource_providers
 
-def _increment_of_one_row(table: sa.Table) -> sa.Update:
+
+def _incremented(table: sa.Table) -> sa.Update:
+    row = sa.tuple_(table.c.id, models.generation(table))
     return (
         sa.update(table)
         .where(
-            table.c.id == sa.bindparam('row_id'), models.generation(table) == sa.bindparam('seen')
+            # The database finds the rows by their ids, because a generation can be NULL.
+            table.c.id.in_(sa.bindparam('ids', expanding=True)),
+            row.in_(sa.bindparam('seen', expanding=True)),
         )
-        .values(generation=models.generation(table) + sa.bindparam('amount'))
+        .values(generation=models.generation(table) + 1)
     )
 
 
-# PERF: most requests increment the generation of one provider or consumer. Without these constants,
-# building the statement took longer than its execution (tools/perf, 2026-11).
-_OF_ONE_ROW = {
-    table.name: _increment_of_one_row(table)
-    for table in (models.resource_providers, models.consumers)
-}
-_PROVIDERS = models.resource_providers
+# PERF: building these statements for each request took longer than their execution (tools/perf,
+# 2026-11).
+_INCREMENT = {table.name: _incremented(table) for table in (_PROVIDERS, models.consumers)}
 _LOCK_AND_INCREMENT = (
     sa.update(_PROVIDERS)
     .where(
@@ -75,16 +76,20 @@ def check_consumer(uuid: str, given: int | None, current: int | None) -> None:
 
 
 def increment_providers(
-    conn: sa.Connection, seen: Mapping[int, int], by: int | Mapping[int, int] = 1
+    conn: sa.Connection, seen: Mapping[int, int], by: Mapping[int, int] | None = None
 ) -> None:
     """Increment the generation of providers.
 
     :param seen: the generations that this transaction read, keyed by provider id
-    :param by: the amount to add to each generation, or the amounts keyed by provider id
+    :param by: the amount to add to each generation, keyed by provider id; None adds 1
     :raises exception.ConcurrentChange: a concurrent transaction changed the generation of a
         provider, or deleted the provider
     """
-    _increment(conn, models.resource_providers, seen, by, {})
+    values = {}
+    if by is not None and set(by.values()) != {1}:
+        amount = sa.case(dict(by), value=_PROVIDERS.c.id)
+        values['generation'] = models.generation(_PROVIDERS) + amount
+    _increment(conn, _PROVIDERS, seen, values)
 
 
 def lock_and_increment_provider(conn: sa.Connection, uuid: str) -> bool:
@@ -121,7 +126,7 @@ def increment_consumers(
     :raises exception.ConcurrentChange: a concurrent transaction changed the generation of a
         consumer, or deleted the consumer
     """
-    _increment(conn, models.consumers, seen, 1, values or {})
+    _increment(conn, models.consumers, seen, values or {})
 
 
 def touch(
@@ -152,64 +157,19 @@ def touch(
 
 
 def _increment(
-    conn: sa.Connection,
-    table: sa.Table,
-    seen: Mapping[int, int],
-    by: int | Mapping[int, int],
-    values: Mapping[str, Any],
+    conn: sa.Connection, table: sa.Table, seen: Mapping[int, int], values: Mapping[str, Any]
 ) -> None:
+    """Increment generations, or set the generation to an expression in `values`.
+
+    :param values: new values of other columns, keyed by column name
+    """
     if not seen:
         return
-    if len(seen) == 1 and not values:
-        changed = _increment_one(conn, table, seen, by)
-    else:
-        changed = _increment_many(conn, table, seen, by, values)
+    statement = _INCREMENT[table.name]
+    if values:
+        statement = statement.values(values)
+    changed = conn.execute(statement, {'ids': [*seen], 'seen': [*seen.items()]}).rowcount
     if changed != len(seen):
         raise exception.ConcurrentChange(
             'The generation of a resource provider or consumer in this request'
         )
-
-
-def _increment_one(
-    conn: sa.Connection, table: sa.Table, seen: Mapping[int, int], by: int | Mapping[int, int]
-) -> int:
-    ((row_id, generation),) = seen.items()
-    amount = by if isinstance(by, int) else by[row_id]
-    parameters = {'row_id': row_id, 'seen': generation, 'amount': amount}
-    return int(conn.execute(_OF_ONE_ROW[table.name], parameters).rowcount)
-
-
-def _increment_many(
-    conn: sa.Connection,
-    table: sa.Table,
-    seen: Mapping[int, int],
-    by: int | Mapping[int, int],
-    values: Mapping[str, Any],
-) -> int:
-    by_generation: dict[int, list[int]] = {}
-    for row_id, generation in seen.items():
-        by_generation.setdefault(generation, []).append(row_id)
-    unchanged = [
-        sa.and_(table.c.id.in_(row_ids), models.generation(table) == generation)
-        for generation, row_ids in by_generation.items()
-    ]
-    result = conn.execute(
-        sa.update(table)
-        .where(sa.or_(*unchanged))
-        .values(generation=models.generation(table) + _amount(table, seen, by), **values)
-    )
-    return int(result.rowcount)
-
-
-def _amount(
-    table: sa.Table, row_ids: Iterable[int], by: int | Mapping[int, int]
-) -> int | sa.Case[int]:
-    """Return the amount to add to the generation of a row."""
-    if isinstance(by, int):
-        return by
-    ids_by_amount: dict[int, list[int]] = {}
-    for row_id in row_ids:
-        ids_by_amount.setdefault(by[row_id], []).append(row_id)
-    if len(ids_by_amount) == 1:
-        return next(iter(ids_by_amount))
-    return sa.case(*((table.c.id.in_(ids), amount) for amount, ids in ids_by_amount.items()))

@@ -6,6 +6,7 @@ from unittest import mock
 
 import fixtures
 
+from placement import exception
 from placement.objects import generation
 from placement.tests.functional import base
 from placement.tests.functional.log import examples
@@ -17,6 +18,7 @@ OTHER_AGGREGATE = 'e1f0b36a-72d9-4c85-a04e-8b6d3c91f527'
 SERVER = '6f0a2c71-93de-4b58-a1e4-7d8c05f3b296'
 OTHER_SERVER = 'c81d4f60-5b27-49ea-9d13-f02a86e7b5c4'
 THIRD_SERVER = 'c81d4f60-5b27-49ea-9d13-f02a86e7b5c5'
+LOST = exception.ConcurrentChange('The generation')
 
 
 class TestCase(base.TestCase):
@@ -79,7 +81,7 @@ class RefusedClaimsTest(TestCase):
         ]
         with (
             mock.patch('placement.db.retry.DEADLINE', 0),
-            mock.patch.object(generation, '_increment_one', return_value=0) as increment,
+            mock.patch.object(generation, 'increment_providers', side_effect=LOST) as increment,
         ):
             lines += self.put(claim(3, VCPU=2))
         # A refused request has one line, and not one for each attempt.
@@ -250,9 +252,8 @@ class ChangesTest(TestCase):
         """A transaction that is not committed has none."""
         self.make_host(HOST, 'compute-1')
         self.logged()
-        original = generation._increment_one
-        with mock.patch.object(generation, '_increment_one') as increment:
-            increment.side_effect = lambda *args: 0 if increment.call_count < 3 else original(*args)
+        with mock.patch.object(generation, 'increment_providers') as increment:
+            increment.side_effect = [LOST, LOST, None]
             body = {'resource_provider_generation': 1, 'traits': ['HW_CPU_X86_AVX']}
             self.send_ok('PUT', f'{self._path()}/traits', body)
         self.assertEqual(3, increment.call_count)
