@@ -5,7 +5,7 @@ itself, without regard to the other providers of its tree.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 import datetime
 import functools
@@ -23,31 +23,8 @@ _PROVIDERS = models.resource_providers
 _ID = _PROVIDERS.c.id
 _ROOT_ID = _PROVIDERS.c.root_provider_id
 _PARENT_ID = _PROVIDERS.c.parent_provider_id
-_CHANGED_AT = sa.func.coalesce(_PROVIDERS.c.updated_at, _PROVIDERS.c.created_at)
-
-
-def _select(parent: sa.ColumnElement[Any], root: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a select that returns one JSON array, as text, for each provider.
-
-    PERF: database drivers fetch one text faster than a row of seven values. A read of 1,000
-    providers takes 2.8 instead of 6.2 ms of processor time (MariaDB, 2026-11).
-
-    In JSON, every database engine formats timestamps as ISO 8601. The result of a cast to text
-    would depend on session settings, such as DateStyle of PostgreSQL.
-
-    :param parent: the expression for the parent of a provider; NULL for a root provider
-    :param root: the expression for the root of a provider
-    """
-    values = sql.JsonArray(
-        _ID,
-        _PROVIDERS.c.uuid,
-        _PROVIDERS.c.name,
-        models.generation(_PROVIDERS),
-        parent,
-        root,
-        _CHANGED_AT,
-    )
-    return sa.select(sa.cast(values, sa.Text)).where(_ROOT_ID.is_not(None)).order_by(_ID)
+_TRAIT_ID = models.resource_provider_traits.c.trait_id
+_AGGREGATE_ID = models.resource_provider_aggregates.c.aggregate_id
 
 
 def _uuid_of(provider_id: sa.ColumnElement[Any]) -> sa.ScalarSelect[str]:
@@ -60,31 +37,24 @@ def _uuid_of(provider_id: sa.ColumnElement[Any]) -> sa.ScalarSelect[str]:
     )
 
 
-# The list of all providers includes all parents and roots. The statement therefore reads only the
-# ids of parents and roots, and `_all_rows` replaces these ids with UUIDs.
-_SELECT_ALL = _select(_PARENT_ID, _ROOT_ID)
-# This statement also reads the UUIDs of parents and roots. If a second statement read these UUIDs,
-# the response would be incomplete for a tree that is deleted or moved between the two statements.
-# PERF: in most clouds, most providers are roots. For a root, no other row has to be read (7 % of a
-# list of 1,000 providers on SQLite, 2026-11).
-_SELECT_SOME = _select(
+# One JSON array, as text, for each provider. A second statement for the UUIDs of parents and roots
+# would miss a tree that is deleted or moved between the two statements.
+# PERF: database drivers fetch one text faster than a row of seven values. A read of 1,000 providers
+# takes 2.8 instead of 6.2 ms of processor time (MariaDB, 2026-11). For a root, no other row has to
+# be read (7 % of a list of 1,000 roots on SQLite).
+# In JSON, every database engine formats timestamps as ISO 8601. The result of a cast to text would
+# depend on session settings, such as DateStyle of PostgreSQL.
+_AS_JSON = sql.JsonArray(
+    _ID,
+    _PROVIDERS.c.uuid,
+    _PROVIDERS.c.name,
+    models.generation(_PROVIDERS),
     sa.case((_PARENT_ID.is_not(None), _uuid_of(_PARENT_ID))),
     sa.case((_ROOT_ID == _ID, _PROVIDERS.c.uuid), else_=_uuid_of(_ROOT_ID)),
+    sa.func.coalesce(_PROVIDERS.c.updated_at, _PROVIDERS.c.created_at),
 )
+_SELECT = sa.select(sa.cast(_AS_JSON, sa.Text)).where(_ROOT_ID.is_not(None)).order_by(_ID)
 
-
-def _linked_ids(column: sa.Column[int]) -> sa.ScalarSelect[str]:
-    """Return the ids in this column that belong to a provider, as a JSON array."""
-    return (
-        sa.select(sql.JsonList(column))
-        .where(column.table.c.resource_provider_id == _ID)
-        .correlate(_PROVIDERS)
-        .scalar_subquery()
-    )
-
-
-_TRAITS = _linked_ids(models.resource_provider_traits.c.trait_id)
-_AGGREGATES = _linked_ids(models.resource_provider_aggregates.c.aggregate_id)
 # The maximum number of any-sets of traits or aggregates that the database evaluates.
 _MOST_CONDITIONS = 16
 AnyOf = frozenset[str]
@@ -148,58 +118,26 @@ def ids_of_matching(conn: sa.Connection, filters: Filters) -> list[int]:
 
 
 def _matching_rows(conn: sa.Connection, filters: Filters) -> list[list[Any]]:
-    try:
-        rows = _rows(conn, _identity(filters), _conditions(conn, filters))
-    except _NoMatchError:
-        return []
-    # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
-    return [row for row in rows if row[5] is not None]
-
-
-def _rows(
-    conn: sa.Connection, identity: Mapping[str, str], conditions: Sequence[Clause]
-) -> list[list[Any]]:
     """Return the matching providers as rows.
 
     A row consists of: id, UUID, name, generation, parent UUID, root UUID, time of the last change.
     """
-    if not identity and not conditions:
-        return _all_rows(conn)
-    statement = _select_by_identity(tuple(identity))
-    if conditions:
-        statement = statement.where(*conditions)
-    return _read(conn, statement, identity)
-
-
-def _all_rows(conn: sa.Connection) -> list[list[Any]]:
-    """Return the rows of all providers, in the same form as `_rows`."""
-    rows = _read(conn, _SELECT_ALL, {})
-    uuids = {None: None, **{row[0]: row[1] for row in rows}}
-    if not all(row[4] in uuids and row[5] in uuids for row in rows):
-        # In a damaged database, a parent or root may not exist or may have no root itself. The list
-        # does not contain such a provider, so read its UUID with the other statement.
-        return _read(conn, _SELECT_SOME, {})
-    for row in rows:
-        row[4], row[5] = uuids[row[4]], uuids[row[5]]
-    return rows
-
-
-def _read(
-    conn: sa.Connection, statement: sa.Select[Any], parameters: Mapping[str, str]
-) -> list[list[Any]]:
-    texts = [row[0] for row in conn.execute(statement, parameters).all()]
+    given = {'name': filters.name, 'uuid': filters.uuid}
+    identity = {column: value for column, value in given.items() if value}
+    try:
+        conditions = _conditions(conn, filters)
+    except _NoMatchError:
+        return []
+    statement = _select_by_identity(tuple(identity)).where(*conditions)
+    texts = [row[0] for row in conn.execute(statement, identity).all()]
     rows: list[list[Any]] = orjson.loads(f'[{",".join(texts)}]')
-    return rows
+    # In a damaged database, the root of a provider may not exist. Such a provider is not listed.
+    return [row for row in rows if row[5] is not None]
 
 
 def _newest(rows: Sequence[Sequence[Any]]) -> datetime.datetime | None:
     latest = max((row[-1] for row in rows if row[-1]), default=None)
     return datetime.datetime.fromisoformat(latest) if latest else None
-
-
-def _identity(filters: Filters) -> dict[str, str]:
-    values = {'name': filters.name, 'uuid': filters.uuid}
-    return {column: value for column, value in values.items() if value}
 
 
 @functools.cache
@@ -208,7 +146,7 @@ def _select_by_identity(columns: tuple[str, ...]) -> sa.Select[Any]:
 
     PERF: building the statement takes as long as the rest of the request (2026-11).
     """
-    return _SELECT_SOME.where(*(_PROVIDERS.c[name] == sa.bindparam(name) for name in columns))
+    return _SELECT.where(*(_PROVIDERS.c[name] == sa.bindparam(name) for name in columns))
 
 
 def _conditions(conn: sa.Connection, filters: Filters) -> list[Clause]:
@@ -246,7 +184,7 @@ def _traits(
         _require_matches(conn, in_tree)
         raise exception.UnknownTraits(unknown)
     any_sets = [frozenset(ids[name] for name in any_of) for any_of in filters.required]
-    required = _in_each(conn, provider_conditions.has_any_trait, _TRAITS, any_sets)
+    required = _in_each(conn, provider_conditions.has_any_trait, _TRAIT_ID, any_sets)
     if unknown := filters.forbidden - ids.keys():
         _require_matches(conn, in_tree, required)
         raise exception.UnknownTraits(unknown)
@@ -267,7 +205,7 @@ def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], li
     ]
     if not all(existing):
         raise _NoMatchError
-    required = _in_each(conn, provider_conditions.in_any_aggregate, _AGGREGATES, existing)
+    required = _in_each(conn, provider_conditions.in_any_aggregate, _AGGREGATE_ID, existing)
     forbidden = [ids[uuid] for uuid in filters.forbidden_aggregates if uuid in ids]
     return required, [~provider_conditions.in_any_aggregate(_ID, forbidden)] if forbidden else []
 
@@ -275,7 +213,7 @@ def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], li
 def _in_each(
     conn: sa.Connection,
     in_any: Callable[[sa.ColumnElement[int], Collection[int]], Clause],
-    linked_ids: sa.ScalarSelect[str],
+    linked_id: sa.Column[int],
     any_sets: Sequence[frozenset[int]],
 ) -> list[Clause]:
     """Return conditions that are true if a provider has at least one element of each set.
@@ -285,40 +223,28 @@ def _in_each(
     smallest ones, and this function evaluates the others.
 
     :param in_any: returns the condition for one set
-    :param linked_ids: the traits or the aggregates of a provider
+    :param linked_id: the column with the ids of the traits or of the aggregates of a provider
     """
     sets = sorted(dict.fromkeys(any_sets), key=len)
     conditions = [in_any(_ID, any_set) for any_set in sets[:_MOST_CONDITIONS]]
-    if len(sets) <= _MOST_CONDITIONS:
+    others = sets[_MOST_CONDITIONS:]
+    if not others:
         return conditions
-    rows = conn.execute(sa.select(linked_ids, _ID).where(*conditions))
-    by_text: dict[str | None, list[int]] = defaultdict(list)  # many providers have the same traits
-    for text, id_ in rows:
-        by_text[text].append(id_)
-    matches = _matcher(sets[_MOST_CONDITIONS:])
-    matching = [
-        id_ for text, ids in by_text.items() if matches(orjson.loads(text or '[]')) for id_ in ids
-    ]
-    return [_ID.in_(provider_conditions.id_list(matching))] if matching else [sa.false()]
 
+    @functools.cache  # Many providers have the same traits.
+    def matches(ids: frozenset[int]) -> bool:
+        return not any(any_set.isdisjoint(ids) for any_set in others)
 
-def _matcher(any_sets: Iterable[frozenset[int]]) -> Callable[[Collection[int]], bool]:
-    """Return a function that returns whether ids include at least one element of each set."""
-    # A provider can have nearly all elements, and then satisfies nearly all sets. Therefore, a set
-    # is examined only if the provider does not have its smallest element.
-    by_element: dict[int, list[frozenset[int]]] = defaultdict(list)
-    for any_set in any_sets:
-        by_element[min(any_set)].append(any_set)
-
-    def matches(ids: Collection[int]) -> bool:
-        present = frozenset(ids)
-        return not any(
-            any_set.isdisjoint(present)
-            for element in by_element.keys() - present
-            for any_set in by_element[element]
-        )
-
-    return matches
+    links = linked_id.table
+    linked: dict[int, set[int]] = defaultdict(set)
+    for id_, element in conn.execute(
+        sa.select(_ID, linked_id)
+        .join(links, links.c.resource_provider_id == _ID)
+        .where(*conditions)
+    ):
+        linked[id_].add(element)
+    matching = [id_ for id_, elements in linked.items() if matches(frozenset(elements))]
+    return [_ID.in_(provider_conditions.id_list(matching))]
 
 
 def _amounts(

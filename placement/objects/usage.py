@@ -47,7 +47,13 @@ def by_project(project_id: str, user_id: str | None = None) -> dict[str, int]:
 
     :returns: the usage, keyed by class name
     """
-    sums = _sums(_owner_conditions(project_id, user_id)).subquery()
+    sums = (
+        sa.select(_ALLOCATIONS.c.resource_class_id, sa.func.sum(_ALLOCATIONS.c.used).label('used'))
+        .join(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
+        .where(*_owner_conditions(project_id, user_id))
+        .group_by(_ALLOCATIONS.c.resource_class_id)
+        .subquery()
+    )
     statement = sa.select(_CLASSES.c.name, sums.c.used).join(
         sums, sums.c.resource_class_id == _CLASSES.c.id
     )
@@ -69,104 +75,67 @@ def by_consumer_type(
     :returns: for each consumer type, the usage keyed by class name; the additional key
         'consumer_count' contains the number of consumers
     """
-    conditions = [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
-    if consumer_type == ALL_TYPES:
-        return engine.read(lambda conn: _grouped(conn, conditions, None, ALL_TYPES))
-    by_type = _CONSUMERS.c.consumer_type_id
-    return engine.read(lambda conn: _grouped(conn, conditions, by_type, None))
-
-
-def _grouped(
-    conn: sa.Connection,
-    conditions: Sequence[sa.ColumnElement[bool]],
-    group: sa.Column[Any] | None,
-    name: str | None,
-) -> dict[str, dict[str, int]]:
-    """Return the usage and the number of consumers for each group of consumers.
-
-    :param conditions: the SQL conditions that select the consumers
-    :param group: the column by which consumers are grouped, or None for a single group
-    :param name: the name of the single group, or None if the groups are consumer types
-    :returns: the result of `by_consumer_type`
-    """
-    # PERF: names of classes and types are joined to the few rows of sums, not to all allocations.
-    sums = _sums_and_uncounted_consumers(conditions, group).subquery()
-    counts = _counts(conditions, group).subquery()
-    rows = conn.execute(
-        sa.union_all(
-            sa.select(_type_name(sums, name), _key(sums), sums.c.amount)
-            .select_from(sums)
-            .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
-            sa.select(_type_name(counts, name), sa.literal(CONSUMER_COUNT), counts.c.amount),
-        )
+    statement = _by_type(
+        [*_owner_conditions(project_id, user_id), *_type_conditions(consumer_type)]
     )
     usages: dict[str, dict[str, int]] = {}
-    for type_name, class_name, amount in rows:
+    for type_name, class_name, amount in engine.read(lambda conn: conn.execute(statement).all()):
         if class_name is None:
             # A damaged database can contain allocations of a class that does not exist.
             continue
-        amounts = usages.setdefault(type_name, {})
+        amounts = usages.setdefault(ALL_TYPES if consumer_type == ALL_TYPES else type_name, {})
         amounts[class_name] = amounts.get(class_name, 0) + int(amount)
     return {name: amounts for name, amounts in usages.items() if amounts[CONSUMER_COUNT]}
 
 
-def _sums(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.Select[Any]:
-    return (
-        sa.select(_ALLOCATIONS.c.resource_class_id, sa.func.sum(_ALLOCATIONS.c.used).label('used'))
-        .select_from(_CONSUMERS.join(_ALLOCATIONS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid))
+def _by_type(conditions: Sequence[sa.ColumnElement[bool]]) -> sa.CompoundSelect[Any]:
+    """Return a statement whose rows consist of a consumer type, a class, and an amount.
+
+    In place of a class, CONSUMER_COUNT stands for a number of consumers. Several rows can have the
+    same type and class; their amounts add up.
+    """
+    # PERF: names of classes and types are joined to the few rows of sums, not to all allocations.
+    sums = _sums_and_uncounted_consumers(conditions).subquery()
+    counts = (
+        sa.select(_CONSUMERS.c.consumer_type_id, sa.func.count().label('amount'))
         .where(*conditions)
-        .group_by(_ALLOCATIONS.c.resource_class_id)
+        .group_by(_CONSUMERS.c.consumer_type_id)
+        .subquery()
+    )
+    is_count = sums.c.resource_class_id.is_(None)
+    class_name = sa.case((is_count, sa.literal(CONSUMER_COUNT)), else_=_CLASSES.c.name)
+    return sa.union_all(
+        sa.select(_type_name(sums), class_name, sums.c.amount)
+        .select_from(sums)
+        .outerjoin(_CLASSES, _CLASSES.c.id == sums.c.resource_class_id),
+        sa.select(_type_name(counts), sa.literal(CONSUMER_COUNT), counts.c.amount),
     )
 
 
 def _sums_and_uncounted_consumers(
-    conditions: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
+    conditions: Sequence[sa.ColumnElement[bool]],
 ) -> sa.Select[Any]:
     """Return a select of the usage of each class, and of the number of consumers to subtract.
 
-    Old releases left consumers without allocations in the database. `_counts` counts them, but a
-    response must not. A row of this select that has NULL as its class therefore contains their
-    negated number. PERF: excluding these consumers by a condition in `_counts` would take 1.5 times
-    as long.
+    Old releases left consumers without allocations in the database. A count of the consumers
+    includes them, but a response must not. A row of this select that has NULL as its class
+    therefore contains their negated number. PERF: excluding these consumers by a condition of the
+    count would take 1.5 times as long.
     """
-    keys = _keys(group)
+    keys = _ALLOCATIONS.c.resource_class_id, _CONSUMERS.c.consumer_type_id
     has_no_allocations = _ALLOCATIONS.c.resource_class_id.is_(None)
     amount = sa.case((has_no_allocations, -sa.func.count()), else_=sa.func.sum(_ALLOCATIONS.c.used))
     return (
-        sa.select(_ALLOCATIONS.c.resource_class_id, *keys, amount.label('amount'))
+        sa.select(*keys, amount.label('amount'))
         .select_from(
             _CONSUMERS.outerjoin(_ALLOCATIONS, _ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
         )
-        .where(*conditions)
-        .group_by(_ALLOCATIONS.c.resource_class_id, *keys)
-    )
-
-
-def _counts(
-    conditions: Sequence[sa.ColumnElement[bool]], group: sa.Column[Any] | None
-) -> sa.Select[Any]:
-    """Return a select of the number of consumers, including consumers without allocations."""
-    keys = _keys(group)
-    return (
-        sa.select(sa.func.count(_CONSUMERS.c.uuid).label('amount'), *keys)
         .where(*conditions)
         .group_by(*keys)
     )
 
 
-def _keys(group: sa.Column[Any] | None) -> list[sa.ColumnElement[Any]]:
-    return [] if group is None else [group]
-
-
-def _key(sums: sa.Subquery) -> sa.ColumnElement[str]:
-    """Return the name of the class; NULL if the class does not exist."""
-    is_count = sums.c.resource_class_id.is_(None)
-    return sa.case((is_count, sa.literal(CONSUMER_COUNT)), else_=_CLASSES.c.name)
-
-
-def _type_name(groups: sa.Subquery, fixed: str | None) -> sa.ColumnElement[str]:
-    if fixed is not None:
-        return sa.literal(fixed)
+def _type_name(groups: sa.Subquery) -> sa.ColumnElement[str]:
     name = (
         sa.select(_TYPES.c.name).where(_TYPES.c.id == groups.c.consumer_type_id).scalar_subquery()
     )
