@@ -6,12 +6,12 @@ from typing import Any
 from placement import microversion
 from placement.http import reply
 from placement.http.reply import Call, Reply
-from placement.objects import usage
+from placement.objects import allocation
 
 
 def list_usages(call: Call) -> Reply:
     """GET /resource_providers/{uuid}/usages: show the usage of each inventory."""
-    generation, usages = usage.by_provider(call.path['uuid'])
+    generation, usages = allocation.usage_of_provider(call.path['uuid'])
     document = {'resource_provider_generation': generation, 'usages': usages}
     return reply.json_reply(call, document)
 
@@ -21,7 +21,9 @@ def get_total_usages(call: Call) -> Reply:
     project_id, user_id = call.query['project_id'], call.query.get('user_id')
     usages: Mapping[str, Any]
     if call.version < microversion.CONSUMER_TYPES:
-        usages = usage.by_project(project_id, user_id)
+        usages = allocation.usage_of_project(project_id, user_id)
     else:
-        usages = usage.by_consumer_type(project_id, user_id, call.query.get('consumer_type'))
+        usages = allocation.usage_by_consumer_type(
+            project_id, user_id, call.query.get('consumer_type')
+        )
     return reply.json_reply(call, {'usages': usages})

@@ -7,7 +7,6 @@ Other modules contain related functions: `provider_rows` reads and locks provide
 `provider_search` lists them.
 """
 
-from collections.abc import Mapping
 import enum
 from typing import Final
 
@@ -267,27 +266,11 @@ def _subtree_ids(conn: sa.Connection, provider: Provider) -> frozenset[int]:
             )
         )
     )
-    return subtree(provider.id, {row[0]: row[1] for row in rows})
-
-
-def subtree(provider_id: int, parents: Mapping[int, int | None]) -> frozenset[int]:
-    """Return the ids of a provider and all its descendants.
-
-    :param parents: the id of the parent of each provider in the tree (None for a root), keyed by
-        provider id
-    """
-    children: dict[int, list[int]] = {}
-    for child, parent in parents.items():
-        if parent is not None:
-            children.setdefault(parent, []).append(child)
-    subtree_ids = {provider_id}
-    pending = [provider_id]
-    while pending:
-        for child in children.get(pending.pop(), ()):
-            if child not in subtree_ids:
-                subtree_ids.add(child)
-                pending.append(child)
-    return frozenset(subtree_ids)
+    parents = {row[0]: row[1] for row in rows}
+    subtree = {provider.id}
+    while children := {id_ for id_, parent in parents.items() if parent in subtree} - subtree:
+        subtree |= children
+    return frozenset(subtree)
 
 
 def _update_links(
