@@ -61,16 +61,15 @@ def replace(uuid: str, aggregates: Collection[str], given_generation: int | None
         if given_generation is None:
             provider_id = provider_rows.lock_one(conn, uuid).id
             generation.touch(conn, models.resource_providers, [provider_id])
-        elif not generation.increment_given(conn, uuid, given_generation):
-            current = provider_rows.read(conn, uuid)
-            generation.check_provider(current.uuid, given_generation, current.generation)
-            # A concurrent transaction created or changed the provider after the UPDATE.
-            raise exception.ConcurrentChange(f'Resource provider {uuid}')
+        elif not generation.lock_and_increment_provider(conn, uuid):
+            raise exception.ResourceProviderNotFound(uuid)
         # Requests before microversion 1.19 change aggregates without an increment. Therefore the
         # provider is locked before the read.
         provider = provider_rows.read_with_requested(
             conn, _OF_PROVIDER_AND_REQUESTED, uuid, requested
         )
+        if given_generation is not None:
+            generation.check_provider(provider.uuid, given_generation, provider.generation - 1)
         return provider, _set_links(conn, provider, requested)
 
     provider, created = engine.write(work)

@@ -20,7 +20,6 @@ from oslo_utils import timeutils
 import sqlalchemy as sa
 
 from placement import exception
-from placement.capacity import MAX_INT
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers
@@ -49,9 +48,6 @@ _LOCK_AND_INCREMENT = (
         _PROVIDERS.c.root_provider_id.is_not(None),
     )
     .values(generation=models.generation(_PROVIDERS) + 1)
-)
-_LOCK_AND_INCREMENT_GIVEN = _LOCK_AND_INCREMENT.where(
-    models.generation(_PROVIDERS) == sa.bindparam('given')
 )
 
 
@@ -101,19 +97,6 @@ def lock_and_increment_provider(conn: sa.Connection, uuid: str) -> bool:
     :returns: whether the provider exists and has a root
     """
     return conn.execute(_LOCK_AND_INCREMENT, {'provider_uuid': uuid}).rowcount == 1
-
-
-def increment_given(conn: sa.Connection, uuid: str, given: int) -> bool:
-    """Lock a provider and increment its generation, if its generation is the one in the request.
-
-    :returns: whether the generation was incremented; if not, the provider does not exist, or its
-        generation does not match
-    """
-    # PostgreSQL rejects larger numbers.
-    if not 0 <= given <= MAX_INT:
-        return False
-    parameters = {'provider_uuid': uuid, 'given': given}
-    return conn.execute(_LOCK_AND_INCREMENT_GIVEN, parameters).rowcount == 1
 
 
 def increment_consumers(
