@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.objects.inventory_rows import Plan
-from placement.objects.provider_rows import Locked
+
+# The names of the project, the user and the consumer type, in this order. A consumer has no type if
+# the request that created it named none; a damaged database can contain a consumer without owners.
+Owners = tuple[str | None, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Claim:
         """Whether the claim creates the consumer, and fails if the consumer exists."""
         return self.checks_generation and self.generation is None and bool(self.allocations)
 
+    @property
+    def owners(self) -> Owners:
+        """The owners in the request; the type is None if the claim keeps the current type."""
+        return self.project_id, self.user_id, self.consumer_type
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -62,45 +69,79 @@ class Replacement:
     generation: int
     inventories: Mapping[str, Inventory]
 
+    @property
+    def increment(self) -> int:
+        """By how much the request increments the provider generation, apart from claims.
+
+        Clients can see this number. A reshape counts as two writes: the first adds the new
+        inventories to the current ones, and the second removes the old inventories. Without new
+        inventories, only the second write counts.
+        """
+        return 2 if self.inventories else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Reshape:
-    """The inventory changes and the provider generation increments of a reshape.
+    """The inventory changes of a reshape.
 
     :param plans: the inventory changes of each provider, keyed by provider id
     :param current_and_new: all current inventories and all new inventories; if an inventory exists
         already, the new values are used. Requested amounts are checked against these inventories
-    :param after: the inventories that exist after the reshape, with their usage before the reshape
-    :param class_ids: the id of each class in `current_and_new`, keyed by class name
-    :param increments: the generation increment for each provider id
     """
 
     plans: Mapping[int, Plan]
     current_and_new: Mapping[InventoryKey, InventoryUsage]
-    after: Mapping[InventoryKey, InventoryUsage]
-    class_ids: Mapping[str, int]
-    increments: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A stored consumer with the ids of its project, user and consumer type."""
+    """A stored consumer whose row is locked."""
 
     id: int
     uuid: str
     generation: int
-    project_id: int
-    user_id: int
-    consumer_type_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
-    """The ids of projects, users and consumer types, keyed by their names in the request."""
+class Provider:
+    """A stored provider; its row is locked, and its generation is incremented."""
 
-    projects: Mapping[str, int]
-    users: Mapping[str, int]
-    types: Mapping[str, int]
+    id: int
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A stored allocation.
+
+    :param consumer_uuid: the consumer UUID as this row spells it
+    :param provider_id: None if the provider does not exist
+    :param provider_uuid: None if the provider does not exist
+    :param resource_class: None if the class does not exist
+    """
+
+    id: int
+    consumer_uuid: str
+    provider_id: int | None
+    provider_uuid: str | None
+    resource_class: str | None
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one statement reads.
+
+    :param providers: the providers, keyed by id
+    :param inventories: all inventories of the providers, with their usage
+    :param allocations: the allocations of the consumers
+    :param owners: the owners of the consumers, keyed by stored consumer UUID
+    """
+
+    providers: Mapping[int, Provider]
+    inventories: Mapping[InventoryKey, InventoryUsage]
+    allocations: Sequence[Allocation]
+    owners: Mapping[str, Owners]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +152,24 @@ class LockedClaims:
 
     :param claims: the claims of the request
     :param consumers: the consumers that existed before the request, keyed by requested UUID
-    :param owners: the ids of projects, users and consumer types
-    :param allocations: the allocations of the requested consumers before the request, as rows of
-        `statements.ALLOCATIONS_OF_CONSUMERS`. No lock protects allocations whose consumer has no
-        row, so `write` compares the number of deleted rows with the number of these rows
+    :param new_owners: for each claim with allocations, keyed by requested consumer UUID: the owners
+        in the claim that an existing consumer does not have yet, keyed by their index in `Owners`
+    :param allocations: the allocations of the requested consumers before the request. No lock
+        protects allocations whose consumer has no row, so `write` compares the number of deleted
+        rows with the number of these allocations
     :param providers: the locked providers, keyed by requested or stored UUID
-    :param missing_providers: the requested provider UUIDs for which no provider exists
-    :param demands: the requested allocations from existing providers
+    :param inventories: all inventories of the providers, with their usage before the request
+    :param class_ids: the ids of all classes of `inventories` and of the request, keyed by name
+    :param demands: the requested allocations
     :param released: the sum of `allocations` for each pair of provider and resource class
-    :param provider_ids_of_deleted_consumers: the ids of the providers in `allocations` of consumers
-        that the request deletes, because their claims contain no allocations
     """
 
     claims: Sequence[Claim]
     consumers: Mapping[str, Consumer]
-    owners: Owners
-    allocations: Sequence[Any]
-    providers: Mapping[str, Locked]
-    missing_providers: frozenset[str]
+    new_owners: Mapping[str, Mapping[int, str]]
+    allocations: Sequence[Allocation]
+    providers: Mapping[str, Provider]
+    inventories: Mapping[InventoryKey, InventoryUsage]
+    class_ids: Mapping[str, int]
     demands: Sequence[Demand]
     released: Mapping[InventoryKey, int]
-    provider_ids_of_deleted_consumers: frozenset[int]

@@ -5,7 +5,7 @@ All functions are pure: they receive the stored data as arguments, for example a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from placement import capacity, errors, exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
@@ -53,13 +53,16 @@ def check_consumers(claims: Iterable[Claim], consumers: Mapping[str, Consumer]) 
             generation.check_consumer(claim.consumer_uuid, claim.generation, current)
 
 
-def check_claimed_providers(locked: LockedClaims) -> None:
+def check_claimed_providers(claimed: Iterable[str], found: Collection[str]) -> None:
     """Check that all providers in the claims exist.
 
+    :param claimed: the requested UUIDs of the providers
+    :param found: the requested UUIDs of the providers that exist
     :raises exception.UnknownResourceProviders: lists all providers that do not exist
     """
-    if locked.missing_providers:
-        raise exception.UnknownResourceProviders(locked.missing_providers)
+    missing = set(claimed).difference(found)
+    if missing:
+        raise exception.UnknownResourceProviders(missing)
 
 
 def _generation(claim: Claim, consumers: Mapping[str, Consumer]) -> int | None:
@@ -166,36 +169,19 @@ def check_reshaped_providers(
         generation.check_provider(provider.uuid, replacement.generation, provider.generation)
 
 
-def plan_reshape(
-    replacements: Mapping[str, Replacement],
-    locked: LockedClaims,
-    current: Mapping[InventoryKey, InventoryUsage],
-    class_ids: Mapping[str, int],
-) -> Reshape:
-    """Return the inventory changes and the provider generation increments of a reshape.
+def plan_reshape(replacements: Mapping[str, Replacement], locked: LockedClaims) -> Reshape:
+    """Return the inventory changes of a reshape.
 
     :param replacements: the new inventories of each provider, keyed by provider UUID
-    :param current: all stored inventories of all providers in the request
-    :param class_ids: the id of each resource class in the request, keyed by class name
     """
     requested = {locked.providers[uuid].id: new for uuid, new in replacements.items()}
-    before = _by_provider(current)
-    after = _inventories_after(requested, current, class_ids)
-    current_ids = {name: stored.resource_class_id for (_, name), stored in current.items()}
+    before = _by_provider(locked.inventories)
     return Reshape(
         plans={
             provider_id: plan_changes(before[provider_id], new.inventories)
             for provider_id, new in requested.items()
         },
-        current_and_new={**current, **after},
-        after=after,
-        class_ids={**current_ids, **class_ids},
-        # Clients can see by how much the generation increases. A reshape counts as two writes: the
-        # first adds the new inventories to the current ones, and the second removes the old
-        # inventories. Without new inventories, only the second write counts.
-        increments={
-            provider_id: 2 if new.inventories else 1 for provider_id, new in requested.items()
-        },
+        current_and_new={**locked.inventories, **_new_inventories(requested, locked)},
     )
 
 
@@ -208,34 +194,29 @@ def _by_provider(
     return by_provider
 
 
-def _inventories_after(
-    requested: Mapping[int, Replacement],
-    current: Mapping[InventoryKey, InventoryUsage],
-    class_ids: Mapping[str, int],
+def _new_inventories(
+    requested: Mapping[int, Replacement], locked: LockedClaims
 ) -> dict[InventoryKey, InventoryUsage]:
-    """Return the inventories that exist after a reshape, with their usage before the reshape.
+    """Return the new inventories of a reshape, with their usage before the reshape.
 
     :param requested: the new inventories of each provider, keyed by provider id
     """
-    after = {key: stored for key, stored in current.items() if key[0] not in requested}
-    for provider_id, new in requested.items():
-        for name, inventory in new.inventories.items():
-            replaced = current.get((provider_id, name))
+    new = {}
+    for provider_id, replacement in requested.items():
+        for name, inventory in replacement.inventories.items():
+            replaced = locked.inventories.get((provider_id, name))
             used = replaced.used if replaced else 0
-            after[provider_id, name] = InventoryUsage(class_ids[name], inventory, used)
-    return after
+            new[provider_id, name] = InventoryUsage(locked.class_ids[name], inventory, used)
+    return new
 
 
-def check_removed_inventories(
-    plans: Mapping[int, Plan], locked: LockedClaims, current: Mapping[InventoryKey, InventoryUsage]
-) -> None:
+def check_removed_inventories(plans: Mapping[int, Plan], locked: LockedClaims) -> None:
     """Check that no allocations remain against the inventories that a reshape removes.
 
     :param plans: the inventory changes of each provider, keyed by provider id
-    :param current: all stored inventories of all providers in the request
     :raises exception.InventoryInUse: for the first provider with remaining allocations
     """
-    remaining = {key: stored.used for key, stored in current.items()}
+    remaining = {key: stored.used for key, stored in locked.inventories.items()}
     for key, amount in locked.released.items():
         remaining[key] = remaining.get(key, 0) - amount
     for demand in locked.demands:

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from placement.admin.audit import batches, consumers, rows
 from placement.admin.audit.model import IDLE_CONSUMER, ORPHAN_ALLOCATION, Change
 from placement.admin.progress import Progress
-from placement.claims import consumer_rows, statements
+from placement.claims import rows as claim_rows
+from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
@@ -72,5 +73,5 @@ def _delete(uuids: Sequence[str], conn: sa.Connection) -> list[Change]:
         identity, before = rows.split(row)
         changes.append(Change(IDLE_CONSUMER, identity, before, None))
         ids.append(before['id'])
-    consumer_rows.delete(conn, ids)
+    claim_rows.delete_consumers(conn, ids)
     return changes

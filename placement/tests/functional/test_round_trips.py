@@ -94,18 +94,18 @@ class RoundTripsTest(proxied.ProxiedTestCase):
 
         one, both = {provider: 1}, {provider: 1, other: 1}
         for trips, name, prepare in (
-            (4, 'PUT, a known project', lambda: put(one)),
-            (5, 'PUT, a new project', lambda: put(one, project=str(uuid.uuid4()))),
-            (7, 'PUT, several providers', lambda: put(both)),
+            (5, 'PUT, a known project', lambda: put(one)),
+            (10, 'PUT, a new project', lambda: put(one, project=str(uuid.uuid4()))),
+            (6, 'PUT, several providers', lambda: put(both)),
             (
-                *(9, 'PUT, an existing consumer'),
+                *(7, 'PUT, an existing consumer'),
                 lambda: put({provider: 2}, self.make_claim(provider), generation=1),
             ),
             (10, 'POST, a move to another consumer', move),
             (4, 'DELETE', lambda: self.call('DELETE', f'/allocations/{self.make_claim(provider)}')),
         ):
             self.measure(trips, name, prepare, 204)
-        self.measure(5, 'PUT, beyond the capacity', lambda: put({provider: 1001}), 409)
+        self.measure(4, 'PUT, beyond the capacity', lambda: put({provider: 1001}), 409)
 
     def test_requests_of_different_kinds(self):
         """No request costs more because the one before it was of another kind."""

@@ -8,7 +8,7 @@ from oslo_utils import fixture as utils_fixture
 import sqlalchemy as sa
 
 from placement import db_api, exception
-from placement.claims import consumer_rows
+from placement.claims import rows
 from placement.db.sqlalchemy import models
 from placement.objects import generation
 from placement.tests import where
@@ -44,9 +44,9 @@ class CertificationTest(base.TestCase):
         def work(conn: sa.Connection) -> None:
             ids = conn.scalars(sa.select(table.c.id)).all()
             conn.execute(sa.delete(table).where(table.c.id == ids[0]))
-            self.assertRaises(exception.ConcurrentChange, consumer_rows.delete, conn, ids)
+            self.assertRaises(exception.ConcurrentChange, rows.delete_consumers, conn, ids)
             conn.rollback()
-            consumer_rows.delete(conn, ids)
+            rows.delete_consumers(conn, ids)
             self.assertEqual([], conn.execute(sa.select(table)).all())
 
         db_api.write(work)

@@ -7,6 +7,7 @@ from unittest import mock
 import fixtures
 
 from placement import exception
+from placement.claims import rows
 from placement.objects import generation
 from placement.tests.functional import base
 from placement.tests.functional.log import examples
@@ -81,11 +82,12 @@ class RefusedClaimsTest(TestCase):
         ]
         with (
             mock.patch('placement.db.retry.DEADLINE', 0),
-            mock.patch.object(generation, 'increment_providers', side_effect=LOST) as increment,
+            mock.patch.object(rows, 'read_facts') as read,
         ):
+            read.side_effect = exception.ConcurrentChange('A provider', [HOST])
             lines += self.put(claim(3, VCPU=2))
         # A refused request has one line, and not one for each attempt.
-        self.assertGreater(increment.call_count, 1)
+        self.assertGreater(read.call_count, 1)
         self.assertEqual(examples.example('refusal-lines').splitlines(), lines)
 
     def test_several_consumers_and_reshapes(self) -> None:

@@ -1,10 +1,5 @@
-"""What a process of the service remembers, and a second process on the same database.
+"""A second process of the service on the same database."""
 
-A process remembers owners and compiled statements. The memory of each process has another history,
-and no memory may have an effect on a response.
-"""
-
-from dataclasses import dataclass
 import logging
 import multiprocessing
 from multiprocessing.connection import Connection
@@ -17,35 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy
-from placement.claims import consumer_rows
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
-from placement.tests.functional.races.writers import Request, Start
+from placement.tests.functional.races.writers import Request
 from placement.tests.waiting import LONGEST
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process of the service.
-
-    :param remembers: the start state in which the process served its earlier requests; None if it
-        has served none
-    """
-
-    remembers: Start | None
-
-    def __str__(self) -> str:
-        return f'a process that remembers {self.remembers.name}' if self.remembers else 'a new one'
-
-
-def set_memory(engine: sa.Engine, process: Process) -> None:
-    """Let this process remember the owners that another one remembers, and nothing else."""
-    consumer_rows.forget_all_owners(engine)
-    if process.remembers is None:
-        engine.get_execution_options()['compiled_cache'].clear()
-    else:
-        consumer_rows.remember_owners(engine, [process.remembers.claim()])
 
 
 class SecondProcess:
@@ -62,11 +33,6 @@ class SecondProcess:
         self._process.start()
         pipe.close()
         self.sessions: set[int] = set()
-        self._receive()
-
-    def set_memory(self, process: Process) -> None:
-        """Let the process remember what `process` remembers."""
-        self._pipe.send(process)
         self._receive()
 
     def send(self, request: Request) -> testcase.Response:
@@ -124,18 +90,16 @@ def _serve(url: str, pipe: Connection) -> None:
             pipe.send(None)
             while True:
                 try:
-                    message = pipe.recv()
+                    request = pipe.recv()
                 except EOFError:
                     return
-                pipe.send(_handle(application, engine, message))
+                pipe.send(_handle(application, request))
 
 
-def _handle(application: Any, engine: sa.Engine, message: Request | Process) -> Any:
-    if isinstance(message, Process):
-        return set_memory(engine, message)
+def _handle(application: Any, request: Request) -> Any:
     try:
         return testcase.send(
-            application, message.method, message.path, message.body, message.version
+            application, request.method, request.path, request.body, request.version
         )
     except Exception:
         return traceback.format_exc()

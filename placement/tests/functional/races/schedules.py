@@ -10,8 +10,7 @@ A *schedule* is a start state, a request A, the number of a statement of A, and 
    for a lock. The server says whether it waits; no time limit decides it.
 4. A continues to its end, then the others do. A transaction that A repeats is not paused again.
 
-The others run in the process of A or in a second one, and a schedule decides what both remember of
-earlier requests (see `processes`).
+The others run in the process of A or in a second one.
 
 `Scheduler.examine` compares the outcome with the serial orders: A before, between and after the
 others. Every response, and the state that clients can see, must be those of one of these orders.
@@ -31,7 +30,6 @@ from sqlalchemy import event
 
 from placement import exception
 from placement.tests.functional.races import audit, processes, servers, testcase
-from placement.tests.functional.races.processes import Process
 from placement.tests.functional.races.writers import Request, Start
 from placement.tests.waiting import LONGEST
 
@@ -45,8 +43,7 @@ Send = Callable[[Request], testcase.Response]
 class Schedule:
     """One request, paused after its statement number `boundary`, and those that run meanwhile.
 
-    :param process: the process of the paused request
-    :param second: the process of the others; None for the process of the paused request
+    :param elsewhere: whether the others run in a second process
     :param attempt: the attempt whose statement it is; earlier attempts fail
     """
 
@@ -54,16 +51,14 @@ class Schedule:
     paused: Request
     boundary: int
     others: tuple[Request, ...]
-    process: Process
-    second: Process | None = None
+    elsewhere: bool = False
     attempt: int = 1
 
     def __str__(self) -> str:
         others = ', then '.join(f'[{other.name}]' for other in self.others)
         return (
-            f'{self.start.name}: [{self.paused.name}] in {self.process}, paused after statement '
-            f'{self.boundary} of attempt {self.attempt}, meanwhile {others} in '
-            f'{self.second or "the same process"}'
+            f'{self.start.name}: [{self.paused.name}], paused after statement {self.boundary} of '
+            f'attempt {self.attempt}, meanwhile {others}{" elsewhere" if self.elsewhere else ""}'
         )
 
 
@@ -177,18 +172,13 @@ class Scheduler:
         start: Start,
         paused: Request,
         others: tuple[Request, ...],
-        process: Process | None = None,
-        second: Process | None = None,
+        elsewhere: bool = False,
         attempt: int = 1,
     ) -> Iterator[Schedule]:
-        """The schedules of these requests: one for each statement of the paused request.
-
-        :param process: the process of the paused request; None for one that remembers `start`
-        """
-        process = process or Process(start)
-        without_others = Schedule(start, paused, 0, (), process, attempt=attempt)
+        """The schedules of these requests: one for each statement of the paused request."""
+        without_others = Schedule(start, paused, 0, (), attempt=attempt)
         for number in range(1, self._length(without_others) + 1):
-            yield Schedule(start, paused, number, others, process, second, attempt)
+            yield Schedule(start, paused, number, others, elsewhere, attempt)
 
     def examine(self, schedules: Iterable[Schedule]) -> Report:
         """Run schedules and compare their outcomes with those of the serial orders."""
@@ -206,14 +196,16 @@ class Scheduler:
 
         :raises AssertionError: the paused request has fewer statements, or a request does not end
         """
-        self._begin(schedule)
+        if schedule.elsewhere and self._second is None:
+            self._second = processes.SecondProcess(self._engine.url)
+        self._reset(schedule.start)
         paused, other = _Client(schedule.boundary, schedule.attempt), _Client()
         first = self._pool.submit(self._send_all, paused, [schedule.paused])
         try:
             paused.has_stopped.wait(LONGEST)
             if paused.paused_after is None:
                 raise AssertionError(f'{schedule}: there is no such statement')
-            send = self._send_all if schedule.second is None else self._send_all_elsewhere
+            send = self._send_all_elsewhere if schedule.elsewhere else self._send_all
             second = self._pool.submit(send, other, schedule.others)
             has_waited = self._wait(schedule, other)
         finally:
@@ -236,7 +228,6 @@ class Scheduler:
         """The outcome of requests that are sent one after the other."""
         key = start, requests
         if key not in self._serial:
-            processes.set_memory(self._engine, Process(start))
             self._reset(start)
             self._serial[key] = self._outcome(start, [self._send(request) for request in requests])
         return self._serial[key]
@@ -244,7 +235,7 @@ class Scheduler:
     def _length(self, schedule: Schedule) -> int:
         """The number of statements of a request that runs alone; 0 if there is no such attempt."""
         if schedule not in self._lengths:
-            self._begin(schedule)
+            self._reset(schedule.start)
             client = _Client(attempt=schedule.attempt)
             self._pool.submit(self._send_all, client, [schedule.paused]).result(LONGEST)
             reached = client.attempts == client.attempt
@@ -270,7 +261,7 @@ class Scheduler:
             client.has_stopped.set()
 
     def _waits_for_lock(self, schedule: Schedule, client: _Client) -> bool:
-        if schedule.second is not None:
+        if schedule.elsewhere:
             assert self._second is not None
             return any(map(self._server.waits_for_lock, tuple(self._second.sessions)))
         sent = client.sent
@@ -309,20 +300,6 @@ class Scheduler:
             client.statements.clear()
 
     # States
-
-    def _begin(self, schedule: Schedule) -> None:
-        """Write the start state of a schedule, and set what its processes remember."""
-        if schedule.second is not None:
-            if self._second is None:
-                self._second = processes.SecondProcess(self._engine.url)
-            self._second.set_memory(schedule.second)
-        processes.set_memory(self._engine, schedule.process)
-        remembered = schedule.process.remembers
-        if schedule.paused.method == 'GET' and remembered is not None:
-            # The process has served the same request in another start state.
-            self._reset(remembered)
-            self._send(schedule.paused)
-        self._reset(schedule.start)
 
     def _reset(self, start: Start) -> None:
         """Write a start state."""

@@ -14,7 +14,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import handler
-from placement.claims.claim import Claim
 from placement.db.sqlalchemy import models
 
 # The order of the UUIDs differs from the order of the ids. The ids are above all that the
@@ -86,9 +85,6 @@ class Start:
         releases wrote may have allocations without one
     :param has_generations: whether providers and consumers have generations; those of old releases
         can have none, which counts as 0
-    :param differs: the database has other ids for the names of classes and traits, other owners,
-        another aggregate, and another tree of `LEAF`. Of such a state, a process remembers what is
-        wrong in the other states
     :param has_root: whether the provider `ROOT` has a root; old releases could leave NULL
     """
 
@@ -96,7 +92,6 @@ class Start:
     c_is_recorded: bool = True
     c_uses: int = 6
     has_generations: bool = True
-    differs: bool = False
     has_root: bool = True
 
     def statements(self) -> Iterator[Any]:
@@ -135,38 +130,24 @@ class Start:
         """The generation of a provider that a client has to send."""
         return _GENERATIONS[provider] if self.has_generations else 0
 
-    def claim(self) -> Claim:
-        """The claim with the project, user and consumer type of `C`."""
-        allocations = {ROOT: {'VCPU': self.c_uses}}
-        return Claim(C, *self._owners(), None, True, allocations)
-
-    def _owners(self) -> tuple[str, str, str]:
-        """The project, user and consumer type: those that `put` names, by default or as new."""
-        return ('new', 'new', 'NEW') if self.differs else ('project', 'user', 'INSTANCE')
-
     def rows(self) -> dict[str, Rows]:
         """The rows by the name of the table, tables in the order of insertion."""
         owner_ids = dict.fromkeys(('project_id', 'user_id', 'consumer_type_id'), _ONLY)
         generation = 1 if self.has_generations else None
         consumers = [_row(_ONLY, uuid=C, generation=generation, **owner_ids)]
-        project, user, consumer_type = self._owners()
-        gold, silver = (SILVER, GOLD) if self.differs else (GOLD, SILVER)
-        red, blue = (_BLUE, _RED) if self.differs else (_RED, _BLUE)
-        roots = _ROOTS | ({LEAF: OTHER} if self.differs else {})
-        aggregate = NEW_AGGREGATE if self.differs else OLD_AGGREGATE
         return {
-            'projects': [_row(_ONLY, external_id=project)],
-            'users': [_row(_ONLY, external_id=user)],
-            'consumer_types': [_row(_ONLY, name=consumer_type)],
+            'projects': [_row(_ONLY, external_id='project')],
+            'users': [_row(_ONLY, external_id='user')],
+            'consumer_types': [_row(_ONLY, name='INSTANCE')],
             'consumers': consumers if self.c_is_recorded else [],
             'resource_classes': [
-                _row(gold, name='CUSTOM_GOLD'),
-                _row(silver, name='CUSTOM_SILVER'),
+                _row(GOLD, name='CUSTOM_GOLD'),
+                _row(SILVER, name='CUSTOM_SILVER'),
             ],
-            'traits': [_row(red, name='CUSTOM_RED'), _row(blue, name='CUSTOM_BLUE')],
-            'placement_aggregates': [_row(_ONLY, uuid=aggregate)],
+            'traits': [_row(_RED, name='CUSTOM_RED'), _row(_BLUE, name='CUSTOM_BLUE')],
+            'placement_aggregates': [_row(_ONLY, uuid=OLD_AGGREGATE)],
             'resource_providers': [
-                _provider_row(uuid, roots[uuid], self.has_generations)
+                _provider_row(uuid, _ROOTS[uuid], self.has_generations)
                 | ({} if self.has_root or uuid != ROOT else {'root_provider_id': None})
                 for uuid in _ROOTS
             ],
@@ -195,7 +176,6 @@ class Start:
 
 RECORDED = Start('all rows present')
 NO_GENERATIONS = Start('no generations', has_generations=False)
-ELSEWHERE = Start('other ids and owners', differs=True)
 UNRECORDED = Start('no row of consumer C', c_is_recorded=False)
 ROOTLESS = Start('no root of ROOT', has_root=False)
 NEARLY_FULL = Start('C uses 8 of 10', c_uses=8)

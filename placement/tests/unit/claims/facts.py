@@ -1,10 +1,10 @@
 """Stored data and demands for the tests of claims."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.claims.claim import Demand, LockedClaims, Owners
+from placement.claims.claim import Demand, LockedClaims, Provider
 from placement.objects.provider_rows import Locked
 
 PROVIDER = Locked(id=1, uuid='p', generation=5, root_id=1, parent_id=None)
@@ -22,18 +22,18 @@ def demand(amount: int, provider: Locked = PROVIDER) -> Demand:
 
 
 def locked_claims(
-    demands: list[Demand] | None = None,
+    demands: Sequence[Demand] = (),
     released: Mapping[InventoryKey, int] | None = None,
-    missing: tuple[str, ...] = (),
+    inventories: Mapping[InventoryKey, InventoryUsage] | None = None,
 ) -> LockedClaims:
     return LockedClaims(
         claims=(),
         consumers={},
-        owners=Owners({}, {}, {}),
+        new_owners={},
         allocations=(),
-        providers={provider.uuid: provider for provider in (PROVIDER, OTHER)},
-        missing_providers=frozenset(missing),
-        demands=demands or [],
+        providers={one.uuid: Provider(one.id, one.uuid) for one in (PROVIDER, OTHER)},
+        inventories=inventories or {},
+        class_ids=CLASS_IDS,
+        demands=demands,
         released=released or {},
-        provider_ids_of_deleted_consumers=frozenset(),
     )

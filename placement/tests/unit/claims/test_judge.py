@@ -67,7 +67,7 @@ class AmountsTest(base.BaseTestCase):
 
 
 class ConsumerGenerationTest(base.BaseTestCase):
-    consumers = {'c': Consumer(1, 'c', 3, 1, 1, None)}
+    consumers = {'c': Consumer(1, 'c', 3)}
 
     def check(self, uuid: str, generation: int | None, checks_generation: bool) -> bool:
         """Return whether both functions accept the generation, and require that they agree."""

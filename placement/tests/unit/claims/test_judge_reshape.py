@@ -7,7 +7,6 @@ from placement.capacity import Inventory
 from placement.claims import judge
 from placement.claims.claim import Replacement
 from placement.tests.unit.claims.facts import (
-    CLASS_IDS,
     OTHER,
     PROVIDER,
     VCPU,
@@ -35,39 +34,30 @@ class ReshapeTest(base.BaseTestCase):
     current = {VCPU: usage(4), (OTHER.id, 'MEMORY_MB'): usage(0)}
 
     def plan(self, replacements):
-        return judge.plan_reshape(replacements, locked_claims(), self.current, CLASS_IDS)
+        return judge.plan_reshape(replacements, locked_claims(inventories=self.current))
 
     def test_plans_and_increments(self):
-        change = self.plan({'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})})
+        requested = {'p': Replacement(5, {}), 'o': Replacement(7, {'VCPU': Inventory(8)})}
+        self.assertEqual([1, 2], [one.increment for one in requested.values()])
+        change = self.plan(requested)
         self.assertEqual(('VCPU',), change.plans[PROVIDER.id].remove)
         self.assertEqual({'VCPU': Inventory(8)}, change.plans[OTHER.id].add)
         self.assertEqual(('MEMORY_MB',), change.plans[OTHER.id].remove)
-        self.assertEqual({PROVIDER.id: 1, OTHER.id: 2}, change.increments)
-        self.assertEqual({(OTHER.id, 'VCPU'): usage(total=8)}, change.after)
-        self.assertEqual(self.current.keys() | change.after.keys(), change.current_and_new.keys())
-
-    def test_providers_without_replacement_keep_their_inventories(self):
-        change = self.plan({'o': Replacement(7, {})})
-        self.assertEqual({VCPU: usage(4)}, change.after)
+        new = {(OTHER.id, 'VCPU'): usage(total=8)}
+        self.assertEqual(self.current | new, change.current_and_new)
 
     def test_new_inventory_takes_precedence_and_keeps_the_usage(self):
         change = self.plan({'p': Replacement(5, {'VCPU': Inventory(16)})})
-        self.assertEqual(usage(4, total=16), change.after[VCPU])
         self.assertEqual(usage(4, total=16), change.current_and_new[VCPU])
 
     def test_removed_inventory_must_have_no_allocations_left(self):
         plans = self.plan({'p': Replacement(5, {})}).plans
-        released = locked_claims(released={VCPU: 4})
-        judge.check_removed_inventories(plans, released, self.current)
+        judge.check_removed_inventories(plans, locked_claims((), {VCPU: 4}, self.current))
         for case in (
-            locked_claims(released={VCPU: 3}),
-            locked_claims([demand(1)], released={VCPU: 4}),
+            locked_claims((), {VCPU: 3}, self.current),
+            locked_claims([demand(1)], {VCPU: 4}, self.current),
         ):
             error = self.assertRaises(
-                exception.InventoryInUse,
-                judge.check_removed_inventories,
-                plans,
-                case,
-                self.current,
+                exception.InventoryInUse, judge.check_removed_inventories, plans, case
             )
             self.assertEqual((['VCPU'], 'p'), (error.resource_classes, error.provider_uuid))
