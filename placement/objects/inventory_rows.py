@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.db import capacity_sql
 from placement.db.sqlalchemy import models
-from placement.objects import provider_rows, resource_class
+from placement.objects import provider_rows
 
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
@@ -40,16 +40,6 @@ _WITH_USAGE = (
     .select_from(_INVENTORIES)
     .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
     .where(_INVENTORIES.c.resource_provider_id.in_(sa.bindparam('provider_ids', expanding=True)))
-)
-_OF_CLASSES = _CLASSES.c.name.in_(sa.bindparam('names', expanding=True))
-_WITH_USAGE_OF_CLASSES = _WITH_USAGE.where(_OF_CLASSES)
-# The inventories of some classes of one provider, in the columns of `_WITH_USAGE`.
-OF_UUID_AND_CLASSES = (
-    sa.select(_PROVIDERS.c.id, *_CLASS_TO_USED)
-    .select_from(_PROVIDERS)
-    .join(_INVENTORIES, _INVENTORIES.c.resource_provider_id == _PROVIDERS.c.id)
-    .join(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
-    .where(_PROVIDERS.c.uuid == sa.bindparam('uuid'), _OF_CLASSES)
 )
 # The inventories of a provider, and the requested classes.
 OF_PROVIDER_AND_CLASSES = provider_rows.and_requested(
@@ -84,39 +74,11 @@ class Plan:
 
 
 def read_with_usage(
-    conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str] | None = None
+    conn: sa.Connection, provider_ids: Iterable[int]
 ) -> dict[InventoryKey, InventoryUsage]:
-    """Return the inventories of providers, with their usage.
-
-    :param class_names: the resource classes to read; None reads all classes
-    """
-    parameters: dict[str, Any] = {'provider_ids': sorted(provider_ids)}
-    statement = _WITH_USAGE
-    if class_names is not None:
-        parameters['names'] = sorted(class_names)
-        statement = _WITH_USAGE_OF_CLASSES
-    return by_key(conn.execute(statement, parameters))
-
-
-def by_key(rows: Iterable[Any]) -> dict[InventoryKey, InventoryUsage]:
-    """Return the inventories in the rows of a statement, for example `OF_UUID_AND_CLASSES`.
-
-    :param rows: rows whose first columns are those of that statement
-    """
+    """Return the inventories of providers, with their usage."""
+    rows = conn.execute(_WITH_USAGE, {'provider_ids': sorted(provider_ids)})
     return {(row[0], row[2]): usage(row[1:]) for row in rows}
-
-
-def read_with_usage_and_class_ids(
-    conn: sa.Connection, provider_ids: Iterable[int], class_names: Iterable[str]
-) -> tuple[dict[InventoryKey, InventoryUsage], dict[str, int]]:
-    """Return all inventories of providers with their usage, and the ids of resource classes.
-
-    :returns: the inventories, and the ids of at least the named classes, keyed by class name
-    :raises exception.UnknownResourceClasses: lists all classes that do not exist
-    """
-    inventories = read_with_usage(conn, provider_ids)
-    known = {name: current.resource_class_id for (_, name), current in inventories.items()}
-    return inventories, known | resource_class.ids(conn, set(class_names) - known.keys())
 
 
 def usage(row: Sequence[Any]) -> InventoryUsage:
