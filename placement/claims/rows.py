@@ -118,19 +118,24 @@ def check_still_absent(
 
 
 def insert_owners(conn: sa.Connection, owners: Iterable[Mapping[int, str]]) -> None:
-    """Insert the owners that do not exist, with one statement for each kind.
+    """Insert the owners that do not exist, with at most two statements for each kind.
 
     Names that the database compares as equal get the same row.
 
     :param owners: the names of owners, keyed by their index in `Owners`
+    :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of the rows
     """
     wanted = list(owners)
     for kind, column in enumerate(statements.OWNER_NAMES):
         texts = {named[kind] for named in wanted if kind in named}
         if texts:
-            names.insert_missing(
-                conn, column.table, [{column.name: text} for text in sorted(texts)]
-            )
+            texts.difference_update(names.equal_texts(conn, column, texts).values())
+        added = [{column.name: text} for text in sorted(texts)]
+        if len(added) == 1:  # the usual case; a key violation is retried
+            conn.execute(sa.insert(column.table), added[0])
+        elif added:
+            # If the database compares several names as equal, only one of them is inserted.
+            names.insert_missing(conn, column.table, added)
 
 
 # Providers ------------------------------------------------------------------------

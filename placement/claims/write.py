@@ -164,6 +164,9 @@ def _lock_and_read(
         conn.rollback()
         rows.insert_owners(conn, new_owners.values())
         return _lock_and_read(conn, claims, replacements, repeated=True)
+    if any(new_owners[uuid] for uuid in new_owners.keys() - consumers.keys()):
+        # The unique key of the owners considers more names to be equal than their column does.
+        raise exception.ConcurrentChange('A project, user or consumer type')
     # Without a SELECT that locks providers, there is at most one provider.
     providers = locked or dict(zip(claimed, facts.providers.values(), strict=True))
     allocations = (*removed, *facts.allocations)

@@ -95,7 +95,7 @@ class RoundTripsTest(proxied.ProxiedTestCase):
         one, both = {provider: 1}, {provider: 1, other: 1}
         for trips, name, prepare in (
             (5, 'PUT, a known project', lambda: put(one)),
-            (10, 'PUT, a new project', lambda: put(one, project=str(uuid.uuid4()))),
+            (11, 'PUT, a new project', lambda: put(one, project=str(uuid.uuid4()))),
             (6, 'PUT, several providers', lambda: put(both)),
             (
                 *(7, 'PUT, an existing consumer'),

@@ -76,7 +76,7 @@ class StatementBudgetsTest(base.TestCase):
             self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', body, '1.27')
 
         self.check(5, self.providers, put)
-        self.check(12, self.providers, put_with_new_owner)
+        self.check(15, self.providers, put_with_new_owner)
         self.check(6, self.providers, put_before_consumer_generations)
 
     def test_put_allocations_of_a_new_consumer_of_one_provider(self):
@@ -84,14 +84,14 @@ class StatementBudgetsTest(base.TestCase):
         self.put_claim([provider], *new_uuids(1), None)
         for project, counted in (
             ('project', {'INSERT': 2, 'UPDATE': 1, 'SELECT': 1, 'all': 4}),
-            ('another', {'INSERT': 4, 'UPDATE': 2, 'SELECT': 2, 'all': 8}),
+            ('another', {'INSERT': 4, 'UPDATE': 2, 'SELECT': 2, 'WITH': 1, 'all': 9}),
         ):
             with self.subTest(project=project), self.counted() as counts:
                 self.put_claim([provider], *new_uuids(1), None, project=project)
             self.assertEqual(counted, dict(counts))
 
     def test_put_allocations_of_an_existing_consumer(self):
-        for project, budget in (('project', 7), ('another', 12)):
+        for project, budget in (('project', 7), ('another', 13)):
             self.check(
                 budget, self.claimed, lambda one, p=project: self.put_claim(*one, 1, project=p)
             )
@@ -128,7 +128,7 @@ class StatementBudgetsTest(base.TestCase):
             self.send_ok('POST', '/allocations', {**released, **claimed})
 
         self.check(5, new_uuids, claim_for_many)
-        self.check(10, new_uuids, claim_of_new_projects)
+        self.check(11, new_uuids, claim_of_new_projects)
         self.check(9, self.consumers, move)
 
     def test_reshaper(self):

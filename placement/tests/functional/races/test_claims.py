@@ -68,7 +68,8 @@ class ClaimsTest(testcase.RaceTestCase):
                 self.assertEqual({204: 24}, self.statuses(calls))
         reasons = 'Duplicate|duplicate'
         if servers.engine() in ('mariadb', 'mysql'):
-            # Two claims that wait for a name deadlock if the claim that has inserted it is retried.
+            # The INSERT of a consumer locks the rows of its owners, too. Two claims that wait for a
+            # name deadlock if the claim that has inserted it is retried.
             reasons += '|Deadlock'
         for line in retries:
             self.assertRegex(line, reasons)
