@@ -117,7 +117,7 @@ def _row(kind: int, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return a SELECT of one column: a JSON array of the kind and the columns.
 
     PERF: most time of such a query is spent on the columns of its result. With one column instead
-    of 14, a claim takes 0.8 of the processor time (PyMySQL, 2026-11).
+    of 14, a claim makes 2,955 instead of 3,886 calls of Python functions (PyMySQL, 2026-11).
     """
     return sa.select(sa.cast(sql.JsonArray(sa.literal_column(str(kind)), *columns), sa.Text))
 
