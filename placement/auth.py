@@ -5,9 +5,7 @@ identity to the headers of the request. If the strategy is noauth2, which is onl
 token itself is the identity.
 """
 
-from collections.abc import Hashable, Iterable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 import logging
 import math
 import time
@@ -20,19 +18,41 @@ from webob import exc as webob_exc
 
 from placement import context, exception, telemetry
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
-from placement.telemetry.server import thread_count
-from placement.token_memory import TokenMemory, Validations, Verdict
-from placement.token_store import TokenStore, open_store, require_identity
+from placement.token_cache import TokenCache, open_cache
+from placement.token_memory import TokenMemory
 
 LOG = logging.getLogger(__name__)
 
-# The names of the headers with an identity in a WSGI environment. `remove_auth_headers` of
-# keystonemiddleware removes the same headers, except the system scope.
+# The names of the headers with an identity in a WSGI environment: those that keystonemiddleware
+# documents, also the deprecated ones.
 _IDENTITY = frozenset(
-    f'HTTP_{name.upper().replace("-", "_")}'
-    for name in (
-        *auth_token._request._AuthTokenRequest({})._all_auth_headers(),  # noqa: SLF001 - no copy
-        'OpenStack-System-Scope',
+    (
+        'HTTP_OPENSTACK_SYSTEM_SCOPE',
+        'HTTP_X_IS_ADMIN_PROJECT',
+        'HTTP_X_ROLE',
+        'HTTP_X_SERVICE_CATALOG',
+        'HTTP_X_TENANT',
+        'HTTP_X_TENANT_ID',
+        'HTTP_X_TENANT_NAME',
+        'HTTP_X_USER',
+        *(
+            f'HTTP_X_{service}{name}'
+            for service in ('', 'SERVICE_')
+            for name in (
+                'DOMAIN_ID',
+                'DOMAIN_NAME',
+                'IDENTITY_STATUS',
+                'PROJECT_DOMAIN_ID',
+                'PROJECT_DOMAIN_NAME',
+                'PROJECT_ID',
+                'PROJECT_NAME',
+                'ROLES',
+                'USER_DOMAIN_ID',
+                'USER_DOMAIN_NAME',
+                'USER_ID',
+                'USER_NAME',
+            )
+        ),
     )
 )
 
@@ -41,6 +61,9 @@ _REMEMBERED = tuple(sorted(_IDENTITY - {'HTTP_X_SERVICE_CATALOG'}))
 
 # The key of the token cache of keystonemiddleware in a WSGI environment.
 _ENVIRON_CACHE = 'placement.token_cache'
+
+# With memcached, a process remembers a token for one of so many parts of `token_cache_time`.
+_PARTS = 5
 
 # The exceptions that keystonemiddleware treats as a failure of Keystone.
 _UNAVAILABLE = (
@@ -110,7 +133,7 @@ class KeystoneMiddleware:
 
     def __init__(self, application: Application, conf: cfg.ConfigOpts) -> None:
         self.application = application
-        self.guarded = _TokenValidation(application, conf, open_store(conf))
+        self.guarded = _TokenValidation(application, conf, open_cache(conf))
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
@@ -131,52 +154,6 @@ class KeystoneMiddleware:
         return response
 
 
-class _RememberedError(Exception):
-    """Another request has validated the same tokens meanwhile.
-
-    :ivar identity: the identity headers
-    """
-
-    def __init__(self, identity: dict[str, Any]) -> None:
-        super().__init__()
-        self.identity = identity
-
-
-@dataclass(slots=True)
-class _Current:
-    """The request that keystonemiddleware processes.
-
-    :ivar key: its key in the memory of tokens; None if it is not to be remembered
-    :ivar verdict_at: the time of the oldest verdict on its tokens, in seconds since the epoch
-    :ivar started: the validations that it started
-    """
-
-    key: bytes | None
-    verdict_at: float = math.inf
-    started: list[Hashable] = field(default_factory=list)
-
-
-# keystonemiddleware does not pass the request to `fetch_token`.
-_CURRENT: ContextVar[_Current] = ContextVar('_CURRENT')
-
-
-class _EmptyCache:
-    """A token cache that keeps nothing, for keystonemiddleware.
-
-    Otherwise, keystonemiddleware would use a dictionary without a limit, or a client of memcached
-    that executes code from memcached.
-    """
-
-    def get(self, _key: str) -> None:
-        return None
-
-    def set(self, _key: str, _data: bytes, time: int = 0) -> None:
-        pass
-
-
-_EMPTY_CACHE = _EmptyCache()
-
-
 class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the library has no types
     """The middleware of keystonemiddleware with a memory of the accepted tokens.
 
@@ -185,26 +162,41 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
     """
 
     def __init__(
-        self, application: Application, conf: cfg.ConfigOpts, store: TokenStore | None
+        self, application: Application, conf: cfg.ConfigOpts, memcached: TokenCache | None
     ) -> None:
-        super().__init__(application, {'oslo_config_config': conf, 'cache': _ENVIRON_CACHE})
         options = conf.keystone_authtoken
+        shared = seconds = options.token_cache_time
+        if memcached is not None:
+            # A value in memcached has no time, so that both times add up.
+            seconds = math.ceil(shared / _PARTS)
+            shared -= seconds
+        # keystonemiddleware would only sign with `encrypt`. Without a cache, the library for
+        # encryption can be missing.
+        has_cache = memcached is not None or options.cache
+        strategy = options.memcache_security_strategy.upper() if has_cache else 'NONE'
+        super().__init__(
+            application,
+            {
+                'oslo_config_config': conf,
+                'cache': _ENVIRON_CACHE,
+                'token_cache_time': shared,
+                'memcache_security_strategy': strategy,
+            },
+        )
         self._cache_of_operator = options.cache
-        seconds = self._seconds = options.token_cache_time
-        self._validations = Validations(seconds, thread_count()) if seconds > 0 else None
-        self._store = store
+        # Without any cache, keystonemiddleware would use a dictionary without a limit.
+        self._cache = memcached or TokenCache()
+        self._seconds = seconds
         self._memory: TokenMemory | None = None
         # With delay_auth_decision, keystonemiddleware passes rejected requests on, too. The age of
         # a token in the cache of the operator is not known.
         reliable = not options.delay_auth_decision and not options.cache
-        if reliable and self._seconds > 0 and conf.api.token_memory > 0:
-            self._memory = TokenMemory(_REMEMBERED, conf.api.token_memory, self._seconds)
+        if reliable and seconds > 0 and conf.api.token_memory > 0:
+            self._memory = TokenMemory(_REMEMBERED, conf.api.token_memory, seconds)
 
     def recall(self, environ: Environ) -> dict[str, Any] | None:
         """Return the identity headers for a request, None if its tokens are not in the memory."""
-        return self._known(self._key(environ))
-
-    def _known(self, key: bytes | None) -> dict[str, Any] | None:
+        key = self._key(environ)
         identity = None if self._memory is None or key is None else self._memory.get(key)
         if identity is not None:
             telemetry.token_known('memory')
@@ -223,35 +215,32 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         """Add the identity to a request, or return the response to a request without identity."""
         environ = request.environ
         cache = environ.get(self._cache_of_operator) if self._cache_of_operator else None
-        environ[_ENVIRON_CACHE] = cache or _EMPTY_CACHE
-        current = _Current(self._key(environ))
-        reset = _CURRENT.set(current)
+        environ[_ENVIRON_CACHE] = cache or self._cache
+        start = time.time()
         try:
             response = super().process_request(request)
-            self._remember(request, current)
-        except _RememberedError as known:
-            environ.update(known.identity)
-            response = None
+            _require_texts(environ)
+            self._remember(request, start)
         except (exception.IdentityUnavailable, webob_exc.HTTPException):
             raise
         except Exception as exc:
             # keystonemiddleware does not check the form of what Keystone returns.
             raise _unavailable(exc) from exc
-        finally:
-            _CURRENT.reset(reset)
-            if self._validations is not None:
-                self._validations.end(current.started)
         return response
 
-    def _remember(self, request: Any, current: _Current) -> None:
-        if self._memory is None or current.key is None:
+    def _remember(self, request: Any, start: float) -> None:
+        """Remember the identity that an accepted request contains.
+
+        :param start: a time before the verdict on its tokens, in seconds since the epoch
+        """
+        key = self._key(request.environ)
+        if self._memory is None or key is None:
             return
         auth = request.token_auth
         tokens = [token for token in (auth.user, auth.service) if token is not None]
         if not any(map(_depends_on_request, tokens)):
             ends = [token.expires.timestamp() for token in tokens]
-            end = min(current.verdict_at + self._seconds, *ends)
-            self._memory.add(current.key, request.environ, end)
+            self._memory.add(key, request.environ, min(start + self._seconds, *ends))
 
     def fetch_token(self, token: str, allow_expired: bool = False) -> Any:
         """Return the data of a token.
@@ -262,25 +251,24 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         if '\r' in token or '\n' in token:
             # The request to Keystone would fail, and the log would contain the token.
             raise auth_token.InvalidToken
-        current = _CURRENT.get()
-        key = (token, allow_expired)
-
-        def recall() -> None:
-            identity = self._known(current.key)
-            if identity is not None:
-                raise _RememberedError(identity)
-
-        def validate() -> Verdict:
-            verdict = self._validate(token, allow_expired)
-            current.started.append(key)
-            return verdict
-
-        if self._validations is None:
-            verdict = self._validate(token, allow_expired)
-        else:
-            verdict = self._validations.share(key, recall, validate)
-        current.verdict_at = min(current.verdict_at, verdict.at)
-        return verdict.data
+        start, result = time.perf_counter(), 'unavailable'
+        try:
+            data = super().fetch_token(token, allow_expired=allow_expired)
+            # keystonemiddleware returns what Keystone responded in a class of its own.
+            result = 'cached' if type(data['token']) is dict else 'accepted'
+        except Exception as exc:
+            if isinstance(exc.__context__, _UNAVAILABLE):
+                # keystonemiddleware has logged the cause of its own exception.
+                raise exception.IdentityUnavailable from exc
+            if isinstance(exc, auth_token.InvalidToken):
+                result = 'rejected'
+            raise
+        finally:
+            if result == 'cached':
+                telemetry.token_known('memcached')
+            else:
+                telemetry.token_validated(result, time.perf_counter() - start)
+        return data
 
     def validate_allowed_request(self, request: Any, token: dict[str, Any]) -> None:
         """Check the access rules of a token.
@@ -291,43 +279,14 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         # would raise a KeyError if the token has access rules.
         super().validate_allowed_request(request, {'catalog': [], **token})
 
-    def _validate(self, token: str, allow_expired: bool) -> Verdict:
-        # An expired token is valid only together with a service token.
-        store = None if allow_expired else self._store
-        verdict = None if store is None else store.get(token)
-        if verdict is not None:
-            telemetry.token_known('memcached')
-            return verdict
-        verdict = self._request_verdict(token, allow_expired)
-        if store is not None:
-            store.set(token, verdict)
-        return verdict
 
-    def _request_verdict(self, token: str, allow_expired: bool) -> Verdict:
-        """Request the validation of a token from Keystone."""
-        at, start, result = time.time(), time.perf_counter(), 'unavailable'
-        try:
-            data = self._request_data(token, allow_expired)
-            result = 'accepted'
-        except auth_token.InvalidToken:
-            result = 'rejected'
-            raise
-        finally:
-            telemetry.token_validated(result, time.perf_counter() - start)
-        return Verdict(data, at)
+def _require_texts(environ: Environ) -> None:
+    """Check the identity headers that keystonemiddleware has added.
 
-    def _request_data(self, token: str, allow_expired: bool) -> Any:
-        try:
-            data = super().fetch_token(token, allow_expired=allow_expired)
-            require_identity(data)
-        except Exception as exc:
-            if isinstance(exc.__context__, _UNAVAILABLE):
-                # keystonemiddleware has logged the cause of its own exception.
-                raise exception.IdentityUnavailable from exc
-            if isinstance(exc, auth_token.InvalidToken):
-                raise
-            raise _unavailable(exc) from exc
-        return data
+    :raises TypeError: Keystone has returned an ID or a name that is no text
+    """
+    if not all(isinstance(environ.get(name), str | None) for name in _IDENTITY):
+        raise TypeError('an ID or a name is no text')
 
 
 def _unavailable(exc: Exception) -> exception.IdentityUnavailable:

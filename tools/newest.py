@@ -22,7 +22,7 @@ import tempfile
 ROOT = Path(__file__).resolve().parent.parent
 SYSTEM = Path(os.environ.get('PLACEMENT_NEWEST_ROOT', '/var/cache/placement-tests/newest'))
 PACKAGES = (
-    'ca-certificates,curl,git,libsasl2-modules,mariadb-server,memcached,openssl,postgresql,procps,'
+    'ca-certificates,curl,git,mariadb-server,memcached,openssl,postgresql,procps,'
     'python3-venv,sqlite3'
 )
 PARTS = ('unit', 'sqlite', 'mariadb', 'postgresql')

@@ -1,5 +1,6 @@
 """Check the options of keystonemiddleware, and interpret those for memcached."""
 
+from dataclasses import dataclass
 import importlib.util
 import ipaddress
 from urllib import parse
@@ -14,8 +15,6 @@ GROUP = 'keystone_authtoken'
 Address = tuple[str, int] | str
 
 _PORT = 11211
-# The argument of `pip install` for the library with which the strategy ENCRYPT encrypts.
-ENCRYPTION_PACKAGE = "'openstack-placement[memcached]'"
 
 
 def validate(config: cfg.ConfigOpts) -> None:
@@ -91,10 +90,30 @@ def _address(text: str) -> Address:
     )
 
 
-def misses_encryption(config: cfg.ConfigOpts) -> bool:
-    """Return whether the configuration requires encryption, and cryptography is not installed."""
-    return (
-        bool(memcached_servers(config))
-        and strategy(config) == 'encrypt'
-        and importlib.util.find_spec('cryptography') is None
-    )
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why the service works without the configured memcached.
+
+    :ivar reason: a part of a sentence
+    :ivar remedy: a sentence
+    """
+
+    reason: str
+    remedy: str
+
+
+def obstacle(config: cfg.ConfigOpts) -> Obstacle | None:
+    """Return why the service cannot use the configured memcached; None if it can."""
+    if config[GROUP].memcache_sasl_enabled:
+        return Obstacle(
+            'Placement does not support SASL for memcached',
+            f'Remove [{GROUP}] memcache_sasl_enabled, and restrict the access to memcached with '
+            'TLS, or remove memcached_servers.',
+        )
+    if strategy(config) == 'encrypt' and importlib.util.find_spec('cryptography') is None:
+        return Obstacle(
+            'the Python library cryptography is not installed',
+            f"Run `pip install 'openstack-placement[memcached]'`, or remove [{GROUP}] "
+            'memcached_servers.',
+        )
+    return None

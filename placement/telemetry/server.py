@@ -29,14 +29,6 @@ def process_count() -> int | None:
     return None
 
 
-def thread_count() -> int | None:
-    """Return the number of threads of a process of uWSGI, None if it is unknown."""
-    try:
-        return int(importlib.import_module('uwsgi').opt['threads'])
-    except (ImportError, AttributeError, KeyError, TypeError, ValueError):
-        return None
-
-
 def warn_of_separate_processes() -> None:
     """Log, once for each process, that the metrics of several processes are not added up."""
     global _warned

@@ -1,12 +1,12 @@
-"""Checks of the store of validated tokens in memcached."""
+"""Checks of the validated tokens in memcached."""
 
-from collections.abc import Callable
 import secrets
-from typing import Any
+import ssl
 
 from oslo_config import cfg
+from pymemcache.client.base import Client
 
-from placement import token_store
+from placement import token_cache
 from placement.admin.preflight import encryption
 from placement.admin.preflight.model import Verdict, failure, ok, warning
 from placement.admin.preflight.options import AUTH_GROUP
@@ -23,21 +23,26 @@ def check(config: cfg.ConfigOpts) -> list[Verdict]:
     addresses = authtoken.memcached_servers(config)
     if not addresses:
         return [ok('The service uses no memcached. Each process remembers tokens by itself.')]
-    if authtoken.misses_encryption(config):
-        return [judge_missing_encryption()]
-    has_tls = bool(config[AUTH_GROUP].memcache_tls_enabled)
+    if obstacle := authtoken.obstacle(config):
+        return [judge_obstacle(obstacle)]
     verdicts = [judge_unprotected()] if authtoken.strategy(config) == 'none' else []
-    connectors = token_store.connectors(config, TIMEOUT)
+    tls = token_cache.tls_context(config)
     return verdicts + [
-        judge_server(server, addresses[server], _error(connect), has_tls)
-        for server, connect in connectors.items()
+        judge_server(server, address, _error(address, tls), tls is not None)
+        for server, address in addresses.items()
     ]
 
 
-def _error(connect: Callable[[], Any]) -> str:
-    """Write and read a value with a new client; return why it failed, or an empty text."""
+def _error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str:
+    """Write and read a value; return why it failed, or an empty text."""
     key = f'placement-preflight/{secrets.token_hex(16)}'
-    client = connect()
+    client = Client(
+        address,
+        connect_timeout=TIMEOUT,
+        timeout=TIMEOUT,
+        default_noreply=False,
+        tls_context=tls,
+    )
     try:
         value = b'{}'
         if client.set(key, value, expire=_EXPIRATION) and client.get(key) == value:
@@ -50,14 +55,12 @@ def _error(connect: Callable[[], Any]) -> str:
     return 'A written value cannot be read.'
 
 
-def judge_missing_encryption() -> Verdict:
-    """Return the warning for the missing library."""
+def judge_obstacle(obstacle: authtoken.Obstacle) -> Verdict:
+    """Return the warning for memcached that the service cannot use."""
     return warning(
-        'memcache_security_strategy is ENCRYPT, but the Python library cryptography is not '
-        'installed. The service starts without memcached, and each process remembers tokens by '
-        'itself.',
-        f'Run `pip install {authtoken.ENCRYPTION_PACKAGE}`, or remove [{AUTH_GROUP}] '
-        'memcached_servers.',
+        'The service starts without memcached, and each process remembers tokens by itself, '
+        f'because {obstacle.reason}.',
+        obstacle.remedy,
     )
 
 
@@ -67,7 +70,7 @@ def judge_unprotected() -> Verdict:
         'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
         'memcached can make any token valid, with any role.',
         f'Remove [{AUTH_GROUP}] memcached_servers; each process then remembers tokens by itself. '
-        'Or set memcache_security_strategy to MAC, and memcache_secret_key to the output of '
+        'Or set memcache_security_strategy to ENCRYPT, and memcache_secret_key to the output of '
         '`openssl rand -hex 32`.',
     )
 
@@ -87,7 +90,7 @@ def judge_server(server: str, address: authtoken.Address, error: str, has_tls: b
         return ok(f'The server {server} stores values.')
     return warning(
         f'The server {server} stores values, without TLS. Anyone who can read the network traffic '
-        'can read the users and roles of tokens, unless memcache_security_strategy is ENCRYPT.',
+        'can read the tokens and use them, unless memcache_security_strategy is ENCRYPT.',
         f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or remove '
         'memcached_servers.',
     )

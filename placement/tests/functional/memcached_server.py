@@ -1,4 +1,4 @@
-"""A private memcached on the loopback interface, with or without TLS and SASL."""
+"""A private memcached on the loopback interface, with or without TLS."""
 
 import contextlib
 import os
@@ -7,7 +7,6 @@ import pwd
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import fixtures
@@ -15,49 +14,21 @@ import fixtures
 from placement.tests.functional.web import commands
 from placement.tests.waiting import LONGEST
 
-USER = 'placement'
-PASSWORD = 'hush-memcached'
-
-_SASL = """
-mech_list: plain
-pwcheck_method: auxprop
-auxprop_plugin: sasldb
-sasldb_path: {folder}/users
-"""
-
-# Adds a user to the database of SASL, as the program saslpasswd2 does, which is in another package.
-_ADD_USER = """
-import ctypes, socket, sys
-user, password = (text.encode() for text in sys.argv[1:])
-sasl = ctypes.CDLL('libsasl2.so.2')
-connection = ctypes.c_void_p()
-host = socket.gethostname().encode()
-assert sasl.sasl_server_init(None, b'memcached') == 0
-assert sasl.sasl_server_new(
-    b'memcached', host, host, None, None, None, 0, ctypes.byref(connection)) == 0
-assert sasl.sasl_setpass(connection, user, password, len(password), None, 0, 1) == 0
-"""
-
 
 class Memcached(fixtures.Fixture):
     """Starts memcached.
 
     :param tls: whether clients must use TLS; `authority` is then the file with the certificate
-    :param sasl: whether clients must authenticate as `USER` with `PASSWORD`
     :param unix: whether the server listens on a Unix socket
     :param arguments: other arguments of memcached
     :ivar address: the value for the option `memcached_servers`
     """
 
-    def __init__(
-        self, *arguments: str, tls: bool = False, sasl: bool = False, unix: bool = False
-    ) -> None:
+    def __init__(self, *arguments: str, tls: bool = False, unix: bool = False) -> None:
         super().__init__()
         self._arguments = list(arguments)
         self._tls = tls
-        self._sasl = sasl
         self._unix = unix
-        self._environment = dict(os.environ)
         self.process: subprocess.Popen[bytes] | None = None
 
     def _setUp(self) -> None:
@@ -72,9 +43,6 @@ class Memcached(fixtures.Fixture):
         ]
         if self._tls:
             self._command += self._certificate()
-        if self._sasl:
-            self._command.append('-S')
-            self._add_user()
         self.addCleanup(self.kill)
         self.start()
 
@@ -102,28 +70,15 @@ class Memcached(fixtures.Fixture):
         )
         return ['-Z', '-o', f'ssl_chain_cert={self.authority},ssl_key={key}']
 
-    def _add_user(self) -> None:
-        (self.folder / 'memcached.conf').write_text(_SASL.format(folder=self.folder))
-        self._environment['SASL_CONF_PATH'] = str(self.folder)
-        command = [sys.executable, '-c', _ADD_USER, USER, PASSWORD]
-        subprocess.run(command, env=self._environment, check=True, capture_output=True)
-
     def options(self) -> dict[str, object]:
         """Return the options with which a client can use the server, except its address."""
-        values: dict[str, object] = {}
         if self._tls:
-            values |= {'memcache_tls_enabled': True, 'memcache_tls_cafile': str(self.authority)}
-        if self._sasl:
-            values |= {
-                'memcache_sasl_enabled': True,
-                'memcache_username': USER,
-                'memcache_password': PASSWORD,
-            }
-        return values
+            return {'memcache_tls_enabled': True, 'memcache_tls_cafile': str(self.authority)}
+        return {}
 
     def start(self) -> None:
         """Start the server, also again after `kill`."""
-        self.process = subprocess.Popen(self._command, env=self._environment)
+        self.process = subprocess.Popen(self._command)
         deadline = time.monotonic() + LONGEST
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError), self.connect():
@@ -146,7 +101,7 @@ class Memcached(fixtures.Fixture):
         return socket.create_connection((host, int(port)), LONGEST)
 
     def counters(self) -> dict[str, int]:
-        """Return the counters of the server, which must not require TLS or SASL."""
+        """Return the counters of the server, which must not require TLS."""
         with self.connect() as connection:
             connection.sendall(b'stats\r\nquit\r\n')
             with connection.makefile('r') as response:

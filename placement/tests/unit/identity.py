@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import fixtures
+from keystoneclient import access
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
@@ -108,7 +109,8 @@ class Keystone(fixtures.Fixture):
     def _validate(self, token: str, allow_expired: bool = False) -> Any:
         self.validated.append(token)
         self.before_response()
-        return self.respond(token, allow_expired)
+        body = self.respond(token, allow_expired)
+        return {'token': access.AccessInfo.factory(auth_token=token, body=body)}
 
     def verify_token(self, token: str, allow_expired: bool = False) -> dict[str, Any]:
         """Return the data of a token."""

@@ -1,12 +1,9 @@
 """The memory of validated tokens, with a Keystone in this process."""
 
 from collections.abc import Iterator
-from concurrent import futures
 import gc
 import logging
 import os
-import sys
-import threading
 import tracemalloc
 import types
 from typing import Any
@@ -15,16 +12,12 @@ import uuid
 
 import fixtures
 from keystoneauth1 import exceptions as keystone_exc
-from keystonemiddleware import auth_token
 from oslotest import base
 
 from placement.tests.unit import edge, identity
 from placement.tests.unit.identity import CACHE_TIME
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
 
-THREADS = 100
-# In seconds: only a defect makes a thread wait so long.
-LIMIT = 60
 VARIABLE = 'PLACEMENT_TEST_TOKENS'
 # A token for some requests only.
 RESTRICTED = {
@@ -214,22 +207,6 @@ class EndTest(TokenCase):
             self.keystone.issue('b')
             self.assert_valid_for(CACHE_TIME - age, *tokens)
 
-    def test_a_validation_is_shared_while_keystone_does_not_respond(self):
-        """A request with two tokens waits for the verdict on its second one."""
-        statuses = []
-
-        def respond_late() -> None:
-            if self.keystone.validated[-1] == 'a':
-                self.keystone.before_response = lambda: None
-                self.keystone.revoke('s')
-                for _ in range(2):
-                    statuses.append(self.send('s'))
-                    self.clock.advance(CACHE_TIME)
-
-        self.keystone.before_response = respond_late
-        self.send('a', 's')
-        self.assertEqual([200, 401], statuses)
-
     def test_a_token_expires(self):
         for tokens in ((self.keystone.issue('a', 60),), ('b', self.keystone.issue('s', 120))):
             self.keystone.issue('b', roles=('service',))
@@ -389,207 +366,6 @@ class NotRememberedTest(TokenCase):
         self.start(cache='operator.cache')
         self.assertEqual([200, 200], [self.send('a') for _ in range(2)])
         self.assertEqual(4, self.validations())
-
-
-class ThreadsTest(TokenCase):
-    """Many threads send requests with one new token."""
-
-    def setUp(self):
-        super().setUp()
-        self.waiting = threading.Semaphore(0)
-        result = futures.Future.result
-
-        def counted(future: futures.Future, *args: Any) -> Any:
-            self.waiting.release()
-            return result(future, *args)
-
-        self.useFixture(fixtures.MockPatchObject(futures.Future, 'result', counted))
-
-    def send_from_threads(self, wait: bool = True) -> list[int]:
-        """Return the statuses of requests that arrive while Keystone validates the token."""
-
-        def respond_when_all_wait() -> None:
-            for _ in range(THREADS - 1 if wait else 0):
-                self.assertTrue(self.waiting.acquire(timeout=LIMIT))
-
-        self.waiting = threading.Semaphore(0)
-        self.keystone.before_response = respond_when_all_wait
-        statuses: list[int] = []
-        threads = [
-            threading.Thread(target=lambda: statuses.append(self.send('a'))) for _ in range(THREADS)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(LIMIT)
-        self.assertEqual(1, self.validations())
-        self.keystone.before_response = lambda: None
-        return statuses
-
-    def test_one_validation(self):
-        """Some requests arrive before, some while, and some after the token is validated."""
-        for wait in (True, False):
-            self.start()
-            self.assertEqual([200] * THREADS, self.send_from_threads(wait))
-
-    def test_a_failure_is_shared_and_not_remembered(self):
-        for failure, status in (
-            (keystone_exc.ConnectFailure('down'), 503),
-            (auth_token.InvalidToken('unknown'), 401),
-        ):
-            self.start()
-            self.keystone.respond = mock.Mock(side_effect=failure)
-            self.assertEqual([status] * THREADS, self.send_from_threads())
-            self.keystone.respond = self.keystone.verify_token
-            self.assertEqual(200, self.send('a'))
-            self.assertEqual(1, self.validations())
-
-    def test_a_token_with_access_rules_is_checked_for_each_request(self):
-        """The threads share the data of the token, and not the decision about a request."""
-        self.start(service_type='placement')
-        self.keystone.issue('a', application_credential=RESTRICTED)
-        self.keystone.before_response = lambda: self.assertTrue(self.waiting.acquire(timeout=LIMIT))
-        with futures.ThreadPoolExecutor(2) as executor:
-            get = executor.submit(self.send, 'a')
-            put = executor.submit(self.send, 'a', method='PUT')
-            self.assertEqual([200, 401], [get.result(LIMIT), put.result(LIMIT)])
-
-
-class BusyTest(TokenCase):
-    """Threads of the web server wait for Keystone."""
-
-    def setUp(self):
-        super().setUp()
-        self.respond = threading.Event()
-        self.executor = futures.ThreadPoolExecutor(THREADS)
-        self.addCleanup(self.executor.shutdown)
-        self.addCleanup(self.respond.set)
-
-    def start_with(self, threads: object) -> None:
-        """Create the middleware in uWSGI with so many threads, or with another module `uwsgi`."""
-        uwsgi = mock.Mock(opt={'threads': threads}) if isinstance(threads, bytes) else threads
-        with mock.patch.dict(sys.modules, {'uwsgi': uwsgi}):
-            self.start()
-
-    def wait(self, number: int, token: str | None = None) -> list[futures.Future]:
-        """Send requests with other tokens, for which Keystone does not respond."""
-        arrived = threading.Semaphore(0)
-
-        def hold() -> None:
-            arrived.release()
-            self.respond.wait(LIMIT)
-
-        self.keystone.before_response = hold
-        sent = [self.executor.submit(self.send, token or uuid.uuid4().hex) for _ in range(number)]
-        for _ in sent:
-            self.assertTrue(arrived.acquire(timeout=LIMIT))
-        self.keystone.before_response = lambda: None
-        return sent
-
-    def release(self, sent: list[futures.Future]) -> list[int]:
-        """Let Keystone respond, and return the statuses of requests that wait for it."""
-        self.respond.set()
-        statuses = [request.result(LIMIT) for request in sent]
-        self.respond.clear()
-        return statuses
-
-    def before_processing(self, action: Any) -> None:
-        """Act once after a request has not found its token, and before it is validated."""
-        process = auth_token.AuthProtocol.process_request
-
-        def process_later(*args: Any) -> Any:
-            patch.stop()
-            action()
-            return process(*args)
-
-        patch = mock.patch.object(auth_token.AuthProtocol, 'process_request', process_later)
-        patch.start()
-
-    def test_the_last_thread_does_not_wait(self):
-        self.start_with(b'4')
-        self.send(self.keystone.issue('known'))
-        sent = self.wait(3)
-        self.clock.advance(1.1)
-        self.validations()
-        for token in ('a', 'unknown', 'a'):
-            environ = edge.environ(path='/traits', HTTP_X_AUTH_TOKEN=token)
-            response = edge.call(self.layer, environ)
-            self.assertEqual((503, '1'), (response.status, response.headers['retry-after']))
-        self.assertEqual(200, self.send('known'))
-        self.assertEqual(0, self.validations())
-        self.assertEqual([401] * 3, self.release(sent))
-        self.assertEqual(200, self.send('a'))
-
-    def test_a_thread_is_free_or_waits_for_a_short_time_only(self):
-        for threads, waiting, seconds in (
-            (b'4', 3, 1),
-            (b'4', 2, 60),
-            # In another web server, or if the option is missing, the number is unknown.
-            (None, 20, 60),
-            (mock.Mock(spec=()), 20, 60),
-            (mock.Mock(opt={}), 20, 60),
-            # The option was set twice.
-            (mock.Mock(opt={'threads': [b'2', b'2']}), 20, 60),
-        ):
-            self.start_with(threads)
-            sent = self.wait(waiting)
-            self.clock.advance(seconds)
-            self.assertEqual(200, self.send('a'))
-            self.release(sent)
-
-    def test_requests_with_one_token(self):
-        """Each of them waits for the same validation."""
-        self.start_with(b'2')
-        sent = self.wait(1, 'a')
-        self.clock.advance(60)
-        self.assertEqual(503, self.send('a'))
-        self.assertEqual([200], self.release(sent))
-
-    def validate(self, seconds: float) -> None:
-        """Send a request with a new token, which Keystone validates in so many seconds."""
-        self.keystone.before_response = lambda: self.clock.advance(seconds)
-        self.assertEqual(200, self.send(self.keystone.issue(uuid.uuid4().hex)))
-
-    def test_one_validation_is_always_possible(self):
-        for threads in (b'1', b'2'):
-            self.start_with(threads)
-            for _ in range(2):
-                self.validate(1.1)
-
-    def test_the_last_validation_took_long(self):
-        """The threads that wait have just begun to wait."""
-        self.start_with(b'4')
-        for seconds, status in ((2, 503), (1, 200), (2, 503)):
-            self.validate(seconds)
-            sent = self.wait(3)
-            self.assertEqual(status, self.send('a'))
-            self.assertEqual([401] * 3, self.release(sent))
-            self.clock.advance(CACHE_TIME)
-
-    def test_a_token_that_another_request_validates_meanwhile(self):
-        self.start_with(b'2')
-        for waiting in (0, 1):
-            self.clock.advance(CACHE_TIME)
-            self.validations()
-            sent = []
-
-            def validate(waiting: int = waiting, sent: list[futures.Future] = sent) -> None:
-                self.assertEqual(200, self.send('a'))
-                sent += self.wait(waiting)
-                self.clock.advance(60)
-
-            self.before_processing(validate)
-            self.assertEqual(200, self.send('a'))
-            self.assertEqual('user-a', self.identity()['HTTP_X_USER_ID'])
-            self.assertEqual(1 + waiting, self.validations())
-            self.release(sent)
-
-    def test_an_expired_token_with_and_without_a_service_token(self):
-        """Keystone decides differently about the same token."""
-        self.keystone.issue('a', lifetime=-60)
-        rejected = self.wait(1, 'a')
-        self.assertEqual(200, self.send('a', 's'))
-        self.assertEqual([401], self.release(rejected))
 
 
 class RandomTokensTest(TokenCase):
