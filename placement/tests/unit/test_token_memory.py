@@ -224,6 +224,12 @@ class EndTest(TokenCase):
         self.clock.advance(1)
         self.assertEqual(401, self.send('a'))
 
+    def test_the_clock_is_set_back_during_a_validation(self):
+        self.keystone.before_response = lambda: self.clock.set(-3600)
+        self.send('a')
+        self.keystone.revoke('a')
+        self.assert_valid_for(CACHE_TIME, 'a')
+
     def test_the_machine_was_suspended(self):
         """The monotonic clock stood still meanwhile."""
         self.send('a')
