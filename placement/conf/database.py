@@ -224,8 +224,8 @@ def connections_of_process(options: Mapping[str, Any], threads: int | None = Non
     """Return the maximum number of connections of a process, including that of `/healthcheck`.
 
     :param options: the values of this group
-    :param threads: the number of threads that process requests. Each uses one connection at a time.
-        On MySQL and MariaDB, the pool keeps one for reads and one for writes, up to its size
+    :param threads: the number of threads that process requests. Each uses one connection at a time,
+        for a read or for a write. The process keeps at most `max_pool_size` idle ones
     :returns: None if neither the options nor the threads limit the number
     """
     size, overflow = options.get('max_pool_size'), options.get('max_overflow')
@@ -234,6 +234,5 @@ def connections_of_process(options: Mapping[str, Any], threads: int | None = Non
     unlimited = size == 0 or overflow < 0
     limits = [] if unlimited else [size + overflow]
     if threads is not None:
-        is_mysql = (options.get('connection') or '').startswith('mysql')
-        limits.append(max(threads, min(2 * threads, size)) if is_mysql else threads)
+        limits.append(threads + min(threads, size or threads))
     return min(limits) + _HEALTH_CHECK if limits else None

@@ -1,21 +1,22 @@
-"""Session settings of database connections, for each database system.
+"""Session settings and time limits of database connections, for each database system.
 
-Write transactions on MySQL, MariaDB and PostgreSQL use READ COMMITTED: after a transaction has
-locked a row, its next statement reads the current data. SQLite uses WAL and a long busy timeout.
-Write transactions on SQLite start with BEGIN IMMEDIATE, because a transaction that first reads
-cannot upgrade to a write lock after another transaction has written. A Galera node applies the
-writes of other nodes with a delay, so this module makes the first statement of each transaction
-wait for these writes (`wsrep_sync_wait`), and likewise on a node of a MySQL replication group with
-several primaries (`group_replication_consistency`). Every wait for a lock has a time limit, because
-other programs, such as backups, also lock rows.
+SQLite uses WAL and a long busy timeout. A Galera node applies the writes of other nodes with a
+delay, so this module makes the first statement of each transaction wait for these writes
+(`wsrep_sync_wait`), and likewise on a node of a MySQL replication group with several primaries
+(`group_replication_consistency`). Every wait for a lock has a time limit, because other programs,
+such as backups, also lock rows.
 
-A pooled connection is not checked before each use, because the check would cost a round trip. If
-the connection is dead, its first statement fails, and `db/engine.py` repeats the read or the write
-transaction on a new connection.
+A database server that hangs keeps its connections open and never responds. Without a time limit, a
+request to Placement would wait for as long as the server hangs. A connection whose time limit
+expires counts as lost. PyMySQL and mysqlclient have options for connecting, reading and writing;
+the handshake of PyMySQL uses the limit for reading. libpq, the library of psycopg and psycopg2, has
+an option for connecting only. The connections of psycopg 3 wait in Python code, where this module
+limits the wait. Those of psycopg2 wait in libpq, so they have no limit while the machine of the
+server responds.
 """
 
-from collections.abc import Iterator, Mapping
-import contextlib
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 import functools
 import logging
 import sqlite3
@@ -24,10 +25,10 @@ from typing import Any
 
 from oslo_db import exception as db_exc
 import sqlalchemy as sa
-from sqlalchemy import event, pool
+from sqlalchemy import event
 
 from placement import exception
-from placement.db import failures, transactions
+from placement.db import failures
 
 LOG = logging.getLogger(__name__)
 
@@ -41,13 +42,6 @@ SQLITE_BUSY_MILLISECONDS = 30_000
 SYNC_WAIT_BITS = 1 | 2 | 4
 # The pause in seconds before another attempt to change the journal mode.
 _WAL_PAUSE = 0.01
-# This key in the `info` of a connection contains the time at which the connection returned to the
-# pool.
-_RETURNED = 'placement_returned'
-# A connection that was idle for this many seconds is checked before its use. A firewall or a load
-# balancer may have forgotten the connection without closing it. Its first statement would then wait
-# for the time limit of responses, which is longer than that of the check.
-IDLE_SECONDS = 30.0
 # Sets every session variable that this service depends on, because the server configuration,
 # `init_connect` or `mysql_sql_mode` may have changed its default. A single statement sets all
 # variables, because each statement costs a round trip for every new connection.
@@ -101,11 +95,37 @@ _POSTGRESQL_SESSION = 'SELECT ' + ', '.join(
 )
 _MYSQL_SERVER_SETTINGS = (
     "SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'wsrep_on', "
-    "'transaction_isolation', 'group_replication_single_primary_mode', "
-    "'group_replication_consistency')"
+    "'group_replication_single_primary_mode', 'group_replication_consistency')"
 )
 # With these values of `group_replication_consistency`, reads do not wait for writes of other nodes.
 _OUTDATED_READS = frozenset({'EVENTUAL', 'BEFORE_ON_PRIMARY_FAILOVER'})
+# PyMySQL requires a limit for connecting. This is the largest value that it accepts.
+_PYMYSQL_UNLIMITED = 31_536_000
+# A connection to a machine that no longer responds is lost after 25 seconds.
+_TCP = {
+    'keepalives': 1,
+    'keepalives_idle': 10,
+    'keepalives_interval': 5,
+    'keepalives_count': 3,
+    'tcp_user_timeout': 25_000,
+}
+# PyMySQL raises a RuntimeError if it needs the package cryptography for caching_sha2_password, the
+# default of MySQL, because the connection does not use TLS.
+LOGIN_REMEDY = 'Use TLS, or install the extra mysql of openstack-placement'
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Time limits in seconds; 0 means no limit.
+
+    :ivar connect: for the connection, the handshake and the login
+    :ivar read: for a response of the server
+    :ivar write: for sending a statement to the server
+    """
+
+    connect: int = 0
+    read: int = 0
+    write: int = 0
 
 
 def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
@@ -115,22 +135,11 @@ def prepare(engine: sa.Engine, wsrep_sync_wait: int | None = None) -> None:
         applies; if the value is None, each connection to a Galera node uses `SYNC_WAIT_BITS`
     """
     if engine.dialect.name == 'mysql':
-        transactions.prepare_mysql(engine)
         event.listen(engine, 'connect', functools.partial(_set_up_mysql, wsrep_sync_wait))
-        _check_after_idle_time(engine)
-        event.listen(engine, 'checkout', functools.partial(_require_mysql_mode, engine))
     elif engine.dialect.name == 'postgresql':
         event.listen(engine, 'connect', _set_up_postgresql)
-        _check_after_idle_time(engine)
-        transactions.prepare_postgresql(engine)
     elif engine.dialect.name == 'sqlite':
-        _pool_connections(engine)
         event.listen(engine, 'connect', _set_up_sqlite)
-        transactions.prepare_sqlite(engine)
-    _remove_listeners(engine)
-    if not isinstance(engine.pool, pool.StaticPool):
-        # Close the connections that were opened without these settings.
-        engine.dispose()
 
 
 def wait_for_server(engine: sa.Engine, max_retries: int, interval: float) -> None:
@@ -155,79 +164,7 @@ def wait_for_server(engine: sa.Engine, max_retries: int, interval: float) -> Non
             return
 
 
-def _remove_listeners(engine: sa.Engine) -> None:
-    """Remove the listeners of oslo.db for transactions.
-
-    On SQLite, they would send a deferred BEGIN for each transaction. The other ones store the
-    reason of a rollback to a savepoint, which this service does not use.
-
-    PERF: if an engine has a listener, SQLAlchemy looks for listeners seven times for each statement
-    (9 to 16 % of a read of one provider, 2026-11).
-    """
-    for name in ('begin', 'commit', 'rollback', 'rollback_savepoint'):
-        for listener in list(getattr(engine.dispatch, name)):
-            event.remove(engine, name, listener)
-    # SQLAlchemy never resets this attribute. The option `connection_trace` adds the other listener.
-    engine._has_events = bool(engine.dispatch.before_cursor_execute)  # noqa: SLF001 - see above
-
-
-def _pool_connections(engine: sa.Engine) -> None:
-    """Pool the connections to an SQLite file, instead of opening a connection for each transaction.
-
-    When the last connection to a file is closed, SQLite deletes the WAL. If another process opens
-    the file at that moment, it receives the error "database is locked". oslo.db has no option that
-    enables a pool for SQLite.
-    """
-    unpooled = engine.pool
-    if isinstance(unpooled, pool.NullPool):
-        # `_creator` is private, but there is no public alternative: `NullPool.recreate()` returns
-        # another NullPool.
-        creator = unpooled._creator  # noqa: SLF001 - see above
-        engine.pool = pool.QueuePool(creator, dialect=engine.dialect, _dispatch=unpooled.dispatch)
-
-
-def _check_after_idle_time(engine: sa.Engine) -> None:
-    """Check a connection before its use only if it was idle for `IDLE_SECONDS`.
-
-    Programs that request a connection directly from the engine do not repeat a statement. For them,
-    each connection is checked.
-    """
-    # oslo.db lets the pool check each connection, and has no option that disables it.
-    engine.pool._pre_ping = False  # noqa: SLF001 - see above
-
-    def check_in(_connection: Any, record: Any) -> None:
-        record.info[_RETURNED] = time.monotonic()
-
-    def check_out(dbapi_connection: Any, record: Any, _proxy: Any) -> None:
-        returned = record.info.get(_RETURNED)
-        if returned is None:
-            return  # the connection is new
-        if transactions.requested() and time.monotonic() - returned < IDLE_SECONDS:
-            return
-        with _dead_connections_replaced(engine):
-            engine.dialect.do_ping(dbapi_connection)
-
-    event.listen(engine, 'checkin', check_in)
-    event.listen(engine, 'checkout', check_out)
-
-
-@contextlib.contextmanager
-def _dead_connections_replaced(engine: sa.Engine) -> Iterator[None]:
-    """Let the pool replace a connection, and all older ones, if the driver raises an error."""
-    try:
-        yield
-    except engine.dialect.loaded_dbapi.Error as exc:
-        raise sa.exc.InvalidatePoolError() from exc
-
-
-def _require_mysql_mode(engine: sa.Engine, dbapi_connection: Any, record: Any, _proxy: Any) -> None:
-    if transactions.is_in_requested_mode(record.info):
-        return
-    with _dead_connections_replaced(engine):
-        transactions.require_mysql_mode(dbapi_connection, record.info)
-
-
-def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: Any) -> None:
+def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, _record: Any) -> None:
     cursor = dbapi_connection.cursor()
     # This statement has to precede SHOW, because sql_select_limit also truncates the result of
     # SHOW.
@@ -253,9 +190,6 @@ def _set_up_mysql(wsrep_sync_wait: int | None, dbapi_connection: Any, record: An
     ):
         cursor.execute("SET SESSION group_replication_consistency = 'BEFORE'")
     cursor.close()
-    # Only MySQL and recent releases of MariaDB have `transaction_isolation`.
-    variable = 'transaction_isolation' if 'transaction_isolation' in settings else 'tx_isolation'
-    transactions.set_up_mysql(dbapi_connection, record.info, variable)
 
 
 @functools.cache  # one line for each process
@@ -287,8 +221,6 @@ def _set_up_postgresql(dbapi_connection: Any, _record: Any) -> None:
     cursor.execute(_POSTGRESQL_SESSION, (f'{LOCK_SECONDS}s',))
     cursor.close()
     dbapi_connection.commit()
-    # `db/transactions.py` sends BEGIN.
-    dbapi_connection.autocommit = True
     if hasattr(dbapi_connection, 'prepare_threshold'):
         # psycopg 3 would prepare each frequent statement, which costs a round trip, and again after
         # each ROLLBACK.
@@ -309,3 +241,83 @@ def _set_up_sqlite(dbapi_connection: Any, _record: Any) -> None:
             if 'locked' not in str(exc) or time.monotonic() >= deadline:
                 raise
             time.sleep(_WAL_PAUSE)
+
+
+# Time limits ------------------------------------------------------------------
+
+
+def limit_waits(engine: sa.Engine, timeouts: Timeouts) -> None:
+    """Limit each connection that `engine` opens from now on.
+
+    A value in the URL of the database takes precedence over `timeouts`.
+    """
+    event.listen(engine, 'do_connect', functools.partial(_connect, timeouts))
+
+
+def arguments(driver: str, timeouts: Timeouts) -> Mapping[str, int]:
+    """Return the arguments with which a driver limits a connection."""
+    if driver == 'pymysql':
+        return {
+            'connect_timeout': timeouts.connect or _PYMYSQL_UNLIMITED,
+            **_if_limited(read_timeout=timeouts.read, write_timeout=timeouts.write),
+        }
+    if driver == 'mysqldb':
+        return _if_limited(
+            connect_timeout=timeouts.connect,
+            read_timeout=timeouts.read,
+            write_timeout=timeouts.write,
+        )
+    if driver in ('psycopg', 'psycopg2'):
+        return {**_if_limited(connect_timeout=timeouts.connect), **_TCP}
+    return {}
+
+
+def _if_limited(**limits: int) -> dict[str, int]:
+    return {name: seconds for name, seconds in limits.items() if seconds}
+
+
+def _connect(
+    timeouts: Timeouts,
+    dialect: sa.Dialect,
+    _record: Any,
+    positional: list[Any],
+    named: dict[str, Any],
+) -> Any:
+    """Open a connection, or return None to let SQLAlchemy open it with the changed arguments."""
+    for name, value in arguments(dialect.driver, timeouts).items():
+        named.setdefault(name, value)
+    if dialect.driver == 'psycopg' and timeouts.read:
+        driver: Any = dialect.loaded_dbapi
+        return _psycopg_class(driver, timeouts.read).connect(*positional, **named)
+    return None
+
+
+@functools.cache
+def _psycopg_class(driver: Any, seconds: int) -> Any:
+    """Return a connection class that is closed if the server does not respond in time."""
+
+    class LimitedConnection(driver.Connection):  # type: ignore[misc] # optional import
+        """A connection of psycopg 3."""
+
+        def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
+            """Wait for the responses that a generator of psycopg requires."""
+            return super().wait(self._limited(gen), *args, **kwargs)
+
+        def _limited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            """Yield and receive the same values as `gen`, until nothing happens for too long."""
+            last, ready = time.monotonic(), None
+            while True:
+                try:
+                    state = gen.send(ready)
+                except StopIteration as end:
+                    return end.value
+                # While nothing happens, psycopg resumes the generator every 0.1 seconds.
+                ready = yield state
+                if ready:
+                    last = time.monotonic()
+                elif time.monotonic() - last >= seconds:
+                    break
+            self.close()
+            raise driver.OperationalError(f'the server did not respond within {seconds} seconds')
+
+    return LimitedConnection

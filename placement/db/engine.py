@@ -1,20 +1,22 @@
-"""Reads, snapshots and write transactions on the database engine of this process.
+"""Reads, snapshots and write transactions on the database of this process.
 
 A request that only reads data passes a function to `read()`, or to `read_snapshot()` if several
 statements have to read the same data. A request that changes data passes a function to `write()`,
 which executes that function in a single transaction. `db/retry.py` decides whether a failed
-transaction is retried, `db/failures.py` classifies the errors of database drivers,
-`db/transactions.py` begins and ends transactions, and `db/connections.py` applies the session
-settings of each connection.
+transaction is retried, `db/failures.py` classifies the errors of database drivers, `db/pools.py`
+has the pools of connections, and `db/connections.py` applies the session settings of each
+connection.
 
-A pooled connection may be dead, for example because the server was restarted, or lead to a former
-primary server, which is now read-only. This costs a request only time: the read or the write
+A pooled connection is not checked before each use, because the check would cost a round trip. It
+may be dead, for example because the server was restarted, or lead to a former primary server, which
+is now read-only. This costs a request only time: the read or the write
 transaction is repeated on a new connection.
 """
 
 from collections.abc import Callable, Iterator
 import contextlib
 import logging
+import os
 import threading
 import time
 from typing import TypeVar
@@ -23,19 +25,15 @@ from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
-from sqlalchemy import pool
 
 from placement import exception, telemetry
 from placement.conf import database, database_url
 from placement.db import (
     connections,
     failures,
+    pools,
     retry,
-    statement_cache,
-    timeouts,
-    transactions,
 )
-from placement.db.transactions import Mode
 
 LOG = logging.getLogger(__name__)
 
@@ -44,14 +42,13 @@ Work = Callable[[sa.Connection], T]
 
 placement_context_manager = enginefacade.transaction_context()
 
-# Execution option that marks an engine as already prepared by `connections.prepare()`.
-_PREPARED = 'placement_prepared'
+# The execution option of the engine of oslo.db with its `pools.Pools`.
+_POOLS = 'placement_pools'
 _PREPARE_LOCK = threading.Lock()
+# The pools of a parent process.
+_INHERITED: list[pools.Pools] = []
 # A read that fails later than this many seconds after its begin is not repeated.
 _LATEST_REPETITION = 5.0
-# All threads share the single connection to an in-memory SQLite database, so this lock serializes
-# their transactions. Only tests use such databases, so one lock for all databases is enough.
-_SHARED_CONNECTION_LOCK = threading.RLock()
 
 
 class _Configurator:
@@ -61,6 +58,7 @@ class _Configurator:
     :ivar urls: the URLs of the database and of its replica, with passwords
     :ivar connections: the maximum number of connections of this process; None if it has no limit
     :ivar limits: the time limits of connections
+    :ivar pools: the options of the pools
     :ivar max_retries: the value of `[placement_database] max_retries`
     :ivar retry_interval: the value of `[placement_database] retry_interval`
     """
@@ -70,7 +68,8 @@ class _Configurator:
         self.wsrep_sync_wait: int | None = None
         self.urls: tuple[str, ...] = ()
         self.connections: int | None = None
-        self.limits = timeouts.Timeouts()
+        self.limits = connections.Timeouts()
+        self.pools = pools.Options()
         self.max_retries = 0
         self.retry_interval = 0
 
@@ -95,8 +94,9 @@ class _Configurator:
             options.pop(f'{name}_timeout', 0) for name in ('connect', 'read', 'write')
         )
         self.limits = (
-            timeouts.Timeouts(connect) if patient else timeouts.Timeouts(connect, read, write)
+            connections.Timeouts(connect) if patient else connections.Timeouts(connect, read, write)
         )
+        self.pools = pools.Options.of(options)
         self.wsrep_sync_wait = options['mysql_wsrep_sync_wait']
         # With retries, oslo.db would connect before the engine has time limits.
         self.max_retries = options.get('max_retries', 0)
@@ -116,22 +116,37 @@ configure = _Configurator()
 
 
 def get_placement_engine() -> sa.Engine:
-    """Return the engine of this process, prepared by `connections.prepare()`.
+    """Return the engine of this process for programs that execute statements of their own."""
+    return get_pools().direct
 
-    The session settings are applied here rather than in `configure()`, because oslo.db test
-    fixtures replace the engine later.
+
+def get_pools() -> pools.Pools:
+    """Return the pools of the database of this process.
+
+    They are created here rather than in `configure()`, because oslo.db test fixtures replace the
+    engine later. A child process opens its own connections.
     """
-    engine: sa.Engine = placement_context_manager.writer.get_engine()
-    if _PREPARED not in engine.get_execution_options():
-        with _PREPARE_LOCK:
-            if _PREPARED not in engine.get_execution_options():
-                timeouts.apply(engine, configure.limits)
-                connections.prepare(engine, configure.wsrep_sync_wait)
-                engine.update_execution_options(
-                    compiled_cache=statement_cache.StatementCache(), **{_PREPARED: True}
-                )
-                connections.wait_for_server(engine, configure.max_retries, configure.retry_interval)
-    return engine
+    template: sa.Engine = placement_context_manager.writer.get_engine()
+    found: pools.Pools | None = template.get_execution_options().get(_POOLS)
+    if found is not None and found.pid == os.getpid():
+        return found
+    with _PREPARE_LOCK:
+        again: pools.Pools | None = template.get_execution_options().get(_POOLS)
+        if again is not None and again is not found:
+            return again  # another thread has created them
+        if found is not None:
+            # Closing the connections would end the sessions of the parent process.
+            _INHERITED.append(found)
+        else:
+            connections.limit_waits(template, configure.limits)
+            connections.prepare(template, configure.wsrep_sync_wait)
+            if not isinstance(template.pool, sa.StaticPool):
+                # Close the connections that were opened without these settings.
+                template.dispose()
+        created = pools.of(template, configure.pools)
+        template.update_execution_options(**{_POOLS: created})
+        connections.wait_for_server(created.direct, configure.max_retries, configure.retry_interval)
+    return created
 
 
 def read(work: Work[T]) -> T:
@@ -145,7 +160,7 @@ def read(work: Work[T]) -> T:
     """
 
     def attempt() -> T:
-        with _Connected(Mode.AUTOCOMMIT) as conn:
+        with _Connected() as conn:
             return work(conn)
 
     return _repeated_if_dead(attempt)
@@ -160,7 +175,7 @@ def read_snapshot(work: Work[T]) -> T:
     """
 
     def attempt() -> T:
-        with _Connected(Mode.AUTOCOMMIT, snapshot=True) as conn:
+        with _Connected(snapshot=True) as conn:
             return work(conn)
 
     return _repeated_if_dead(attempt)
@@ -175,17 +190,12 @@ def snapshot() -> Iterator[sa.Connection]:
 
     :raises: the same exceptions as `read()`
     """
-    context = _Connected(Mode.AUTOCOMMIT, snapshot=True)
+    context = _Connected(snapshot=True)
     conn = _repeated_if_dead(context.__enter__)
     try:
         with contextlib.ExitStack() as stack:
             stack.push(context)
-            try:
-                yield conn
-            except KeyboardInterrupt:
-                # If the result of a statement is incomplete, PyMySQL warns of it before ROLLBACK.
-                conn.invalidate()
-                raise
+            yield conn
     except Exception as exc:
         failures.raise_translated(exc)
 
@@ -211,55 +221,68 @@ def write(work: Work[T], min_attempts: int = 1) -> T:
 
 
 class _Connected:
-    """A context with a connection of the pool, or with a snapshot on such a connection.
+    """A context with a connection for reads, for a snapshot, or for a write transaction.
 
     PERF: a class, because a context of a generator takes four times as long (2026-11).
     """
 
-    __slots__ = ('_conn', '_locked', '_mode', '_snapshot')
+    __slots__ = ('_conn', '_pools', '_snapshot', '_writes')
 
-    def __init__(self, mode: Mode, snapshot: bool = False) -> None:
-        self._mode = mode
+    def __init__(self, snapshot: bool = False, writes: bool = False) -> None:
         self._snapshot = snapshot
+        self._writes = writes
         self._conn: sa.Connection | None = None
 
     def __enter__(self) -> sa.Connection:
-        engine = get_placement_engine()
-        self._locked = isinstance(engine.pool, pool.StaticPool)
-        if self._locked:
-            _SHARED_CONNECTION_LOCK.acquire()
+        own = self._pools = get_pools()
+        conn = self._conn = _connect(own, self._writes)
+        telemetry.connection_acquired()
         try:
-            conn = self._conn = _connect(engine, self._mode)
-            telemetry.connection_acquired()
-            if self._snapshot:
-                transactions.begin_snapshot(conn)
+            if self._snapshot and own.snapshot:
+                conn.exec_driver_sql(own.snapshot)
         except BaseException:
+            conn.invalidate()  # a snapshot can be open
             self._close()
             raise
         return conn
 
     def __exit__(self, kind: type[BaseException] | None, *_exc_info: object) -> None:
         try:
-            if kind is None and self._snapshot and self._conn is not None:
-                self._conn.commit()
-        except Exception as exc:
-            # All data has been read, so a lost connection is not an error.
-            if not failures.is_connection_lost(exc):
-                raise
-            LOG.debug('The connection was lost after the last read: %s', failures.summary(exc))
+            if self._snapshot and self._pools.snapshot and self._conn is not None:
+                _end_snapshot(self._conn, kind)
         finally:
             self._close()
 
     def _close(self) -> None:
         conn, self._conn = self._conn, None
+        if conn is None:
+            return
+        telemetry.connection_released()
         try:
-            if conn is not None:
-                telemetry.connection_released()
-                conn.close()
+            conn.rollback()
+        except BaseException:
+            conn.invalidate()
+            raise
         finally:
-            if self._locked:
-                self._locked = False
-                _SHARED_CONNECTION_LOCK.release()
+            self._pools.pool.give_back(self._writes, conn)
+
+
+def _end_snapshot(conn: sa.Connection, kind: type[BaseException] | None) -> None:
+    """End a snapshot; if that fails, close the connection, because the next read must not use it.
+
+    All data has been read, so a failure is not an error.
+    """
+    if conn.invalidated:
+        return
+    if kind is not None and not issubclass(kind, Exception):
+        # If the result of a statement is incomplete, PyMySQL warns of it before ROLLBACK.
+        conn.invalidate()
+        return
+    try:
+        conn.exec_driver_sql('ROLLBACK')
+    except Exception as exc:
+        LOG.debug('Closing a connection after the last read: %s', failures.summary(exc))
+        conn.invalidate()
 
 
 def _attempt_on_primary(work: Work[T]) -> T:
@@ -268,12 +291,12 @@ def _attempt_on_primary(work: Work[T]) -> T:
     except Exception as exc:
         if failures.is_read_only(exc):
             # All pooled connections may lead to this server.
-            get_placement_engine().dispose()
+            get_pools().pool.dispose()
         raise
 
 
 def _attempt(work: Work[T]) -> T:
-    with _Connected(Mode.TRANSACTION) as conn:
+    with _Connected(writes=True) as conn:
         result = work(conn)
         try:
             conn.commit()
@@ -299,7 +322,7 @@ def _end_transaction(conn: sa.Connection) -> None:
     if conn.invalidated:
         return
     try:
-        conn.dialect.do_rollback(conn.connection)
+        conn.connection.rollback()
     except Exception as exc:
         LOG.info('Closing a connection because its rollback failed: %s', failures.summary(exc))
         conn.invalidate()
@@ -323,18 +346,18 @@ def _repeated_if_dead(attempt: Callable[[], T]) -> T:
             repeated = True
 
 
-def _connect(engine: sa.Engine, mode: Mode) -> sa.Connection:
-    """Return a connection in the given mode from the pool.
+def _connect(own: pools.Pools, writes: bool) -> sa.Connection:
+    """Return a connection from one of the pools.
 
     A failed attempt to connect is never repeated, whether the database server is down or starting,
     the server has too many clients, or the pool is exhausted.
     """
     try:
-        return transactions.connect(engine, mode)
+        return own.pool.take(writes)
     except (
         sa.exc.SQLAlchemyError,
         db_exc.DBError,
-        engine.dialect.loaded_dbapi.Error,
+        own.direct.dialect.loaded_dbapi.Error,
         exception.UnsuitableDatabase,
     ) as exc:
         if failures.is_access_denied(exc):

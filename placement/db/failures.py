@@ -314,7 +314,7 @@ def is_unverified(exc: Exception) -> bool:
     """Whether the driver refuses the certificate of the server, or a server without TLS."""
     if isinstance(exc, OSError):
         # PyMySQL cannot read the certificate of the CA. For the service and for all commands except
-        # preflight, `timeouts` converts this exception.
+        # preflight, `pools` converts this exception.
         return True
     if _mysql_number(exc) == MYSQL_TLS_FAILED:
         return _says(exc, _TLS_FAILED)
@@ -378,7 +378,7 @@ def _original(exc: BaseException | None) -> BaseException | None:
 def _driver_error(exc: BaseException | None) -> BaseException | None:
     original = _original(exc)
     return getattr(original, 'orig', None) or (
-        original if not isinstance(original, sa.exc.SQLAlchemyError) else None
+        None if isinstance(original, sa.exc.StatementError) else original
     )
 
 

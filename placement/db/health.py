@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy import pool
 
 from placement import exception
+from placement.db import connections
 from placement.db import engine as db_engine
-from placement.db import migration_lock, timeouts
+from placement.db.sqlalchemy import migration
 
 # The time limit of a check, in seconds.
 SECONDS = 2
@@ -52,7 +53,7 @@ def _require_ready_node(conn: sa.Connection) -> None:
 
     :raises exception.DatabaseUnavailable: the node is not ready
     """
-    if not migration_lock.is_cluster(conn):
+    if not migration.is_cluster(conn):
         return
     row = conn.exec_driver_sql("SHOW STATUS LIKE 'wsrep_ready'").first()
     if row is None or str(row[1]).upper() != 'ON':
@@ -67,7 +68,7 @@ def _unpooled(url: sa.URL) -> sa.Engine:
             _existing_file(url), poolclass=pool.NullPool, connect_args={'timeout': SECONDS}
         )
     engine = sa.create_engine(url, poolclass=pool.NullPool, pool_reset_on_return=None)
-    timeouts.apply(engine, timeouts.Timeouts(SECONDS, SECONDS, SECONDS))
+    connections.limit_waits(engine, connections.Timeouts(SECONDS, SECONDS, SECONDS))
     return engine
 
 

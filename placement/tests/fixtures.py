@@ -12,6 +12,7 @@ from oslo_db.sqlalchemy import enginefacade, provision, test_fixtures
 import sqlalchemy as sa
 
 from placement import db_api
+from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.objects import sync
 from placement.tests import servers
@@ -77,13 +78,13 @@ class Database(test_fixtures.GeneratesSchema, test_fixtures.AdHocDbFixture):
         # Cleanups run in reverse order: the tables are dropped before the connections are closed.
         self.addCleanup(self._dispose)
         super()._setUp()
-        self._engine = db_api.get_placement_engine()
+        self._pools = engine.get_pools()
         sync.sync_traits()
         sync.sync_resource_classes()
 
     def _dispose(self) -> None:
-        if (engine := getattr(self, '_engine', None)) is not None:
-            engine.dispose()
+        if (pools := getattr(self, '_pools', None)) is not None:
+            pools.pool.dispose()
 
     def get_enginefacade(self) -> enginefacade._TransactionContextManager:
         return self._configured

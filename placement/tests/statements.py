@@ -1,4 +1,4 @@
-"""Records the SQL statements that an engine sends to its database."""
+"""Records the SQL statements that this process sends to a database."""
 
 from collections.abc import Iterator
 import contextlib
@@ -28,18 +28,18 @@ class Statement(NamedTuple):
 def recorded(source: sa.Engine | sa.Connection) -> Iterator[list[Statement]]:
     """Record the statements that read or write rows, in the order in which they are sent.
 
-    :param source: an engine, or a connection of the engine whose statements are recorded
+    :param source: an engine, or a connection; other engines for the same database are recorded, too
     """
-    engine = source.engine
+    url = source.engine.url
     statements: list[Statement] = []
 
     def record(conn: Any, cursor: Any, text: str, parameters: Any, *_: Any) -> None:
         statement = Statement(text, parameters)
-        if statement.verb in _RECORDED:
+        if statement.verb in _RECORDED and conn.engine.url == url:
             statements.append(statement)
 
-    event.listen(engine, 'before_cursor_execute', record)
+    event.listen(sa.Engine, 'before_cursor_execute', record)
     try:
         yield statements
     finally:
-        event.remove(engine, 'before_cursor_execute', record)
+        event.remove(sa.Engine, 'before_cursor_execute', record)

@@ -42,7 +42,7 @@ _FETCHED = 10_000
 
 def read_trees(conn: sa.Connection) -> trees.Trees:
     """Return what is wrong with the links between all providers."""
-    rows = conn.execution_options(yield_per=_FETCHED).execute(_LINKS)
+    rows = conn.execute(_LINKS, execution_options={'yield_per': _FETCHED})
     return trees.judge(trees.Link(row[0], row[1], row[2], bool(row[3])) for row in rows)
 
 

@@ -43,6 +43,6 @@ def read_missing(conn: sa.Connection, servers: frozenset[str], row_limit: int) -
 def _missing(conn: sa.Connection, servers: frozenset[str]) -> Iterator[str]:
     # PERF: a million consumers are compared here, because no statement can have a million servers
     # as its parameters.
-    for text in conn.execution_options(yield_per=_FETCHED).scalars(_UUIDS):
+    for text in conn.scalars(_UUIDS, execution_options={'yield_per': _FETCHED}):
         if names.digits_of(text) not in servers:
             yield text

@@ -48,5 +48,5 @@ def read_duplicates(conn: sa.Connection, row_limit: int) -> Found:
 
 
 def _texts(conn: sa.Connection, select: sa.Select[Any]) -> Iterator[str]:
-    rows = conn.execution_options(yield_per=_FETCHED).scalars(select)
+    rows = conn.scalars(select, execution_options={'yield_per': _FETCHED})
     return (text for text in rows if text is not None)

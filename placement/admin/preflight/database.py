@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from placement.admin.preflight import encryption, masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.conf import database_url as urls
-from placement.db import connections, failures, timeouts
+from placement.db import connections, failures
 
 # In seconds. The second limit applies to each read from the network.
 CONNECT_SECONDS = 5
@@ -107,6 +107,7 @@ def connected(
     try:
         if as_service and engine.dialect.name != 'sqlite':
             connections.prepare(engine, options.mysql_wsrep_sync_wait)
+            engine = engine.execution_options(isolation_level='READ COMMITTED')
         with engine.connect() as conn:
             yield conn
     finally:
@@ -231,8 +232,8 @@ def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
 
 def _remedy(error: Exception) -> str:
     correct = 'correct the URL in [placement_database]'
-    if isinstance(error, RuntimeError):  # of PyMySQL; see `timeouts.LOGIN_REMEDY`
-        return timeouts.LOGIN_REMEDY
+    if isinstance(error, RuntimeError):  # of PyMySQL; see `connections.LOGIN_REMEDY`
+        return connections.LOGIN_REMEDY
     if failures.is_access_denied(error):
         return f'Grant the privileges to the user, or {correct}'
     if limit := failures.connection_limit(error):

@@ -21,7 +21,7 @@ from placement.admin.transfer import (
     unnameable,
     vocabulary,
 )
-from placement.db import engine, failures, migration_lock
+from placement.db import engine, failures
 from placement.db.sqlalchemy import migration, models
 
 _ROWS_PER_BATCH = 1000
@@ -82,7 +82,7 @@ def _transaction() -> Iterator[sa.Connection]:
     """
     complete = False
     try:
-        with migration_lock.exclusive_transaction(engine.get_placement_engine()) as conn:
+        with migration.exclusive_transaction(engine.get_placement_engine()) as conn:
             yield conn
             complete = True
     except Exception as error:

@@ -4,17 +4,20 @@ The directory `alembic/versions` contains the revisions. Downgrades are not supp
 """
 
 from collections.abc import Iterator
+import contextlib
 import functools
+import hashlib
 import logging
 import pathlib
 import time
 
 from alembic import command, config, script, util
+from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
 from placement import exception
+from placement.db import connections, failures, pools
 from placement.db import engine as db_engine
-from placement.db import failures, migration_lock
 from placement.db.sqlalchemy import models
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +46,11 @@ _MYSQL_MIGRATIONS = {
 _CLASSES = sa.table(
     'pg_class', sa.column('oid'), sa.column('relname'), sa.column('relowner'), schema='pg_catalog'
 )
+# MySQL and MariaDB use different values for "no timeout", so this module waits repeatedly with a
+# timeout.
+_MYSQL_LOCK_SECONDS = 10
+# The key of the PostgreSQL advisory lock; other programs in the same database must not use it.
+_POSTGRESQL_LOCK = 0x706C6163656D656E
 
 
 def upgrade(revision: str = 'head') -> None:
@@ -170,7 +178,7 @@ def stamp(version: str) -> None:
             f'This release has no schema revision {version or "(empty)"}. Use head, or one of '
             f'{", ".join(revisions())}.'
         ) from error
-    with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
+    with exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
         command.stamp(configuration, version)
 
@@ -196,11 +204,11 @@ def _configuration() -> config.Config:
 
 def _on_cluster() -> bool:
     with db_engine.get_placement_engine().connect() as conn:
-        return migration_lock.is_cluster(conn)
+        return is_cluster(conn)
 
 
 def _upgrade(configuration: config.Config, revision: str) -> None:
-    with migration_lock.exclusive_transaction(db_engine.get_placement_engine()) as conn:
+    with exclusive_transaction(db_engine.get_placement_engine()) as conn:
         configuration.attributes['connection'] = conn
         command.upgrade(configuration, revision)
 
@@ -236,3 +244,84 @@ def _upgrade_on_cluster(configuration: config.Config, target: str) -> None:
             time.sleep(_PAUSE_SECONDS)
         else:
             return
+
+
+# The lock of a migration --------------------------------------------------
+
+
+@contextlib.contextmanager
+def exclusive_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection in a transaction that excludes other processes until the transaction ends.
+
+    Other processes wait in this function. When a process dies, the server closes its connection and
+    releases the lock. The nodes of a Galera cluster do not share locks, so on a cluster this
+    function does not exclude other processes, and the caller has to handle conflicts (see
+    `is_cluster`).
+    """
+    with _connected(engine) as conn:
+        if conn.dialect.name == 'mysql':
+            # A migration may have to wait for table locks longer than a request.
+            conn.exec_driver_sql('SET SESSION lock_wait_timeout = @@GLOBAL.lock_wait_timeout')
+            with _mysql_lock(conn), conn.begin():
+                yield conn
+            return
+        # On SQLite, a write transaction excludes all other write transactions.
+        with conn.begin():
+            if conn.dialect.name == 'postgresql':
+                conn.exec_driver_sql('SET LOCAL lock_timeout = 0')
+                conn.execute(sa.select(sa.func.pg_advisory_xact_lock(_POSTGRESQL_LOCK)))
+            yield conn
+
+
+@contextlib.contextmanager
+def _connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection that no request uses, and whose statements may take any time.
+
+    An ALTER TABLE can take many minutes.
+    """
+    if engine.dialect.name == 'sqlite':
+        with pools.begins_with_lock(engine).connect() as conn:
+            yield conn
+        return
+    unlimited = engines.create_engine(engine.url, mysql_sql_mode='TRADITIONAL', max_retries=0)
+    limits = connections.Timeouts(db_engine.configure.limits.connect)
+    connections.limit_waits(unlimited, limits)
+    connections.prepare(unlimited)
+    try:
+        with unlimited.execution_options(isolation_level='READ COMMITTED').connect() as conn:
+            yield conn
+    finally:
+        unlimited.dispose()
+
+
+def is_cluster(conn: sa.Connection) -> bool:
+    """Whether the server is a node of a Galera cluster."""
+    if conn.dialect.name != 'mysql':
+        return False
+    row = conn.exec_driver_sql("SHOW VARIABLES LIKE 'wsrep_on'").first()
+    return row is not None and str(row[1]).upper() == 'ON'
+
+
+@contextlib.contextmanager
+def _mysql_lock(conn: sa.Connection) -> Iterator[None]:
+    cluster = is_cluster(conn)
+    conn.rollback()
+    if cluster:
+        # The lock would exclude only processes that are connected to the same node, and some
+        # clusters reject GET_LOCK().
+        yield
+        return
+    # Lock names are shared by all databases of a server, and limited to 64 characters.
+    database = hashlib.sha256(str(conn.engine.url.database).encode()).hexdigest()
+    name = f'placement.{database[:32]}'
+    while conn.scalar(sa.select(sa.func.get_lock(name, _MYSQL_LOCK_SECONDS))) != 1:
+        LOG.info('Waiting for another process to migrate the database.')
+        conn.rollback()
+    conn.commit()
+    try:
+        yield
+    finally:
+        # If the connection was lost, the server has already released the lock.
+        if not conn.invalidated:
+            conn.scalar(sa.select(sa.func.release_lock(name)))
+            conn.commit()

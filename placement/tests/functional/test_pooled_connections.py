@@ -66,7 +66,7 @@ class FullPoolTest(PooledConnectionsTestCase):
     options = {'max_pool_size': 1, 'max_overflow': 0, 'pool_timeout': 1}
 
     def test_requests_without_a_free_connection_are_503(self):
-        with db_api.get_placement_engine().connect():
+        with db_api.snapshot():
             for call in self.calls[:3]:
                 self.assertUnavailable(call())
         self.assertEqual([200, 200, 204], [call().status for call in self.calls[:3]])

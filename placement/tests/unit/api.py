@@ -27,9 +27,7 @@ class ApiTestCase(base.BaseTestCase):
         policy.reset()
         self.addCleanup(policy.reset)
         policy.init(config)
-        self.useFixture(
-            fixtures.MonkeyPatch('placement.db.engine.get_placement_engine', self._accept)
-        )
+        self.useFixture(fixtures.MonkeyPatch('placement.db.engine.get_pools', self._accept))
         self.application = auth.NoAuthMiddleware(
             auth.ContextMiddleware(handler.PlacementHandler(), config)
         )

@@ -60,8 +60,9 @@ class SnapshotTest(db_base.TestCase):
                     added.append(self.add('second'))
 
             added: list[None] = []
-            event.listen(self.engine, 'after_cursor_execute', change_after_select)
-            self.addCleanup(event.remove, self.engine, 'after_cursor_execute', change_after_select)
+            listener = (sa.Engine, 'after_cursor_execute', change_after_select)
+            event.listen(*listener)
+            self.addCleanup(event.remove, *listener)
             self.assertEqual(expected, reading.read())
         self.assertEqual([None], added)
         self.assertEqual(2, len(reading.read().inventories))

@@ -255,7 +255,7 @@ def _restored_backup(nova: Nova) -> None:
     # nova-compute has read a generation that the backup does not have.
     _report('compute-01', own)
     inventories['resource_provider_generation'] = _provider(own)['generation']
-    engine.get_placement_engine().dispose()
+    engine.get_pools().pool.dispose()
     for suffix in ('-wal', '-shm'):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
     shutil.copy(backup, database)

@@ -11,6 +11,7 @@ from oslotest import base
 import sqlalchemy as sa
 
 from placement import conf, db_api
+from placement.db import engine
 from placement.db.sqlalchemy import migration
 from placement.objects import sync
 from placement.tests import servers
@@ -37,7 +38,7 @@ class EmptyDatabase(fixtures.Fixture):
         sync.reset()
         self.addCleanup(sync.reset)
         self.engine = db_api.get_placement_engine()
-        self.addCleanup(self.engine.dispose)
+        self.addCleanup(engine.get_pools().pool.dispose)
 
 
 class MigratedDatabase(EmptyDatabase):

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import db_api
-from placement.db import timeouts
+from placement.db.sqlalchemy import migration
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim
@@ -80,7 +80,7 @@ class ServerHangsTest(testcase.RaceTestCase):
     def test_a_migration_has_no_limit_for_reading(self):
         mysql = self.engine.dialect.name == 'mysql'
         slow = f'SELECT SLEEP({READ + 1})' if mysql else f'SELECT pg_sleep({READ + 1})'
-        with timeouts.connect_unlimited(self.engine) as conn:
+        with migration.exclusive_transaction(self.engine) as conn:
             conn.exec_driver_sql(slow)
         with self.engine.connect() as conn:
             self.assertRaises(Exception, conn.exec_driver_sql, slow)

@@ -7,7 +7,6 @@ import fixtures
 import os_resource_classes
 import os_traits
 
-from placement.db import migration_lock
 from placement.db.sqlalchemy import migration, models
 from placement.tests.functional import programs
 from placement.tests.functional.db import base
@@ -34,7 +33,7 @@ class ExclusiveTransactionTest(base.TestCase):
 
     def test_a_migration_waits_for_another_one(self):
         with futures.ThreadPoolExecutor(1) as pool:
-            with migration_lock.exclusive_transaction(self.engine):
+            with migration.exclusive_transaction(self.engine):
                 waiting = pool.submit(migration.upgrade, 'head')
                 self.assertRaises(futures.TimeoutError, waiting.result, 2.5)
             waiting.result(LONGEST)

@@ -119,7 +119,7 @@ class IdleTimeTest(IdleTestCase):
             self.assertLess(call().status, 300)
         # On a busy machine, the limit would end connections of the cleanups.
         machines.limit_idle_time(self.direct, seconds=28_800)
-        engine.get_placement_engine().dispose()
+        engine.get_pools().pool.dispose()
 
 
 class LostDuringRequestTest(IdleTestCase):

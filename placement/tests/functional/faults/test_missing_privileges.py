@@ -8,6 +8,7 @@ from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy as sa
 
 from placement import db_api
+from placement.db import engine
 from placement.tests import servers
 from placement.tests.functional.faults import machines, storm
 from placement.tests.functional.races import testcase, writers
@@ -41,7 +42,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
             'connection', url.render_as_string(hide_password=False), 'placement_database'
         )
         db_api.configure(self.config)
-        self.addCleanup(db_api.get_placement_engine().dispose)
+        self.addCleanup(engine.get_pools().pool.dispose)
 
     def create_account(self, *privileges: str) -> sa.URL:
         return servers.create_account(db_api.get_placement_engine().url, privileges)
@@ -81,7 +82,7 @@ class MissingPrivilegesTest(testcase.RaceTestCase):
         self.connect_as(account)
         self.assertEqual(200, self.send('GET', self.path).status)
         servers.change_password(admin, account)
-        db_api.get_placement_engine().dispose()
+        engine.get_pools().pool.dispose()
         self.assertDenied('GET', self.path)
         self.assertDenied('DELETE', self.path)
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import conf, db_api, deploy
+from placement.db import engine as db_engine
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures.placement import PlacementFixture
 from placement.tests.functional.races import servers, testcase
@@ -85,8 +86,10 @@ def _serve(url: str, pipe: Connection) -> None:
                 server.set_up(dbapi_connection, record)
                 pipe.send(server.session(dbapi_connection))
 
-            event.listen(engine, 'connect', connected)
-            engine.dispose()  # so that all connections are set up
+            pools = db_engine.get_pools()
+            for own in (pools.reader, pools.writer):
+                event.listen(own, 'connect', connected)
+            pools.pool.dispose()  # so that all connections are set up
             pipe.send(None)
             while True:
                 try:

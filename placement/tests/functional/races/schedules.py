@@ -29,6 +29,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from placement import exception
+from placement.db import engine as db_engine
 from placement.tests.functional.races import audit, processes, servers, testcase
 from placement.tests.functional.races.writers import Request, Start
 from placement.tests.waiting import LONGEST
@@ -142,15 +143,20 @@ class Scheduler:
     @contextlib.contextmanager
     def opened(self) -> Iterator['Scheduler']:
         """Listen to the statements of the service for the duration of the context."""
+        pools = db_engine.get_pools()
         listeners = [
-            ('connect', self._server.set_up),
-            ('before_cursor_execute', self._note_sent),
-            ('after_cursor_execute', self._note_returned),
-            ('commit', self._note_commit),
+            (engine, name, listener)
+            for engine in (pools.reader, pools.writer)
+            for name, listener in (
+                ('connect', self._server.set_up),
+                ('before_cursor_execute', self._note_sent),
+                ('after_cursor_execute', self._note_returned),
+                ('commit', self._note_commit),
+            )
         ]
-        for name, listener in listeners:
-            event.listen(self._engine, name, listener)
-        self._engine.dispose()  # so that all connections are set up
+        for listener in listeners:
+            event.listen(*listener)
+        pools.pool.dispose()  # so that all connections are set up
         with (
             futures.ThreadPoolExecutor(2) as self._pool,
             self._server.connected(),
@@ -163,9 +169,9 @@ class Scheduler:
             finally:
                 if self._second is not None:
                     self._second.close()
-                for name, listener in listeners:
-                    event.remove(self._engine, name, listener)
-        self._engine.dispose()
+                for listener in listeners:
+                    event.remove(*listener)
+        pools.pool.dispose()
 
     def schedules(
         self,

@@ -1,6 +1,6 @@
 """A search of several pages reads one state of the database, whatever other requests write."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import functools
 import threading
@@ -9,12 +9,13 @@ import uuid
 
 from sqlalchemy import event
 
-from placement import db_api
+from placement.db import engine as db_engine
 from placement.tests.functional.races import testcase
 from placement.tests.waiting import LONGEST
 
 # More than the first page of a search contains.
 HOSTS = 24
+SEARCH = '/allocation_candidates?resources=VCPU:1'
 
 
 class ReadsTest(testcase.FileTestCase):
@@ -37,13 +38,26 @@ class ReadsTest(testcase.FileTestCase):
                     with self.interrupted(boundary, functools.partial(self.move, consumer, target)):
                         self.check_sum()
 
+    def test_search_that_fails_leaves_no_snapshot(self) -> None:
+        """Whichever statement fails, the next read on the connection reads fresh data."""
+        self.make_provider({'VCPU': 100})
+        with self.interrupted(0, print) as statements:
+            self.search()
+        for boundary in range(1, statements() + 1):
+            with self.interrupted(boundary, functools.partial(self.fail, 'broken')):
+                self.send('GET', SEARCH)
+            self.assertIn(self.make_provider({'VCPU': 100}), self.search())
+
+    def search(self) -> Mapping[str, Any]:
+        """Return the summaries of the providers."""
+        return self.send_ok('GET', SEARCH)['provider_summaries']
+
     def move(self, consumer: str, host: str) -> None:
         """Let a consumer use one VCPU of a host, and nothing else."""
         self.send_ok('PUT', f'/allocations/{consumer}', testcase.claim_1_27({host: 1}), '1.27')
 
     def check_sum(self) -> None:
-        document = self.send_ok('GET', '/allocation_candidates?resources=VCPU:1')
-        summaries = document['provider_summaries'].values()
+        summaries = self.search().values()
         self.assertEqual(HOSTS, len(summaries))
         used = [summary['resources']['VCPU']['used'] for summary in summaries]
         self.assertEqual(10 * HOSTS + 1, sum(used), used)
@@ -62,7 +76,7 @@ class ReadsTest(testcase.FileTestCase):
                 if len(executed) == boundary:
                     testcase.start(write).result(LONGEST)
 
-        engine = db_api.get_placement_engine()
+        engine = db_engine.get_pools().reader
         event.listen(engine, 'after_cursor_execute', interrupt)
         try:
             yield lambda: len(executed)

@@ -2,18 +2,14 @@
 
 import logging
 import sqlite3
-from typing import Any
 from unittest import mock
 
 import fixtures
 from oslo_db import exception as db_exc
-from oslo_db.sqlalchemy import engines
 from oslotest import base
-import sqlalchemy as sa
-from sqlalchemy import event
 
 from placement import exception
-from placement.db import connections, transactions
+from placement.db import connections
 
 
 class WaitForServerTest(base.BaseTestCase):
@@ -76,7 +72,7 @@ class SetUpMysqlTest(base.BaseTestCase):
 
     def test_statements(self):
         sync_wait, dirty_reads = (
-            ', SESSION wsrep_sync_wait = 7;',
+            ', SESSION wsrep_sync_wait = 7',
             'SET SESSION wsrep_dirty_reads = 0',
         )
         on, group = {'wsrep_on': 'ON'}, "SET SESSION group_replication_consistency = 'BEFORE'"
@@ -104,15 +100,7 @@ class SetUpMysqlTest(base.BaseTestCase):
                 )
                 if (mode, consistency) != ('ON', 'BEFORE')
             ),
-            # Older releases of MariaDB only have `tx_isolation`, and MySQL 8 does not have it.
-            (None, {}, "autocommit = 0, SESSION tx_isolation = 'READ-COMMITTED'", True),
-            (
-                None,
-                {'transaction_isolation': 'REPEATABLE-READ'},
-                "autocommit = 0, SESSION transaction_isolation = 'READ-COMMITTED'",
-                True,
-            ),
-            (None, {'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, 'READ-COMMITTED', True),
+            (None, {'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, 'sql_mode', True),
         ):
             with self.subTest(configured=configured, **variables):
                 statements = '; '.join(self.statements(configured, **variables))
@@ -134,76 +122,6 @@ class SetUpMysqlTest(base.BaseTestCase):
             exception.UnsuitableDatabase, self.statements, log_bin='ON', binlog_format='STATEMENT'
         )
         self.assertIn('Set binlog_format to ROW or MIXED', str(error))
-
-
-class IdleConnectionsTest(base.BaseTestCase):
-    """A pooled connection is checked before its use if it was idle for long."""
-
-    def setUp(self):
-        super().setUp()
-        self.engine = sa.create_engine('sqlite://', poolclass=sa.QueuePool, pool_pre_ping=True)
-        self.opened = []
-        event.listen(self.engine, 'connect', lambda *_: self.opened.append('opened'))
-        connections._check_after_idle_time(self.engine)
-        self.now = self.useFixture(
-            fixtures.MockPatchObject(connections.time, 'monotonic', return_value=100.0)
-        ).mock
-        ping = self.engine.dialect.do_ping
-        self.ping = self.useFixture(
-            fixtures.MockPatchObject(self.engine.dialect, 'do_ping', side_effect=ping)
-        ).mock
-        self.use()
-
-    def use(self, directly: bool = False) -> None:
-        """Use a connection of the pool, as `db/engine.py` does, or directly from the engine."""
-        if directly:
-            conn = self.engine.connect()
-        else:
-            conn = transactions.connect(self.engine, transactions.Mode.AUTOCOMMIT)
-        with conn:
-            self.assertEqual(1, conn.scalar(sa.select(1)))
-
-    def test_an_idle_connection_is_checked(self):
-        for _ in range(3):
-            self.now.return_value += connections.IDLE_SECONDS - 1
-            self.use()
-        self.ping.assert_not_called()
-        self.now.return_value += connections.IDLE_SECONDS
-        self.use()
-        self.ping.assert_called_once()
-        self.assertEqual(1, len(self.opened))
-
-    def test_a_dead_connection_is_replaced(self):
-        self.now.return_value += connections.IDLE_SECONDS
-        self.ping.side_effect = sqlite3.OperationalError('lost')
-        self.use()
-        self.ping.assert_called_once()
-        self.assertEqual(2, len(self.opened))
-
-    def test_a_program_that_uses_the_engine_directly(self):
-        """It does not repeat its first statement, so each of its connections is checked."""
-        self.use(directly=True)
-        self.ping.assert_called_once()
-
-
-class ListenersTest(base.BaseTestCase):
-    """The listeners of oslo.db would cost time in each statement."""
-
-    def prepared(self, **options: Any) -> sa.Engine:
-        engine = engines.create_engine('sqlite://', **options)
-        connections.prepare(engine)
-        return engine
-
-    def test_oslo_db_has_no_listeners(self):
-        self.assertFalse(self.prepared()._has_events)
-
-    def test_statements_are_traced(self):
-        engine = self.prepared(connection_trace=True)
-        sent: list[str] = []
-        with engine.connect() as conn:
-            conn.connection.set_trace_callback(sent.append)
-            conn.execute(sa.select(1))
-        self.assertIn('-- File:', ''.join(sent))
 
 
 class SetUpSqliteTest(base.BaseTestCase):
@@ -246,10 +164,9 @@ class SetUpSqliteTest(base.BaseTestCase):
 
 class SetUpPostgresqlTest(base.BaseTestCase):
     def test_drivers(self):
-        """Psycopg 3 detects the encoding. No driver begins transactions."""
+        """Psycopg 3 detects the encoding."""
         for more in ([], ['set_client_encoding']):
-            connection = mock.Mock(spec=['autocommit', 'cursor', 'commit', *more])
+            connection = mock.Mock(spec=['cursor', 'commit', *more])
             connections._set_up_postgresql(connection, None)
             connection.commit.assert_called_once_with()
-            self.assertIs(True, connection.autocommit)
         connection.set_client_encoding.assert_called_once_with('UTF8')

@@ -200,27 +200,17 @@ class WriteTest(base.BaseTestCase):
         self.assertEqual(1, db_engine.write(in_use))
         with db_engine.snapshot():
             self.assertEqual(1, in_use())
-            self.assertFalse(self.can_lock())
         self.assertRaises(KeyError, db_engine.write, self.failing(KeyError))
         with mock.patch.object(sa.Engine, 'connect', side_effect=db_exc.DBConnectionError):
             self.assertRaises(exception.DatabaseUnavailable, db_engine.write, in_use)
             self.assertRaises(exception.DatabaseUnavailable, db_engine.read, in_use)
-        self.assertEqual((0, True), (in_use(), self.can_lock()))
+        self.assertEqual(0, in_use())
+        # Another thread can use the shared connection.
+        with futures.ThreadPoolExecutor(1) as pool:
+            self.assertEqual(1, pool.submit(db_engine.read, in_use).result())
         db_engine.write(self.failing(None))
         self.assertEqual(1, db_engine.read_snapshot(in_use))
         self.assertEqual(0, in_use())
-
-    def can_lock(self) -> bool:
-        """Whether another thread could use the shared connection."""
-        lock = db_engine._SHARED_CONNECTION_LOCK
-
-        def attempt() -> bool:
-            if locked := lock.acquire(blocking=False):
-                lock.release()
-            return locked
-
-        with futures.ThreadPoolExecutor(1) as pool:
-            return pool.submit(attempt).result()
 
     def test_the_lines_of_the_log_contain_the_reason_once(self):
         """oslo.log would append the active exception to the line."""
@@ -304,15 +294,6 @@ class WriteTest(base.BaseTestCase):
 
         self.assertRaises(exception.UnstorableValue, db_engine.write, work)
 
-    def test_an_interrupted_snapshot_sends_nothing_on_its_connection(self):
-        with (
-            mock.patch.object(sa.Connection, 'invalidate') as invalidate,
-            self.assertRaises(KeyboardInterrupt),
-            db_engine.snapshot(),
-        ):
-            raise KeyboardInterrupt
-        invalidate.assert_called_once_with()
-
     def test_errors_of_reads_are_translated(self):
         too_many = sqlite3.OperationalError('too many SQL variables')
         for error, raised in (
@@ -354,19 +335,6 @@ class WriteTest(base.BaseTestCase):
 
         return work
 
-    def test_the_begin_of_a_snapshot_is_repeated_once(self):
-        begin = mock.Mock(side_effect=[db_exc.DBConnectionError, None])
-        self.patch(db_engine.transactions, 'begin_snapshot', begin)
-        with db_engine.snapshot() as conn:
-            self.assertEqual([], conn.execute(sa.select(TABLE)).all())
-        self.assertEqual(2, begin.call_count)
-
-    def test_a_connection_that_is_lost_after_the_last_read(self):
-        """All data has been read."""
-        self.fail_commits(db_exc.DBConnectionError())
-        with db_engine.snapshot() as conn:
-            self.assertEqual([], conn.execute(sa.select(TABLE)).all())
-
     def test_only_the_first_configuration_has_an_effect(self):
         configurator = db_engine._Configurator()
         config = cfg.ConfigOpts()
@@ -383,3 +351,61 @@ class WriteTest(base.BaseTestCase):
         with mock.patch.object(db_engine.connections, 'prepare') as prepare:
             self.assertIs(self.engine, db_engine.get_placement_engine())
         prepare.assert_not_called()
+
+
+class SnapshotTest(base.BaseTestCase):
+    """A snapshot is begun and ended explicitly, also if a read fails."""
+
+    def setUp(self):
+        super().setUp()
+        manager = db_engine.enginefacade.transaction_context()
+        path = self.useFixture(fixtures.TempDir()).path
+        manager.configure(connection=f'sqlite:///{path}/placement.db')
+        self.useFixture(fixtures.MockPatchObject(db_engine, 'placement_context_manager', manager))
+        self.pools = db_engine.get_pools()
+        self.addCleanup(self.pools.pool.dispose)
+        with self.pools.direct.begin() as conn:
+            TABLE.create(conn)
+
+    def failing_at(self, statement: str, error: type[BaseException]) -> mock.Mock:
+        """Let the first such statement fail, and return the listener."""
+        remaining = [error]
+
+        def fail(_conn: Any, _cursor: Any, text: str, *_: Any) -> None:
+            if text.startswith(statement) and remaining:
+                raise remaining.pop()('failure')
+
+        event.listen(self.pools.reader, 'before_cursor_execute', fail)
+
+    def rows(self) -> int:
+        read = sa.select(sa.func.count()).select_from(TABLE)
+        return db_engine.read_snapshot(lambda conn: conn.scalar(read))
+
+    def test_a_read_after_a_failure_reads_fresh_data(self):
+        """Whether a read or the end of the snapshot fails."""
+        for number, (statement, error, raised) in enumerate(
+            (
+                ('BEGIN', db_exc.DBConnectionError, None),
+                ('SELECT', KeyError, db_exc.DBError),
+                ('SELECT', KeyboardInterrupt, KeyboardInterrupt),
+                ('ROLLBACK', db_exc.DBConnectionError, None),
+                ('ROLLBACK', KeyError, None),
+            )
+        ):
+            self.assertEqual(number, self.rows())
+            self.failing_at(statement, error)
+            if raised is None:
+                self.assertEqual(number, self.rows())
+            else:
+                self.assertRaises(raised, self.rows)
+            db_engine.write(lambda conn, n=number: conn.execute(sa.insert(TABLE).values(n=n)))
+            self.assertEqual(number + 1, self.rows())
+
+    def test_an_interrupted_snapshot_sends_nothing_on_its_connection(self):
+        with (
+            mock.patch.object(sa.Connection, 'invalidate') as invalidate,
+            self.assertRaises(KeyboardInterrupt),
+            db_engine.snapshot(),
+        ):
+            raise KeyboardInterrupt
+        invalidate.assert_called_once_with()

@@ -6,7 +6,6 @@ from unittest import mock
 import fixtures
 from oslotest import base
 import sqlalchemy as sa
-from sqlalchemy import pool
 
 from placement.db import engine as db_engine
 from placement.db import health as db_health
@@ -17,8 +16,8 @@ class SQLiteTest(base.BaseTestCase):
         super().setUp()
         self.path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'a b%20?#.db')
 
-    def use(self, url: sa.URL | str, **options) -> sa.Engine:
-        engine = sa.create_engine(url, **options)
+    def use(self, url: sa.URL | str) -> sa.Engine:
+        engine = sa.create_engine(url)
         self.addCleanup(engine.dispose)
         self.useFixture(fixtures.MockPatchObject(db_engine, 'get_placement_engine', lambda: engine))
         return engine
@@ -41,7 +40,9 @@ class SQLiteTest(base.BaseTestCase):
         self.assertRaises(sa.exc.OperationalError, db_health.check)
 
     def test_a_database_in_memory(self):
-        self.use('sqlite://', poolclass=pool.StaticPool)
+        manager = db_engine.enginefacade.transaction_context()
+        manager.configure(connection='sqlite://')
+        self.useFixture(fixtures.MockPatchObject(db_engine, 'placement_context_manager', manager))
         db_health.check()
 
 

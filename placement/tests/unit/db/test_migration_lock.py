@@ -4,7 +4,7 @@ from unittest import mock
 
 from oslotest import base
 
-from placement.db import migration_lock
+from placement.db.sqlalchemy import migration
 
 
 def connection(*wsrep_on: tuple[str, str]) -> mock.Mock:
@@ -20,18 +20,18 @@ def connection(*wsrep_on: tuple[str, str]) -> mock.Mock:
 
 class IsClusterTest(base.BaseTestCase):
     def test_a_node_of_a_cluster(self):
-        self.assertTrue(migration_lock.is_cluster(connection(('wsrep_on', 'ON'))))
+        self.assertTrue(migration.is_cluster(connection(('wsrep_on', 'ON'))))
 
     def test_a_server_that_is_not_in_a_cluster(self):
-        self.assertFalse(migration_lock.is_cluster(connection(('wsrep_on', 'OFF'))))
+        self.assertFalse(migration.is_cluster(connection(('wsrep_on', 'OFF'))))
 
     def test_a_server_without_the_variable(self):
-        self.assertFalse(migration_lock.is_cluster(connection()))
+        self.assertFalse(migration.is_cluster(connection()))
 
     def test_another_engine_is_not_queried(self):
         conn = connection(('wsrep_on', 'ON'))
         conn.dialect.name = 'postgresql'
-        self.assertFalse(migration_lock.is_cluster(conn))
+        self.assertFalse(migration.is_cluster(conn))
         conn.exec_driver_sql.assert_not_called()
 
 
@@ -42,24 +42,24 @@ class MysqlLockTest(base.BaseTestCase):
 
     def test_a_server_has_a_lock_that_is_released(self):
         conn = connection()
-        with migration_lock._mysql_lock(conn):
+        with migration._mysql_lock(conn):
             self.assertEqual(['get_lock'], self.locks(conn))
         self.assertEqual(['get_lock', 'release_lock'], self.locks(conn))
 
     def test_the_request_for_the_lock_is_repeated_until_it_succeeds(self):
         conn = connection()
         conn.scalar.side_effect = [0, None, 1, 1]
-        with migration_lock._mysql_lock(conn):
+        with migration._mysql_lock(conn):
             self.assertEqual(['get_lock'] * 3, self.locks(conn))
 
     def test_a_lost_connection_releases_no_lock(self):
         conn = connection()
-        with migration_lock._mysql_lock(conn):
+        with migration._mysql_lock(conn):
             conn.invalidated = True
         self.assertEqual(['get_lock'], self.locks(conn))
 
     def test_a_node_of_a_cluster_has_no_lock(self):
         conn = connection(('wsrep_on', 'ON'))
-        with migration_lock._mysql_lock(conn):
+        with migration._mysql_lock(conn):
             pass
         self.assertEqual([], self.locks(conn))

@@ -231,8 +231,8 @@ class DatabaseTest(TestCase):
         lose = mock.Mock(side_effect=db_exc.DBConnectionError())
 
         def begin_to_lose() -> None:
-            sa.event.listen(self.engine, 'commit', lose)
-            self.addCleanup(sa.event.remove, self.engine, 'commit', lose)
+            sa.event.listen(sa.Engine, 'commit', lose)
+            self.addCleanup(sa.event.remove, sa.Engine, 'commit', lose)
 
         file = self.interrupted(5, begin_to_lose)
         self.assertRaises(exception.OutcomeUnknown, load.load, file, progress.silent)

@@ -167,19 +167,16 @@ class SettingsTest(base.BaseTestCase):
             self.assertEqual(limits.Limits(most, idle, 'idle_session_timeout'), accepted)
 
     def test_the_connections_of_a_process(self):
-        mariadb = {'connection': 'mysql+pymysql://host/placement'}
         for options, threads, expected in (
             ({}, None, 16),
             ({'max_pool_size': 3, 'max_overflow': 0}, None, 4),
             ({'max_pool_size': 0}, None, None),
             ({'max_overflow': -1}, None, None),
-            ({'max_overflow': -1}, 8, 9),
-            ({}, 4, 5),
+            ({'max_overflow': -1}, 8, 14),
+            ({}, 4, 9),
+            ({}, 8, 14),
             ({}, 40, 16),
-            (mariadb, 4, 6),
-            ({**mariadb, 'max_pool_size': 20}, 4, 9),
-            ({**mariadb, 'max_pool_size': 0}, 4, 5),
-            ({'connection': 'postgresql+psycopg://host/placement', 'max_pool_size': 20}, 4, 5),
+            ({'max_pool_size': 0}, 4, 9),
         ):
             found = database.connections_of_process(options, threads)
             self.assertEqual(expected, found, (options, threads))
