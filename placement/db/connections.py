@@ -16,6 +16,7 @@ server responds.
 """
 
 from collections.abc import Generator, Mapping
+import dataclasses
 from dataclasses import dataclass
 import functools
 import logging
@@ -256,24 +257,15 @@ def limit_waits(engine: sa.Engine, timeouts: Timeouts) -> None:
 
 def arguments(driver: str, timeouts: Timeouts) -> Mapping[str, int]:
     """Return the arguments with which a driver limits a connection."""
+    limits = dataclasses.asdict(timeouts)
+    named = {f'{name}_timeout': seconds for name, seconds in limits.items() if seconds}
     if driver == 'pymysql':
-        return {
-            'connect_timeout': timeouts.connect or _PYMYSQL_UNLIMITED,
-            **_if_limited(read_timeout=timeouts.read, write_timeout=timeouts.write),
-        }
+        return {'connect_timeout': _PYMYSQL_UNLIMITED, **named}
     if driver == 'mysqldb':
-        return _if_limited(
-            connect_timeout=timeouts.connect,
-            read_timeout=timeouts.read,
-            write_timeout=timeouts.write,
-        )
+        return named
     if driver in ('psycopg', 'psycopg2'):
-        return {**_if_limited(connect_timeout=timeouts.connect), **_TCP}
+        return {'connect_timeout': timeouts.connect, **_TCP}
     return {}
-
-
-def _if_limited(**limits: int) -> dict[str, int]:
-    return {name: seconds for name, seconds in limits.items() if seconds}
 
 
 def _connect(

@@ -29,8 +29,10 @@ class ArgumentsTest(base.BaseTestCase):
             # This driver requires a limit.
             ('pymysql', mysql, {'connect_timeout': 365 * 24 * 3600}),
             ('mysqldb', mysql, {}),
-            ('psycopg', {'connect_timeout': 10, **TCP}, TCP),
-            ('psycopg2', {'connect_timeout': 10, **TCP}, TCP),
+            *(
+                (driver, {'connect_timeout': 10, **TCP}, {'connect_timeout': 0, **TCP})
+                for driver in ('psycopg', 'psycopg2')
+            ),
             ('pysqlite', {}, {}),
         ):
             self.assertEqual(limited, connections.arguments(driver, LIMITS), driver)
