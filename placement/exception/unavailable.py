@@ -56,3 +56,4 @@ class InvalidPolicyFile(PlacementException):
             f'The policy file {path} is not usable: {reason}. Correct it; placement-status '
             'preflight checks it.'
         )
+        self.reason = reason

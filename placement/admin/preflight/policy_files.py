@@ -1,17 +1,15 @@
 """Checks of the policy file and of the policy directories."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 import difflib
 import re
 from typing import Any
 
 from oslo_config import cfg
-from oslo_policy import policy
+from oslo_policy import policy as oslo_policy
 
-from placement import policies, policy_files
+from placement import exception, policies, policy
 from placement.admin.preflight.model import Verdict, failure, ok, warning
-from placement.policy_files import PolicyFile
 
 _SET_BY_OPERATOR = frozenset({
     cfg.Locations.user,
@@ -24,34 +22,59 @@ _NEVER = '!'
 _REMEDY = 'Correct the rule, or remove it to use the default.'
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A configured path of a policy file or directory.
-
-    :param found: the existing path, or None
-    :param is_set: whether the operator has set the option
-    """
-
-    configured: str
-    found: str | None
-    is_set: bool
-
-
 def check_files(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that the configured files exist and can be parsed."""
     try:
-        contents = policy_files.read(config)
+        paths = policy.files(config)
     except OSError as error:
-        contents = [PolicyFile(str(error.filename), error=str(error.strerror))]
-    return judge_files(_file(config), _directories(config), contents)
+        return [_unusable(error.filename, error.strerror)]
+    verdicts = [*_missing(config), *_unusable_files(paths)]
+    if verdicts:
+        return verdicts
+    return [ok(f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.')]
+
+
+def _missing(config: cfg.ConfigOpts) -> Iterator[Verdict]:
+    """Yield what is wrong with the paths that the operator has configured."""
+    file, directories = config.oslo_policy.policy_file, config.oslo_policy.policy_dirs
+    if _is_set(config, 'policy_file') and not config.find_file(file):
+        yield failure(
+            f'The policy file {file} does not exist, so the default rules apply.',
+            'Create the file, or remove the option [oslo_policy] policy_file.',
+        )
+    for directory in directories if _is_set(config, 'policy_dirs') else ():
+        if not config.find_file(directory):
+            yield warning(
+                f'The policy directory {directory} does not exist.',
+                'Create the directory, or remove the option [oslo_policy] policy_dirs.',
+            )
+
+
+def _is_set(config: cfg.ConfigOpts, name: str) -> bool:
+    location = config.get_location(name, 'oslo_policy')
+    return location is not None and location.location in _SET_BY_OPERATOR
+
+
+def _unusable_files(paths: Sequence[str]) -> Iterator[Verdict]:
+    for path in paths:
+        try:
+            policy.read(path)
+        except exception.InvalidPolicyFile as error:
+            yield _unusable(path, error.reason)
+
+
+def _unusable(path: str, reason: str | None) -> Verdict:
+    return failure(
+        f'The policy file {path} cannot be used: {reason}',
+        'Correct the file. Write one rule a line in the form "name": "expression".',
+    )
 
 
 def check_rules(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check the names and the expressions of the rules in the files."""
     rules: dict[str, Any] = {}
-    for file in policy_files.read(config):
-        if isinstance(file.content, dict):
-            rules |= file.content
+    for path in policy.files(config):
+        rules |= policy.read(path)
     verdicts = judge_rules(rules, policies.list_rules())
     if not config.oslo_policy.remote_ssl_verify_server_crt:
         verdicts += _judge_servers(rules)
@@ -70,60 +93,9 @@ def _judge_servers(rules: Mapping[str, Any]) -> list[Verdict]:
     ]
 
 
-def _file(config: cfg.ConfigOpts) -> Location:
-    name = config.oslo_policy.policy_file
-    return Location(name, config.find_file(name), _is_set(config, 'policy_file'))
-
-
-def _directories(config: cfg.ConfigOpts) -> list[Location]:
-    is_set = _is_set(config, 'policy_dirs')
-    return [
-        Location(name, config.find_file(name), is_set) for name in config.oslo_policy.policy_dirs
-    ]
-
-
-def _is_set(config: cfg.ConfigOpts, name: str) -> bool:
-    location = config.get_location(name, 'oslo_policy')
-    return location is not None and location.location in _SET_BY_OPERATOR
-
-
-def judge_files(
-    file: Location, directories: Iterable[Location], contents: Sequence[PolicyFile]
+def judge_rules(
+    rules: Mapping[str, Any], defaults: Sequence[oslo_policy.RuleDefault]
 ) -> list[Verdict]:
-    """Judge whether the policy files exist and contain rules."""
-    verdicts = []
-    if file.is_set and not file.found:
-        verdicts.append(
-            failure(
-                f'The policy file {file.configured} does not exist, so the default rules apply.',
-                'Create the file, or remove the option [oslo_policy] policy_file.',
-            )
-        )
-    verdicts += [
-        warning(
-            f'The policy directory {directory.configured} does not exist.',
-            'Create the directory, or remove the option [oslo_policy] policy_dirs.',
-        )
-        for directory in directories
-        if directory.is_set and not directory.found
-    ]
-    verdicts += [verdict for content in contents if (verdict := _judge_content(content))]
-    if verdicts:
-        return verdicts
-    paths = ', '.join(content.path for content in contents)
-    return [ok(f'Read: {paths}.' if paths else 'No file. The default rules apply.')]
-
-
-def _judge_content(file: PolicyFile) -> Verdict | None:
-    if not file.error:
-        return None
-    return failure(
-        f'The policy file {file.path} cannot be used: {file.error}',
-        'Correct the file. Write one rule a line in the form "name": "expression".',
-    )
-
-
-def judge_rules(rules: Mapping[str, Any], defaults: Sequence[policy.RuleDefault]) -> list[Verdict]:
     """Judge the rules of all policy files together.
 
     :param rules: the names and expressions; a later file overrides an earlier one
@@ -168,12 +140,12 @@ def _is_valid(text: Any) -> bool:
     if not isinstance(text, (str, list)):
         return False
     rules: dict[str, Any] = {'rule': text}
-    parsed = policy.Rules.from_dict(rules)
+    parsed = oslo_policy.Rules.from_dict(rules)
     return text == _NEVER or str(parsed['rule']) != _NEVER
 
 
 def _judge_references(
-    rules: Mapping[str, Any], defaults: Sequence[policy.RuleDefault]
+    rules: Mapping[str, Any], defaults: Sequence[oslo_policy.RuleDefault]
 ) -> list[Verdict]:
     """Return failures for rules that refer to missing rules or, through others, to themselves."""
     texts = {default.name: default.check_str for default in defaults} | {
@@ -189,8 +161,8 @@ def _judge_references(
 
 
 def _judge_cycles(texts: Mapping[str, Any]) -> list[Verdict]:
-    enforcer = policy.Enforcer(_empty_configuration(), use_conf=False)
-    enforcer.set_rules(policy.Rules.from_dict(dict(texts)), use_conf=False)
+    enforcer = oslo_policy.Enforcer(_empty_configuration(), use_conf=False)
+    enforcer.set_rules(oslo_policy.Rules.from_dict(dict(texts)), use_conf=False)
     if enforcer.check_rules():
         return []
     return [failure('A rule refers, directly or through other rules, to itself.', _REMEDY)]

@@ -27,8 +27,7 @@ class PolicyFixture(fixtures.Fixture):
             group='oslo_policy', policy_file=f'{state_path}/etc/placement/policy.yaml'
         )
         # The cleanup restores the enforcer that existed before this fixture.
-        self.useFixture(fixtures.MonkeyPatch('placement.policy._enforcer', None))
-        self.useFixture(fixtures.MonkeyPatch('placement.policy._source', None))
+        self.useFixture(fixtures.MonkeyPatch('placement.policy._policy', None))
         policy.init(
             self.conf_fixture.conf,
             suppress_deprecation_warnings=True,

@@ -56,7 +56,7 @@ class PolicyServer(fixtures.Fixture):
 class ServersTestCase(test_policy.PolicyTestCase):
     def setUp(self):
         super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger('placement.policy_remote', logging.INFO))
+        self.log = self.useFixture(fixtures.FakeLogger('placement.policy', logging.INFO))
 
     def use(self, rule: str, **options: Any) -> None:
         self.policy_file.write_text(f'"{USAGES}": "{rule}"\n')
@@ -120,7 +120,7 @@ class UnavailableTest(ServersTestCase):
     def test_the_log_contains_no_secret(self):
         self.use(f'http://user:secret@{self.refusing}/%(project_id)s?key=hidden')
         self.assert_unavailable(project_id='confidential')
-        self.assertIn(f'The policy server http://{self.refusing} is unavailable', self.log.output)
+        self.assertIn(f'The policy server of the rule {USAGES} is unavailable', self.log.output)
         for part in ('secret', 'hidden', 'user:', 'confidential'):
             self.assertNotIn(part, self.log.output)
 
