@@ -199,7 +199,7 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
         key = self._key(environ)
         identity = None if self._memory is None or key is None else self._memory.get(key)
         if identity is not None:
-            telemetry.token_known('memory')
+            telemetry.TOKEN_HITS.add(1, 'memory')
         return identity
 
     def _key(self, environ: Environ) -> bytes | None:
@@ -265,9 +265,10 @@ class _TokenValidation(auth_token.AuthProtocol):  # type: ignore[misc] # the lib
             raise
         finally:
             if result == 'cached':
-                telemetry.token_known('memcached')
+                telemetry.TOKEN_HITS.add(1, 'memcached')
             else:
-                telemetry.token_validated(result, time.perf_counter() - start)
+                telemetry.VALIDATIONS.add(1, result)
+                telemetry.VALIDATION_DURATION.observe(time.perf_counter() - start)
         return data
 
     def validate_allowed_request(self, request: Any, token: dict[str, Any]) -> None:

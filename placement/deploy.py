@@ -7,7 +7,6 @@ from placement import (
     auth,
     body_limit,
     endpoints,
-    exception,
     fault_wrap,
     handler,
     health,
@@ -38,18 +37,11 @@ def loadapp(config: cfg.ConfigOpts, project_name: str | None = None) -> Applicat
     """
     del project_name
     if config.metrics.enabled:
-        _record_metrics()
+        telemetry.switch_on()
     trail.switch(config.api.log_changes)
     policy.init(config)
     update_database(config)
     return build(config)
-
-
-def _record_metrics() -> None:
-    try:
-        telemetry.switch_on()
-    except telemetry.UnavailableError as exc:
-        raise exception.MetricsUnavailable(str(exc)) from exc
 
 
 def update_database(conf: cfg.ConfigOpts) -> None:

@@ -191,7 +191,7 @@ class _Policy:
                 return  # A file changed after it was checked. The next refresh reads it again.
             path_before = self._state[0]
             self._state, self.rules = state, rules
-            telemetry.policy_usable(self.problem is None)
+            telemetry.UNUSABLE_POLICY.set(self.problem is not None)
             if self.problem is not None:
                 LOG.error('The previous policy rules stay in force. %s', self.problem)
             elif path_before and not state[0]:

@@ -15,6 +15,12 @@ from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID
 
 LOG = logging.getLogger(__name__)
 
+# Values of the label `method`. All other methods of clients share the value `other`, because each
+# value of a label needs memory.
+METHODS = frozenset({'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'})
+OTHER_METHOD = 'other'
+UNMATCHED_ROUTE = 'unmatched'
+
 _GLOBAL_ID = re.compile(r'req-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}')
 
 
@@ -190,7 +196,9 @@ class RequestMetrics:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
         started = time.perf_counter()
-        route, method = self._template(environ), environ['REQUEST_METHOD']
+        route, method = self._template(environ) or UNMATCHED_ROUTE, environ['REQUEST_METHOD']
+        if method not in METHODS:
+            method = OTHER_METHOD
         # Without a response, the web server returns 500 Internal Server Error.
         status_class = '5xx'
 
@@ -199,7 +207,7 @@ class RequestMetrics:
             status_class = f'{status[0]}xx'
             return start_response(status, headers, *args)
 
-        telemetry.request_started(environ.get('wsgi.multiprocess', False))
+        telemetry.REQUESTS_IN_PROGRESS.add(1)
         try:
             return self.application(environ, start)
         except Exception:
@@ -207,4 +215,5 @@ class RequestMetrics:
             raise
         finally:
             duration = time.perf_counter() - started
-            telemetry.request_ended(route, method, status_class, duration)
+            telemetry.REQUESTS_IN_PROGRESS.add(-1)
+            telemetry.REQUEST_DURATION.observe(duration, route, method, status_class)

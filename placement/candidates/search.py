@@ -290,7 +290,10 @@ class _TreeSearch:
         :param count: the number of returned candidates
         """
         limit = self._limit
-        telemetry.searched(count, limit.used, limit.exceeded or limit.size_exceeded)
+        telemetry.CANDIDATES_RETURNED.observe(count)
+        telemetry.SEARCH_STEPS.observe(limit.used)
+        if limit.exceeded or limit.size_exceeded:
+            telemetry.SEARCHES_CUT.add(1)
         if limit.size_exceeded:
             LOG.warning(
                 'The response to a request for allocation candidates reached the limit [placement] '

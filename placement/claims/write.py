@@ -125,7 +125,7 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
     except exception.ServiceUnavailable:
         raise
     except exception.PlacementException as exc:
-        telemetry.refused(judge.refusal_reason(exc))
+        telemetry.REFUSALS.add(1, judge.refusal_reason(exc))
         consumers = trail.refused_consumers(exc, (claim.consumer_uuid for claim in claims))
         LOG.warning('claim of %s refused: %s', consumers, trail.refusal(exc))
         raise

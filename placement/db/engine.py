@@ -236,7 +236,7 @@ class _Connected:
     def __enter__(self) -> sa.Connection:
         own = self._pools = get_pools()
         conn = self._conn = _connect(own, self._writes)
-        telemetry.connection_acquired()
+        telemetry.CONNECTIONS_IN_USE.add(1)
         try:
             if self._snapshot and own.snapshot:
                 conn.exec_driver_sql(own.snapshot)
@@ -257,7 +257,7 @@ class _Connected:
         conn, self._conn = self._conn, None
         if conn is None:
             return
-        telemetry.connection_released()
+        telemetry.CONNECTIONS_IN_USE.add(-1)
         try:
             conn.rollback()
         except BaseException:

@@ -81,7 +81,7 @@ def run(transaction: Callable[[], T], min_attempts: int = 1) -> T:
                 raise exception.DatabaseUnavailable() from exc
             reason, message = failures.retry_reason(exc), failures.summary(exc)
         LOG.debug('Retrying the transaction after attempt %d: %s', attempt, message)
-        telemetry.retried(reason)
+        telemetry.RETRIES.add(1, reason)
         time.sleep(_pause(attempt))
 
 

@@ -7,7 +7,7 @@ import pathlib
 from oslo_config import cfg
 
 from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
-from placement.telemetry.server import DIRECTORY
+from placement.telemetry import DIRECTORY
 
 _LIBRARY = 'prometheus_client'
 

@@ -74,14 +74,14 @@ class StartTest(base.BaseTestCase):
         super().setUp()
         self.conf = edge.configuration()
         self.conf.set_override('enabled', True, 'metrics')
-        self.useFixture(fixtures.MonkeyPatch('placement.telemetry._instruments', None))
+        self.useFixture(fixtures.MonkeyPatch('placement.telemetry._application', None))
 
     def failure(self) -> str:
         """Return the message of the exception that prevents the start."""
         return str(self.assertRaises(exception.MetricsUnavailable, deploy.loadapp, self.conf))
 
     def test_without_the_library(self):
-        with mock.patch('importlib.util.find_spec', return_value=None):
+        with mock.patch.dict('sys.modules', {'prometheus_client': None}):
             self.assertEqual(
                 '[metrics] enabled needs the library prometheus_client: run '
                 "pip install 'openstack-placement[metrics]'",
@@ -91,7 +91,7 @@ class StartTest(base.BaseTestCase):
     def test_without_the_directory(self):
         for directory, reason in (
             ('/no/such/directory', 'No such file or directory'),
-            (__file__, 'Not a directory'),
+            (__file__, 'File exists'),
             ('', 'The variable is empty'),
         ):
             with fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', directory):

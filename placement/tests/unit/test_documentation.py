@@ -16,9 +16,8 @@ from oslo_config import cfg
 from oslotest import base
 
 import placement
-from placement import conf, errors
+from placement import conf, errors, requestlog, telemetry
 from placement.cmd import status
-from placement.telemetry import declarations
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 ROOT = PACKAGE.parent
@@ -139,8 +138,8 @@ class CompletenessTest(base.BaseTestCase):
         )
         listed = {name: (kind, labels) for name, kind, labels in rows}
         declared = {
-            name: (metric.kind, ', '.join(metric.labels) or 'none')
-            for name, metric in declarations.METRICS.items()
+            metric.name: (metric.kind, ', '.join(metric.labels) or 'none')
+            for metric in telemetry.METRICS
         }
         self.assertEqual(declared, listed)
         # The queries contain the names of the series of histograms.
@@ -153,17 +152,17 @@ class CompletenessTest(base.BaseTestCase):
     def test_the_page_of_metrics_lists_every_reason(self):
         listed = re.findall(r'^``(\w+)``  +[A-Z]', METRICS_PAGE.read_text(), re.MULTILINE)
         declared = [
-            *declarations.RETRY_REASONS,
-            *declarations.REFUSAL_REASONS,
-            *declarations.VALIDATION_RESULTS,
-            *declarations.MEMORY_LEVELS,
+            value
+            for metric in telemetry.METRICS
+            for values in metric.labels.values()
+            for value in values
         ]
         self.assertEqual(declared, listed)
 
     def test_the_page_of_metrics_lists_every_method(self):
         section = METRICS_PAGE.read_text().partition('``method``')[2].partition('``status``')[0]
         listed = set(re.findall('``(\\w+)``', section))
-        self.assertEqual(declarations.METHODS | {declarations.OTHER_METHOD}, listed)
+        self.assertEqual(requestlog.METHODS | {requestlog.OTHER_METHOD}, listed)
 
     def test_the_page_of_placement_status_describes_every_check_of_preflight(self):
         page = (DOCUMENTS / 'cli' / 'placement-status.rst').read_text()

@@ -96,38 +96,16 @@ class ProcessesTest(base.BaseTestCase):
             self.assert_sums(process, 21, 6)
 
     def test_a_process_that_ends_takes_its_gauges_and_leaves_its_counters(self):
-        for end in (self.exit, self.kill):
-            first, second = self.counted(1, 2)
-            self.assert_sums(second, 3, 2)
-            end(first)
-            # The request that an exiting process served has ended.
-            exited = end == self.exit
-            self.assert_sums(second, 4 if exited else 3, 1)
-            before = len(self.files())
-            # The next process continues the counters of the ended one.
-            (third,) = self.counted(4)
-            self.assert_sums(second, 8 if exited else 7, 2)
-            self.assertEqual(before + 1, len(self.files()), self.files())
-            self.kill(second)
-            self.kill(third)
-
-    def test_the_number_of_files_is_bounded(self):
-        (first,) = self.counted(1)
-        numbers = set()
-        for number in range(1, 6):
-            (process,) = self.counted(1)
-            self.exit(process)
-            self.assert_sums(first, 1 + 2 * number, 1)
-            numbers.add(len(self.files()))
-        self.assertEqual(1, len(numbers), self.files())
-
-    def test_a_restart_of_the_service_starts_at_zero(self):
-        """Also if the previous processes were killed."""
-        exiting, killed = self.counted(1, 2)
-        self.exit(exiting)
-        self.kill(killed)
-        (process,) = self.counted(4)
-        self.assert_sums(process, 4, 1)
+        first, second, third = self.counted(1, 2, 4)
+        self.assert_sums(third, 7, 3)
+        # The request that an exiting process served has ended.
+        self.exit(first)
+        self.assert_sums(third, 8, 2)
+        # The next process removes the gauges of a killed one.
+        self.kill(second)
+        self.assert_sums(third, 8, 2)
+        (fourth,) = self.counted(1)
+        self.assert_sums(fourth, 9, 2)
 
     def test_a_child_process_has_its_own_files(self):
         (waiting,) = self.counted(0)

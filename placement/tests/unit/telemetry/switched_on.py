@@ -23,14 +23,12 @@ class SwitchedOn(fixtures.Fixture):
 
     def _setUp(self) -> None:
         value = None if self._directory is None else str(self._directory)
-        for patch in (
-            fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', value),
-            fixtures.MonkeyPatch('placement.telemetry._instruments', None),
-            fixtures.MonkeyPatch('prometheus_client.values.ValueClass', values.MutexValue),
-            fixtures.MonkeyPatch('placement.telemetry.server._warned', False),
-        ):
-            self.useFixture(patch)
-        telemetry.server.process_count.cache_clear()
+        self.useFixture(fixtures.EnvironmentVariable('PROMETHEUS_MULTIPROC_DIR', value))
+        kind = values.get_value_class()
+        self.useFixture(fixtures.MonkeyPatch('prometheus_client.values.ValueClass', kind))
+        self.useFixture(fixtures.MonkeyPatch('placement.telemetry._application', None))
+        for metric in telemetry.METRICS:
+            self.useFixture(fixtures.MockPatchObject(metric, 'recorder', None))
         telemetry.switch_on()
 
     def scrape(self, query: str = '', **more: str) -> edge.Response:
