@@ -20,11 +20,12 @@ dataclass with slots takes three times as long (CPython 3.11, 2026-11). All othe
 dataclasses.
 """
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from placement.capacity import capacity_of
+from placement import capacity
 
 Key = TypeVar('Key', str, int)
 
@@ -64,7 +65,7 @@ class Query(Generic[Key]):
     limit: int | None = None
     # Whether a candidate may use several providers of one tree. True from microversion 1.29 on.
     nested: bool = True
-    # The requested traits and aggregates that few providers have; see `rare`. Set by
+    # The requested traits and aggregates that few providers have; see `statements`. Set by
     # `request.with_ids`.
     rare_traits: frozenset[Key] = frozenset()
     rare_aggregates: frozenset[Key] = frozenset()
@@ -121,7 +122,12 @@ class ProviderInventory(NamedTuple):
     @property
     def capacity(self) -> float:
         """The capacity in units of the resource class, not rounded."""
-        return capacity_of(self.total, self.reserved, self.allocation_ratio)
+        return capacity.capacity_of(self.total, self.reserved, self.allocation_ratio)
+
+    @property
+    def free(self) -> int:
+        """The largest amount that a consumer can allocate: free capacity, at most max_unit."""
+        return min(capacity.free(self.used, self.capacity), self.max_unit)
 
 
 class Provider(NamedTuple):
@@ -187,6 +193,10 @@ class Slot(NamedTuple):
         return self.amounts, self.conditions
 
 
+# Slot -> its options. Slots with the same options have the same tuple object.
+SlotOptions = Sequence[tuple[int, ...]]
+# (provider id, resource class id)
+InventoryKey = tuple[int, int]
 # For each slot, in the order of `slots_of`, the id of the provider that serves it. The binding
 # determines the mappings of a candidate and the amounts that it allocates from each provider.
 Binding = tuple[int, ...]
@@ -212,3 +222,80 @@ def slots_of(query: Query[int]) -> tuple[Slot, ...]:
         else:
             slots.extend(Slot(group, (item,)) for item in amounts)
     return tuple(slots)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """A query with the data that is the same for all anchors."""
+
+    query: Query[int]
+    slots: tuple[Slot, ...]
+    # Slot -> an integer that identifies its kind. Slots of one kind have the same amounts and
+    # conditions, and so the same eligible providers.
+    kinds: tuple[int, ...]
+    # Slot -> the sum of its amounts, each as a fraction of the amount that all slots request.
+    sizes: tuple[float, ...]
+    # group_policy=isolate: the slots that must be bound to different providers.
+    isolated: frozenset[int]
+    # Slot -> those of its (resource class id, amount) pairs for which it may have to share an
+    # inventory with another slot.
+    contended: tuple[tuple[tuple[int, int], ...], ...]
+    # Whether a candidate may use at most one provider of each tree.
+    one_per_tree: bool
+    # For each same_subtree parameter, the set of its slots.
+    subtrees: tuple[frozenset[int], ...]
+    # Whether each combination of eligible providers is a candidate, because each slot requests a
+    # different class, and there are no other conditions.
+    independent: bool
+    # Kind -> one slot of this kind. `unsuffixed` has one slot for each resource class of the
+    # unsuffixed group, and `suffixed` has one for each distinct suffixed group.
+    unsuffixed: Mapping[int, Slot]
+    suffixed: Mapping[int, Slot]
+    # The search steps that are counted for the checks of one provider.
+    check_cost: int
+
+    @classmethod
+    def of(cls, query: Query[int], one_per_tree: bool = False) -> 'PreparedQuery':
+        """Return the query with the data that is computed from it.
+
+        :param one_per_tree: whether a candidate may use at most one provider of each tree
+        """
+        slots = slots_of(query)
+        numbers: dict[tuple[object, ...], int] = {}
+        kinds = tuple(numbers.setdefault(slot.kind, len(numbers)) for slot in slots)
+        examples = dict(zip(kinds, slots, strict=True))
+        totals: Counter[int] = Counter()
+        isolated = {n for n, slot in enumerate(slots) if query.isolate and slot.suffixed}
+        # Resource class id -> whether slots that request it are isolated.
+        requests: dict[int, list[bool]] = defaultdict(list)
+        for number, slot in enumerate(slots):
+            for class_id, amount in slot.amounts:
+                totals[class_id] += amount
+                requests[class_id].append(number in isolated)
+        # Two isolated slots never share an inventory.
+        several = {id_ for id_, are in requests.items() if len(are) > 1 and not all(are)}
+        return cls(
+            query=query,
+            slots=slots,
+            kinds=kinds,
+            sizes=tuple(sum(n / totals[id_] for id_, n in slot.amounts) for slot in slots),
+            isolated=frozenset(isolated),
+            contended=tuple(
+                tuple([item for item in slot.amounts if item[0] in several]) for slot in slots
+            ),
+            one_per_tree=one_per_tree,
+            subtrees=tuple(
+                frozenset(n for n, slot in enumerate(slots) if slot.group.suffix in suffixes)
+                for suffixes in query.same_subtrees
+            ),
+            independent=not (
+                one_per_tree or query.collective_traits or any(slot.suffixed for slot in slots)
+            ),
+            unsuffixed={kind: slot for kind, slot in examples.items() if not slot.suffixed},
+            suffixed={kind: slot for kind, slot in examples.items() if slot.suffixed},
+            check_cost=1 + sum(map(_check_cost, examples.values())) // 4,
+        )
+
+
+def _check_cost(slot: Slot) -> int:
+    return 2 + len(slot.amounts) + len(slot.group.required) + len(slot.group.member_of)

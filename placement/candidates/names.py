@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 import functools
 from typing import Any
 
@@ -10,7 +9,8 @@ import orjson
 import os_traits
 import sqlalchemy as sa
 
-from placement.candidates import model, rare, request
+from placement.candidates import model, request
+from placement.candidates.statements import is_rare
 from placement.db import names as db_names
 from placement.db import sql
 from placement.db.sqlalchemy import models
@@ -46,41 +46,32 @@ def of_ids(
     return found[CLASS], found[TRAIT]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The ids of all names of a query, and of the sharing trait."""
-
-    ids: request.Ids
-    # The id of MISC_SHARES_VIA_AGGREGATE; None if no provider has the trait.
-    sharing_id: int | None
-
-
-def look_up(conn: sa.Connection, query: model.Query[str]) -> Found:
+def look_up(conn: sa.Connection, query: model.Query[str]) -> request.Ids:
     """Return the ids of all names of a query, and of the sharing trait."""
     requested = _requested(query)
     rows: Iterable[Any] = conn.execute(_ids_of_names(tuple(requested)), requested)
     found: dict[str, dict[str, int]] = defaultdict(dict)
     rare_ids: dict[str, list[int]] = defaultdict(list)
     for kind, text in rows:
-        for name, id_, *is_rare in orjson.loads(text or '[]'):
+        for name, id_, *rare in orjson.loads(text or '[]'):
             if id_ is not None:  # the root id is NULL if an old release created the provider
                 found[kind][name] = id_
-            if any(is_rare):
+            if any(rare):
                 rare_ids[kind].append(id_)
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
     kinds = [kind for kind in (AGGREGATE, TREE) if kind in requested]
     lookups = [db_names.Lookup(*NAMED[kind], requested[kind], found[kind]) for kind in kinds]
     by_uuid = dict(zip(kinds, db_names.resolve(conn, lookups), strict=True))
-    ids = request.Ids(
+    return request.Ids(
         classes=found[CLASS],
         traits=found[TRAIT],
         aggregates=by_uuid.get(AGGREGATE, {}),
         roots=by_uuid.get(TREE, {}),
         rare_traits=frozenset(rare_ids[TRAIT]),
         rare_aggregates=frozenset(rare_ids[AGGREGATE]),
+        sharing_id=next(iter(found[SHARING].values()), None),
     )
-    return Found(ids, next(iter(found[SHARING].values()), None))
 
 
 def _requested(query: model.Query[str]) -> dict[str, list[str]]:
@@ -99,8 +90,8 @@ def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
     """Return a statement that looks up names of these kinds.
 
     It returns one row (kind, JSON text) for each kind; the text is a list of [name, id, is rare],
-    which `rare` explains. If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the row of the
-    kind SHARING contains this trait.
+    which `statements` explains. If any provider has the trait MISC_SHARES_VIA_AGGREGATE, the row of
+    the kind SHARING contains this trait.
     """
     traits = models.traits.c
     sharing = _row_of_kind(SHARING, traits.name, traits.id).where(
@@ -113,7 +104,7 @@ def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
 def _named(kind: str) -> sa.Select[Any]:
     name, id_ = NAMED[kind]
     requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True)
-    return _row_of_kind(kind, name, id_, rare.is_rare(id_)).where(name.in_(requested))
+    return _row_of_kind(kind, name, id_, is_rare(id_)).where(name.in_(requested))
 
 
 @functools.cache

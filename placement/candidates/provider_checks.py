@@ -10,9 +10,12 @@ unsuffixed group has two differences:
 `model` defines the terms anchor and slot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from placement.candidates import model
+
+# `scarce_first` makes at most this many checks of one provider against one slot.
+_SAMPLE_CHECKS = 50_000
 
 
 def can_allocate(provider: model.Provider, class_id: int, amount: int) -> bool:
@@ -164,3 +167,23 @@ def _filtered_tree(group: model.Group[int], anchor: model.Anchor) -> list[model.
         if not is_forbidden(provider, group)
         and (root_satisfies or satisfies_member_of(provider, group))
     ]
+
+
+def scarce_first(
+    slots: Collection[model.Slot], anchors: Sequence[model.Anchor]
+) -> list[model.Slot]:
+    """Return the slots, sorted by the number of anchors that can serve them, lowest first."""
+    sample, checks = [], 0
+    for anchor in anchors:
+        checks += len(slots) * len(anchor.providers)
+        if checks > _SAMPLE_CHECKS:
+            break
+        sample.append(anchor)
+
+    def key(slot: model.Slot) -> tuple[int, int]:
+        count = sum(bool(eligible_providers(slot, anchor)) for anchor in sample)
+        # On a tie, the slot with the largest amount is first: large amounts (for example MEMORY_MB)
+        # exceed the free capacity more often than small ones (for example VCPU).
+        return count, -max((amount for _, amount in slot.amounts), default=0)
+
+    return sorted(slots, key=key)

@@ -294,6 +294,8 @@ class Ids:
     roots: Mapping[str, int]
     rare_traits: frozenset[int] = frozenset()
     rare_aggregates: frozenset[int] = frozenset()
+    # The id of MISC_SHARES_VIA_AGGREGATE; None if no provider has the trait.
+    sharing_id: int | None = None
 
 
 def with_ids(query: model.Query[str], ids: Ids) -> model.Query[int]:

@@ -9,24 +9,20 @@ of each slot of the same_subtree are reduced to the subtree below the top, inclu
 A candidate has exactly one top, so no candidate is found in two parts.
 
 The providers of all trees, together called the *forest*, are numbered in preorder. So each subtree
-is a range of positions. The methods of `Division` represent options as ascending lists of
-positions. Slots with the same options have the same list object.
+is a range of positions, and if the options of a slot are in preorder, those in a subtree are a
+range, too. Slots with the same options have the same tuple object.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 import itertools
 import random
 
 from placement.candidates import model
-from placement.candidates.budget import Budget
-from placement.candidates.selection import shuffled
+from placement.candidates.model import SlotOptions
+from placement.candidates.selection import Budget, shuffled
 
-# Slot -> its options as provider ids.
-SlotOptions = list[Sequence[int]]
-# Slot -> its options as positions in preorder.
-_Positions = list[Sequence[int]]
 # The slots of one same_subtree parameter in ascending order.
 _Slots = tuple[int, ...]
 # A function that takes the options of some slots, and returns False if necessary conditions prove
@@ -38,12 +34,10 @@ Viable = Callable[[Mapping[int, Sequence[int]]], bool]
 class Forest:
     """The providers of several trees, numbered in preorder: each provider before its children."""
 
-    # Position -> provider id.
-    ids: Sequence[int]
     # Provider id -> position.
     position: Mapping[int, int]
-    # Position of a provider -> the first position after its subtree.
-    end: Sequence[int]
+    # Provider id -> the first position after its subtree.
+    end: Mapping[int, int]
 
 
 def forest_of(providers: Iterable[model.Provider]) -> Forest:
@@ -64,14 +58,12 @@ def forest_of(providers: Iterable[model.Provider]) -> Forest:
     # In a damaged database, a provider may be its own ancestor, so that it has no root.
     for id_ in parents.keys() - position.keys() if len(position) < len(parents) else ():
         _number([id_], children, position)
-    ids = list(position)
-    end = list(range(1, len(ids) + 1))
-    for at in range(len(ids) - 1, 0, -1):
-        parent = parents[ids[at]]
-        above = None if parent is None else position.get(parent)
-        if above is not None and end[above] < end[at]:
-            end[above] = end[at]
-    return Forest(ids, position, end)
+    end = {id_: at + 1 for id_, at in position.items()}
+    for id_ in reversed(position):
+        parent = parents[id_]
+        if parent in end:
+            end[parent] = max(end[parent], end[id_])
+    return Forest(position, end)
 
 
 def _number(
@@ -89,7 +81,7 @@ class Division:
     """Divides a search into parts, in each of which the top of every same_subtree is fixed.
 
     :param options: slot -> its options
-    :param kinds: slot -> a number that is equal for slots with the same options
+    :param kinds: slot -> a number that is equal for slots with the same amounts and conditions
     :param same_subtrees: for each same_subtree parameter, the set of its slots
     :param forest: the providers of the anchor, including those of its `sharing_trees`
     :param viable: called with options that are reduced to subtrees. If it returns False, these
@@ -108,10 +100,9 @@ class Division:
         budget: Budget,
         rng: random.Random | None = None,
     ) -> None:
-        self._all_options = options
+        self._options = options
         self._kinds = kinds
         self._same_subtrees = sorted(tuple(sorted(slots)) for slots in same_subtrees)
-        self._slots = sorted(frozenset().union(*same_subtrees))
         self._forest = forest
         # With a single same_subtree, the checks would cost more than they save.
         self._viable = viable if len(same_subtrees) > 1 else None
@@ -126,90 +117,91 @@ class Division:
         top. A top is skipped if the options that remain for the slots of the same_subtrees up to
         level n cannot yield a candidate.
         """
-        positions = self._positions()
+        options = self._in_preorder()
         found: dict[tuple[int, ...], Sequence[int]] = {}
         tops: list[tuple[_Slots, Sequence[int]]] = []
         for slots in self._same_subtrees:
             key = tuple(sorted(self._kinds[slot] for slot in slots))
             if key not in found:
-                found[key] = self._tops(positions, slots)
+                found[key] = self._tops(options, slots)
             tops.append((slots, found[key]))
         # The same_subtrees with the fewest tops are first, so that few combinations are tried.
         tops.sort(key=lambda item: len(item[1]))
-        stack = [self._choices(positions, tops[:1])]
+        stack = [self._choices(options, tops[:1])]
         while stack:
             for remaining in stack[-1]:
                 if len(stack) == len(tops):
-                    yield self._options_of_part(remaining)
+                    yield remaining
                 else:
                     stack.append(self._choices(remaining, tops[: len(stack) + 1]))
                     break
             else:
                 stack.pop()
 
-    def _positions(self) -> _Positions:
-        """Return the options of all slots as positions in the forest."""
-        position = self._forest.position
-        by_kind: dict[int, list[int]] = {}
-        for kind, options in zip(self._kinds, self._all_options, strict=True):
-            if kind not in by_kind:
-                by_kind[kind] = sorted(position[option] for option in options)
-                self._budget.spend(len(options) // 4)
-        return [by_kind[kind] for kind in self._kinds]
+    def _in_preorder(self) -> SlotOptions:
+        """Return the options of all slots in the order of their positions in the forest."""
+        different = {id(ids): ids for ids in self._options}
+        self._budget.spend(sum(map(len, different.values())) // 4)
+        ordered = {key: self._sorted(ids) for key, ids in different.items()}
+        return [ordered[id(ids)] for ids in self._options]
 
-    def _tops(self, positions: _Positions, slots: _Slots) -> Sequence[int]:
-        """Return the positions of the possible tops of one same_subtree.
+    def _sorted(self, ids: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(ids, key=self._forest.position.__getitem__))
+
+    def _tops(self, options: SlotOptions, slots: _Slots) -> Sequence[int]:
+        """Return the possible tops of one same_subtree.
 
         The other same_subtrees are not considered. If the budget is spent, some tops are missing.
         """
-        different = {id(positions[slot]): positions[slot] for slot in slots}
-        options = sorted(set().union(*different.values()))
+        different = {id(options[slot]): options[slot] for slot in slots}
+        possible = self._sorted(set().union(*different.values()))
         self._budget.spend((len(slots) + sum(map(len, different.values()))) // 8)
         if self._viable is None:
-            return shuffled(options, self._rng)
+            return shuffled(possible, self._rng)
         tops = []
-        for top in options:
-            remaining = self._in_subtree(positions, slots, top)
+        for top in possible:
+            remaining = self._in_subtree(options, slots, top)
             if remaining and any(self._bound_to_top(remaining, [slots], top)):
                 tops.append(top)
-            if self._budget.left < 0:
+            if self._budget.is_spent:
                 break
         return shuffled(tops, self._rng)
 
     def _choices(
-        self, positions: _Positions, tops: Sequence[tuple[_Slots, Sequence[int]]]
-    ) -> Iterator[_Positions]:
+        self, options: SlotOptions, tops: Sequence[tuple[_Slots, Sequence[int]]]
+    ) -> Iterator[SlotOptions]:
         """Yield the options that remain for each top of the last same_subtree.
 
         The method ends when the budget is spent.
 
-        :param positions: the options that remain for the fixed tops of the other same_subtrees
+        :param options: the options that remain for the fixed tops of the other same_subtrees
         :param tops: the same_subtrees up to the current one, each with its possible tops
         """
         same_subtrees = [slots for slots, _ in tops]
         for top in tops[-1][1]:
-            remaining = self._in_subtree(positions, same_subtrees[-1], top)
+            remaining = self._in_subtree(options, same_subtrees[-1], top)
             for part in self._bound_to_top(remaining, same_subtrees, top) if remaining else ():
                 yield part
-                if self._budget.left < 0:
+                if self._budget.is_spent:
                     return
-            if self._budget.left < 0:
+            if self._budget.is_spent:
                 return
 
     def _bound_to_top(
-        self, remaining: _Positions, same_subtrees: Sequence[_Slots], top: int
-    ) -> Iterator[_Positions]:
+        self, remaining: list[tuple[int, ...]], same_subtrees: Sequence[_Slots], top: int
+    ) -> Iterator[SlotOptions]:
         """Yield the options that remain if the provider at the top serves a slot.
 
         At least one slot of the last same_subtree must be bound to the top. The method yields one
         part for each slot that can be the first such slot, so that no two parts overlap.
         """
+        only_top = (top,)
         for slot in same_subtrees[-1]:
             options = remaining[slot]
             if options[0] != top:
                 continue
             part = list(remaining)
-            part[slot] = [top]
+            part[slot] = only_top
             self._budget.spend(len(part) // 16 + 1)
             if self._may_bind(part, same_subtrees):
                 yield part
@@ -217,67 +209,34 @@ class Division:
                 return
             remaining[slot] = options[1:]
 
-    def _may_bind(self, positions: _Positions, same_subtrees: Sequence[_Slots]) -> bool:
+    def _may_bind(self, options: SlotOptions, same_subtrees: Sequence[_Slots]) -> bool:
         """Return False if the slots of these same_subtrees cannot be bound together."""
         if self._viable is None:
             return True
-        return self._viable(self._ids_of_slots(positions, {*itertools.chain(*same_subtrees)}))
+        slots = {*itertools.chain(*same_subtrees)}
+        self._budget.spend(len(slots) // 4)
+        return self._viable({slot: options[slot] for slot in slots})
 
-    def _in_subtree(self, positions: _Positions, slots: _Slots, top: int) -> _Positions | None:
+    def _in_subtree(
+        self, options: SlotOptions, slots: _Slots, top: int
+    ) -> list[tuple[int, ...]] | None:
         """Reduce the options of the slots to the subtree of a top.
 
         :returns: the options of all slots; None if a slot has no option in the subtree
         """
-        end = self._forest.end[top]
+        position, end = self._forest.position, self._forest.end[top]
         self._budget.spend(len(slots) // 4 + 1)
+        remaining = list(options)
+        reduced: dict[int, tuple[int, ...]] = {}
         for slot in slots:
-            options = positions[slot]
-            first = bisect_left(options, top)
-            if first == len(options) or options[first] >= end:
-                return None
-        remaining = list(positions)
-        reduced: dict[int, Sequence[int]] = {}
-        for slot in slots:
-            options = positions[slot]
-            below = reduced.get(id(options))
+            ids = options[slot]
+            below = reduced.get(id(ids))
             if below is None:
-                first = bisect_left(options, top)
-                below = reduced[id(options)] = options[first : bisect_left(options, end, first)]
-                self._budget.spend(len(below) // 64)
+                first = bisect_left(ids, position[top], key=position.__getitem__)
+                last = bisect_left(ids, end, first, key=position.__getitem__)
+                below = reduced[id(ids)] = ids[first:last]
+                self._budget.spend(1 + len(below) // 64)
+            if not below:
+                return None
             remaining[slot] = below
         return remaining
-
-    def _ids_of_slots(
-        self, positions: _Positions, slots: Collection[int]
-    ) -> dict[int, Sequence[int]]:
-        """Return the options of some slots as provider ids, for a call of `viable`."""
-        self._budget.spend(len(slots) // 4)
-        converted: dict[int, Sequence[int]] = {}
-        for slot in slots:
-            options = positions[slot]
-            if id(options) not in converted:
-                # Of a list with at least as many options as there are slots, `viable` uses only
-                # the length, so the positions are not converted to ids.
-                converted[id(options)] = (
-                    self._ids(options) if len(options) < len(slots) else options
-                )
-        return {slot: converted[id(positions[slot])] for slot in slots}
-
-    def _ids(self, positions: Sequence[int]) -> list[int]:
-        self._budget.spend(len(positions) // 8 + 1)
-        ids = self._forest.ids
-        return [ids[position] for position in positions]
-
-    def _options_of_part(self, positions: _Positions) -> SlotOptions:
-        """Return the options of all slots as provider ids.
-
-        Slots that are in no same_subtree keep all of their options.
-        """
-        result = list(self._all_options)
-        converted: dict[int, list[int]] = {}
-        for slot in self._slots:
-            positions_of_slot = positions[slot]
-            if id(positions_of_slot) not in converted:
-                converted[id(positions_of_slot)] = self._ids(positions_of_slot)
-            result[slot] = converted[id(positions_of_slot)]
-        return result

@@ -1,7 +1,7 @@
-"""Selects the candidates of the response: their order, duplicates, and maximum number.
+"""Selects the candidates of the response: their order, duplicates, and limits.
 
-The options are [placement] allocation_candidates_generation_strategy, max_allocation_candidates and
-randomize_allocation_candidates.
+The options are [placement] allocation_candidates_generation_strategy, max_allocation_candidates,
+randomize_allocation_candidates, max_candidate_search_steps and max_candidates_response_size.
 
 An *anchor* is a provider tree with the sharing providers available to it. The search has one stream
 of candidates for each anchor. All functions are lazy: they request a candidate only when the
@@ -22,6 +22,7 @@ same request, unless the stored data changes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import itertools
+import math
 import random
 from typing import TypeVar
 
@@ -37,6 +38,66 @@ BREADTH_FIRST = 'breadth-first'
 # The sizes in bytes of a quoted UUID, and of the rest of an allocation of one provider.
 _SIZE_OF_UUID = 38
 _SIZE_OF_ALLOCATION = _SIZE_OF_UUID + len(':{"resources":{}},')
+
+# The number of search steps if there is no limit. No search can use so many.
+UNLIMITED = 2**53
+
+
+class Budget:
+    """The search steps that a request may still use, and the bytes that it may still return.
+
+    A search step is a unit of work: one step takes at most about one microsecond. All provider
+    trees of a request spend the same steps; `grant` divides them among the trees.
+
+    PERF: `left` and `end` are attributes, because the search reads them for each slot that it
+    binds.
+    """
+
+    __slots__ = ('_steps', 'end', 'left', 'size_left')
+
+    def __init__(self, steps: int = -1, size: int = -1) -> None:
+        """Create the budget of a request. A negative value means no limit.
+
+        :param steps: the maximum number of steps
+        :param size: the maximum size in bytes of all candidates other than the first one of each
+            tree
+        """
+        self.left = self._steps = steps if steps >= 0 else UNLIMITED
+        # The search of the current tree ends when `left` is below this number.
+        self.end = 0
+        # The bytes left. Negative if a candidate was left out of the response because of its size.
+        self.size_left = size if size >= 0 else math.inf
+
+    @property
+    def used(self) -> int:
+        """The number of steps that were spent."""
+        return self._steps - self.left
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the search of the current tree ends without its remaining candidates."""
+        return self.left < self.end
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the request used more steps than its limit, so that candidates may be missing."""
+        return self.left < 0
+
+    @property
+    def is_size_exceeded(self) -> bool:
+        """Whether candidates are missing from the response because of their size."""
+        return self.size_left < 0
+
+    def spend(self, steps: int) -> None:
+        """Count steps of the search. The last ones may exceed the budget."""
+        self.left -= steps
+
+    def grant(self, steps: int, end: int = 0) -> None:
+        """Let the search of a tree use some of the steps that are left.
+
+        :param end: the number of steps that must be left for other trees in any case
+        """
+        self.end = max(self.left - steps, end)
 
 
 def shuffled(items: Sequence[T], rng: random.Random | None) -> Sequence[T]:
@@ -122,13 +183,14 @@ def candidate_size(query: model.Query[str]) -> int:
 
 
 def uses_one_provider_per_tree(
-    candidate: model.Candidate, providers: Mapping[int, model.Provider]
+    candidate: model.Candidate, anchors: Mapping[int, model.Anchor]
 ) -> bool:
     """Whether the candidate uses at most one provider of each tree.
 
     Before microversion 1.29, Placement returns only such candidates.
 
-    :param providers: provider id -> provider, including all providers of the candidate
+    :param anchors: root id -> anchor, including the anchor of the candidate
     """
-    roots = [providers[id_].root_id for id_ in set(candidate.binding)]
+    used = set(candidate.binding)
+    roots = [p.root_id for p in anchors[candidate.root_id].providers if p.id in used]
     return len(roots) == len(set(roots))

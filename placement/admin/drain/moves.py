@@ -9,7 +9,7 @@ import orjson
 from placement import microversion
 from placement.admin.drain.plan import Move
 from placement.admin.drain.requests import Cloud, Owner
-from placement.candidates.joint_conditions import InventoryKey
+from placement.candidates.model import InventoryKey
 
 # From microversion 1.38 on, a body has a consumer type. Instances that Nova created have none, and
 # a body of an older microversion keeps it so.

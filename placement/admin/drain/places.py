@@ -17,7 +17,7 @@ from placement import capacity
 from placement.admin.drain.requests import Allocation, Cloud, Conditions, Kind, query_of
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
 from placement.candidates import model, provider_checks, solver
-from placement.candidates.joint_conditions import InventoryKey
+from placement.candidates.model import InventoryKey
 
 # The number of candidates of one tree that are compared.
 _CANDIDATES = 16
@@ -153,7 +153,7 @@ class Places:
     def __init__(self, finder: Finder, kind: Kind, query: model.Query[int]) -> None:
         self._finder = finder
         self._kind = kind
-        self._prepared = solver.PreparedQuery.of(query)
+        self._prepared = model.PreparedQuery.of(query)
         # The sharing providers whose allocations stay. The new tree has to be linked with them.
         self._links = {
             allocation.provider_id

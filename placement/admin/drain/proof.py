@@ -15,7 +15,7 @@ from placement.admin.drain.places import Finder, Places
 from placement.admin.drain.requests import Allocation, Kind, Request
 from placement.admin.headroom.free_capacity import FreeCapacity
 from placement.candidates import model
-from placement.candidates.joint_conditions import InventoryKey
+from placement.candidates.model import InventoryKey
 
 # The maximum number of sums of free capacity that are kept. PERF: without them, a proof takes 23 ms
 # in place of 1 ms (10,000 hosts, 2026-11).

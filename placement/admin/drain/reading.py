@@ -78,16 +78,16 @@ def cloud(conn: sa.Connection, options: Options, progress: Progress) -> tuple[Cl
 
     :raises CannotProceedError: --where names a trait that does not exist
     """
-    found = names.look_up(conn, options.where)
+    ids = names.look_up(conn, options.where)
     with reading.refusing('--where is not valid: '):
-        with_ids = request.with_ids(options.where, found.ids)
+        with_ids = request.with_ids(options.where, ids)
     traits = {name: id_ for id_, name in conn.execute(sa.select(_TRAITS.c.id, _TRAITS.c.name))}
     disabled = traits.get(os_traits.COMPUTE_STATUS_DISABLED)
-    anchors = reading.anchors(conn, _NO_QUERY, found.sharing_id, True, progress)
+    anchors = reading.anchors(conn, _NO_QUERY, ids.sharing_id, True, progress)
     result = Cloud(
         anchors={anchor.root.id: anchor for anchor in anchors},
         providers={provider.id: provider for anchor in anchors for provider in anchor.tree},
-        sharing_id=found.sharing_id,
+        sharing_id=ids.sharing_id,
         names=reading.root_names(conn),
         classes={row.id: row.name for row in conn.execute(_CLASS_NAMES)},
     )

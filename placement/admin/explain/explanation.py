@@ -29,9 +29,9 @@ from placement.admin.explain.model import (
 )
 from placement.admin.explain.patterns import AnchorPattern, Largest
 from placement.admin.progress import Progress
-from placement.candidates import model, page_reader, paging, request
+from placement.candidates import model, pages, request
 from placement.candidates import names as names_of_queries
-from placement.candidates.budget import SearchLimit
+from placement.candidates.selection import Budget
 from placement.db import provider_conditions
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
@@ -80,7 +80,7 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
     cloud = _read(conn, subject, progress)
     nested, max_steps = cloud.query.nested, subject.max_steps
     with progress('Searching candidates') as advance:
-        candidates = cloud.judge.trees((), nested, SearchLimit(max_steps), advance)
+        candidates = cloud.judge.trees((), nested, Budget(max_steps), advance)
     found = relaxations.Found(())
     if not candidates.count and not candidates.cut:
         found = relaxations.find(cloud.judge, nested, max_steps, progress)
@@ -88,7 +88,7 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
         query=subject.text,
         microversion=str(subject.version),
         candidates=candidates,
-        nested=None if nested else cloud.judge.trees((), True, SearchLimit(max_steps)),
+        nested=None if nested else cloud.judge.trees((), True, Budget(max_steps)),
         conditions=tuple(condition.key for condition in cloud.conditions),
         relaxations=_relaxations(conn, cloud, found),
         pairs_omitted=found.pairs_omitted,
@@ -103,26 +103,26 @@ def _read(conn: sa.Connection, subject: Subject, progress: Progress) -> _Cloud:
     pairs = query_text.pairs(subject.text)
     all_conditions = conditions.conditions_of(pairs, subject.version, names)
     try:
-        found = names_of_queries.look_up(conn, names)
-        query = request.with_ids(names, found.ids)
+        ids = names_of_queries.look_up(conn, names)
+        query = request.with_ids(names, ids)
     except exception.BadInput as error:
         raise query_text.refusal(error) from error
     seen = patterns.Patterns(query)
     with progress('Reading provider trees') as advance:
-        for page in paging.all_pages(conn, query, found.sharing_id):
+        for page in pages.all_pages(conn, query, ids.sharing_id):
             seen.add(page)
             advance(len(page))
-    checks = Checks(all_conditions, found.ids)
+    checks = Checks(all_conditions, ids)
     with progress('Checking conditions', len(seen.anchors)) as advance:
         by_failures = judge.by_failures(checks, seen.anchors.values(), advance)
     return _Cloud(
         query=query,
         names=names,
-        sharing_id=found.sharing_id,
+        sharing_id=ids.sharing_id,
         conditions=all_conditions,
         patterns=seen,
         checks=checks,
-        judge=judge.Judge(all_conditions, found.ids, by_failures),
+        judge=judge.Judge(all_conditions, ids, by_failures),
     )
 
 
@@ -170,7 +170,7 @@ def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, 
     failures = _failures_of_roots(cloud.judge.failures, roots)
     names = _names(conn, roots)
     roots.sort(key=lambda id_: (failures[id_].alone.bit_count(), names[id_], id_))
-    reader = page_reader.Reader(conn, cloud.query, cloud.sharing_id)
+    reader = pages.Reader(conn, cloud.query, cloud.sharing_id)
     found: list[NearTree] = []
     for first in range(0, min(count, len(roots)), NEAR_TREES_PER_BATCH):
         batch = roots[first : min(first + NEAR_TREES_PER_BATCH, count)]

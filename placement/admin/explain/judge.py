@@ -9,8 +9,8 @@ from placement.admin.explain.conditions import Condition
 from placement.admin.explain.model import Trees
 from placement.admin.explain.patterns import AnchorPattern
 from placement.admin.progress import Advance
-from placement.candidates import request, solver
-from placement.candidates.budget import Budget, SearchLimit
+from placement.candidates import model, request, solver
+from placement.candidates.selection import Budget
 
 # Trees are counted up to this number.
 MAX_TREES = 1_000
@@ -38,7 +38,7 @@ class Judge:
         self,
         relaxed: Collection[Condition],
         nested: bool,
-        limit: SearchLimit,
+        limit: Budget,
         advance: Advance = lambda _count: None,
     ) -> Trees:
         """Return the number of trees that have candidates if these conditions are relaxed.
@@ -52,7 +52,7 @@ class Judge:
         possible = self._possible(mask_of(relaxed, self.all_conditions))
         if not possible:
             return Trees(0)
-        if limit.exceeded:
+        if limit.is_exceeded:
             return Trees(0, more=True, cut=True)
         prepared = self._prepared(relaxed, nested)
         count = 0
@@ -60,12 +60,12 @@ class Judge:
             count += pattern.count
             if count > MAX_TREES:
                 return Trees(MAX_TREES, more=True)
-        return Trees(count, more=limit.exceeded, cut=limit.exceeded)
+        return Trees(count, more=limit.is_exceeded, cut=limit.is_exceeded)
 
-    def _prepared(self, relaxed: Collection[Condition], nested: bool) -> solver.PreparedQuery:
+    def _prepared(self, relaxed: Collection[Condition], nested: bool) -> model.PreparedQuery:
         query = conditions.query_of(self.all_conditions, relaxed, nested)
         with_ids = conditions.with_presence(request.with_ids(query, self.ids))
-        return solver.PreparedQuery.of(with_ids, one_per_tree=not nested)
+        return model.PreparedQuery.of(with_ids, one_per_tree=not nested)
 
     def _possible(self, relaxed: Mask) -> list[AnchorPattern]:
         """Return the patterns that may have candidates; see `Failures.allow`."""
@@ -97,9 +97,9 @@ def by_failures(
 
 
 def _with_candidates(
-    prepared: solver.PreparedQuery,
+    prepared: model.PreparedQuery,
     patterns: Iterable[AnchorPattern],
-    limit: SearchLimit,
+    limit: Budget,
     advance: Advance,
 ) -> Iterator[AnchorPattern]:
     """Yield the patterns that have a candidate, until the search limit is exceeded."""
@@ -107,11 +107,12 @@ def _with_candidates(
     while True:
         cut = []
         for pattern in patterns:
-            budget = Budget(min(share, limit.left))
-            found = next(solver.solve(prepared, pattern.anchor, budget), None)
-            if not limit.spend(budget.used):
+            bindings = solver.solve(prepared, pattern.anchor, limit)
+            limit.grant(share)
+            found = next(iter(bindings), None)
+            if limit.is_exceeded:
                 return
-            if found is None and budget.left < 0:
+            if found is None and limit.is_spent:
                 cut.append(pattern)
                 continue
             advance(1)

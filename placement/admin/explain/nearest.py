@@ -7,7 +7,7 @@ from placement.admin.explain import provider_kinds
 from placement.admin.explain.checks import Failures
 from placement.admin.explain.conditions import Condition, Kind
 from placement.admin.explain.patterns import AnchorPattern
-from placement.candidates import joint_conditions, model
+from placement.candidates import model
 
 # Provider id -> name.
 Names = Mapping[int, str]
@@ -80,9 +80,7 @@ def _amount(condition: Condition, class_id: int, anchor: model.Anchor, names: Na
 
 
 def _closeness(inventory: model.ProviderInventory, amount: int) -> tuple[int, int]:
-    return provider_kinds.passed_checks(inventory, amount), joint_conditions.free_capacity_of(
-        inventory
-    )
+    return provider_kinds.passed_checks(inventory, amount), inventory.free
 
 
 def provider_ids(anchors: Collection[model.Anchor]) -> set[int]:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from placement import capacity
 from placement.admin.explain import conditions
-from placement.candidates import joint_conditions, model
+from placement.candidates import model
 
 # If the amounts of a class have more different sums than this number, the sums are not computed.
 _MAX_SUMS = 4_096
@@ -126,7 +126,7 @@ class ProviderKinds:
         sums = self._sums.get(inventory.class_id)
         if sums is None:
             return None
-        free = max(0, joint_conditions.free_capacity_of(inventory))
+        free = max(0, inventory.free)
         return sums[bisect_right(sums, free) - 1]
 
 

@@ -11,7 +11,7 @@ from placement.admin.explain.conditions import Condition
 from placement.admin.explain.judge import Judge
 from placement.admin.explain.model import Trees
 from placement.admin.progress import Progress
-from placement.candidates.budget import SearchLimit
+from placement.candidates.selection import Budget
 
 # Pairs are judged for queries with at most this number of conditions.
 MAX_CONDITIONS_FOR_PAIRS = 40
@@ -48,14 +48,14 @@ def find(judge: Judge, nested: bool, max_steps: int, progress: Progress) -> Foun
     singles = []
     with progress('Leaving out one condition', len(every)) as advance:
         for condition in every:
-            singles += _judged((condition,), judge, nested, SearchLimit(max_steps))
+            singles += _judged((condition,), judge, nested, Budget(max_steps))
             advance(1)
     if any(not relaxed.trees.cut for relaxed in singles):
         return Found(tuple(singles))
     if len(every) > MAX_CONDITIONS_FOR_PAIRS:
         return Found(tuple(singles), pairs_omitted=True)
     pairs = list(itertools.combinations(every, 2))
-    limit = SearchLimit(max_steps)
+    limit = Budget(max_steps)
     undecided = {relaxed.without[0] for relaxed in singles}
     found = []
     with progress('Leaving out two conditions', len(pairs)) as advance:
@@ -69,7 +69,7 @@ def find(judge: Judge, nested: bool, max_steps: int, progress: Progress) -> Foun
     return Found((*singles, *found))
 
 
-def _judged(without: Set, judge: Judge, nested: bool, limit: SearchLimit) -> list[Relaxed]:
+def _judged(without: Set, judge: Judge, nested: bool, limit: Budget) -> list[Relaxed]:
     """Return the set, if the query has candidates without it or if the search was cut."""
     if not conditions.may_be_relaxed(without, judge.all_conditions):
         return []

@@ -21,9 +21,8 @@ from typing import Generic
 from placement import capacity
 from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Step
-from placement.candidates import model, provider_checks, solver
-from placement.candidates.joint_conditions import InventoryKey
-from placement.candidates.model import Key
+from placement.candidates import model, provider_checks
+from placement.candidates.model import InventoryKey, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ _Suitable = Sequence[tuple[model.Slot, Sequence[model.Provider]]]
 
 
 def fragmentation(
-    prepared: solver.PreparedQuery, anchors: Iterable[model.Anchor], steps: Iterable[Step]
+    prepared: model.PreparedQuery, anchors: Iterable[model.Anchor], steps: Iterable[Step]
 ) -> Fragmentation[int]:
     """Return the free capacity that simulated claims cannot use.
 
@@ -96,7 +95,7 @@ def fragmentation(
     return Fragmentation(free, lost, alone, most, lack)
 
 
-def _in_tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Suitable | None:
+def _in_tree(prepared: model.PreparedQuery, anchor: model.Anchor) -> _Suitable | None:
     """Return the suitable providers of an anchor; None if a part of the query has none."""
     if not provider_checks.is_anchor(anchor.root, prepared.query):
         return None
@@ -106,7 +105,7 @@ def _in_tree(prepared: solver.PreparedQuery, anchor: model.Anchor) -> _Suitable 
     ]
     if not all(providers for _, providers in suitable):
         return None
-    if prepared.collective:
+    if prepared.query.collective_traits:
         unsuffixed = (p for slot, found in suitable if not slot.suffixed for p in found)
         traits = frozenset().union(*(provider.traits for provider in unsuffixed))
         if any(any_set.isdisjoint(traits) for any_set in prepared.query.collective_traits):

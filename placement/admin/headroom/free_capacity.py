@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from placement import capacity
 from placement.candidates import model
-from placement.candidates.joint_conditions import InventoryKey
+from placement.candidates.model import InventoryKey
 
 # Inventory -> the amount that a claim takes from it.
 Amounts = Mapping[InventoryKey, int]

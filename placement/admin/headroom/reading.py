@@ -10,7 +10,7 @@ from placement import exception
 from placement.admin import query_text
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
-from placement.candidates import model, names, paging, request
+from placement.candidates import model, names, pages, request
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
@@ -79,9 +79,9 @@ def read(
     with_ids, sharing_id = [], None
     for number, query in enumerate(queries, 1):
         with refusing(_prefix(number, len(queries))):
-            found = names.look_up(conn, query)
-            with_ids.append(request.with_ids(query, found.ids))
-        sharing_id = found.sharing_id
+            ids = names.look_up(conn, query)
+            with_ids.append(request.with_ids(query, ids))
+        sharing_id = ids.sharing_id
     # The pages of a query with same_subtree have all that the other queries need.
     query_of_pages = next((query for query in with_ids if query.same_subtrees), with_ids[0])
     in_any_case = with_aggregates or any(query.aggregates for query in with_ids)
@@ -101,10 +101,10 @@ def anchors(
     with_aggregates: bool,
     progress: Progress,
 ) -> list[model.Anchor]:
-    """Return all anchors of the cloud (see `paging.all_pages`)."""
+    """Return all anchors of the cloud (see `pages.all_pages`)."""
     found: list[model.Anchor] = []
     with progress('Reading provider trees') as advance:
-        for page in paging.all_pages(conn, query, sharing_id, with_aggregates):
+        for page in pages.all_pages(conn, query, sharing_id, with_aggregates):
             found += page
             advance(len(page))
     return found

@@ -8,7 +8,7 @@ from placement.admin.headroom import claims, fragmentation
 from placement.admin.headroom.fragmentation import Fragmentation
 from placement.admin.headroom.simulation import Simulation, Step, simulate
 from placement.admin.progress import Progress
-from placement.candidates import model, solver
+from placement.candidates import model
 
 TREE, AGGREGATE = 'tree', 'aggregate'
 
@@ -46,9 +46,9 @@ def fragmentation_of(
     return found.named(claims.class_names(names, query))
 
 
-def prepared_query(query: model.Query[int]) -> solver.PreparedQuery:
+def prepared_query(query: model.Query[int]) -> model.PreparedQuery:
     """Return a query in the form that the solver needs."""
-    return solver.PreparedQuery.of(query, one_per_tree=not query.nested)
+    return model.PreparedQuery.of(query, one_per_tree=not query.nested)
 
 
 def simulation_of(

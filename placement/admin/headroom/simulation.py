@@ -22,7 +22,7 @@ from placement import capacity
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
 from placement.admin.headroom.upper_bound import UpperBound
 from placement.candidates import model, solver
-from placement.candidates.budget import Budget
+from placement.candidates.selection import Budget
 
 # A new search begins if the old one takes this many times the steps of its first candidate without
 # a candidate that fits.
@@ -55,7 +55,7 @@ class Simulation:
 
 
 def simulate(
-    prepared: solver.PreparedQuery,
+    prepared: model.PreparedQuery,
     anchors: Iterable[model.Anchor],
     sharing_id: int | None,
     advance: Callable[[int], object] = lambda _: None,
@@ -89,7 +89,7 @@ def simulate(
     return Simulation(steps, bound.total())
 
 
-def _times_alone(prepared: solver.PreparedQuery, anchor: model.Anchor) -> int:
+def _times_alone(prepared: model.PreparedQuery, anchor: model.Anchor) -> int:
     """Return how often an anchor with a single provider can serve the query."""
     if not solver.can_serve_alone(prepared, anchor):
         return 0
@@ -102,7 +102,7 @@ def _times_alone(prepared: solver.PreparedQuery, anchor: model.Anchor) -> int:
 
 
 def _claims(
-    prepared: solver.PreparedQuery, anchor: model.Anchor, free: FreeCapacity
+    prepared: model.PreparedQuery, anchor: model.Anchor, free: FreeCapacity
 ) -> Iterator[tuple[model.Binding, int]]:
     """Claim the candidates of an anchor; yield each with the number of its claims.
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from placement import capacity
-from placement.candidates import model, provider_checks, solver
+from placement.candidates import model, provider_checks
 
 # Kind of slot -> its eligible providers.
 _Eligible = Mapping[int, Sequence[model.Provider]]
@@ -36,7 +36,7 @@ class _Tree(NamedTuple):
 class UpperBound:
     """Adds the bounds of the trees of a cloud."""
 
-    def __init__(self, prepared: solver.PreparedQuery, sharing_id: int | None) -> None:
+    def __init__(self, prepared: model.PreparedQuery, sharing_id: int | None) -> None:
         self._prepared = prepared
         self._sharing_id = sharing_id
         self._total = 0

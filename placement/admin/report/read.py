@@ -17,7 +17,7 @@ from placement import version
 from placement.admin.names import Names
 from placement.admin.progress import Progress
 from placement.admin.report.model import Cloud, Consumer, Origin, ProjectUsage, root_id
-from placement.candidates import tree_rows
+from placement.candidates import pages
 from placement.conf import database_url
 from placement.db import sql
 from placement.db.sqlalchemy import migration, models
@@ -44,7 +44,7 @@ USAGE_OF_PROJECTS = (
 )
 # The name of a step of the work -> its statement.
 _STATEMENTS: dict[str, Any] = {
-    'providers': tree_rows.columns(with_aggregates=True),
+    'providers': pages.columns(with_aggregates=True),
     'names': sa.select(_PROVIDERS.c.id, _PROVIDERS.c.name, models.generation(_PROVIDERS)),
     'classes': _pairs(models.resource_classes, 'name'),
     'traits': _pairs(models.traits, 'name'),
@@ -99,7 +99,7 @@ def cloud(conn: sa.Connection, progress: Progress, known: Names) -> Cloud:
     trait_ids = {name: id_ for id_, name in traits.items()}
     # An allocation can refer to a consumer whose project is missing.
     projects = {id_: known.in_text(uuid) for id_, uuid in rows['projects']}
-    providers = tree_rows.providers_of(rows['providers'])
+    providers = pages.providers_of(rows['providers'])
     names = {id_: name or '' for id_, name, _ in rows['names']}
     return Cloud(
         providers=providers,

@@ -13,7 +13,7 @@ from placement.tests import servers
 from placement.tests.functional import proxied
 from placement.tests.functional.races.testcase import Call, Response, claim, inventories_of
 
-# Enough trees for a second page (see placement/candidates/paging.py). More trees have no effect on
+# Enough trees for a second page (see placement/candidates/pages.py). More trees have no effect on
 # the number of pages, because the second page has room for 1,000 candidates.
 TREES = 20
 

@@ -209,7 +209,7 @@ class World:
 
     @functools.cached_property
     def providers(self) -> tuple[model.Provider, ...]:
-        """Return the providers in the form in which `tree_rows` reads them."""
+        """Return the providers in the form in which `pages` reads them."""
         ids, number = self.ids, {host.name: n for n, host in enumerate(self.hosts, 1)}
         return tuple(
             model.Provider(
@@ -318,7 +318,7 @@ class World:
         :param args: the other arguments of `solver.bindings`
         :param find: yields the bindings of an anchor, in place of the solver
         """
-        prepared = solver.PreparedQuery.of(query, one_per_tree=not query.nested)
+        prepared = model.PreparedQuery.of(query, one_per_tree=not query.nested)
         sharing = {p.id for p in self.providers if self.sharing_id in p.traits}
         found: dict[object, model.Candidate] = {}
         for anchor in self.anchors:

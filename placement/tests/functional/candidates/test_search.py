@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.candidates import model
-from placement.candidates.paging import all_pages
+from placement.candidates.pages import all_pages
 from placement.db.sqlalchemy import models
 from placement.tests import worlds
 from placement.tests.functional import base
@@ -88,7 +88,7 @@ class AnyWorldTest(DatabaseTestCase):
 
 
 class AllPagesTest(DatabaseTestCase):
-    """`paging.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
+    """`pages.all_pages` yields every anchor of the cloud as it is, whatever the query is."""
 
     def pages(self, query: model.Query[int], **more: bool) -> list[Sequence[model.Anchor]]:
         return list(all_pages(self.conn, query, self.world.sharing_id, **more))

@@ -301,7 +301,7 @@ class ExamplesTest(base.WorldTestCase):
         self.assertNotIn('without which', text)
         # A tree with enough devices is searched first.
         more = 'S\n  ' + '\n  '.join(f'S{n}[VGPU:1]' for n in range(9))
-        found = self.explain(f'{more}\n{DEVICES}', GROUPS, max_steps=190)
+        found = self.explain(f'{more}\n{DEVICES}', GROUPS, max_steps=120)
         self.assertIn('At least 1 provider trees have allocation candidates', render.text(found))
 
     def test_a_relaxation_whose_search_reaches_the_limit(self):

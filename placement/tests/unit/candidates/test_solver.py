@@ -144,7 +144,7 @@ class StepsTest(base.BaseTestCase):
         :param steps: the number of steps after which the search of each tree ends
         :param take: the number of candidates after which the search ends
         """
-        prepared = solver.PreparedQuery.of(world.parse(text))
+        prepared = model.PreparedQuery.of(world.parse(text))
         found, complete = 0, True
         for anchor in world.anchors:
             bindings = solver.bindings(prepared, anchor, steps)
@@ -271,7 +271,7 @@ class StepsTest(base.BaseTestCase):
 
     def _calls(self, world: worlds.World, text: str, steps: int) -> int:
         """Return the number of function calls of a search."""
-        prepared = solver.PreparedQuery.of(world.parse(text))
+        prepared = model.PreparedQuery.of(world.parse(text))
         calls = 0
 
         def count(_frame: object, event: str, _argument: object) -> None:
@@ -297,7 +297,7 @@ class StepsTest(base.BaseTestCase):
         """A damaged database may have such providers, or a provider whose parent is missing."""
         world = worlds.World.of('A[V:1]\n  B[VF:1]\n  C[VGPU:1]\n    D[V:1]')
         text = 'resources1=VGPU:1&resources2=V:1&group_policy=none&same_subtree=1,2'
-        prepared = solver.PreparedQuery.of(world.parse(text))
+        prepared = model.PreparedQuery.of(world.parse(text))
         (anchor,) = world.anchors
         a, b, c, d = anchor.tree
         for parent, expected in ((a.id, {(c.id, a.id), (c.id, d.id)}), (d.id, {(c.id, d.id)}),
