@@ -1,7 +1,7 @@
 """The capacity of an inventory, and the rules for allocated amounts.
 
 The functions use neither the database nor HTTP. `db.capacity_sql` has the same rules as SQL
-expressions. `candidates.provider_checks.can_allocate` has a faster copy; a test compares both.
+expressions. `candidates.eligibility.can_allocate` has a faster copy; a test compares both.
 """
 
 from dataclasses import dataclass

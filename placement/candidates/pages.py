@@ -31,7 +31,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement import capacity
-from placement.candidates import model, provider_checks, statements
+from placement.candidates import eligibility, model, statements
 from placement.candidates.selection import shuffled
 from placement.candidates.sharing import SharingProviders
 from placement.candidates.statements import IS_ROOT, ROOTS
@@ -268,7 +268,7 @@ class Reader:
         if all(able.values()):
             return None
         different = {slot.kind: slot for slot in self._slots}.values()
-        first = provider_checks.scarce_first(different, anchors[:FIRST_PAGE])
+        first = eligibility.scarce_first(different, anchors[:FIRST_PAGE])
         return statements.strict_roots(self._query, self._slots, self._sharing_id, able, first)
 
     def read_all_sharing_providers(self) -> None:

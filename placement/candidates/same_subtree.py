@@ -81,7 +81,6 @@ class Division:
     """Divides a search into parts, in each of which the top of every same_subtree is fixed.
 
     :param options: slot -> its options
-    :param kinds: slot -> a number that is equal for slots with the same amounts and conditions
     :param same_subtrees: for each same_subtree parameter, the set of its slots
     :param forest: the providers of the anchor, including those of its `sharing_trees`
     :param viable: called with options that are reduced to subtrees. If it returns False, these
@@ -93,7 +92,6 @@ class Division:
     def __init__(
         self,
         options: SlotOptions,
-        kinds: Sequence[int],
         same_subtrees: Sequence[frozenset[int]],
         forest: Forest,
         viable: Viable,
@@ -101,7 +99,6 @@ class Division:
         rng: random.Random | None = None,
     ) -> None:
         self._options = options
-        self._kinds = kinds
         self._same_subtrees = sorted(tuple(sorted(slots)) for slots in same_subtrees)
         self._forest = forest
         # With a single same_subtree, the checks would cost more than they save.
@@ -118,13 +115,7 @@ class Division:
         level n cannot yield a candidate.
         """
         options = self._in_preorder()
-        found: dict[tuple[int, ...], Sequence[int]] = {}
-        tops: list[tuple[_Slots, Sequence[int]]] = []
-        for slots in self._same_subtrees:
-            key = tuple(sorted(self._kinds[slot] for slot in slots))
-            if key not in found:
-                found[key] = self._tops(options, slots)
-            tops.append((slots, found[key]))
+        tops = [(slots, self._tops(options, slots)) for slots in self._same_subtrees]
         # The same_subtrees with the fewest tops are first, so that few combinations are tried.
         tops.sort(key=lambda item: len(item[1]))
         stack = [self._choices(options, tops[:1])]
@@ -151,21 +142,12 @@ class Division:
     def _tops(self, options: SlotOptions, slots: _Slots) -> Sequence[int]:
         """Return the possible tops of one same_subtree.
 
-        The other same_subtrees are not considered. If the budget is spent, some tops are missing.
+        The other same_subtrees are not considered.
         """
         different = {id(options[slot]): options[slot] for slot in slots}
         possible = self._sorted(set().union(*different.values()))
         self._budget.spend((len(slots) + sum(map(len, different.values()))) // 8)
-        if self._viable is None:
-            return shuffled(possible, self._rng)
-        tops = []
-        for top in possible:
-            remaining = self._in_subtree(options, slots, top)
-            if remaining and any(self._bound_to_top(remaining, [slots], top)):
-                tops.append(top)
-            if self._budget.is_spent:
-                break
-        return shuffled(tops, self._rng)
+        return shuffled(possible, self._rng)
 
     def _choices(
         self, options: SlotOptions, tops: Sequence[tuple[_Slots, Sequence[int]]]

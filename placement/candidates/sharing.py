@@ -13,7 +13,7 @@ database.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from placement.candidates import model, provider_checks
+from placement.candidates import eligibility, model
 
 # Slot -> the sharing providers that can serve it in candidates of trees other than their own. A
 # slot is a part of the query that exactly one provider serves (see `model`).
@@ -129,7 +129,7 @@ class SharingProviders:
                 by_kind[kind] = [
                     provider
                     for provider in sharing
-                    if provider_checks.can_serve_other_trees(provider, slot)
+                    if eligibility.can_serve_other_trees(provider, slot)
                 ]
             able[slot] = by_kind[kind]
         return able

@@ -7,7 +7,7 @@ part of the query that exactly one provider serves. A *binding* assigns one prov
 only when the caller requests the next one. It has no side effects except that it spends its budget.
 The stages are:
 
-1. `provider_checks` returns the eligible providers of each slot, which are its options.
+1. `eligibility` returns the eligible providers of each slot, which are its options.
 2. If the slots are independent of each other, each combination of options is a candidate, and the
    next stages are skipped.
 3. `same_subtree` divides the search into parts.
@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterable, Iterator
 import itertools
 import random
 
-from placement.candidates import backtracking, model, provider_checks, same_subtree
+from placement.candidates import backtracking, eligibility, model, same_subtree
 from placement.candidates.backtracking import CANDIDATE_COST, CollectiveTrait, JointConditions
 from placement.candidates.model import PreparedQuery, SlotOptions
 from placement.candidates.selection import UNLIMITED, Budget, shuffled
@@ -41,7 +41,7 @@ def solve(
     budget.spend(prepared.check_cost * (len(anchor.tree) + len(anchor.sharing_providers)))
     if is_single_provider(prepared, anchor):
         return (binding_of_root(prepared, anchor),) if can_serve_alone(prepared, anchor) else ()
-    if not provider_checks.is_anchor(anchor.root, prepared.query):
+    if not eligibility.is_anchor(anchor.root, prepared.query):
         return ()
     options = _options(prepared, anchor)
     if not options:
@@ -83,22 +83,22 @@ def can_serve_alone(prepared: PreparedQuery, anchor: model.Anchor) -> bool:
 
     Call this only for anchors for which `is_single_provider` is true.
 
-    PERF: this has the same result as calling `provider_checks.eligible_providers` for each slot,
+    PERF: this has the same result as calling `eligibility.eligible_providers` for each slot,
     but takes a fraction of the time. In most deployments, most trees have only one provider.
     """
     root = anchor.root
-    if not provider_checks.is_anchor(root, prepared.query):
+    if not eligibility.is_anchor(root, prepared.query):
         return False
     for slot in prepared.slots:
         ((class_id, amount),) = slot.amounts
-        if not provider_checks.can_allocate(root, class_id, amount):
+        if not eligibility.can_allocate(root, class_id, amount):
             return False
     group = prepared.slots[0].group
     return (
         (group.in_tree is None or group.in_tree == root.id)
-        and provider_checks.satisfies_required(root.traits, group)
-        and not provider_checks.is_forbidden(root, group)
-        and provider_checks.satisfies_member_of(root, group)
+        and eligibility.satisfies_required(root.traits, group)
+        and not eligibility.is_forbidden(root, group)
+        and eligibility.satisfies_member_of(root, group)
     )
 
 
@@ -112,12 +112,12 @@ def _options(prepared: PreparedQuery, anchor: model.Anchor) -> SlotOptions:
     eligible = {}
     if prepared.unsuffixed:
         slots = tuple(prepared.unsuffixed.values())
-        by_class = provider_checks.eligible_for_classes(slots, anchor)
+        by_class = eligibility.eligible_for_classes(slots, anchor)
         if not by_class:
             return []
         eligible = dict(zip(prepared.unsuffixed, by_class, strict=True))
     for kind, slot in prepared.suffixed.items():
-        eligible[kind] = provider_checks.eligible_providers(slot, anchor)
+        eligible[kind] = eligibility.eligible_providers(slot, anchor)
         if not eligible[kind]:
             return []
     # Thousands of kinds can have the same eligible providers, and share one tuple then.
@@ -212,7 +212,6 @@ def _search_subtrees(
     budget.spend(len(providers))
     division = same_subtree.Division(
         options,
-        prepared.kinds,
         prepared.subtrees,
         same_subtree.forest_of(providers),
         lambda remaining: conditions.may_bind(remaining, conditions.free, budget),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from placement import capacity
 from placement.admin.drain.requests import Allocation, Cloud, Conditions, Kind, query_of
 from placement.admin.headroom.free_capacity import FreeCapacity, amounts_of
-from placement.candidates import model, provider_checks, solver
+from placement.candidates import eligibility, model, solver
 from placement.candidates.model import InventoryKey
 
 # The number of candidates of one tree that are compared.
@@ -73,7 +73,7 @@ class Finder:
         return (
             conditions.root_required <= root.traits
             and conditions.root_forbidden.isdisjoint(root.traits)
-            and provider_checks.satisfies_member_of(root, where)
+            and eligibility.satisfies_member_of(root, where)
             and where.forbidden_aggregates.isdisjoint(root.aggregates)
         )
 

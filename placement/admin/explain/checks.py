@@ -12,7 +12,7 @@ import operator
 
 from placement.admin.explain import conditions
 from placement.admin.explain.conditions import Condition, Kind
-from placement.candidates import model, provider_checks, request
+from placement.candidates import eligibility, model, request
 
 # The conditions that every single provider satisfies.
 _OF_SEVERAL_PROVIDERS = (Kind.SAME_SUBTREE, Kind.GROUP_POLICY)
@@ -148,7 +148,7 @@ def _check_of(condition: Condition, ids: request.Ids) -> _Check:
         return lambda anchor: anchor.providers
     query = request.with_ids(conditions.query_of([condition], (), nested=True), ids)
     if condition.suffix is None:
-        return lambda anchor: [anchor.root] if provider_checks.is_anchor(anchor.root, query) else []
+        return lambda anchor: [anchor.root] if eligibility.is_anchor(anchor.root, query) else []
     (group,) = query.groups
     if condition.kind is Kind.RESOURCES:
         return _allocates(group)
@@ -156,7 +156,7 @@ def _check_of(condition: Condition, ids: request.Ids) -> _Check:
         return _satisfies_alone(group)
     if condition.kind is Kind.REQUIRED:
         return _has_trait(group)
-    return lambda anchor: provider_checks.permitted_providers(group, anchor)
+    return lambda anchor: eligibility.permitted_providers(group, anchor)
 
 
 def _allocates(group: model.Group[int]) -> _Check:
@@ -164,7 +164,7 @@ def _allocates(group: model.Group[int]) -> _Check:
     return lambda anchor: (
         provider
         for provider in anchor.providers
-        if provider_checks.can_allocate(provider, class_id, amount)
+        if eligibility.can_allocate(provider, class_id, amount)
     )
 
 
@@ -173,7 +173,7 @@ def _satisfies_alone(group: model.Group[int]) -> _Check:
     return lambda anchor: (
         provider
         for provider in anchor.providers
-        if provider_checks.satisfies_suffixed_group(provider, slot)
+        if eligibility.satisfies_suffixed_group(provider, slot)
     )
 
 
@@ -181,5 +181,5 @@ def _has_trait(group: model.Group[int]) -> _Check:
     return lambda anchor: (
         provider
         for provider in anchor.providers
-        if provider_checks.satisfies_required(provider.traits, group)
+        if eligibility.satisfies_required(provider.traits, group)
     )

@@ -7,7 +7,7 @@ from placement.admin.explain import provider_kinds
 from placement.admin.explain.checks import Failures
 from placement.admin.explain.model import GroupFunnel, RootFunnel, Trees
 from placement.admin.explain.patterns import AnchorPattern, ProviderPattern
-from placement.candidates import model, provider_checks
+from placement.candidates import eligibility, model
 
 # The checks of a group, in their order.
 CHECKS = (
@@ -59,7 +59,7 @@ def of_roots(
     for failures, of_failures in by_failures.items():
         for pattern in of_failures:
             total += pattern.count
-            if provider_checks.is_anchor(pattern.anchor.root, query):
+            if eligibility.is_anchor(pattern.anchor.root, query):
                 anchors += pattern.count
                 served += pattern.count if failures.allow(0) else 0
     return RootFunnel(total, anchors, served, candidates)
@@ -117,7 +117,7 @@ def _satisfies(group: model.Group[int]) -> _Check:
     """
     if not group.suffix:
         return lambda provider, root: bool(
-            provider_checks.permitted_providers(group, model.Anchor(root, (provider,)))
+            eligibility.permitted_providers(group, model.Anchor(root, (provider,)))
         )
     slot = model.Slot(group, ())
-    return lambda provider, _root: provider_checks.satisfies_suffixed_group(provider, slot)
+    return lambda provider, _root: eligibility.satisfies_suffixed_group(provider, slot)

@@ -8,7 +8,7 @@ from placement.admin.explain.conditions import Kind
 from placement.admin.explain.judge import Judge
 from placement.admin.explain.patterns import Largest, Patterns, ProviderPattern
 from placement.admin.explain.relaxations import Relaxed
-from placement.candidates import model, provider_checks, request
+from placement.candidates import eligibility, model, request
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ def _of_serving(
 def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
     provider = pattern.provider
     if group.suffix:
-        return provider_checks.satisfies_suffixed_group(provider, model.Slot(group, group.amounts))
+        return eligibility.satisfies_suffixed_group(provider, model.Slot(group, group.amounts))
     return (
-        all(provider_checks.can_allocate(provider, id_, amount) for id_, amount in group.amounts)
-        and provider_checks.satisfies_required(provider.traits, group)
+        all(eligibility.can_allocate(provider, id_, amount) for id_, amount in group.amounts)
+        and eligibility.satisfies_required(provider.traits, group)
         and _serves_class(pattern, group, class_id)
     )
 
@@ -91,12 +91,12 @@ def _serves_alone(pattern: ProviderPattern, group: model.Group[int], class_id: i
 def _serves_class(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
     """Whether the provider may serve the class as one of several of the unsuffixed group."""
     anchor = model.Anchor(pattern.root, (pattern.provider,))
-    return bool(provider_checks.eligible_for_classes((_slot(group, class_id),), anchor))
+    return bool(eligibility.eligible_for_classes((_slot(group, class_id),), anchor))
 
 
 def _serves_others(pattern: ProviderPattern, group: model.Group[int], class_id: int) -> bool:
     """Whether a sharing provider may serve the class for other trees."""
-    return provider_checks.can_serve_other_trees(pattern.provider, _slot(group, class_id))
+    return eligibility.can_serve_other_trees(pattern.provider, _slot(group, class_id))
 
 
 def _slot(group: model.Group[int], class_id: int) -> model.Slot:

@@ -21,7 +21,7 @@ from typing import Generic
 from placement import capacity
 from placement.admin.headroom.free_capacity import amounts_of
 from placement.admin.headroom.simulation import Step
-from placement.candidates import model, provider_checks
+from placement.candidates import eligibility, model
 from placement.candidates.model import InventoryKey, Key
 
 
@@ -97,7 +97,7 @@ def fragmentation(
 
 def _in_tree(prepared: model.PreparedQuery, anchor: model.Anchor) -> _Suitable | None:
     """Return the suitable providers of an anchor; None if a part of the query has none."""
-    if not provider_checks.is_anchor(anchor.root, prepared.query):
+    if not eligibility.is_anchor(anchor.root, prepared.query):
         return None
     suitable = [
         (slot, _suitable(slot, anchor))
@@ -120,10 +120,10 @@ def _suitable(slot: model.Slot, anchor: model.Anchor) -> list[model.Provider]:
         permitted: Sequence[model.Provider] = [
             provider
             for provider in anchor.providers
-            if provider_checks.satisfies_suffixed_group(provider, bare)
+            if eligibility.satisfies_suffixed_group(provider, bare)
         ]
     else:
-        permitted = provider_checks.permitted_providers(slot.group, anchor)
+        permitted = eligibility.permitted_providers(slot.group, anchor)
     return [provider for provider in permitted if classes <= provider.inventories.keys()]
 
 

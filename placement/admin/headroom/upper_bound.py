@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from placement import capacity
-from placement.candidates import model, provider_checks
+from placement.candidates import eligibility, model
 
 # Kind of slot -> its eligible providers.
 _Eligible = Mapping[int, Sequence[model.Provider]]
@@ -85,11 +85,11 @@ class UpperBound:
         eligible: dict[int, Sequence[model.Provider]] = {}
         if prepared.unsuffixed:
             slots = tuple(prepared.unsuffixed.values())
-            found = provider_checks.eligible_for_classes(slots, anchor) or [[] for _ in slots]
+            found = eligibility.eligible_for_classes(slots, anchor) or [[] for _ in slots]
             eligible.update(zip(prepared.unsuffixed, found, strict=True))
         for kind, slot in prepared.suffixed.items():
             if kind in self._kinds:
-                eligible[kind] = provider_checks.eligible_providers(slot, anchor)
+                eligible[kind] = eligibility.eligible_providers(slot, anchor)
         return eligible
 
     def _bound_of_component(self, trees: Sequence[_Tree]) -> int:

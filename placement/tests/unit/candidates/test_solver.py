@@ -11,7 +11,7 @@ from unittest import mock
 from oslotest import base
 
 from placement import capacity
-from placement.candidates import model, provider_checks, solver
+from placement.candidates import eligibility, model, solver
 from placement.tests import worlds
 from placement.tests.properties import UnmeasuredTestCase, randoms
 from placement.tests.unit.candidates import cases
@@ -74,7 +74,7 @@ class DefinitionTest(base.BaseTestCase):
                         ) and not capacity.unit_violation(
                             amount, one.min_unit, one.max_unit, one.step_size
                         )
-                        actual = provider_checks.can_allocate(provider, class_id, amount)
+                        actual = eligibility.can_allocate(provider, class_id, amount)
                         self.assertEqual(expected, actual, one)
 
 

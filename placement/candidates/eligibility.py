@@ -5,7 +5,7 @@ unsuffixed group has two differences:
 
 * The aggregates of the root apply to all providers of its tree.
 * The providers that serve the group must have its required traits together, so this module does not
-  check these traits for a single provider (see `collective_traits`).
+  check these traits for a single provider (see `backtracking`).
 
 `model` defines the terms anchor and slot.
 """
