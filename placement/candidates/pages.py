@@ -142,27 +142,24 @@ class _InOrder:
 class _AtRandom:
     """Reads the roots in random order: each order has the same probability.
 
-    One statement returns the ids of all roots that satisfy the conditions. These ids are shuffled,
-    and the pages read them in this order.
+    One statement returns the ids of all roots that satisfy the conditions of lenient pages. These
+    ids are shuffled, and the pages read them in this order.
     """
 
     def __init__(self, reader: 'Reader', rng: random.Random) -> None:
         self._reader = reader
-        self._rng = rng
-        self._seen: set[int] = set()
-        self.use(reader.lenient_roots())
+        self._left = list(shuffled(reader.root_ids(reader.lenient_roots()), rng))
 
     def use(self, roots: _Statement) -> None:
         """Read further pages with this statement."""
-        left = [root for root in self._reader.root_ids(roots) if root not in self._seen]
-        self._left = list(shuffled(left, self._rng))
+        selected = {*self._reader.root_ids(roots)}
+        self._left = [root for root in self._left if root in selected]
 
     def read(self, size: int) -> Sequence[model.Anchor]:
         """Return the anchors of the next page."""
         size = min(size, _MAX_IDS)
         ids = self._left[-size:]
         del self._left[-size:]
-        self._seen.update(ids)
         return self._reader.read_trees(ids)
 
     @property

@@ -30,15 +30,6 @@ Dumps = Callable[[Any], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Summaries:
-    """The providers that have a summary, and the names of their resource classes and traits."""
-
-    providers: Sequence[model.Provider]
-    class_names: Mapping[int, str]
-    trait_names: Mapping[int, str]
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """The candidates to return, and the data to render them."""
 
@@ -46,7 +37,10 @@ class SearchResult:
     candidates: Sequence[model.Candidate]
     # Provider id -> provider, including all providers of the candidates.
     providers: Mapping[int, model.Provider]
-    summaries: Summaries
+    # The providers that have a summary, and the names of their resource classes and traits.
+    summarized: Sequence[model.Provider]
+    class_names: Mapping[int, str]
+    trait_names: Mapping[int, str]
 
 
 def render(result: SearchResult, version: Version, dumps: Dumps) -> bytes:
@@ -55,7 +49,7 @@ def render(result: SearchResult, version: Version, dumps: Dumps) -> bytes:
         (binding for _, binding in result.candidates),
         result.slots,
         {id_: provider.uuid for id_, provider in result.providers.items()},
-        result.summaries.class_names,
+        result.class_names,
         version,
         dumps,
     )
@@ -138,8 +132,7 @@ def _allocation_request(
 
 def _provider_summaries(result: SearchResult, version: Version) -> dict[str, dict[str, Any]]:
     """Return the UUID and the summary of each provider."""
-    providers = result.summaries.providers
-    names, trait_names = result.summaries.class_names, result.summaries.trait_names
+    providers, names, trait_names = result.summarized, result.class_names, result.trait_names
     if version < microversion.SUMMARIES_ALL_CLASSES:
         requested = {class_id for slot in result.slots for class_id, _ in slot.amounts}
         names = {id_: name for id_, name in names.items() if id_ in requested}

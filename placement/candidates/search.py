@@ -1,10 +1,9 @@
 """Runs a search: returns the candidates and provider summaries for a query.
 
 `selection` takes the candidates one by one from `_TreeSearch`, which requests pages of provider
-trees from `paging`, and candidates of a tree from `solver`. `page_reader` executes the statements
-of `page_statements`. Everything is lazy: no page is read before `selection` takes a candidate. All
-statements read the same snapshot of the database: the ids of names, the pages, and the names for
-the summaries.
+trees from `pages`, and candidates of a tree from `solver`. Everything is lazy: no page is read
+before `selection` takes a candidate. All statements read the same snapshot of the database: the ids
+of names, the pages, and the names for the summaries.
 
 An *anchor* is a provider tree together with the sharing providers available to it. If an anchor
 yields no candidate in its share of the search steps, its search is *cut*, so that an anchor that
@@ -115,9 +114,9 @@ def search_with(
         providers = _of_whole_trees(providers, trees.anchors, reader.sharing.trees)
     class_ids = frozenset().union(*[provider.inventories for provider in providers])
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
-    summaries = render.Summaries(providers, *names.of_ids(conn, class_ids, trait_ids))
+    class_names, trait_names = names.of_ids(conn, class_ids, trait_ids)
     trees.report(len(candidates))
-    return render.SearchResult(slots, candidates, found, summaries)
+    return render.SearchResult(slots, candidates, found, providers, class_names, trait_names)
 
 
 def _target(query: model.Query[str], options: Options) -> int | None:
@@ -195,8 +194,8 @@ class _TreeSearch:
             if isinstance(found, tuple):
                 # PERF: in most deployments, most trees have only one provider. With `_stream`, a
                 # search for 1,000 candidates would take 1.05 times as long (2026-11).
-                accepted = [binding for binding in found if self._accepts(anchor, binding)]
-                yield iter([model.Candidate(anchor.root.id, binding) for binding in accepted])
+                new = (one for one in found if self._is_new(one) and self._accepts(anchor))
+                yield iter([model.Candidate(anchor.root.id, binding) for binding in new])
             else:
                 yield self._stream(anchor, found, FIRST_SHARE, _FIRST_PART, set())
 
@@ -221,26 +220,25 @@ class _TreeSearch:
         budget.grant(share, end)
         for binding in bindings:
             if binding not in known:
-                if self._accepts(anchor, binding):
-                    known.add(binding)
-                    yield model.Candidate(anchor.root.id, binding)
-                elif budget.is_size_exceeded:
-                    return
-                else:
+                if not self._is_new(binding):
                     continue
+                if not self._accepts(anchor):
+                    return
+                known.add(binding)
+                yield model.Candidate(anchor.root.id, binding)
             budget.grant(share, end)
         if budget.is_spent and not budget.is_exceeded:
             self._cut.append((anchor, known))
 
-    def _accepts(self, anchor: model.Anchor, binding: model.Binding) -> bool:
-        """Whether the binding is a new candidate, for which the response has room.
+    def _is_new(self, binding: model.Binding) -> bool:
+        """Whether no other anchor has yielded this binding."""
+        return not self._sharing_ids or selection.is_new(binding, self._sharing_ids, self._seen)
 
-        If no limit of the request is exceeded, the first candidate of an anchor is always accepted,
-        whatever its size is.
+    def _accepts(self, anchor: model.Anchor) -> bool:
+        """Whether the response may have one more candidate of the anchor.
+
+        The size of the first candidate of each anchor does not count.
         """
-        # Several anchors can have the same candidate if it uses only sharing providers.
-        if self._sharing_ids and not selection.is_new(binding, self._sharing_ids, self._seen):
-            return False
         budget = self._budget
         budget.left -= self._size_cost
         if budget.is_exceeded:
@@ -301,7 +299,5 @@ def _ids_with_resources(
     slots: Sequence[model.Slot], candidates: Iterable[model.Candidate]
 ) -> Collection[int]:
     """Return the ids of the providers from which a candidate allocates, without duplicates."""
-    if all(slot.amounts for slot in slots):
-        return dict.fromkeys(id_ for _, binding in candidates for id_ in binding)
     numbers = [number for number, slot in enumerate(slots) if slot.amounts]
     return dict.fromkeys(binding[number] for _, binding in candidates for number in numbers)

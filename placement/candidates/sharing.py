@@ -118,18 +118,11 @@ class SharingProviders:
         roots = sorted({provider.root_id for provider in sharing if provider.parent_id is not None})
         return tuple(provider for root_id in roots for provider in self.trees[root_id])
 
-    def able(self, slots: Iterable[model.Slot]) -> AbleProviders:
+    def able(self, slots: Sequence[model.Slot]) -> AbleProviders:
         """Return, for each slot, the sharing providers that can serve it for other trees."""
         sharing = [p for tree in self.trees.values() for p in tree if p.id in self.ids]
-        by_kind: dict[tuple[object, ...], list[model.Provider]] = {}
-        able = {}
-        for slot in slots:
-            kind = slot.kind
-            if kind not in by_kind:
-                by_kind[kind] = [
-                    provider
-                    for provider in sharing
-                    if eligibility.can_serve_other_trees(provider, slot)
-                ]
-            able[slot] = by_kind[kind]
-        return able
+        by_kind = {
+            kind: [p for p in sharing if eligibility.can_serve_other_trees(p, slot)]
+            for kind, slot in {slot.kind: slot for slot in slots}.items()
+        }
+        return {slot: by_kind[slot.kind] for slot in slots}

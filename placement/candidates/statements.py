@@ -21,7 +21,7 @@ MAX_PROVIDERS rows.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import functools
 import itertools
 from typing import Any
@@ -352,34 +352,18 @@ def _combined_conditions(slots: Sequence[model.Slot], isolate: bool) -> list[Cla
         _at_least(counts[kind], _able_providers(slot))
         for kind, slot in itertools.islice(repeated.items(), _MAX_CONDITIONS)
     ]
+    amounts = [item for slot in slots for item in slot.amounts]
+    requests = Counter(class_id for class_id, _ in amounts)
+    repeated_classes = [id_ for id_, count in requests.most_common(_MAX_CONDITIONS) if count > 1]
     return conditions + [
-        _tree_can_serve(class_id, total) for class_id, total in _totals(slots, counts)
+        _tree_can_serve(class_id, sum(n for id_, n in amounts if id_ == class_id))
+        for class_id in repeated_classes
     ]
 
 
 def _at_least(count: int, rows: sa.Select[Any]) -> Clause:
     """Return the condition that a correlated SELECT returns at least this many rows."""
     return has_rows(rows.offset(count - 1))
-
-
-def _totals(
-    slots: Iterable[model.Slot], isolated_kinds: Mapping[tuple[object, ...], int]
-) -> list[tuple[int, int]]:
-    """Return the classes that several slots request, and the total amount of each class.
-
-    A class that only isolated slots of one kind request is left out: if the tree has a provider for
-    each of these slots, it has enough free capacity.
-
-    :param isolated_kinds: the kinds of the isolated slots
-    """
-    totals: Counter[int] = Counter()
-    requests: dict[int, set[object]] = {}
-    for slot in slots:
-        requester = slot.kind if slot.kind in isolated_kinds else slot
-        for class_id, amount in slot.amounts:
-            totals[class_id] += amount
-            requests.setdefault(class_id, set()).add(requester)
-    return [item for item in totals.most_common() if len(requests[item[0]]) > 1][:_MAX_CONDITIONS]
 
 
 def _tree_can_serve(class_id: int, total: int) -> Clause:

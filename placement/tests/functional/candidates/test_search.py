@@ -61,7 +61,7 @@ class AnyWorldTest(DatabaseTestCase):
         expected = self.world.solve(query)
         self.assertEqual(bindings(expected), bindings(result.candidates), text)
         by_id = {provider.id: provider for provider in self.world.providers}
-        for provider in result.summaries.providers:
+        for provider in result.summarized:
             # Aggregates are read only if the search uses them.
             stored = by_id[provider.id]._replace(aggregates=provider.aggregates)
             self.assertEqual(stored, provider)
