@@ -98,13 +98,7 @@ def _ids_of_names(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
         traits.name == os_traits.MISC_SHARES_VIA_AGGREGATE,
         sa.exists().where(_LINKS.c.trait_id == traits.id),
     )
-    return sa.union_all(*map(_named, kinds), sharing)
-
-
-def _named(kind: str) -> sa.Select[Any]:
-    name, id_ = NAMED[kind]
-    requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True)
-    return _row_of_kind(kind, name, id_, is_rare(id_)).where(name.in_(requested))
+    return sa.union_all(*(_rows_of_kind(kind, of_names=True) for kind in kinds), sharing)
 
 
 @functools.cache
@@ -113,11 +107,17 @@ def _names_of_ids(kinds: tuple[str, ...]) -> sa.CompoundSelect[Any]:
 
     The text is a list of [name, id].
     """
-    return sa.union_all(*(_names_of_kind(kind, *NAMED[kind]) for kind in kinds))
+    return sa.union_all(*(_rows_of_kind(kind, of_names=False) for kind in kinds))
 
 
-def _names_of_kind(kind: str, name: sa.Column[Any], id_: sa.Column[Any]) -> sa.Select[Any]:
-    requested: sa.BindParameter[Any] = sa.bindparam(kind, expanding=True, literal_execute=True)
+def _rows_of_kind(kind: str, of_names: bool) -> sa.Select[Any]:
+    """Return a SELECT of the row of a kind, for the requested names or ids."""
+    name, id_ = NAMED[kind]
+    requested: sa.BindParameter[Any]
+    if of_names:
+        requested = sa.bindparam(kind, expanding=True)
+        return _row_of_kind(kind, name, id_, is_rare(id_)).where(name.in_(requested))
+    requested = sa.bindparam(kind, expanding=True, literal_execute=True)
     return _row_of_kind(kind, name, id_).where(id_.in_(requested))
 
 

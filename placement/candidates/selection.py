@@ -105,11 +105,6 @@ def shuffled(items: Sequence[T], rng: random.Random | None) -> Sequence[T]:
     return rng.sample(items, len(items)) if rng else items
 
 
-def depth_first(streams: Streams[T]) -> Iterator[T]:
-    """Yield all candidates of one anchor before those of the next."""
-    return itertools.chain.from_iterable(streams)
-
-
 def breadth_first(streams: Streams[T]) -> Iterator[T]:
     """Yield one candidate of each anchor in turn, until all streams are exhausted."""
     while streams:
@@ -123,7 +118,7 @@ def breadth_first(streams: Streams[T]) -> Iterator[T]:
 
 
 STRATEGIES: dict[str, Callable[[Streams[T]], Iterator[T]]] = {
-    DEPTH_FIRST: depth_first,
+    DEPTH_FIRST: itertools.chain.from_iterable,  # all candidates of one anchor before the next
     BREADTH_FIRST: breadth_first,
 }
 
