@@ -10,8 +10,8 @@ response needs one more.
 With randomize_allocation_candidates, the search creates a random number generator (`rng`), which is
 used as follows:
 
-* If the number of candidates is limited, `paging` reads the trees in random order.
-* `paging` shuffles the trees of each page.
+* If the number of candidates is limited, `pages` reads the trees in random order.
+* `pages` shuffles the trees of each page.
 * `solver` and `backtracking` shuffle the providers that they try for each request group.
 * `same_subtree` shuffles the subtrees that it tries.
 * `select` shuffles the candidates of the response.
