@@ -213,7 +213,8 @@ class SearchLimitTest(DatabaseTestCase):
             for strategy in STRATEGIES:
                 found, steps, cut = self.measured(text, max_steps=10**7, strategy=strategy)
                 self.assertEqual((5040, False), (len(found), cut))
-                self.assertLess(10**5, steps)
+                # Each candidate renews the share, so little is searched again.
+                self.assertTrue(10**5 < steps < 300_000, steps)
 
     def test_a_tree_with_many_candidates_hides_no_tree(self):
         self.fill(worlds.World.of(_three_units_each(14, 'A') + '\nB\n  B1[VGPU:26]'))

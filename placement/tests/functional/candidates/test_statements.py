@@ -78,6 +78,8 @@ class StatementsTest(CountedTestCase):
             ('resources=V:1&limit=115', [unfit] + [fit] * 15, {16, 109}),
             # The trees have four candidates each.
             ('resources=V:1&limit=160', [unfit] + [several] * 15, {72, 28}),
+            # One tree has a candidate. The database skips trees like the others from then on.
+            ('resources=V:1&limit=101', [fit] + [unfit] * 15, {16, 103}),
             # All candidates are requested.
             ('resources=V:1', [fit] * 16, {16, 128}),
         ):
