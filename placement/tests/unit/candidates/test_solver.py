@@ -216,7 +216,7 @@ class StepsTest(base.BaseTestCase):
                     f'V:{one}' if isinstance(one, int) else f'V:{one[0]},M:{one[1]}'
                     for one in ordered
                 ]
-                self._check(most, world, _text(values), 2500)
+                self._check(most, world, _text(values), 1500)
 
     def test_different_groups_and_providers_take_few_steps(self):
         """If all groups and providers differ, only the necessary conditions keep a search short."""
