@@ -385,8 +385,12 @@ def authorize(
         LOG.debug('%s', error)
         raise exception.PolicyNotAuthorized(action) from error
     except _MISTAKES as error:
-        text = 'The policy rule %s cannot be evaluated, so it denies the request: %s: %s'
-        LOG.error(text, action, type(error).__name__, error)  # noqa: TRY400 - a mistake in a file
+        LOG.error(  # noqa: TRY400 - a mistake in a file
+            'The policy rule %s cannot be evaluated, so it denies the request: %s: %s',
+            action,
+            type(error).__name__,
+            error,
+        )
         if do_raise:
             raise exception.PolicyNotAuthorized(action) from error
         granted = False

@@ -276,7 +276,8 @@ def _parts(results: Results, options: argparse.Namespace) -> Iterator[Part]:
     yield from _cluster_tests(results, options)
     if options.night:
         for name in NIGHT:
-            yield Part(f'tox -e {name}', ('tox', '-q', '-e', name))
+            # The unit tests above have tried the random examples of the night.
+            yield Part(f'tox -e {name}', ('tox', '-q', '-e', name), {PROFILE: 'ci'})
 
 
 def _has_space(folder: Path) -> bool:
