@@ -1,6 +1,6 @@
 """The capacity of an inventory, and the rules for allocated amounts.
 
-The functions use neither the database nor HTTP. `db.capacity_sql` has the same rules as SQL
+The functions use neither the database nor HTTP. `db.expressions` has the same rules as SQL
 expressions. `candidates.eligibility.can_allocate` has a faster copy; a test compares both.
 """
 

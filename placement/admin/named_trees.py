@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from placement import grammar
 from placement.admin import tables
 from placement.admin.failure import CannotProceedError
-from placement.db.provider_conditions import id_list
+from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 
 _PROVIDERS = models.resource_providers

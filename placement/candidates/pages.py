@@ -35,7 +35,7 @@ from placement.candidates import eligibility, model, statements
 from placement.candidates.selection import shuffled
 from placement.candidates.sharing import SharingProviders
 from placement.candidates.statements import IS_ROOT, ROOTS
-from placement.db import capacity_sql, sql
+from placement.db import expressions, sql
 from placement.db.sqlalchemy import models
 
 # Number of trees on the first page. The first page shows whether most trees can serve the query.
@@ -311,7 +311,7 @@ def columns(with_aggregates: bool) -> sa.Select[Any]:
         _INVENTORIES.c.max_unit,
         _INVENTORIES.c.step_size,
         sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
-        capacity_sql.used(_INVENTORIES),
+        expressions.used(_INVENTORIES),
     )
     return sa.select(
         _PROVIDER.c.id,

@@ -32,8 +32,8 @@ from sqlalchemy.sql import elements
 from placement import capacity
 from placement.candidates import model
 from placement.candidates.sharing import AbleProviders, aggregates_of
-from placement.db import capacity_sql, sql
-from placement.db.provider_conditions import has_any_trait, has_rows, id_list, in_any_aggregate
+from placement.db import expressions, sql
+from placement.db.expressions import has_any_trait, has_rows, id_list, in_any_aggregate
 from placement.db.sqlalchemy import models
 
 MAX_PROVIDERS = 1000
@@ -270,7 +270,7 @@ def _may_allocate(number: int, amount: int) -> Clause:
 
     :param number: the number of the inventory alias
     """
-    return capacity_sql.can_serve(_inventory_alias(number), amount)
+    return expressions.can_serve(_inventory_alias(number), amount)
 
 
 @functools.cache
@@ -372,7 +372,7 @@ def _tree_can_serve(class_id: int, total: int) -> Clause:
         return sa.false()
     inventory = _inventory_alias(0)
     largest = (
-        sa.select(sa.func.sum(capacity_sql.largest_amount(inventory)))
+        sa.select(sa.func.sum(expressions.largest_amount(inventory)))
         .select_from(_TREE_PROVIDERS)
         .join(inventory, inventory.c.resource_provider_id == _TREE_PROVIDERS.c.id)
         .where(
@@ -381,4 +381,4 @@ def _tree_can_serve(class_id: int, total: int) -> Clause:
         )
         .correlate(ROOTS)
     )
-    return sa.func.coalesce(largest.scalar_subquery(), 0) >= total * capacity_sql.TOLERANCE
+    return sa.func.coalesce(largest.scalar_subquery(), 0) >= total * expressions.TOLERANCE

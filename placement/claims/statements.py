@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db import capacity_sql, sql
+from placement.db import expressions, sql
 from placement.db.sqlalchemy import models
 from placement.objects import inventory_rows
 
@@ -132,7 +132,7 @@ FACTS = sa.union_all(
         sql.StoredText(_PROVIDERS.c.uuid),
         sql.StoredText(_CLASSES.c.name),
         _INVENTORIES.c.resource_class_id,
-        capacity_sql.used(_INVENTORIES),
+        expressions.used(_INVENTORIES),
         *inventory_rows.COLUMNS[:-1],
         sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
     )

@@ -183,18 +183,8 @@ def insert_missing(conn: sa.Connection, table: sa.Table, rows: Sequence[Mapping[
 
 @functools.cache
 def _insert_missing(dialect: str, table: sa.Table) -> Any:
-    return INSERT_MISSING[dialect](table)
-
-
-def _insert_missing_mysql(table: sa.Table) -> sa.Insert:
-    # MySQL rejects `id = id` for the second of two new rows whose names are equal (error 1869).
-    return mysql.insert(table).on_duplicate_key_update(created_at=table.c.created_at)
-
-
-# For each database system: the function that returns an INSERT for a table. The INSERT skips each
-# row that violates a unique key.
-INSERT_MISSING: dict[str, Any] = {
-    'mysql': _insert_missing_mysql,
-    'postgresql': lambda table: postgresql.insert(table).on_conflict_do_nothing(),
-    'sqlite': lambda table: sqlite.insert(table).on_conflict_do_nothing(),
-}
+    if dialect == 'mysql':
+        # MySQL rejects `id = id` for the second of two new rows whose names are equal (error 1869).
+        return mysql.insert(table).on_duplicate_key_update(created_at=table.c.created_at)
+    insert = postgresql.insert if dialect == 'postgresql' else sqlite.insert
+    return insert(table).on_conflict_do_nothing()

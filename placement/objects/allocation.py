@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db import capacity_sql, engine
+from placement.db import engine, expressions
 from placement.db.sqlalchemy import models
 from placement.objects import provider_rows
 
@@ -60,7 +60,7 @@ _LIST_BY_PROVIDER = (
     .outerjoin(_CONSUMERS, _CONSUMERS.c.uuid == _ALLOCATIONS.c.consumer_id)
 )
 _USAGE_OF_PROVIDER = (
-    provider_rows.with_generation(_CLASSES.c.name, capacity_sql.used(_INVENTORIES))
+    provider_rows.with_generation(_CLASSES.c.name, expressions.used(_INVENTORIES))
     .outerjoin(_INVENTORIES, _INVENTORIES.c.resource_provider_id == provider_rows.ID)
     .outerjoin(_CLASSES, _CLASSES.c.id == _INVENTORIES.c.resource_class_id)
 )

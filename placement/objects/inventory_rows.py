@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.db import capacity_sql
+from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import provider_rows
 
@@ -33,7 +33,7 @@ _CLASS_TO_USED = (
     _INVENTORIES.c.resource_class_id,
     _CLASSES.c.name,
     *COLUMNS,
-    capacity_sql.used(_INVENTORIES).label('used'),
+    expressions.used(_INVENTORIES).label('used'),
 )
 _WITH_USAGE = (
     sa.select(_INVENTORIES.c.resource_provider_id, *_CLASS_TO_USED)

@@ -15,7 +15,7 @@ import orjson
 import sqlalchemy as sa
 
 from placement import exception
-from placement.db import engine, names, provider_conditions, sql
+from placement.db import engine, expressions, names, sql
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -184,12 +184,12 @@ def _traits(
         _require_matches(conn, in_tree)
         raise exception.UnknownTraits(unknown)
     any_sets = [frozenset(ids[name] for name in any_of) for any_of in filters.required]
-    required = _in_each(conn, provider_conditions.has_any_trait, _TRAIT_ID, any_sets)
+    required = _in_each(conn, expressions.has_any_trait, _TRAIT_ID, any_sets)
     if unknown := filters.forbidden - ids.keys():
         _require_matches(conn, in_tree, required)
         raise exception.UnknownTraits(unknown)
     forbidden = [ids[name] for name in filters.forbidden]
-    return required, [~provider_conditions.has_any_trait(_ID, forbidden)] if forbidden else []
+    return required, [~expressions.has_any_trait(_ID, forbidden)] if forbidden else []
 
 
 def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], list[Clause]]:
@@ -205,9 +205,9 @@ def _aggregates(conn: sa.Connection, filters: Filters) -> tuple[list[Clause], li
     ]
     if not all(existing):
         raise _NoMatchError
-    required = _in_each(conn, provider_conditions.in_any_aggregate, _AGGREGATE_ID, existing)
+    required = _in_each(conn, expressions.in_any_aggregate, _AGGREGATE_ID, existing)
     forbidden = [ids[uuid] for uuid in filters.forbidden_aggregates if uuid in ids]
-    return required, [~provider_conditions.in_any_aggregate(_ID, forbidden)] if forbidden else []
+    return required, [~expressions.in_any_aggregate(_ID, forbidden)] if forbidden else []
 
 
 def _in_each(
@@ -244,7 +244,7 @@ def _in_each(
     ):
         linked[id_].add(element)
     matching = [id_ for id_, elements in linked.items() if matches(frozenset(elements))]
-    return [_ID.in_(provider_conditions.id_list(matching))]
+    return [_ID.in_(expressions.id_list(matching))]
 
 
 def _amounts(
@@ -260,7 +260,7 @@ def _amounts(
     except exception.UnknownResourceClasses:
         _require_matches(conn, *earlier)
         raise
-    return [provider_conditions.fits(_ID, ids[name], amount) for name, amount in amounts.items()]
+    return [expressions.fits(_ID, ids[name], amount) for name, amount in amounts.items()]
 
 
 def _ids(conn: sa.Connection, column: sa.Column[Any], sets: Collection[AnyOf]) -> dict[str, int]:
@@ -277,9 +277,7 @@ def _require_matches(conn: sa.Connection, *filters: Sequence[Clause]) -> None:
     :raises _NoMatchError: a filter matches no provider
     """
     matched = [
-        provider_conditions.has_rows(sa.select(_ID).where(*filter_))
-        for filter_ in filters
-        if filter_
+        expressions.has_rows(sa.select(_ID).where(*filter_)) for filter_ in filters if filter_
     ]
     if matched and not all(conn.execute(sa.select(*matched)).one()):
         raise _NoMatchError

@@ -22,7 +22,7 @@ from placement.admin.assume.private_copy import columns, insert, private_copy
 from placement.admin.failure import CannotProceedError
 from placement.admin.progress import Progress
 from placement.capacity import Inventory
-from placement.db.provider_conditions import id_list
+from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 from placement.objects import provider_search, resource_class, resource_provider
 from placement.objects.inventory_rows import COLUMNS

@@ -15,7 +15,7 @@ from placement.admin.audit import batches, providers, trees
 from placement.admin.audit.model import PARENT_MISSING, ROOT_MISSING, Change
 from placement.admin.audit.rows import PROVIDERS
 from placement.admin.progress import Progress
-from placement.db import engine, provider_conditions
+from placement.db import engine, expressions
 from placement.objects import generation, provider_rows
 
 _ID = PROVIDERS.c.id
@@ -98,7 +98,7 @@ def _lock(conn: sa.Connection, ids: Collection[int | None]) -> Collection[Any]:
 
 
 def _among(ids: Iterable[int]) -> sa.ColumnElement[bool]:
-    return _ID.in_(provider_conditions.id_list(ids))
+    return _ID.in_(expressions.id_list(ids))
 
 
 def _require(conn: sa.Connection, update: sa.Update, count: int) -> None:

@@ -14,7 +14,7 @@ from placement.admin.audit.references import PROVIDER_ROWS, dangling
 from placement.admin.audit.rows import PROVIDERS
 from placement.admin.progress import Progress
 from placement.claims import statements
-from placement.db import engine, provider_conditions
+from placement.db import engine, expressions
 from placement.db.sqlalchemy import models
 
 _ALLOCATIONS = models.allocations
@@ -65,9 +65,7 @@ def _delete(table: sa.Table, keys: Sequence[Any], conn: sa.Connection) -> list[C
 
 def _has_key(table: sa.Table, keys: Sequence[Any]) -> sa.ColumnElement[bool]:
     columns = [*table.primary_key.columns]
-    first: sa.ColumnElement[bool] = columns[0].in_(
-        provider_conditions.id_list({key[0] for key in keys})
-    )
+    first: sa.ColumnElement[bool] = columns[0].in_(expressions.id_list({key[0] for key in keys}))
     if len(columns) == 1:
         return first
     return sa.and_(first, sa.tuple_(*columns).in_([tuple(key) for key in keys]))

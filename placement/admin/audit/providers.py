@@ -14,7 +14,7 @@ from placement.admin.audit.model import (
     Row,
 )
 from placement.admin.audit.rows import PROVIDERS
-from placement.db import provider_conditions
+from placement.db import expressions
 
 CODES = frozenset({ROOT_MISSING, PARENT_MISSING, PARENT_CYCLE})
 
@@ -118,6 +118,4 @@ def read_names(conn: sa.Connection, ids: Collection[int]) -> Iterator[Any]:
     select = sa.select(
         PROVIDERS.c.id, PROVIDERS.c.uuid, PROVIDERS.c.name, PROVIDERS.c.parent_provider_id
     )
-    return iter(
-        conn.execute(select.where(PROVIDERS.c.id.in_(provider_conditions.id_list(ids)))).all()
-    )
+    return iter(conn.execute(select.where(PROVIDERS.c.id.in_(expressions.id_list(ids)))).all())

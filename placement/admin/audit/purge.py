@@ -13,7 +13,7 @@ from placement import exception
 from placement.admin.audit import batches, rows, unused
 from placement.admin.audit.model import UNUSED, Change
 from placement.admin.progress import Progress
-from placement.db import engine, provider_conditions
+from placement.db import engine, expressions
 
 
 def purge(report: Progress) -> list[Change]:
@@ -29,7 +29,7 @@ def purge(report: Progress) -> list[Change]:
 
 def _delete(kind: unused.Kind, ids: Sequence[int], conn: sa.Connection) -> list[Change]:
     table = kind.table
-    still = sa.and_(table.c.id.in_(provider_conditions.id_list(ids)), kind.is_unused())
+    still = sa.and_(table.c.id.in_(expressions.id_list(ids)), kind.is_unused())
     stored = conn.execute(sa.select(table).where(still).order_by(table.c.id)).mappings().all()
     if conn.execute(sa.delete(table).where(still)).rowcount != len(stored):
         raise exception.ConcurrentChange(f'An unused {kind.name}')

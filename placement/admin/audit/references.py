@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin.audit.rows import CLASSES, PROVIDERS, class_columns, provider_columns
-from placement.db import capacity_sql
+from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import online_data_migrations
 
@@ -89,7 +89,7 @@ def without_inventory() -> Selects:
 
 def over_capacity() -> Selects:
     """Return a select of the inventories whose usage exceeds their capacity."""
-    used, capacity = capacity_sql.used(_INVENTORIES), capacity_sql.capacity(_INVENTORIES)
+    used, capacity = expressions.used(_INVENTORIES), expressions.capacity(_INVENTORIES)
     return [
         sa.select(
             *provider_columns(_INVENTORIES.c.resource_provider_id),

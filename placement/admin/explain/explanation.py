@@ -32,7 +32,7 @@ from placement.admin.progress import Progress
 from placement.candidates import model, pages, request
 from placement.candidates import names as names_of_queries
 from placement.candidates.selection import Budget
-from placement.db import provider_conditions
+from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
@@ -215,5 +215,5 @@ def _names(conn: sa.Connection, provider_ids: Collection[int]) -> dict[int, str]
     providers = models.resource_providers
     statement: sa.Select[Any] = sa.select(providers.c.id, providers.c.name)
     if len(provider_ids) <= _MAX_NAMES:
-        statement = statement.where(providers.c.id.in_(provider_conditions.id_list(provider_ids)))
+        statement = statement.where(providers.c.id.in_(expressions.id_list(provider_ids)))
     return {id_: name or '' for id_, name in conn.execute(statement)}

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from placement.admin.failure import CannotProceedError
 from placement.admin.transfer import model, tables, vocabulary
-from placement.db import capacity_sql
+from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.objects import resource_class
 
@@ -99,7 +99,7 @@ def over_capacity(conn: sa.Connection, last_provider: int) -> OverCapacity:
         .group_by(_ALLOCATIONS.c.resource_provider_id, _ALLOCATIONS.c.resource_class_id)
         .subquery()
     )
-    capacity = capacity_sql.capacity(_INVENTORIES)
+    capacity = expressions.capacity(_INVENTORIES)
     exceeded = (
         sa.select(
             _PROVIDERS.c.uuid,

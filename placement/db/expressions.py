@@ -1,7 +1,15 @@
-"""Build SQL expressions for the capacity and the usage of inventories, without executing them.
+"""Build SQL expressions for inventories and conditions on providers, without executing them.
 
 `capacity()` is the SQL equivalent of `placement.capacity.Inventory.capacity`.
+
+A condition on a provider is a correlated scalar subquery on the id of the provider. For each row,
+the database server evaluates such a condition with a few index look-ups, and sums the usage of that
+provider only. The server would convert an EXISTS condition to a join, but MariaDB allows at most 61
+tables in a join, and PostgreSQL needs minutes to plan a query with several dozen traits.
 """
+
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,9 +24,14 @@ TOLERANCE = 0.99999
 # A requested amount: a number, or an expression whose value is at most MAX_INT.
 Amount = int | sa.ColumnElement[int]
 
-# PERF: creating an alias takes longer than building the rest of an expression, so the alias for
-# the subquery is created only once.
+# PERF: creating an alias takes longer than building the rest of an expression, so the aliases for
+# the subqueries are created only once.
 _ALLOCATIONS = models.allocations.alias('allocation')
+_INVENTORIES = models.inventories.alias('inventory')
+_TRAIT_LINK = models.resource_provider_traits.alias('trait_link')
+_AGGREGATE_LINK = models.resource_provider_aggregates.alias('aggregate_link')
+
+# Inventories ----------------------------------------------------------------------
 
 
 def used(inventory: sa.FromClause) -> sa.ScalarSelect[int]:
@@ -85,3 +98,54 @@ def _capacity_of(
 ) -> sa.ColumnElement[float]:
     """Return the capacity of the `inventory` row with this allocation ratio."""
     return (inventory.c.total - inventory.c.reserved) * ratio
+
+
+# Providers ------------------------------------------------------------------------
+
+
+def id_list(ids: Iterable[int]) -> sa.BindParameter[Any]:
+    """Return ids for an IN condition, as literals, because drivers limit bound parameters."""
+    return sa.bindparam(None, sorted(ids), sa.Integer, expanding=True, literal_execute=True)
+
+
+def has_rows(rows: sa.Select[Any]) -> sa.ColumnElement[bool]:
+    """Return a condition that is true if the correlated SELECT returns at least one row."""
+    return rows.limit(1).scalar_subquery().is_not(None)
+
+
+def fits(provider_id: sa.ColumnElement[int], class_id: int, amount: int) -> sa.ColumnElement[bool]:
+    """Return whether the provider has an inventory of the class that can serve `amount`."""
+    return has_rows(
+        sa.select(_INVENTORIES.c.id).where(
+            _INVENTORIES.c.resource_provider_id == provider_id,
+            _INVENTORIES.c.resource_class_id == class_id,
+            can_serve(_INVENTORIES, amount),
+        )
+    )
+
+
+def has_any_trait(
+    provider_id: sa.ColumnElement[int], trait_ids: Collection[int]
+) -> sa.ColumnElement[bool]:
+    """Return whether the provider has at least one of the traits."""
+    return _linked(_TRAIT_LINK, _TRAIT_LINK.c.trait_id, provider_id, trait_ids)
+
+
+def in_any_aggregate(
+    provider_id: sa.ColumnElement[int], aggregate_ids: Collection[int]
+) -> sa.ColumnElement[bool]:
+    """Return whether the provider itself is in at least one of the aggregates."""
+    return _linked(_AGGREGATE_LINK, _AGGREGATE_LINK.c.aggregate_id, provider_id, aggregate_ids)
+
+
+def _linked(
+    link: sa.FromClause,
+    column: sa.ColumnElement[int],
+    provider_id: sa.ColumnElement[int],
+    ids: Collection[int],
+) -> sa.ColumnElement[bool]:
+    return has_rows(
+        sa.select(column)
+        .where(link.c.resource_provider_id == provider_id, column.in_(id_list(ids)))
+        .correlate(provider_id.table)
+    )
