@@ -319,8 +319,14 @@ def _connect(template: sa.Engine) -> sa.PoolProxiedConnection:
 
 def _begin_on_sqlite(conn: sa.Connection) -> None:
     statement = conn.get_execution_options().get(_SQLITE_BEGIN, 'BEGIN')
-    if statement is not None:
+    if statement is None:
+        return
+    try:
         conn.exec_driver_sql(statement)
+    except Exception:
+        # After an exception in this event, the connection would begin no other transaction.
+        conn.invalidate()
+        raise
 
 
 def _use_snapshots(dbapi_connection: Any, _record: Any) -> None:
