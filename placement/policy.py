@@ -5,7 +5,16 @@ them. If the files have changed, their rules replace the current ones within a s
 changed files are not usable, the current rules stay in force.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+import functools
 import itertools
 import logging
 import operator
@@ -44,8 +53,6 @@ _SECONDS = 1.0
 _GRANTED: cachetools.TTLCache[Hashable, bool] = cachetools.TTLCache(maxsize=1000, ttl=_SECONDS)
 _LOCK = threading.Lock()
 
-# The attributes of a caller that oslo.policy uses.
-_NAMES = frozenset(oslo_context.RequestContext(overwrite=False).to_policy_values())
 # The classes of checks that use only what their text names. oslo.policy does not publish them.
 _TEXTUAL = tuple(
     type(policy.RuleDefault('', text).check) for text in ('@', '!', 'role:x', 'rule:x', 'x:y')
@@ -115,25 +122,27 @@ class _Rules:
     def __init__(self, enforcer: policy.Enforcer) -> None:
         self.enforcer = enforcer
         # oslo.policy derives the scope of a token from the last two.
-        names, values = {'roles', 'domain_id', 'system_scope'}, set()
-        self._whole_target = False
+        self._names, self._values = {'roles', 'domain_id', 'system_scope'}, set[str]()
+        # Whether a check may use everything. For example, a policy server receives all attributes.
+        self._uses_all = False
         for check in itertools.chain.from_iterable(map(_parts, enforcer.rules.values())):
             text = str(check)
-            names.add(text.partition(':')[0].partition('.')[0])
-            values.update(_VALUE.findall(text))
-            if type(check) not in _TEXTUAL or '%' in _VALUE.sub('', text):
-                # It may use everything. For example, a policy server receives all attributes.
-                names.update(_NAMES)
-                self._whole_target = True
-        self._attributes_of = operator.attrgetter(*names & _NAMES)
-        self._values = values
+            self._names.add(text.partition(':')[0].partition('.')[0])
+            self._values.update(_VALUE.findall(text))
+            self._uses_all |= type(check) not in _TEXTUAL or '%' in _VALUE.sub('', text)
+
+    @functools.cached_property
+    def _attributes_of(self) -> Callable[[oslo_context.RequestContext], Iterable[Any]]:
+        # In a request, this context does not replace that of the request in log lines.
+        known = set(oslo_context.RequestContext(overwrite=False).to_policy_values())
+        return operator.attrgetter(*known if self._uses_all else known & self._names)
 
     def permission(
         self, context: oslo_context.RequestContext, action: str, target: Mapping[str, Any]
     ) -> Hashable:
         """Return everything on which a decision depends."""
         caller = [tuple(v) if isinstance(v, list) else v for v in self._attributes_of(context)]
-        if not self._whole_target:
+        if not self._uses_all:
             target = {name: target[name] for name in self._values if name in target}
         return self, action, *caller, str(target)
 

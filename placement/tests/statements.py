@@ -30,12 +30,15 @@ def recorded(source: sa.Engine | sa.Connection) -> Iterator[list[Statement]]:
 
     :param source: an engine, or a connection; other engines for the same database are recorded, too
     """
-    url = source.engine.url
+    engine = source.engine
+    # Databases in memory have equal URLs.
+    in_memory = isinstance(engine.pool, sa.StaticPool)
     statements: list[Statement] = []
 
     def record(conn: Any, cursor: Any, text: str, parameters: Any, *_: Any) -> None:
-        statement = Statement(text, parameters)
-        if statement.verb in _RECORDED and conn.engine.url == url:
+        statement, other = Statement(text, parameters), conn.engine
+        is_same = other.pool is engine.pool if in_memory else other.url == engine.url
+        if statement.verb in _RECORDED and is_same:
             statements.append(statement)
 
     event.listen(sa.Engine, 'before_cursor_execute', record)
