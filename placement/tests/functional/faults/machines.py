@@ -268,7 +268,9 @@ def close_all(url: str) -> None:
             'WHERE db = DATABASE() AND id <> connection_id()'
         )
         for own in ids.scalars().all():
-            conn.exec_driver_sql(f'KILL {own}')
+            # The service may have closed the connection meanwhile.
+            with contextlib.suppress(sa.exc.OperationalError):
+                conn.exec_driver_sql(f'KILL {own}')
 
 
 def limit_idle_time(url: str, seconds: int) -> None:

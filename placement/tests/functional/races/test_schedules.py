@@ -205,7 +205,7 @@ class SchedulesTest(WithScheduler):
         """They are there in both orders, so the response is never 404 Not Found."""
         paused = writers.put('C uses 10 of ROOT', writers.C, {writers.ROOT: {'VCPU': 10}}, None)
         pair = paused, writers.release('C', writers.C)
-        self.examine(7, self.at_each_statement(writers.UNRECORDED, [pair]))
+        self.examine(5, self.at_each_statement(writers.UNRECORDED, [pair]))
 
     def test_allocations_are_deleted_and_their_share_is_claimed(self):
         """While a request that writes the same consumer is paused, with and without its row."""
@@ -216,7 +216,7 @@ class SchedulesTest(WithScheduler):
         for start in (writers.NEARLY_FULL, writers.NEARLY_FULL_UNRECORDED):
             paused = [one for one in writers.claims(start) if writers.C in one.consumers]
             pairs = [(one, others) for one in paused]
-            self.examine(70, self.at_each_statement(start, pairs))
+            self.examine(60, self.at_each_statement(start, pairs))
 
     def test_generation_that_only_the_other_request_reaches(self):
         """The first statements of a request need not lock a provider with another generation."""
