@@ -1,13 +1,13 @@
 """Build and install Placement as documented: ``tox -e install``.
 
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
-compares their versions and files. Then it runs the commands of the installation guide in a new
-virtual environment, which it fills from the archive, and writes the OpenAPI documents with the
-installed package. It sends requests to Placement with the configuration of the guide, with nothing
-but the packages of the guide and of the container image, once with the module of the application
-and once with the script ``placement-api``. Then it installs all extras and imports what they
-provide. All files are in a temporary directory. The tree must be a clone, because the script builds
-the last commit.
+compares their versions and files. It selects the version with a tag and with ``PBR_VERSION``. Then
+it runs the commands of the installation guide in a new virtual environment, which it fills from the
+archive, and writes the OpenAPI documents with the installed package. It sends requests to Placement
+with the configuration of the guide, with nothing but the packages of the guide and of the container
+image, once with the module of the application and once with the script ``placement-api``. Then it
+installs all extras and imports what they provide. All files are in a temporary directory. The tree
+must be a clone, because the script builds the last commit.
 """
 
 from collections.abc import Mapping
@@ -113,14 +113,30 @@ def compare_builds(folder: Path, version: str) -> Path:
     ):
         if wheel(folder, tree) != (expected, names):
             raise MismatchError(f'the wheel of {tree.name} differs from the wheel of a clone')
+    check_selected_versions(folder, version)
     print(f'{len(names)} files; clone and sdist: {reference}, shallow clone and archive: {version}')
     return archive
 
 
-def wheel(folder: Path, tree: Path) -> tuple[str, frozenset[str]]:
+def check_selected_versions(folder: Path, version: str) -> None:
+    """Build wheels of the clone with a tag, and with a version in the environment.
+
+    :raises MismatchError: a wheel has another version
+    """
+    run(folder / 'clone', 'git', 'tag', '--force', version)
+    for selected, environment in ((version, None), ('1.2', {**os.environ, 'PBR_VERSION': '1.2'})):
+        found, _ = wheel(folder, folder / 'clone', environment)
+        if found != selected:
+            raise MismatchError(f'the version {selected} is selected, but the wheel has {found}')
+
+
+def wheel(
+    folder: Path, tree: Path, environment: Mapping[str, str] | None = None
+) -> tuple[str, frozenset[str]]:
     """Build a wheel; return its version and the names of its files without the metadata."""
     target = folder / 'wheels'
-    run(folder, *pip(), 'wheel', '--quiet', '--no-deps', '--wheel-dir', str(target), str(tree))
+    command = (*pip(), 'wheel', '--quiet', '--no-deps', '--wheel-dir', str(target), str(tree))
+    run(folder, *command, environment=environment)
     (path,) = target.glob('*.whl')
     with zipfile.ZipFile(path) as content:
         # The directory of the data files has the version in its name.
