@@ -3,6 +3,7 @@
 from http import server
 import logging
 import socket
+import ssl
 import threading
 from typing import Any
 
@@ -18,11 +19,13 @@ ALLOWED = '/projects/allowed'
 class PolicyServer(fixtures.Fixture):
     """Permits requests for the path `/projects/allowed` and for `/allow-all`.
 
+    :param tls: the context of an HTTPS server
     :ivar headers: further headers of each response
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
+        self._tls = tls
         self.paths: list[str] = []
         self.headers: dict[str, str] = {}
 
@@ -45,6 +48,8 @@ class PolicyServer(fixtures.Fixture):
                 pass
 
         httpd = server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        if self._tls:
+            httpd.socket = self._tls.wrap_socket(httpd.socket, server_side=True)
         self.address = f'127.0.0.1:{httpd.server_address[1]}'
         thread = threading.Thread(target=httpd.serve_forever, args=(0.05,))
         thread.start()
