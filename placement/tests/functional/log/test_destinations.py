@@ -33,6 +33,28 @@ auth_strategy = noauth2
 """
 # The option that changes the form of the lines at every destination.
 JSON = 'use_json = true\n'
+# A file for the option `log_config_append`, as OpenStack-Helm writes it.
+LOGGERS = """
+[loggers]
+keys = root,placement
+[handlers]
+keys = stdout
+[formatters]
+keys = context
+[logger_root]
+handlers =
+[logger_placement]
+level = INFO
+handlers = stdout
+qualname = placement
+[handler_stdout]
+class = StreamHandler
+args = (sys.stdout,)
+formatter = context
+[formatter_context]
+class = oslo_log.formatters.ContextFormatter
+datefmt = %Y-%m-%d %H:%M:%S
+"""
 # The values that differ between two runs.
 _MASKS = (
     (r'^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ ', 'TIME PID '),
@@ -204,6 +226,14 @@ class DestinationsTest(TestCase):
             self.assert_lines(path.read_text(), outcome)
             self.assertEqual('', outcome.error)
             path.unlink()
+
+    def test_a_file_with_loggers(self) -> None:
+        file = self.folder / 'logging.conf'
+        file.write_text(LOGGERS)
+        outcome = self.serve(f'[DEFAULT]\nlog_config_append = {file}\n')
+        self.assertEqual('', outcome.error)
+        self.assert_lines(outcome.output, outcome)
+        self.assertNotIn(' alembic.', outcome.output)
 
     def test_a_file_that_cannot_be_opened(self) -> None:
         self.directory.rmdir()
