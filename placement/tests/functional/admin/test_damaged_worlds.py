@@ -15,8 +15,8 @@ from typing import Any
 import os_traits
 
 from placement.db.sqlalchemy import models
-from placement.tests import in_process, prometheus_text, where
-from placement.tests.functional import base
+from placement.tests import prometheus_text, where
+from placement.tests.functional import base, in_process
 from placement.tests.functional.admin import damaged_worlds
 from placement.tests.properties import Seeds
 

@@ -1,19 +1,13 @@
 """Execution of commands, in the process of the test or in a process of their own."""
 
 from collections.abc import Mapping, Sequence
-import contextlib
-import logging
 import os
-import subprocess
-import sys
-import tempfile
-from unittest import mock
-import warnings
+from typing import Any
 
 from placement.cmd import manage, status
-from placement.db import engine
-from placement.tests.functional import forked, programs
+from placement.tests.functional import forked, in_process, programs
 from placement.tests.functional.db import base
+from placement.tests.functional.programs import Result
 
 _MAINS = {
     'placement.cmd.manage': manage.main,
@@ -28,83 +22,38 @@ class TestCase(base.TestCase):
 
     module: str
 
-    def run_command(
-        self,
-        *arguments: str,
-        connection: bool = True,
-        stdin: str = '',
-        variables: Mapping[str, str] | None = None,
-        **options: str,
-    ) -> subprocess.CompletedProcess:
-        """Execute the command in this process, on the database of the test.
-
-        It writes no log and no warnings, because the log of this process is that of the test.
+    def run_command(self, *arguments: str, connection: bool = True, **options: Any) -> Result:
+        """Execute the command in this process.
 
         :param connection: whether the database is configured
-        :param stdin: the standard input of the command
-        :param variables: other environment variables
-        :param options: options of the group [placement]
+        :param options: parameters of `in_process.run`
         """
-        environment = {k: v for k, v in os.environ.items() if not k.startswith('OS_')}
-        environment |= self._variables(connection, options) | (variables or {})
-        disabled = logging.root.manager.disable
-        with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(tempfile.TemporaryFile('w+')) for _ in range(3)]
-            files[0].write(stdin)
-            for patch in (
-                mock.patch.dict(os.environ, environment, clear=True),
-                mock.patch.multiple(sys, argv=[self.module, *arguments], stdin=files[0]),
-                mock.patch.object(engine, 'configure', type(engine.configure)()),
-                mock.patch.object(engine.placement_context_manager, 'configure'),
-                mock.patch('placement.cmd.program._set_up_logging'),
-                warnings.catch_warnings(action='ignore'),
-                contextlib.redirect_stdout(files[1]),
-                contextlib.redirect_stderr(files[2]),
-            ):
-                stack.enter_context(patch)
-            files[0].seek(0)
-            try:
-                code = _MAINS[self.module]()
-            except SystemExit as error:
-                code = error.code
-            finally:
-                # Preflight disables the log.
-                logging.disable(disabled)
-            for file in files:
-                file.seek(0)
-            return subprocess.CompletedProcess(arguments, code, files[1].read(), files[2].read())
+        url = self.database.url if connection else ''
+        return in_process.run(*arguments, main=_MAINS[self.module], url=url, **options)
 
-    def run_with_status(
-        self, status: int, *arguments: str, stdin: str = ''
-    ) -> subprocess.CompletedProcess:
+    def run_with_status(self, status: int, *arguments: str, stdin: str = '') -> Result:
         """Execute the command, and require its exit status and no traceback."""
         done = self.run_command(*arguments, stdin=stdin)
-        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertEqual(status, done.status, done.stderr)
         self.assertNotIn('Traceback', done.stderr)
         return done
 
-    def register_demo_cloud(self, *options: str) -> subprocess.CompletedProcess:
+    def register_demo_cloud(self, *options: str) -> Result:
         """Execute tools/demo.py on the database of the test."""
         return self.run_program(*options, program=programs.DEMO)
 
     def run_program(
         self, *arguments: str, program: Sequence[str] = (), missing: Sequence[str] = ()
-    ) -> subprocess.CompletedProcess:
+    ) -> Result:
         """Execute the command, or another program, in a process of its own.
 
         :param missing: the libraries that the program cannot import
         """
         program = program or ('-m', self.module)
-        done = programs.shared().run(program, arguments, self._variables(), missing)
-        return subprocess.CompletedProcess(arguments, done.status, done.stdout, done.stderr)
+        return programs.shared().run(program, arguments, self._variables(), missing)
 
-    def _variables(
-        self, connection: bool = True, options: Mapping[str, str] | None = None
-    ) -> dict[str, str]:
-        named = {f'OS_PLACEMENT__{name.upper()}': value for name, value in (options or {}).items()}
-        if connection:
-            named['OS_PLACEMENT_DATABASE__CONNECTION'] = self.database.url
-        return named
+    def _variables(self) -> dict[str, str]:
+        return {'OS_PLACEMENT_DATABASE__CONNECTION': self.database.url}
 
     def start(
         self, *arguments: str, interrupted: bool = True, **files: forked.File

@@ -18,8 +18,8 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.tests import in_process, servers, statements, where, worlds
-from placement.tests.functional import base
+from placement.tests import servers, statements, where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.functional.admin import assumed_requests
 from placement.tests.properties import Seeds
 from placement.tests.worlds import random_changes, rows, seeded

@@ -42,7 +42,7 @@ class DemoTest(base.TestCase):
 
     def test_the_cloud_is_registered_once(self):
         done = self.register_demo_cloud()
-        self.assertEqual((0, '', DONE), (done.returncode, done.stderr, done.stdout))
+        self.assertEqual((0, '', DONE), (done.status, done.stderr, done.stdout))
         tables = (models.resource_providers, models.inventories, models.allocations)
         before = [self.count(table) for table in tables]
 
@@ -70,7 +70,7 @@ class DemoTest(base.TestCase):
             (last,) = client.get('/resource_providers?name=compute-08').json()['resource_providers']
             self.assertEqual(204, client.delete(f'/resource_providers/{last["uuid"]}').status_code)
         done = self.register_demo_cloud()
-        self.assertEqual((0, DONE), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, DONE), (done.status, done.stdout), done.stderr)
         self.assertEqual(36, self.count(models.resource_providers))
 
     def test_a_name_that_is_in_use(self):
@@ -82,7 +82,7 @@ class DemoTest(base.TestCase):
                 )
             )
         done = self.register_demo_cloud()
-        self.assertEqual((1, ''), (done.returncode, done.stdout))
+        self.assertEqual((1, ''), (done.status, done.stdout))
         self.assertRegex(done.stderr, r'^Error: POST /resource_providers returned 409: .*\n$')
 
 

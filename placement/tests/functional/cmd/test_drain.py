@@ -22,8 +22,8 @@ from placement.admin.drain import reading, report
 from placement.admin.progress import silent
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.tests import in_process, servers, where, worlds
-from placement.tests.functional import base
+from placement.tests import servers, where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.functional.admin import assumed_requests
 from placement.tests.properties import Seeds
 from placement.tests.worlds import drains, rows

@@ -27,8 +27,8 @@ from placement.admin.progress import silent
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
-from placement.tests import in_process, servers, where, worlds
-from placement.tests.functional import base
+from placement.tests import servers, where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.properties import Seeds
 from placement.tests.worlds import naive_explain as naive
 from placement.tests.worlds import rows, seeded

@@ -22,9 +22,9 @@ import sqlalchemy as sa
 from placement import db_api
 from placement.cmd import program
 from placement.db.sqlalchemy import migration, models
-from placement.tests import in_process, prometheus_text, where, worlds
+from placement.tests import prometheus_text, where, worlds
 from placement.tests.functional import base as functional_base
-from placement.tests.functional import programs
+from placement.tests.functional import in_process, programs
 from placement.tests.functional.cmd import base
 from placement.tests.functional.faults import machines
 from placement.tests.functional.web import commands, prometheus_pages
@@ -93,7 +93,7 @@ class TestCase(base.TestCase):
 
     def once(self) -> prometheus_text.Samples:
         done = self.run_program('exporter', '--once')
-        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual((0, ''), (done.status, done.stderr))
         return prometheus_text.parse(done.stdout)
 
     def serve(self, *arguments: str, **settings: str) -> Serving:
@@ -140,9 +140,9 @@ class TestCase(base.TestCase):
                 )
             )
 
-    def assertFailed(self, done: subprocess.CompletedProcess, pattern: str) -> None:
+    def assertFailed(self, done: programs.Result, pattern: str) -> None:
         """The command printed one sentence to the standard error, and nothing else."""
-        self.assertEqual((2, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((2, ''), (done.status, done.stdout), done.stderr)
         self.assertRegex(done.stderr, f'^Error: {pattern}\n$')
 
 
@@ -519,7 +519,7 @@ class FaultsTest(TestCase):
         self.addCleanup(self.server.remove)
         super().setUp()
         self.database.url = self.server.create_database('placement')
-        self.assertEqual(0, self.run_program('db', 'sync').returncode)
+        self.assertEqual(0, self.run_program('db', 'sync').status)
 
     def serve(self, *arguments: str, **settings: str) -> Serving:
         names = ('CONNECT', 'READ', 'WRITE')

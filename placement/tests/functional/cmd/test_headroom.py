@@ -17,8 +17,8 @@ from placement import db_api
 from placement.admin.headroom import reading
 from placement.admin.progress import silent
 from placement.db import engine
-from placement.tests import in_process, where, worlds
-from placement.tests.functional import base
+from placement.tests import where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.properties import Seeds
 from placement.tests.worlds import rows, seeded
 

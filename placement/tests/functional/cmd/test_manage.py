@@ -1,7 +1,6 @@
 """The command placement-manage."""
 
 import pathlib
-import subprocess
 
 import fixtures
 import sqlalchemy as sa
@@ -9,6 +8,7 @@ import sqlalchemy as sa
 from placement.db.sqlalchemy import migration, models
 from placement.tests import where
 from placement.tests.functional.cmd import base
+from placement.tests.functional.programs import Result
 
 HEAD = 'a082b8bb98d0'
 
@@ -16,9 +16,9 @@ HEAD = 'a082b8bb98d0'
 class ManageTestCase(base.TestCase):
     module = 'placement.cmd.manage'
 
-    def assertFailed(self, done: subprocess.CompletedProcess, *fragments: str) -> None:
+    def assertFailed(self, done: Result, *fragments: str) -> None:
         """The command printed one line with the fragments, and no traceback."""
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(1, done.status)
         self.assertNotIn('Traceback', done.stderr)
         message = done.stderr.splitlines()[-1]
         self.assertTrue(message.startswith('Error: '), done.stderr)
@@ -29,16 +29,16 @@ class ManageTestCase(base.TestCase):
 class SchemaTest(ManageTestCase):
     def test_version_sync_and_stamp(self):
         done = self.run_command('db', 'version')
-        self.assertEqual((0, 'None\n'), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, 'None\n'), (done.status, done.stdout), done.stderr)
 
         done = self.run_command('db', 'sync')
-        self.assertEqual((0, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, ''), (done.status, done.stdout), done.stderr)
         self.assertEqual(HEAD, migration.version())
 
         done = self.run_command('db', 'stamp', '422ece571366')
-        self.assertEqual((0, ''), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, ''), (done.status, done.stdout), done.stderr)
         done = self.run_command('db', 'version')
-        self.assertEqual((0, '422ece571366\n'), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, '422ece571366\n'), (done.status, done.stdout), done.stderr)
 
     def test_unmigrated_data(self):
         migration.upgrade('b4ed3a175331')
@@ -48,7 +48,7 @@ class SchemaTest(ManageTestCase):
         done = self.run_command('db', 'sync')
         self.assertFailed(done, 'online_data_migrations')
         done = self.run_command('--debug', 'db', 'sync')
-        self.assertEqual(1, done.returncode)
+        self.assertEqual(1, done.status)
         self.assertIn('Traceback', done.stderr)
 
 
@@ -59,7 +59,7 @@ class UsageTest(ManageTestCase):
         file = path.with_name('placement.conf')
         file.write_text(f'[placement_database]\nconnection = sqlite:///{path}\n')
         done = self.run_command('--config-file', str(file), 'db', 'version', connection=False)
-        self.assertEqual((0, 'None\n'), (done.returncode, done.stdout), done.stderr)
+        self.assertEqual((0, 'None\n'), (done.status, done.stdout), done.stderr)
         self.assertFalse(path.exists())
 
     def test_a_configuration_file_that_is_not_in_utf_8(self):
@@ -81,7 +81,7 @@ class OnlineDataMigrationsTest(ManageTestCase):
 
     def migrate(self, *arguments: str) -> tuple[int, str]:
         done = self.run_command('db', 'online_data_migrations', *arguments)
-        return done.returncode, done.stdout
+        return done.status, done.stdout
 
     def test_data_of_older_releases(self):
         with self.engine.begin() as conn:
@@ -122,6 +122,6 @@ class MissingTablesTest(ManageTestCase):
     def test_failing_migrations(self):
         done = self.run_command('db', 'online_data_migrations')
 
-        self.assertEqual(2, done.returncode)
+        self.assertEqual(2, done.status)
         self.assertIn('Error attempting to run set_root_provider_ids', done.stdout)
         self.assertIn('Error attempting to run create_incomplete_consumers', done.stdout)

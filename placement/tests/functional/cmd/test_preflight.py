@@ -77,7 +77,7 @@ class TestCase(base.TestCase):
             findings.setdefault(one.pop('name'), []).append(Verdict(**one))
         results = {verdict.result for verdicts in findings.values() for verdict in verdicts}
         expected = 2 if 'failure' in results else int('warning' in results)
-        self.assertEqual(expected, done.returncode)
+        self.assertEqual(expected, done.status)
         return findings
 
     def assertFound(self, expected: Expected, findings: Findings) -> None:
@@ -106,7 +106,7 @@ class ReportTest(TestCase):
     def test_the_table(self):
         findings = self.preflight(NOAUTH)
         done = self.run_command('preflight')
-        self.assertEqual(2, done.returncode, done.stdout)
+        self.assertEqual(2, done.status, done.stdout)
         lines = done.stdout.splitlines()
         self.assertLessEqual(max(map(len, lines)), 120)
         self.assertRegex(done.stdout, r'\n\| Schema Revision +\| failure +\| The schema is at ')
@@ -125,7 +125,7 @@ class UsageTest(TestCase):
             (('--config-file', str(malformed), 'preflight'), 'malformed.conf'),
         ):
             done = self.run_command(*arguments, connection=False)
-            self.assertEqual((255, ''), (done.returncode, done.stdout), arguments)
+            self.assertEqual((255, ''), (done.status, done.stdout), arguments)
             self.assertIn(fragment, done.stderr)
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 

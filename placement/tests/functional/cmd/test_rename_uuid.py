@@ -39,10 +39,10 @@ class RenameTest(base.TestCase):
     def test_the_page(self):
         (plan, planned), (change, changed) = self.examples
         done = self.run_command(*plan)
-        self.assertEqual((0, planned), (done.returncode, done.stdout + done.stderr))
+        self.assertEqual((0, planned), (done.status, done.stdout + done.stderr))
         self.assertEqual([self.old], self.uuids())
         done = self.run_command(*change)
-        self.assertEqual((0, changed), (done.returncode, done.stdout + done.stderr))
+        self.assertEqual((0, changed), (done.status, done.stdout + done.stderr))
         self.assertEqual([self.new], self.uuids())
 
     def answer(self, text: str) -> tuple[int, str, str]:
@@ -73,7 +73,7 @@ class RenameTest(base.TestCase):
             (('--yes', 'compute-17', self.new), 'compute-17 is not a UUID.'),
         ):
             done = self.run_command('rename-uuid', *arguments)
-            self.assertEqual(2, done.returncode)
+            self.assertEqual(2, done.status)
             self.assertTrue(done.stderr.startswith('Error: '), done.stderr)
             self.assertIn(reason, done.stderr)
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)

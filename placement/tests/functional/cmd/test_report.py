@@ -20,8 +20,8 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import migration, models
-from placement.tests import in_process, where, worlds
-from placement.tests.functional import base
+from placement.tests import where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.functional.cmd import base as program_base
 from placement.tests.worlds import rows
 
@@ -287,12 +287,12 @@ class OutputTest(program_base.TestCase):
 
     def test_a_database_without_tables_and_then_without_rows(self):
         done = self.run_command('report', str(self.page))
-        self.assertEqual(2, done.returncode)
+        self.assertEqual(2, done.status)
         self.assertIn('placement-manage db sync', done.stderr)
         self.assertFalse(self.page.exists())
         migration.upgrade('head')
         done = self.run_command('report', str(self.page))
-        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        self.assertEqual((0, ''), (done.status, done.stderr))
         text, url = self.page.read_text(), sa.make_url(self.database.url)
         self.assertIn(f'{url.database}</code>', text)
         if url.password:

@@ -3,8 +3,8 @@
 import json
 
 from placement import db_api
-from placement.tests import in_process, where, worlds
-from placement.tests.functional import base
+from placement.tests import where, worlds
+from placement.tests.functional import base, in_process
 from placement.tests.worlds import rows
 
 # Each tree has candidates with the second child, too.

@@ -25,7 +25,7 @@ class UpgradeCheckTest(base.TestCase):
     def check(self, *arguments: str) -> tuple[int, str]:
         done = self.run_command(*arguments[1:], 'upgrade', 'check', *arguments[:1])
         self.assertEqual('', done.stderr)
-        return done.returncode, done.stdout
+        return done.status, done.stdout
 
     def results(self, *options: str) -> tuple[int, dict[str, dict]]:
         status, output = self.check('--json', *options)

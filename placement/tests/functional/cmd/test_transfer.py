@@ -302,7 +302,7 @@ class InterruptionTest(TransferCase):
                 self.assertEqual(-signal.SIGKILL, status)
                 self.assertEqual({}, self.counts())
         done = self.run_command('import', self.file(data))
-        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(0, done.status, done.stderr)
 
     def test_an_interrupted_import_leaves_an_empty_database(self):
         status, errors = self.end_early(signal.SIGINT, 2 * _BUFFERS, large_file())

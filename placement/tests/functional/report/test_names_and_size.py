@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.db.sqlalchemy import models
-from placement.tests import in_process, worlds
-from placement.tests.functional import base
+from placement.tests import worlds
+from placement.tests.functional import base, in_process
 from placement.tests.functional.browser import DESKTOP, PHONE, PageTestCase
 from placement.tests.worlds import rows
 
