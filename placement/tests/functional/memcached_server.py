@@ -42,7 +42,9 @@ class Memcached(fixtures.Fixture):
             *self._arguments,
         ]
         if self._tls:
-            self._command += self._certificate()
+            self.authority = commands.certificate(self.folder)
+            files = f'ssl_chain_cert={self.authority},ssl_key={self.authority.with_suffix(".key")}'
+            self._command += ['-Z', '-o', files]
         self.addCleanup(self.kill)
         self.start()
 
@@ -55,20 +57,6 @@ class Memcached(fixtures.Fixture):
             port = probe.getsockname()[1]
         self.address = f'127.0.0.1:{port}'
         return ['-l', '127.0.0.1', '-p', str(port), '-U', '0']
-
-    def _certificate(self) -> list[str]:
-        self.authority, key = (self.folder / name for name in ('crt', 'key'))
-        subprocess.run(
-            (
-                *(commands.program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
-                *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
-                *('-subj', '/CN=memcached', '-addext', 'subjectAltName=IP:127.0.0.1'),
-                *('-out', self.authority, '-keyout', key),
-            ),
-            check=True,
-            capture_output=True,
-        )
-        return ['-Z', '-o', f'ssl_chain_cert={self.authority},ssl_key={key}']
 
     def options(self) -> dict[str, object]:
         """Return the options with which a client can use the server, except its address."""

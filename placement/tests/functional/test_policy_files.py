@@ -11,7 +11,7 @@ import requests
 from placement import policy
 from placement.tests import where
 from placement.tests.functional import base
-from placement.tests.functional.deployment import stack
+from placement.tests.functional.web import commands
 from placement.tests.unit.test_policy_remote import ALLOWED, PolicyServer
 
 
@@ -31,7 +31,7 @@ class PolicyServerTest(base.TestCase):
         return self.send('GET', '/traits')
 
     def test_the_certificate_of_a_policy_server(self):
-        certificate = stack.certificate(self.folder)
+        certificate = commands.certificate(self.folder)
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate, certificate.with_suffix('.key'))
         url = f'https://{self.useFixture(PolicyServer(tls)).address}{ALLOWED}'

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import socket
-import subprocess
 import tempfile
 from unittest import mock
 
@@ -141,9 +140,9 @@ class EncryptionTest(test_preflight.TestCase):
         engine = servers.engine()
         # See PrivateMariadbTest.
         certificate = self.create_certificate(engine)
-        options = [f'--ssl-cert={certificate}', f'--ssl-key={certificate.with_name("key")}']
+        options = [f'--ssl-cert={certificate}', f'--ssl-key={certificate.with_suffix(".key")}']
         if engine == 'postgresql':
-            key = f'ssl_key_file={certificate.with_name("key")}'
+            key = f'ssl_key_file={certificate.with_suffix(".key")}'
             options = ['-c', 'ssl=on', '-c', f'ssl_cert_file={certificate}', '-c', key]
         server = machines.DatabaseServer(*options)
         self.addCleanup(server.remove)
@@ -157,13 +156,8 @@ class EncryptionTest(test_preflight.TestCase):
         self.addCleanup(shutil.rmtree, folder)
         # The server runs as another user.
         folder.chmod(0o755)
-        certificate, key = folder / 'certificate', folder / 'key'
-        command = (
-            *(commands.program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
-            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-subj', '/CN=test'),
-            *('-addext', 'subjectAltName=IP:127.0.0.1', '-out', certificate, '-keyout', key),
-        )
-        subprocess.run(command, check=True, capture_output=True)
+        certificate = commands.certificate(folder)
+        key = certificate.with_suffix('.key')
         key.chmod(0o600)
         if os.getuid() == 0:
             shutil.chown(key, machines.tool('with_database').ENGINES[engine][1])

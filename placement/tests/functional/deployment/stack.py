@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 import pwd
 import shutil
-import subprocess
 import sys
 
 from placement.tests.functional.deployment import files
@@ -51,25 +50,6 @@ def user() -> tuple[str, str]:
     return pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(os.getgid()).gr_name
 
 
-def certificate(folder: Path) -> Path:
-    """Create a self-signed certificate for 127.0.0.1 and its key; return the certificate."""
-    tls = folder / 'tls'
-    tls.mkdir()
-    file = tls / 'placement.crt'
-    names = 'subjectAltName=IP:127.0.0.1,DNS:placement.example.org'
-    subprocess.run(
-        (
-            *(commands.program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
-            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
-            *('-subj', '/CN=placement.example.org', '-addext', names),
-            *('-out', file, '-keyout', tls / 'placement.key'),
-        ),
-        check=True,
-        capture_output=True,
-    )
-    return file
-
-
 class Stack:
     """Starts servers that use one database.
 
@@ -80,7 +60,7 @@ class Stack:
     def __init__(self, folder: Path, prefix: str) -> None:
         self.folder = folder
         self.prefix = prefix
-        self.certificate = certificate(folder)
+        self.certificate = commands.certificate(folder)
 
     def uwsgi(
         self,

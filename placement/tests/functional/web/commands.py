@@ -70,6 +70,28 @@ def program(name: str) -> str:
     return path
 
 
+def certificate(folder: Path) -> Path:
+    """Create a self-signed certificate for 127.0.0.1 and its key, with the suffix `.key`.
+
+    :return: the certificate, in a new directory
+    """
+    tls = folder / 'tls'
+    tls.mkdir()
+    file = tls / 'placement.crt'
+    names = 'subjectAltName=IP:127.0.0.1,DNS:placement.example.org'
+    subprocess.run(
+        (
+            *(program('openssl'), 'req', '-x509', '-nodes', '-days', '2'),
+            *('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'),
+            *('-subj', '/CN=placement.example.org', '-addext', names),
+            *('-out', file, '-keyout', file.with_suffix('.key')),
+        ),
+        check=True,
+        capture_output=True,
+    )
+    return file
+
+
 def uwsgi(port: int, processes: int = 1, module: str = _MODULE) -> Sequence[str]:
     """Return the command of uWSGI; skip the test if it is not installed.
 
