@@ -52,6 +52,13 @@ class LastModifiedTest(base.TestCase):
             for request in requests:
                 self.check(time, *(request if isinstance(request, tuple) else ('GET', request)))
 
+    def test_the_newest_of_several_inventories(self):
+        self.send_ok('POST', f'{self.host}/inventories', {'resource_class': 'DISK_GB', 'total': 1})
+        new = sa.update(models.inventories).where(models.inventories.c.total == 1)
+        older = new.values(created_at=CREATED.replace(tzinfo=None), updated_at=None)
+        db_api.write(lambda conn: conn.execute(older))
+        self.check(UPDATED, 'GET', f'{self.host}/inventories')
+
     def check(self, expected: datetime | None, method: str, path: str, body: Any = None) -> None:
         response = self.send(method, path, body)
         self.assertLess(response.status_code, 300, response.text)
