@@ -6,7 +6,8 @@ environment variable PLACEMENT_TEST_EXPLAIN sets the seeds, for example 0-2000.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -23,7 +24,7 @@ import sqlalchemy as sa
 
 from placement import db_api, microversion
 from placement.admin.explain import explanation, render
-from placement.admin.progress import silent
+from placement.admin.progress import Advance, Progress, silent
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
@@ -221,13 +222,14 @@ class ExamplesTest(base.WorldTestCase):
         version: Version = worlds.NEWEST,
         max_steps: int = -1,
         raw: bool = False,
+        progress: Progress = silent,
     ) -> Any:
         world = worlds.World.of(drawing)
         rows.fill(db_api.get_placement_engine(), world)
         query = text if raw else world.query(text)
         with engine.snapshot() as conn:
             subject = explanation.Subject(query, version, max_steps, 5)
-            return explanation.explain(conn, subject, silent)
+            return explanation.explain(conn, subject, progress)
 
     @ddt.data(
         ('H[V:8]', 'resources=V:4', '1 provider tree has allocation candidates'),
@@ -316,6 +318,19 @@ class ExamplesTest(base.WorldTestCase):
         self.assertEqual(
             [{'without': ['resources:VCPU', 'required:CUSTOM_GOLD'], 'cut': True}],
             render.document(found)['relaxations'],
+        )
+
+    def test_progress(self):
+        counts: Counter[str] = Counter()
+
+        @contextlib.contextmanager
+        def progress(label: str, _total: int | None = None) -> Iterator[Advance]:
+            yield lambda count: counts.update({label: count})
+
+        self.explain('H1[V:8]\nH2[V:8]\nH3[V:1]', 'resources=V:4', progress=progress)
+        self.assertEqual(
+            {'Reading provider trees': 3, 'Checking conditions': 2, 'Searching candidates': 1},
+            counts,
         )
 
     def test_a_complete_search(self):
