@@ -191,6 +191,7 @@ class ExamplesTest(TestCase):
         (8 + 5 * 16, 'copies:2*child', 'copies:2*b?*=:-copy-1'),
         (8, 'set:VCPU.total=4'),
         (23, 'set:VCPU.reserved=1?resources=DISK_GB:1'),
+        (16, 'set:VCPU.reserved=8?resources=DISK_GB:1'),
         (0, 'set:VCPU.min_unit=2.0'),
         (24, 'set:VCPU.max_unit=1e3'),
         (8, 'set:VCPU.step_size=2147483647?name=b%3F*%3D:'),
