@@ -274,18 +274,18 @@ class ExamplesTest(TestCase):
         other = self.make_provider('n' * 193)
         self.assertEqual(24, self.fits(f'copies:1*{"n" * 193}'))
         copied = str(uuid.uuid5(uuid.UUID(self.a), 'copy-1'))
+        no_root = (
+            "The resource provider 'a' has no root. Run `placement-manage audit --only "
+            'root-missing,parent-cycle`.'
+        )
+        cycle = dict.fromkeys(('root_provider_id', 'parent_provider_id'), table.c.id)
         for provider, values, change, reason in (
             (other, {'name': long}, f'copies:1*{long}', f"'{long}-copy-1' is longer than 200"),
             (other, {'name': 'a-copy-1'}, 'copies:1*a', "The name 'a-copy-1' is taken."),
             (other, {'name': 'x', 'uuid': copied}, 'copies:1*a', f"uuid '{copied}' is taken."),
             (self.a, {'uuid': 'none'}, 'copies:1*a', "The stored UUID 'none' is not valid."),
-            (
-                'none',
-                {'root_provider_id': None},
-                'without:a',
-                "The resource provider 'a' has no root. Run `placement-manage audit --only "
-                'root-missing,parent-cycle`.',
-            ),
+            ('none', {'root_provider_id': None}, 'without:a', no_root),
+            ('none', cycle, 'without:a', no_root),
         ):
             with db_api.get_placement_engine().begin() as conn:
                 conn.execute(sa.update(table).where(table.c.uuid == provider).values(**values))
