@@ -291,6 +291,10 @@ class ExamplesTest(TestCase):
                 conn.execute(sa.update(table).where(table.c.uuid == provider).values(**values))
             self.assertRefused(reason, 'headroom', 'resources=VCPU:1', '--assume', change)
 
+    def test_a_uuid_has_precedence_over_a_name(self):
+        self.make_provider(self.a, {'VCPU': 2})
+        self.assertEqual(16 + 2, self.fits(f'without:{self.a}'))
+
     def test_usage_above_the_capacity(self):
         for provider, amounts in ((self.a, {'VCPU': 5, 'DISK_GB': 90}), (self.b, {'VCPU': 7})):
             body = base.claim({provider: amounts})
