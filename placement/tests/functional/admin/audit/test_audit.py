@@ -151,12 +151,14 @@ class LinksTest(base.TestCase):
             self.assertEqual(ids, links, number)
 
     def test_a_long_chain(self):
-        count = 1_500
+        count, database = 1_500, db_api.get_placement_engine()
         for parents in ([None, *range(count - 1)], [*range(1, count), None]):
             self.insert_links([(parent, parent or 0) for parent in parents])
             root = parents.index(None)
-            with self.batches_of(400):
+            with self.batches_of(400), statements.recorded(database) as recorded:
                 self.repair('root-missing')
+            # Parents are corrected before their children, so each provider needs one transaction.
+            self.assertEqual(4, sum('root_provider_id=CASE' in one.text for one in recorded))
             roots = {row[1] for row in self.rows(PROVIDERS.c.id, PROVIDERS.c.root_provider_id)}
             self.assertEqual({FIRST + root}, roots)
 
