@@ -1,15 +1,15 @@
 """Lock rows in the lock order of the service, and read and insert the rows of claims.
 
-The order is: missing owners (projects, users and consumer types, inserted in sorted order),
-consumers, providers. The data on which acceptance depends is read after the locks are taken.
-Concurrent claims wait for these locks, so no claim is checked against usage that another
-transaction is changing.
+The order is: consumers, providers, missing owners (projects, users and consumer types, inserted in
+sorted order). The data on which acceptance depends is read after the locks of consumers and
+providers are taken. Concurrent claims wait for these locks, so no claim is checked against usage
+that another transaction is changing.
 
 Placement stores a consumer only while it has allocations. It inserts the row of an owner when a
 claim first names the project, user or consumer type, and never deletes the row.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -117,19 +117,24 @@ def check_still_absent(
 # Owners ---------------------------------------------------------------------------
 
 
-def insert_owners(conn: sa.Connection, owners: Iterable[Mapping[int, str]]) -> None:
+def insert_owners(
+    conn: sa.Connection,
+    missing: Sequence[Mapping[int, str]],
+    of_existing: Sequence[Mapping[int, str]],
+) -> None:
     """Insert the owners that do not exist, with at most two statements for each kind.
 
     Names that the database compares as equal get the same row.
 
-    :param owners: the names of owners, keyed by their index in `Owners`
+    :param missing: owners that do not exist, keyed by their index in `Owners`
+    :param of_existing: the new owners of existing consumers, some of which exist
     :raises oslo_db.exception.DBDuplicateEntry: a concurrent transaction inserted one of the rows
     """
-    wanted = list(owners)
     for kind, column in enumerate(statements.OWNER_NAMES):
-        texts = {named[kind] for named in wanted if kind in named}
+        texts = {named[kind] for named in of_existing if kind in named}
         if texts:
             texts.difference_update(names.equal_texts(conn, column, texts).values())
+        texts.update(named[kind] for named in missing if kind in named)
         added = [{column.name: text} for text in sorted(texts)]
         if len(added) == 1:  # the usual case; a key violation is retried
             conn.execute(sa.insert(column.table), added[0])

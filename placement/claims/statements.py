@@ -88,23 +88,43 @@ def insert_consumers(count: int) -> sa.Insert:
     return sa.insert(_CONSUMERS).values(rows if count > 1 else rows[0]).inline()
 
 
-def owner_values(changed: Mapping[int, Mapping[int, str]]) -> dict[str, sa.Case[Any]]:
+def owner_values(changed: Mapping[Any, Mapping[int, str]], by: str) -> dict[str, sa.Case[Any]]:
     """Return new values of the owner columns, for one UPDATE of several consumers.
 
-    :param changed: for each consumer id, the names of the new owners, keyed by kind
+    :param changed: for each consumer, the names of the new owners, keyed by kind
+    :param by: the name of the column that `changed` is keyed by
     :returns: the values, keyed by column name; in most requests no owner changes, and the result is
         empty
     """
     values: dict[str, sa.Case[Any]] = {}
     for kind, column in enumerate(_OWNER_IDS):
         ids = {
-            consumer_id: _owner_id(kind, names[kind])
-            for consumer_id, names in changed.items()
+            consumer: _owner_id(kind, names[kind])
+            for consumer, names in changed.items()
             if kind in names
         }
         if ids:
-            values[column.name] = sa.case(ids, value=_CONSUMERS.c.id, else_=column)
+            values[column.name] = sa.case(ids, value=_CONSUMERS.c[by], else_=column)
     return values
+
+
+def set_owners(missing: Mapping[str, Mapping[int, str]]) -> sa.Update:
+    """Return the UPDATE of new consumers that were inserted before their owners.
+
+    If an owner still does not exist, the statement changes no row.
+
+    :param missing: for each consumer UUID, the names of the owners, keyed by kind
+    """
+    owners = {owner for names in missing.values() for owner in names.items()}
+    return (
+        sa.update(_CONSUMERS)
+        .where(
+            _CONSUMERS.c.uuid.in_(missing),
+            *(_owner_id(kind, name).is_not(None) for kind, name in sorted(owners)),
+        )
+        # The time of the change of a new row is NULL.
+        .values({'updated_at': _CONSUMERS.c.updated_at, **owner_values(missing, by='uuid')})
+    )
 
 
 # The stored data of a request ---------------------------------------------------

@@ -135,7 +135,7 @@ def _execute(work: engine.Work[T], min_attempts: int, claims: Iterable[Claim]) -
 
 
 def _lock_and_read(
-    conn: sa.Connection, claims: Sequence[Claim], replacements: Replacements, repeated: bool = False
+    conn: sa.Connection, claims: Sequence[Claim], replacements: Replacements
 ) -> LockedClaims:
     """Insert or lock the rows that the request changes, and then read the stored data.
 
@@ -143,7 +143,6 @@ def _lock_and_read(
     rolled back.
 
     :param replacements: the new inventories of a reshape
-    :param repeated: whether this transaction has inserted the missing owners
     :raises exception.ConcurrentChange: a concurrent transaction changed one of the rows
     """
     claiming = [claim for claim in claims if claim.allocations]
@@ -158,15 +157,6 @@ def _lock_and_read(
         kept = _spellings(claiming, consumers)
         facts = rows.read_facts(conn, claimed.union(locked), kept)
     new_owners = {claim.consumer_uuid: _new_owners(claim, consumers, facts) for claim in claiming}
-    if any(new_owners.values()) and not repeated:
-        # Owners are inserted before other rows are locked, so the transaction begins again. Most
-        # requests name only owners that exist.
-        conn.rollback()
-        rows.insert_owners(conn, new_owners.values())
-        return _lock_and_read(conn, claims, replacements, repeated=True)
-    if any(new_owners[uuid] for uuid in new_owners.keys() - consumers.keys()):
-        # The unique key of the owners considers more names to be equal than their column does.
-        raise exception.ConcurrentChange('A project, user or consumer type')
     # Without a SELECT that locks providers, there is at most one provider.
     providers = locked or dict(zip(claimed, facts.providers.values(), strict=True))
     allocations = (*removed, *facts.allocations)
@@ -395,7 +385,26 @@ def _write_claims(conn: sa.Connection, locked: LockedClaims) -> None:
             for demand in locked.demands
         ]
         conn.execute(statements.INSERT_ALLOCATIONS, allocations)
+    _insert_owners(conn, locked)
     _update_consumers(conn, locked)
+
+
+def _insert_owners(conn: sa.Connection, locked: LockedClaims) -> None:
+    """Insert the owners that do not exist, and set those of new consumers.
+
+    Most requests name only owners that exist.
+
+    :raises exception.ConcurrentChange: the unique key of an owner considers more names to be equal
+        than its column does
+    """
+    changed = {uuid: owners for uuid, owners in locked.new_owners.items() if owners}
+    if not changed:
+        return
+    missing = {uuid: owners for uuid, owners in changed.items() if uuid not in locked.consumers}
+    of_existing = [owners for uuid, owners in changed.items() if uuid in locked.consumers]
+    rows.insert_owners(conn, list(missing.values()), of_existing)
+    if missing and conn.execute(statements.set_owners(missing)).rowcount != len(missing):
+        raise exception.ConcurrentChange('A project, user or consumer type')
 
 
 def _update_consumers(conn: sa.Connection, locked: LockedClaims) -> None:
@@ -412,5 +421,5 @@ def _update_consumers(conn: sa.Connection, locked: LockedClaims) -> None:
             new_owners[stored.id] = locked.new_owners[claim.consumer_uuid]
         else:
             without_allocations.append(stored.id)
-    generation.increment_consumers(conn, seen, statements.owner_values(new_owners))
+    generation.increment_consumers(conn, seen, statements.owner_values(new_owners, by='id'))
     rows.delete_consumers(conn, without_allocations)
