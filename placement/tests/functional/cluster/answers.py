@@ -24,11 +24,9 @@ from placement.tests.waiting import LONGEST
 # The request at the second node begins with an INSERT or an UPDATE, and a node that has not applied
 # the write of the first node rejects it.
 WRITE_FIRST = (
-    'POST provider -> PUT inventories',
     'POST provider -> PUT aggregates',
     'PUT inventories -> claim',
     'DELETE allocations -> claim of the capacity',
-    'DELETE allocations -> claim of the consumer',
     'PUT aggregates -> PUT aggregates',
     'POST reshaper -> claim',
 )
