@@ -1,10 +1,12 @@
 """The application behind `/healthcheck`, for load balancers and monitoring.
 
 oslo.middleware provides the application. `[healthcheck] backends` lists what it checks. Placement
-provides one of these backends, `placement_database`, which is the default.
+provides one of these backends, `placement_database`, which is the default. Its check does not use
+the connection pool: if all pooled connections are in use, the database is busy but not down.
 """
 
 from collections.abc import Callable, Iterable
+import functools
 from http import HTTPStatus
 from importlib import metadata
 import ipaddress
@@ -12,19 +14,29 @@ import logging
 import threading
 import time
 from typing import Any
+from urllib.parse import quote
 
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 from oslo_middleware.healthcheck import pluginbase
+import sqlalchemy as sa
+from sqlalchemy import pool
 
-from placement import policy
-from placement.db import failures, health
+from placement import exception, policy
+from placement.db import connections, failures
+from placement.db import engine as db_engine
+from placement.db.sqlalchemy import migration
 from placement.http import Application, Environ, StartResponse, errors
 
 LOG = logging.getLogger(__name__)
 
 # For this number of seconds, further requests receive the result of the last check.
 KEEP_SECONDS = 1.0
+# The time limit of a check, in seconds.
+SECONDS = 2
+_QUERY = sa.select(sa.literal(1))
+# SQLite does not read the database file to execute a statement without a table.
+_SQLITE_QUERY = sa.select(sa.func.count()).select_from(sa.table('sqlite_master'))
 
 
 def application(api: Application, conf: cfg.ConfigOpts) -> Application:
@@ -76,7 +88,7 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
 
     def __init__(self, oslo_conf: cfg.ConfigOpts, conf: dict[str, Any]) -> None:
         super().__init__(oslo_conf, conf)
-        self._check = SharedCheck(health.check, health.SECONDS, KEEP_SECONDS)
+        self._check = SharedCheck(check_database, SECONDS, KEEP_SECONDS)
         self._lock = threading.Lock()
         self._available = True
 
@@ -176,3 +188,63 @@ class SharedCheck:
             if run is None or outdated:
                 run = self._run = _Run(self._check)
             return run
+
+
+# The check of the database -----------------------------------------------------------
+
+
+def check_database() -> None:
+    """Connect to the database and execute a statement.
+
+    A read-only database, for example a PostgreSQL server in recovery, passes the check, because it
+    serves the requests that only read.
+
+    :raises Exception: the database is not available; the class depends on the driver
+    """
+    engine = db_engine.get_placement_engine()
+    if isinstance(engine.pool, pool.StaticPool):
+        # An in-memory database has a single connection.
+        with db_engine.snapshot() as conn:
+            conn.execute(_QUERY)
+        return
+    with _unpooled(engine.url).connect() as conn:
+        if conn.dialect.name == 'sqlite':
+            conn.execute(_SQLITE_QUERY)
+            return
+        conn.execute(_QUERY)
+        _require_ready_node(conn)
+
+
+def _require_ready_node(conn: sa.Connection) -> None:
+    """Check that a node of a Galera cluster accepts statements.
+
+    A node outside of the primary component executes a SELECT without a table. With
+    `wsrep_dirty_reads`, it executes every SELECT, but no statement that writes.
+
+    :raises exception.DatabaseUnavailable: the node is not ready
+    """
+    if not migration.is_cluster(conn):
+        return
+    row = conn.exec_driver_sql("SHOW STATUS LIKE 'wsrep_ready'").first()
+    if row is None or str(row[1]).upper() != 'ON':
+        raise exception.DatabaseUnavailable()
+
+
+@functools.lru_cache(maxsize=1)
+def _unpooled(url: sa.URL) -> sa.Engine:
+    """Return an engine that opens a connection for each check and closes it afterwards."""
+    if url.get_dialect().name == 'sqlite':
+        return sa.create_engine(
+            _existing_file(url), poolclass=pool.NullPool, connect_args={'timeout': SECONDS}
+        )
+    engine = sa.create_engine(url, poolclass=pool.NullPool, pool_reset_on_return=None)
+    connections.limit_waits(engine, connections.Timeouts(SECONDS, SECONDS, SECONDS))
+    return engine
+
+
+def _existing_file(url: sa.URL) -> sa.URL:
+    """Return the URL of a SQLite database with which SQLite does not create a missing file."""
+    path = url.database or ''
+    if path.startswith('file:'):
+        return url
+    return url.set(database=f'file:{quote(path)}').update_query_dict({'mode': 'rw', 'uri': 'true'})

@@ -19,7 +19,7 @@ from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import statements
 from placement.db import engine
 from placement.db.sqlalchemy import models
-from placement.objects import generation, inventory_rows, provider_rows, resource_provider
+from placement.objects import generation, inventory, provider_rows, resource_provider
 
 _PROVIDERS = models.resource_providers
 _ALLOCATIONS = models.allocations
@@ -122,7 +122,7 @@ def read(conn: sa.Connection, old_uuid: str, new_uuid: str) -> Facts:
         children=[Provider(*row) for row in conn.execute(children.order_by(_PROVIDERS.c.uuid))],
         allocations=_allocations(conn, old.id),
         double=[] if new is None else _double(conn, old.id, new.id),
-        inventories=inventory_rows.read_with_usage(conn, ids),
+        inventories=inventory.read_with_usage(conn, ids),
         links=frozenset(_links(conn, ids)),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
-from placement.objects.inventory_rows import Plan
+from placement.objects.inventory import Plan
 
 # The names of the project, the user and the consumer type, in this order. A consumer has no type if
 # the request that created it named none; a damaged database can contain a consumer without owners.

@@ -11,7 +11,7 @@ from placement import capacity, errors, exception
 from placement.capacity import Inventory, InventoryKey, InventoryUsage
 from placement.claims.claim import Claim, Consumer, Demand, LockedClaims, Replacement, Reshape
 from placement.objects import generation
-from placement.objects.inventory_rows import Plan, plan_changes
+from placement.objects.inventory import Plan, plan_changes
 from placement.objects.provider_rows import Locked
 
 _UNIT_REASONS = {

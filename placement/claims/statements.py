@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement.db import expressions, sql
 from placement.db.sqlalchemy import models
-from placement.objects import inventory_rows
+from placement.objects import inventory
 
 _ALLOCATIONS = models.allocations
 _CLASSES = models.resource_classes
@@ -153,7 +153,7 @@ FACTS = sa.union_all(
         sql.StoredText(_CLASSES.c.name),
         _INVENTORIES.c.resource_class_id,
         expressions.used(_INVENTORIES),
-        *inventory_rows.COLUMNS[:-1],
+        *inventory.COLUMNS[:-1],
         sql.JsonNumber(_INVENTORIES.c.allocation_ratio),
     )
     .select_from(_PROVIDERS)

@@ -27,7 +27,7 @@ from placement.claims.claim import (
     Reshape,
 )
 from placement.db import engine, failures
-from placement.objects import generation, inventory_rows, provider_rows, resource_class
+from placement.objects import generation, inventory, provider_rows, resource_class
 
 # Operators search for the lines of this logger, so its name does not depend on the module.
 LOG = logging.getLogger('placement.claims')
@@ -360,7 +360,7 @@ def _write_reshape(conn: sa.Connection, locked: LockedClaims, change: Reshape) -
     """
     added = {name for plan in change.plans.values() for name in plan.add}
     resource_class.touch(conn, {name: locked.class_ids[name] for name in added})
-    inventory_rows.apply_plans(conn, change.plans, locked.class_ids)
+    inventory.apply_plans(conn, change.plans, locked.class_ids)
     _write_claims(conn, locked)
 
 

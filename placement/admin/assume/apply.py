@@ -25,7 +25,7 @@ from placement.capacity import Inventory
 from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 from placement.objects import provider_search, resource_class, resource_provider
-from placement.objects.inventory_rows import COLUMNS
+from placement.objects.inventory import COLUMNS
 from placement.schemas import resource_provider as schemas
 
 _PROVIDERS = models.resource_providers

@@ -25,7 +25,7 @@ from placement.candidates.model import Query
 from placement.capacity import Inventory
 from placement.db import engine, expressions
 from placement.db.sqlalchemy import models
-from placement.objects.inventory_rows import COLUMNS
+from placement.objects.inventory import COLUMNS
 
 _PROVIDERS = models.resource_providers
 _ROOTS = models.resource_providers.alias('root')

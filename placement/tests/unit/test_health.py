@@ -29,9 +29,9 @@ class HealthTest(base.BaseTestCase):
         self.proceed = threading.Event()
         self.proceed.set()
         self.addCleanup(self.proceed.set)
-        self.useFixture(fixtures.MockPatch('placement.db.health.check', self.check))
+        self.useFixture(fixtures.MockPatch('placement.health.check_database', self.check))
         # So long that only a defect makes a probe wait for the end.
-        self.useFixture(fixtures.MockPatch('placement.db.health.SECONDS', 60))
+        self.useFixture(fixtures.MockPatch('placement.health.SECONDS', 60))
 
     def check(self):
         self.executions += 1
@@ -63,7 +63,7 @@ class HealthTest(base.BaseTestCase):
         self.assertEqual(1, self.executions)
 
     def test_a_check_that_hangs_fails_and_is_not_started_again(self):
-        self.useFixture(fixtures.MockPatch('placement.db.health.SECONDS', 0))
+        self.useFixture(fixtures.MockPatch('placement.health.SECONDS', 0))
         application = health.application(edge.ok, self.conf)
         self.proceed.clear()
         for _ in range(3):

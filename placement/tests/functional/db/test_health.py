@@ -7,7 +7,7 @@ from unittest import mock
 import sqlalchemy as sa
 import webob
 
-from placement.db import health
+from placement import health
 from placement.tests.functional.faults import machines
 from placement.tests.functional.races import testcase
 from placement.tests.waiting import wait_until
@@ -27,7 +27,7 @@ class HealthTest(testcase.RaceTestCase):
         self.server = machines.DatabaseServer(*_LIMIT[machines.engine_of_run()])
         self.addCleanup(self.server.remove)
         self.connection = self.server.create_database('placement')
-        patch = mock.patch.object(health, 'check', wraps=health.check)
+        patch = mock.patch.object(health, 'check_database', wraps=health.check_database)
         self.checks = patch.start()
         self.addCleanup(patch.stop)
         super().setUp()
@@ -85,7 +85,7 @@ class HealthTest(testcase.RaceTestCase):
             for _ in range(2 * CONNECTIONS):
                 others.enter_context(machines.other_connection(self.connection))
         try:
-            health.check()
+            health.check_database()
         except sa.exc.OperationalError:
             return True
         return False

@@ -7,8 +7,8 @@ import fixtures
 from oslotest import base
 import sqlalchemy as sa
 
+from placement import health
 from placement.db import engine as db_engine
-from placement.db import health as db_health
 
 
 class SQLiteTest(base.BaseTestCase):
@@ -26,24 +26,24 @@ class SQLiteTest(base.BaseTestCase):
         engine = self.use(sa.URL.create('sqlite', database=str(self.path)))
         with engine.begin() as conn:
             conn.exec_driver_sql('CREATE TABLE t (n INTEGER)')
-        db_health.check()
+        health.check_database()
         self.path.write_bytes(b'x' * 4096)
-        self.assertRaises(sa.exc.DatabaseError, db_health.check)
+        self.assertRaises(sa.exc.DatabaseError, health.check_database)
 
     def test_a_missing_file_is_not_created(self):
         self.use(sa.URL.create('sqlite', database=str(self.path)))
-        self.assertRaises(sa.exc.OperationalError, db_health.check)
+        self.assertRaises(sa.exc.OperationalError, health.check_database)
         self.assertFalse(self.path.exists())
 
     def test_a_uri(self):
         self.use(f'sqlite:///file:{self.path.parent}/other.db?mode=rw&uri=true')
-        self.assertRaises(sa.exc.OperationalError, db_health.check)
+        self.assertRaises(sa.exc.OperationalError, health.check_database)
 
     def test_a_database_in_memory(self):
         manager = db_engine.enginefacade.transaction_context()
         manager.configure(connection='sqlite://')
         self.useFixture(fixtures.MockPatchObject(db_engine, 'placement_context_manager', manager))
-        db_health.check()
+        health.check_database()
 
 
 class GaleraTest(base.BaseTestCase):
@@ -59,11 +59,11 @@ class GaleraTest(base.BaseTestCase):
 
     def test_a_node_must_be_ready(self):
         for settings in ({}, {'wsrep_on': 'OFF', 'wsrep_ready': 'OFF'}):
-            db_health._require_ready_node(self.connection(**settings))
-        db_health._require_ready_node(self.connection(wsrep_on='ON', wsrep_ready='ON'))
+            health._require_ready_node(self.connection(**settings))
+        health._require_ready_node(self.connection(wsrep_on='ON', wsrep_ready='ON'))
         for ready in ({}, {'wsrep_ready': 'OFF'}):
             self.assertRaises(
-                db_health.exception.DatabaseUnavailable,
-                db_health._require_ready_node,
+                health.exception.DatabaseUnavailable,
+                health._require_ready_node,
                 self.connection(wsrep_on='ON', **ready),
             )

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from oslotest import base
 
 from placement.capacity import Inventory, InventoryUsage
-from placement.objects.inventory_rows import plan_changes
+from placement.objects.inventory import plan_changes
 from placement.tests.properties import REPEATABLE
 
 INVENTORIES = st.builds(Inventory, st.integers(1, 20), st.integers(0, 5))
