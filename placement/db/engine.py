@@ -28,12 +28,7 @@ import sqlalchemy as sa
 
 from placement import exception, telemetry
 from placement.conf import database, database_url
-from placement.db import (
-    connections,
-    failures,
-    pools,
-    retry,
-)
+from placement.db import connections, failures, pools, retry
 
 LOG = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ transaction is retried.
 
 from collections.abc import Iterator
 import contextlib
+import functools
 
 import os_resource_classes
 import os_traits
@@ -16,34 +17,30 @@ import sqlalchemy as sa
 from placement.db import engine
 from placement.db.sqlalchemy import models
 
-# The synchronizations that this process has completed. A process that loads several WSGI
-# applications executes each synchronization only once.
-_completed: set[str] = set()
-
 
 def reset() -> None:
-    """Clear the state, so that the next call of each function synchronizes again (for tests)."""
-    _completed.clear()
+    """Let the next call of each function synchronize again (for tests)."""
+    sync_traits.cache_clear()
+    sync_resource_classes.cache_clear()
 
 
+# A process that loads several WSGI applications executes each synchronization only once.
+@functools.cache
 def sync_traits() -> None:
     """Insert the traits of os-traits that are missing in the database, once per process.
 
     Traits that are no longer in the library remain in the database.
     """
-    if 'traits' not in _completed:
-        engine.write(_insert_missing_traits)
-        _completed.add('traits')
+    engine.write(_insert_missing_traits)
 
 
+@functools.cache
 def sync_resource_classes() -> None:
     """Insert the classes of os-resource-classes that are missing in the database, once per process.
 
     The id of a standard class is its position in the list of the library.
     """
-    if 'resource_classes' not in _completed:
-        engine.write(_insert_missing_resource_classes)
-        _completed.add('resource_classes')
+    engine.write(_insert_missing_resource_classes)
 
 
 def _insert_missing_traits(conn: sa.Connection) -> None:

@@ -6,13 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.admin.audit import trees
-from placement.admin.audit.model import (
-    PARENT_CYCLE,
-    PARENT_MISSING,
-    ROOT_MISSING,
-    Found,
-    Row,
-)
+from placement.admin.audit.model import PARENT_CYCLE, PARENT_MISSING, ROOT_MISSING, Found, Row
 from placement.admin.audit.rows import PROVIDERS
 from placement.db import expressions
 

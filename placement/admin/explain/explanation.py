@@ -19,14 +19,7 @@ from placement.admin.explain import (
 )
 from placement.admin.explain.checks import Checks, Failures
 from placement.admin.explain.conditions import Condition
-from placement.admin.explain.model import (
-    Explanation,
-    Fact,
-    Most,
-    MostFree,
-    NearTree,
-    Relaxation,
-)
+from placement.admin.explain.model import Explanation, Fact, Most, MostFree, NearTree, Relaxation
 from placement.admin.explain.patterns import AnchorPattern, Largest
 from placement.admin.progress import Progress
 from placement.candidates import model, pages, request

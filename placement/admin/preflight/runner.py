@@ -6,14 +6,7 @@ import threading
 from oslo_config import cfg
 
 from placement.admin.preflight import masking, options
-from placement.admin.preflight.model import (
-    Check,
-    Finding,
-    Result,
-    Verdict,
-    failure,
-    skipped,
-)
+from placement.admin.preflight.model import Check, Finding, Result, Verdict, failure, skipped
 from placement.conf import sources
 
 # In seconds. The connections have shorter limits, but name resolution, for example, has none.
