@@ -60,9 +60,11 @@ def look_up(conn: sa.Connection, query: model.Query[str]) -> request.Ids:
                 rare_ids[kind].append(id_)
     # The names of resource classes and traits must match exactly. UUIDs are compared by the
     # database: with some collations, a requested UUID equals a stored UUID in another spelling.
-    kinds = [kind for kind in (AGGREGATE, TREE) if kind in requested]
-    lookups = [db_names.Lookup(*NAMED[kind], requested[kind], found[kind]) for kind in kinds]
-    by_uuid = dict(zip(kinds, db_names.resolve(conn, lookups), strict=True))
+    by_uuid = {}
+    for kind in (AGGREGATE, TREE):
+        if kind in requested:
+            column, id_ = NAMED[kind]
+            by_uuid[kind] = db_names.ids(conn, column, requested[kind], found[kind], id_)
     return request.Ids(
         classes=found[CLASS],
         traits=found[TRAIT],

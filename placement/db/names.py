@@ -13,7 +13,6 @@ In all other cases, an SQL statement joins the requested names with the table.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 import functools
 from typing import Any
 
@@ -28,59 +27,36 @@ from placement.db import sql
 _UNCACHED: dict[str, Any] = {'compiled_cache': None}
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """A set of requested names, and the rows that a look-up by these names returned.
-
-    :param column: the column with the unique names
-    :param id: the column with the ids
-    :param names: the requested names, spelled as in the request
-    :param stored: the ids of the returned rows by stored name
-    """
-
-    column: sa.Column[Any]
-    id: sa.Column[Any]
-    names: Collection[str]
-    stored: Mapping[str, int]
-
-
 def ids(
     conn: sa.Connection,
     column: sa.Column[Any],
     names: Collection[str],
     stored: Mapping[str, int],
+    id_: sa.Column[Any] | None = None,
 ) -> dict[str, int]:
     """Return the ids of rows by requested name; names that do not exist are omitted.
 
-    :param column: the column with the unique names; its table has the column `id`
+    This function executes one statement, or no statement if the unique key proves the result.
+
+    :param column: the column with the unique names
+    :param names: the requested names, spelled as in the request
     :param stored: the ids, by stored name, of all rows whose names the database considers equal to
         an element of `names`
+    :param id_: the column with the ids; by default, the column `id` of the same table
     """
-    return resolve(conn, [Lookup(column, column.table.c.id, names, stored)])[0]
+    proven = _proven(names, stored)
+    if proven is not None:
+        return proven
+    matches = _matches(conn, column, column.table.c.id if id_ is None else id_, names)
+    # The statement can also return rows that were created after the look-up. The look-up did not
+    # lock these rows, so their names count as missing.
+    returned = set(stored.values())
+    rows = conn.execute(matches, execution_options=_UNCACHED)
+    return {name: row_id for name, row_id in rows if row_id in returned}
 
 
-def resolve(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """Return, for each look-up, the row ids keyed by requested name.
-
-    Names that do not exist are omitted.
-
-    This function executes one statement, or no statement if the unique key proves all results.
-    """
-    resolved = [_proven(lookup) for lookup in lookups]
-    unproven = [n for n, ids_ in enumerate(resolved) if ids_ is None]
-    if unproven:
-        compared = _compare(conn, [lookups[n] for n in unproven])
-        for n, matches in zip(unproven, compared, strict=True):
-            # The statement can also return rows that were created after the look-up. The look-up
-            # did not lock these rows, so their names count as missing.
-            returned = set(lookups[n].stored.values())
-            resolved[n] = {name: id_ for name, id_ in matches.items() if id_ in returned}
-    return [ids_ or {} for ids_ in resolved]
-
-
-def _proven(lookup: Lookup) -> dict[str, int] | None:
+def _proven(names: Collection[str], stored: Mapping[str, int]) -> dict[str, int] | None:
     """Return the ids by requested name if the unique key proves the result, otherwise None."""
-    names, stored = lookup.names, lookup.stored
     if not stored:
         return {}
     if all(name in stored for name in names):
@@ -88,20 +64,6 @@ def _proven(lookup: Lookup) -> dict[str, int] | None:
     if len(names) == len(stored) == 1:
         return dict(zip(names, stored.values(), strict=True))
     return None
-
-
-def _compare(conn: sa.Connection, lookups: Sequence[Lookup]) -> list[dict[str, int]]:
-    """Return, for each look-up, the row ids keyed by requested name."""
-    selects = [
-        _matches(conn, lookup.column, lookup.id, lookup.names).add_columns(
-            sa.literal_column(str(number))
-        )
-        for number, lookup in enumerate(lookups)
-    ]
-    matches: list[dict[str, int]] = [{} for _ in lookups]
-    for name, id_, number in conn.execute(sa.union_all(*selects), execution_options=_UNCACHED):
-        matches[number][name] = id_
-    return matches
 
 
 def equal_texts(
