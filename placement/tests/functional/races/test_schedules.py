@@ -158,7 +158,7 @@ class SchedulesTest(WithScheduler):
         emptied = [claim for claim in claims if ': N is emptied' in claim.name]
         created = [claim for claim in claims if writers.N in claim.consumers]
         pairs = [*itertools.product(emptied, created), *itertools.product(created, emptied)]
-        self.examine(180, self.at_each_statement(writers.RECORDED, pairs))
+        self.examine(170, self.at_each_statement(writers.RECORDED, pairs))
 
     def test_named_pairs(self):
         """Pairs for which each kind of guard was written; the night runs all pairs."""
