@@ -23,7 +23,7 @@ from placement.wsgi import log_lines
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
 # Thresholds of the garbage collector, higher than the defaults because requests create few
-# reference cycles. Compiled statements contain reference cycles, but `db.statement_cache` runs the
+# reference cycles. Compiled statements contain reference cycles, but `db.pools` runs the
 # garbage collector when it is full.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
