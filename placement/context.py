@@ -12,7 +12,7 @@ from placement import policy
 class RequestContext(context.RequestContext):
     """The caller's identity, roles and scope, and the configuration of the service.
 
-    It has no database session: the functions of `placement.objects` open their own transactions.
+    It has no database session: the functions that handlers call open their own transactions.
     """
 
     def __init__(self, *args: Any, config: Any = None, **kwargs: Any) -> None:

@@ -153,7 +153,7 @@ class LockedClaims:
     :param claims: the claims of the request
     :param consumers: the consumers that existed before the request, keyed by requested UUID
     :param new_owners: for each claim with allocations, keyed by requested consumer UUID: the owners
-        in the claim that an existing consumer does not have yet, keyed by their index in `Owners`
+        in the claim that the consumer does not have yet, keyed by their index in `Owners`
     :param allocations: the allocations of the requested consumers before the request. No lock
         protects allocations whose consumer has no row, so `write` compares the number of deleted
         rows with the number of these allocations

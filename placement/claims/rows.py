@@ -1,6 +1,6 @@
-"""Lock rows in the lock order of the service, and read and insert the rows of claims.
+"""Lock, read, insert and delete the rows of claims.
 
-The order is: consumers, providers, missing owners (projects, users and consumer types, inserted in
+The lock order of the service is: consumers, providers, missing owners (projects, users and consumer types, inserted in
 sorted order). The data on which acceptance depends is read after the locks of consumers and
 providers are taken. Concurrent claims wait for these locks, so no claim is checked against usage
 that another transaction is changing.

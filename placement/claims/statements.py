@@ -1,6 +1,6 @@
 """The SQL statements of this package.
 
-A locking statement locks the rows of only one table, in the order of their UUIDs.
+A SELECT that locks rows locks those of only one table, in the order of their UUIDs.
 """
 
 from collections.abc import Mapping

@@ -178,7 +178,7 @@ class JsonNumberArray(_Function):
 
 
 class JsonNumber(_Function):
-    """A floating-point column with all its digits, for use as an argument of `JsonNumberArray`."""
+    """A floating-point column with all its digits, for use as an argument of a JSON array."""
 
     type = sa.Text()
     templates: ClassVar = {

@@ -3,7 +3,7 @@
 If the generation in a request is stale, the request fails with 409 Conflict. This error is called a
 *generation conflict*.
 
-An increment updates a row only if the generation has not changed since this transaction read it.
+If this transaction has read a row, an increment updates it only if the generation has not changed.
 Otherwise, a concurrent transaction committed first, and this transaction is rolled back and
 retried. On a single database server, row locks prevent a concurrent change of the generation. The
 nodes of a Galera cluster do not share row locks. Instead, the cluster compares the rows that
@@ -142,9 +142,9 @@ def touch(
 def _increment(
     conn: sa.Connection, table: sa.Table, seen: Mapping[int, int], values: Mapping[str, Any]
 ) -> None:
-    """Increment generations, or set the generation to an expression in `values`.
+    """Increment generations, and set other columns of the same rows.
 
-    :param values: new values of other columns, keyed by column name
+    :param values: new values, keyed by column name; a value of the generation replaces the increment
     """
     if not seen:
         return

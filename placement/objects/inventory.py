@@ -7,8 +7,8 @@ If the request contains the provider generation, the increment follows the check
 provider, and fails if the generation has changed since it was read. A request without the
 generation locks the provider first, so that it waits for concurrent claims and does not fail.
 
-The second half of this module is shared with claims: it reads inventories, plans changes, and
-writes them. The caller locks the providers before. The number of statements does not depend on the
+A reshape uses the second half of this module, too: it plans changes, and writes them. The caller
+locks the providers before. The number of statements does not depend on the
 number of providers and resource classes.
 """
 

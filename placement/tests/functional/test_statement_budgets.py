@@ -76,7 +76,7 @@ class StatementBudgetsTest(base.TestCase):
             self.send_ok('PUT', f'/allocations/{uuid.uuid4()}', body, '1.27')
 
         self.check(5, self.providers, put)
-        self.check(15, self.providers, put_with_new_owner)
+        self.check(9, self.providers, put_with_new_owner)
         self.check(6, self.providers, put_before_consumer_generations)
 
     def test_put_allocations_of_a_new_consumer_of_one_provider(self):
@@ -128,7 +128,7 @@ class StatementBudgetsTest(base.TestCase):
             self.send_ok('POST', '/allocations', {**released, **claimed})
 
         self.check(5, new_uuids, claim_for_many)
-        self.check(11, new_uuids, claim_of_new_projects)
+        self.check(7, new_uuids, claim_of_new_projects)
         self.check(9, self.consumers, move)
 
     def test_reshaper(self):
