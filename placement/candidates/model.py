@@ -15,9 +15,9 @@ Terms of this package:
 A `Query` is created with names and UUIDs from the query string. `request.with_ids` replaces them
 with database ids, and the search uses ids.
 
-PERF: types with one instance for each row, slot or candidate are named tuples, because creating a frozen
-dataclass with slots takes three times as long (CPython 3.11, 2026-11). All other types are frozen
-dataclasses.
+PERF: types with one instance for each row, slot or candidate are named tuples, because creating a
+frozen dataclass with slots takes three times as long (CPython 3.11, 2026-11). All other types are
+frozen dataclasses.
 """
 
 from collections import Counter, defaultdict

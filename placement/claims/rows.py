@@ -1,9 +1,9 @@
 """Lock, read, insert and delete the rows of claims.
 
-The lock order of the service is: consumers, providers, missing owners (projects, users and consumer types, inserted in
-sorted order). The data on which acceptance depends is read after the locks of consumers and
-providers are taken. Concurrent claims wait for these locks, so no claim is checked against usage
-that another transaction is changing.
+The lock order of the service is: consumers, providers, missing owners (projects, users and consumer
+types, inserted in sorted order). The data on which acceptance depends is read after the locks of
+consumers and providers are taken. Concurrent claims wait for these locks, so no claim is checked
+against usage that another transaction is changing.
 
 Placement stores a consumer only while it has allocations. It inserts the row of an owner when a
 claim first names the project, user or consumer type, and never deletes the row.

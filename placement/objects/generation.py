@@ -144,7 +144,8 @@ def _increment(
 ) -> None:
     """Increment generations, and set other columns of the same rows.
 
-    :param values: new values, keyed by column name; a value of the generation replaces the increment
+    :param values: new values, keyed by column name; that of the generation replaces the
+        increment
     """
     if not seen:
         return
