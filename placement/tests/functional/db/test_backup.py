@@ -10,6 +10,7 @@ import uuid
 import fixtures
 
 from placement import deploy
+from placement.db import engine
 from placement.db.sqlalchemy import migration
 from placement.tests import schema, where
 from placement.tests.functional.db import base, runbook
@@ -97,7 +98,7 @@ class BackupTest(base.TestCase):
 
     def stop_and_restore(self) -> None:
         """Close the connections, as a stop of the service does, and restore the backup."""
-        self.engine.dispose()
+        engine.get_pools().pool.dispose()
         self.shell.run(self.restore, self.replaced)
 
     def rows(self) -> dict[str, list[Any]]:
