@@ -45,6 +45,10 @@ _MAPPER = handler.Mapper(OPERATIONS)
 _INTEGER = re.compile('-?[0-9]+')
 # A response to a body that violates the schema of the service contains this text.
 _INVALID_BODY = b'JSON does not validate'
+# A list of providers that match a query, without any provider.
+_NO_PROVIDERS = b'{"resource_providers":[]}'
+# The query parameters with names of traits and of resource classes.
+_NAMES = ('required', 'resources')
 
 # How many responses `Documented` has compared, by status.
 compared: Counter[int] = Counter()
@@ -205,11 +209,13 @@ class Described:
             value = in_path[parameter['name']].encode('latin-1').decode(errors='replace')
             yield from _problems(parameter['schema'], value, f'{parameter["name"]} in the path')
         if self._in_query:
-            yield from self._query_problems(environ)
+            yield from self._query_problems(exchange)
         yield from self.body_problems(exchange)
 
-    def _query_problems(self, environ: dict[str, Any]) -> Iterator[str]:
-        pairs = grammar.parse_query_string(environ.get('QUERY_STRING', ''))
+    def _query_problems(self, exchange: Exchange) -> Iterator[str]:
+        pairs = grammar.parse_query_string(exchange.environ.get('QUERY_STRING', ''))
+        # After a filter that matches no provider, names that cannot exist are not looked up.
+        unused = _NAMES if exchange.body == _NO_PROVIDERS else ()
         values: dict[str, list[str]] = {}
         for name, value in pairs:
             # Amounts can have the digits of any script, which no pattern of all languages matches.
@@ -224,6 +230,8 @@ class Described:
                         yield from _problems(schema, {name: value}, 'a parameter with a suffix')
             elif parameter['name'] in values:
                 value = _deserialized(values.pop(parameter['name']), schema['type'])
+                if parameter['name'] in unused:
+                    continue
                 yield from _problems(schema, value, f'{parameter["name"]} in the query')
             elif parameter['required']:
                 yield f'{parameter["name"]} is missing in the query'
