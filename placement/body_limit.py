@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from placement import exception
 from placement.http import Application, Environ, StartResponse, errors
-from placement.http.request import BodyTooLarge
 
 try:
     from uwsgi import chunked_read
@@ -31,7 +31,7 @@ class BodyLimit:
         except ValueError:
             length = 0  # the dispatcher returns 400 Bad Request
         if length > self.limit:
-            refusal: Iterable[bytes] = errors.response(environ, BodyTooLarge(self.limit))(
+            refusal: Iterable[bytes] = errors.response(environ, exception.BodyTooLarge(self.limit))(
                 environ, start_response
             )
             return refusal
@@ -80,5 +80,5 @@ class _LimitedInput:
             missing -= len(part)
             self._left -= len(part)
             if self._left < 0:
-                raise BodyTooLarge(self._limit)
+                raise exception.BodyTooLarge(self._limit)
         return b''.join(parts)

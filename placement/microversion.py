@@ -245,14 +245,6 @@ def version_handler(
 # The version of a request -------------------------------------------------------
 
 
-class UnsupportedVersion(exception.PlacementException):
-    """The requested version has a valid form, but the service does not support it."""
-
-
-class MalformedVersion(exception.PlacementException):
-    """The requested version does not have the form X.Y."""
-
-
 def parse_header(header: str) -> Version:
     """Return the microversion that a value of the header selects.
 
@@ -277,8 +269,8 @@ def of_text(text: str) -> Version:
     try:
         version = microversion_parse.parse_version_string(text)
     except TypeError as exc:
-        raise MalformedVersion(f'Invalid microversion: {text}') from exc
+        raise exception.MalformedVersion(f'Invalid microversion: {text}') from exc
     try:
         return _BY_TEXT[str(version)]
     except KeyError as exc:
-        raise UnsupportedVersion(f'Unacceptable microversion: {text}') from exc
+        raise exception.UnsupportedVersion(f'Unacceptable microversion: {text}') from exc

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from placement import microversion
+from placement import exception, microversion
 from placement.http import Application, Environ, StartResponse, errors
 
 
@@ -18,7 +18,7 @@ class MicroversionMiddleware:
         header = environ.get('HTTP_OPENSTACK_API_VERSION')
         try:
             version = microversion.parse_header(header) if header else microversion.MIN_VERSION
-        except (microversion.MalformedVersion, microversion.UnsupportedVersion) as exc:
+        except (exception.MalformedVersion, exception.UnsupportedVersion) as exc:
             refusal: Iterable[bytes] = errors.response(environ, exc)(environ, start_response)
             return refusal
         environ[microversion.ENVIRON_KEY] = version

@@ -68,7 +68,7 @@ def version(text: str) -> Version:
     first = microversion.ALLOCATION_CANDIDATES
     try:
         given = microversion.of_text(text)
-    except (microversion.MalformedVersion, microversion.UnsupportedVersion):
+    except (exception.MalformedVersion, exception.UnsupportedVersion):
         given = microversion.MIN_VERSION
     if given < first:
         raise CannotProceedError(

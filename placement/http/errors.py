@@ -1,8 +1,7 @@
 """Turn a failure into a response with a status, an error code and an error document.
 
-Only this module chooses the statuses of error responses. Handlers raise exceptions. Middleware
-cannot raise them, so it passes an exception to `response`. `placement.errors` defines the error
-codes, and each exception contains its message.
+Handlers raise exceptions, which contain the status, the code and the message
+(`placement.exception`). Middleware cannot raise them, so it passes an exception to `response`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,31 +16,7 @@ import webob.exc
 from placement import errors, exception, microversion
 from placement.http import JSON, Environ
 from placement.http.reply import PHRASES, STATUS_LINES
-from placement.http.request import (
-    ENVIRON_REQUEST_ID,
-    BodyTooLarge,
-    NotAcceptable,
-    QueryLost,
-    UnsupportedMediaType,
-    acceptable,
-)
-
-# The HTTP status of each exception class. A class without an entry has the status of its nearest
-# base class with an entry.
-STATUSES: dict[type[exception.PlacementException], HTTPStatus] = {
-    exception.BadInput: HTTPStatus.BAD_REQUEST,
-    microversion.MalformedVersion: HTTPStatus.BAD_REQUEST,
-    exception.Forbidden: HTTPStatus.FORBIDDEN,
-    exception.NotFound: HTTPStatus.NOT_FOUND,
-    exception.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
-    NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
-    microversion.UnsupportedVersion: HTTPStatus.NOT_ACCEPTABLE,
-    exception.Conflict: HTTPStatus.CONFLICT,
-    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    QueryLost: HTTPStatus.REQUEST_URI_TOO_LONG,
-    UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    exception.ServiceUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-}
+from placement.http.request import ENVIRON_REQUEST_ID, acceptable
 
 Headers = Iterable[tuple[str, str]]
 
@@ -60,11 +35,6 @@ _RETRY_AFTER = ('Retry-After', '1')
 _UNAUTHORIZED = 'This request requires a valid token in the X-Auth-Token header.'
 
 
-def status_of(exc: exception.PlacementException) -> HTTPStatus | None:
-    """Return the HTTP status of an exception, or None if its class has no status."""
-    return next((STATUSES[kind] for kind in type(exc).__mro__ if kind in STATUSES), None)
-
-
 # Failures -----------------------------------------------------------------------
 
 
@@ -73,10 +43,9 @@ def response(environ: Environ, exc: exception.PlacementException) -> webob.Respo
 
     :raises PlacementException: `exc` itself, if its class has no status
     """
-    status = status_of(exc)
-    if status is None:
+    if exc.status is None:
         raise exc
-    return error_response(environ, status, str(exc), exc.code, _headers(exc), _members(exc))
+    return error_response(environ, exc.status, str(exc), exc.code, _headers(exc), _members(exc))
 
 
 def _headers(exc: exception.PlacementException) -> Headers:
@@ -90,7 +59,7 @@ def _headers(exc: exception.PlacementException) -> Headers:
 
 def _members(exc: exception.PlacementException) -> Mapping[str, str]:
     """Return the members that the error document has only for this class of exception."""
-    if isinstance(exc, microversion.UnsupportedVersion):
+    if isinstance(exc, exception.UnsupportedVersion):
         return {
             'max_version': str(microversion.MAX_VERSION),
             'min_version': str(microversion.MIN_VERSION),

@@ -1,7 +1,6 @@
 """Read requests: headers, path, query string and body.
 
-An invalid request raises an exception; `placement.http.errors` maps the exception to an HTTP
-status.
+An invalid request raises an exception; `placement.http.errors` returns its response.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,52 +19,6 @@ ENVIRON_REQUEST_ID = 'openstack.request_id'
 HEADER_REQUEST_ID = 'x-openstack-request-id'
 
 Handler = TypeVar('Handler', bound=Callable[[webob.Request], webob.Response])
-
-
-class MalformedBody(exception.BadInput):
-    """The body is not valid JSON, or the client did not send the complete body."""
-
-    def __init__(self, reason: object) -> None:
-        super().__init__(f'Malformed JSON: {reason}')
-
-
-class InvalidDocument(exception.BadInput):
-    """The body is valid JSON but violates the schema of the route."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f'JSON does not validate: {reason}')
-
-
-class InvalidBodyHeader(exception.BadInput):
-    """The Content-Length header is invalid, or a body has no Content-Type header."""
-
-
-class BodyTooLarge(exception.PlacementException):
-    """The body is larger than the configured limit."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f'The request body is larger than {limit} bytes.')
-
-
-class QueryLost(exception.PlacementException):
-    """The URL is so long that the web server has discarded the query string."""
-
-    def __init__(self) -> None:
-        super().__init__('The URL is too long: the web server has discarded the query string.')
-
-
-class UnsupportedMediaType(exception.PlacementException):
-    """The body has a media type that the route does not accept."""
-
-    def __init__(self, received: str | None, required: str) -> None:
-        super().__init__(f'The media type {received} is not supported, use {required}')
-
-
-class NotAcceptable(exception.PlacementException):
-    """The Accept header does not allow any media type that the route can return."""
-
-    def __init__(self, offers: Iterable[str]) -> None:
-        super().__init__(f'Only {", ".join(offers)} is provided')
 
 
 # Decorators for code outside of this repository ---------------------------------
@@ -118,7 +71,7 @@ def check_content_type(environ: Environ, content_type: str = JSON) -> None:
     header = environ.get('CONTENT_TYPE') or None
     # No space is allowed between the media type and a semicolon after it.
     if header != content_type and (header is None or header.partition(';')[0] != content_type):
-        raise UnsupportedMediaType(header, content_type)
+        raise exception.UnsupportedMediaType(header, content_type)
 
 
 def check_acceptable(environ: Environ, offers: tuple[str, ...] = (JSON,)) -> None:
@@ -128,7 +81,7 @@ def check_acceptable(environ: Environ, offers: tuple[str, ...] = (JSON,)) -> Non
     """
     header = environ.get('HTTP_ACCEPT')
     if header and header != JSON and not acceptable(header, offers):
-        raise NotAcceptable(offers)
+        raise exception.NotAcceptable(', '.join(offers))
 
 
 def acceptable(header: str, offers: tuple[str, ...]) -> list[str]:
@@ -154,7 +107,7 @@ def read_body(environ: Environ) -> bytes:
         else:
             return b''
     except (OSError, OverflowError) as exc:  # OverflowError: Content-Length exceeds 64 bits
-        raise MalformedBody('the request body could not be read') from exc
+        raise exception.MalformedBody('the request body could not be read') from exc
     return body
 
 
@@ -175,14 +128,14 @@ def read_json(environ: Environ, schema: validation.Schema) -> Any:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
-        raise MalformedBody(exc) from exc
+        raise exception.MalformedBody(exc) from exc
     # PERF: hardly any body contains the escape sequence, so the parsed document is searched only if
     # the raw bytes contain it.
     if b'\\u0000' in body and validation.has_nul(document):
-        raise InvalidDocument('strings must not contain NUL characters')
+        raise exception.InvalidDocument('strings must not contain NUL characters')
     problem = validation.problem(schema, document)
     if problem:
-        raise InvalidDocument(problem)
+        raise exception.InvalidDocument(problem)
     return document
 
 
@@ -198,9 +151,9 @@ def check_body_headers(environ: Environ) -> None:
     try:
         length = int(text)
     except ValueError:
-        raise InvalidBodyHeader('The Content-Length header must be an integer.') from None
+        raise exception.InvalidBodyHeader('The Content-Length header must be an integer.') from None
     if length > 0 and not environ.get('CONTENT_TYPE'):
-        raise InvalidBodyHeader('A request with a body requires the Content-Type header.')
+        raise exception.InvalidBodyHeader('A request with a body requires the Content-Type header.')
 
 
 # Query string -------------------------------------------------------------------
@@ -218,7 +171,7 @@ def check_query(environ: Environ) -> None:
         return
     url, _, _ = environ.get('REQUEST_URI', '').partition('#')
     if url.partition('?')[2]:
-        raise QueryLost
+        raise exception.QueryLost
 
 
 def query_items(environ: Environ) -> list[tuple[str, str]]:

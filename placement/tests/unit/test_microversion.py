@@ -3,7 +3,7 @@
 from oslotest import base
 
 # Importing `handler` imports all handlers of the service.
-from placement import handler, microversion
+from placement import exception, handler, microversion
 from placement.microversion import Version
 
 LATEST = microversion.MAX_VERSION
@@ -30,7 +30,7 @@ class TextTest(base.BaseTestCase):
 
     def test_an_empty_text_is_malformed(self):
         """In a header, the same text selects the oldest version."""
-        self.assertRaises(microversion.MalformedVersion, microversion.of_text, '')
+        self.assertRaises(exception.MalformedVersion, microversion.of_text, '')
 
 
 class HeaderTest(base.BaseTestCase):
@@ -38,8 +38,8 @@ class HeaderTest(base.BaseTestCase):
 
     def test_very_long_numbers(self):
         for digits, error in (
-            (50, microversion.UnsupportedVersion),
-            (5000, microversion.MalformedVersion),
+            (50, exception.UnsupportedVersion),
+            (5000, exception.MalformedVersion),
         ):
             text = f'placement 1.{"9" * digits}'
             self.assertRaises(error, microversion.parse_header, text)

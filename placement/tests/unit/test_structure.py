@@ -17,6 +17,8 @@ PACKAGE = pathlib.Path(placement.__file__).parent
 RULES = PACKAGE.parent / '.importlinter'
 GUIDE = PACKAGE.parent / 'doc' / 'source' / 'contributor' / 'testing.rst'
 MODULE_LINES = 450
+# A list of classes, most of which have no function.
+UNLIMITED = (PACKAGE / 'exception.py',)
 FUNCTION_LINES = 50
 
 
@@ -87,7 +89,7 @@ class SizeTest(base.BaseTestCase):
         self.assertIn('loadapp', [function.name for function in functions(PACKAGE / 'deploy.py')])
 
     def test_no_module_is_too_long(self):
-        for path in modules():
+        for path in set(modules()).difference(UNLIMITED):
             with self.subTest(str(path.relative_to(PACKAGE))):
                 self.assertLessEqual(len(path.read_text().splitlines()), MODULE_LINES)
 
