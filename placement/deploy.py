@@ -1,12 +1,14 @@
 """Build the WSGI application and prepare the database."""
 
+from collections.abc import Iterable
+
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement import (
     auth,
-    body_limit,
     endpoints,
+    exception,
     fault_wrap,
     handler,
     health,
@@ -17,7 +19,8 @@ from placement import (
     trail,
 )
 from placement.db.sqlalchemy import migration
-from placement.http import Application
+from placement.http import Application, Environ, StartResponse, errors
+from placement.http.request import check_length
 from placement.objects import sync
 
 try:
@@ -76,7 +79,7 @@ def build(conf: cfg.ConfigOpts) -> Application:
         application = auth.KeystoneMiddleware(application, conf)
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
-    application = body_limit.BodyLimit(application, conf.oslo_middleware.max_request_body_size)
+    application = BodyLimit(application, conf.oslo_middleware.max_request_body_size)
     if conf.metrics.enabled:
         application = requestlog.RequestMetrics(application, api.template)
     application = endpoints.Endpoints(application, _endpoints(application, conf))
@@ -91,6 +94,28 @@ def build(conf: cfg.ConfigOpts) -> Application:
         profiler_initializer.init_from_conf(conf, {}, 'placement', 'placement', '')
         application = profiler.WsgiMiddleware(application)
     return application
+
+
+class BodyLimit:
+    """Rejects a body whose Content-Length exceeds `[oslo_middleware] max_request_body_size`.
+
+    The response is 413 Request Entity Too Large. Placement does not use the corresponding
+    middleware of oslo.middleware, for two reasons: its responses are not error documents of
+    Placement, and it reads the whole of a body without Content-Length before it checks the size.
+    """
+
+    def __init__(self, application: Application, limit: int) -> None:
+        self.application = application
+        self.limit = limit
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request."""
+        application = self.application
+        try:
+            check_length(environ, self.limit)
+        except exception.BodyTooLarge as exc:
+            application = errors.response(environ, exc)
+        return application(environ, start_response)
 
 
 def _endpoints(api: Application, conf: cfg.ConfigOpts) -> dict[str, Application]:

@@ -12,8 +12,13 @@ import webob
 from webob.acceptparse import create_accept_header
 
 from placement import exception, grammar, validation
-from placement.http import JSON, Environ
+from placement.http import ENVIRON_CONTEXT, JSON, Environ
 from placement.schemas import common
+
+try:
+    from uwsgi import chunked_read
+except ImportError:  # the web server is not uWSGI
+    chunked_read = None
 
 ENVIRON_REQUEST_ID = 'openstack.request_id'
 HEADER_REQUEST_ID = 'x-openstack-request-id'
@@ -92,6 +97,19 @@ def acceptable(header: str, offers: tuple[str, ...]) -> list[str]:
 # Body ---------------------------------------------------------------------------
 
 
+def check_length(environ: Environ, limit: int) -> None:
+    """Check the size of a body that has a Content-Length, without reading it.
+
+    :raises BodyTooLarge: the body is larger than the limit
+    """
+    try:
+        length = int(environ.get('CONTENT_LENGTH') or 0)
+    except ValueError:
+        return  # the dispatcher returns 400 Bad Request
+    if length > limit:
+        raise exception.BodyTooLarge(limit)
+
+
 def read_body(environ: Environ) -> bytes:
     """Return the bytes of a request body.
 
@@ -102,13 +120,38 @@ def read_body(environ: Environ) -> bytes:
         length = int(environ.get('CONTENT_LENGTH') or 0)
         if length > 0:
             body: bytes = environ['wsgi.input'].read(length)
+        elif chunked_read and _has_chunks(environ):
+            # `wsgi.input` of uWSGI does not contain them. A chunk has any size.
+            body = _read_limited(lambda _: chunked_read(), environ)
         elif environ.get('wsgi.input_terminated'):
-            body = environ['wsgi.input'].read()
+            body = _read_limited(environ['wsgi.input'].read, environ)
         else:
             return b''
     except (OSError, OverflowError) as exc:  # OverflowError: Content-Length exceeds 64 bits
         raise exception.MalformedBody('the request body could not be read') from exc
     return body
+
+
+def _has_chunks(environ: Environ) -> bool:
+    """Return whether uWSGI itself has received the body of a request in chunks."""
+    chunked: bool = environ.get('HTTP_TRANSFER_ENCODING', '').lower() == 'chunked'
+    return chunked and not environ.get('CONTENT_LENGTH')
+
+
+def _read_limited(read: Callable[[int], bytes], environ: Environ) -> bytes:
+    """Return the bytes of a body without Content-Length.
+
+    :param read: returns the next bytes, or nothing at the end
+    :raises BodyTooLarge: the body is larger than the limit
+    """
+    limit = environ[ENVIRON_CONTEXT].config.oslo_middleware.max_request_body_size
+    body = bytearray()
+    # To detect that the body is too large, it is enough to read one byte beyond the limit.
+    while part := read(limit + 1 - len(body)):
+        body += part
+        if len(body) > limit:
+            raise exception.BodyTooLarge(limit)
+    return bytes(body)
 
 
 def extract_json(req: webob.Request, schema: validation.Schema) -> Any:

@@ -6,7 +6,8 @@ from unittest import mock
 from oslotest import base
 import webob
 
-from placement import body_limit, deploy, microversion, util, wsgi_wrapper
+from placement import deploy, microversion, util, wsgi_wrapper
+from placement.http import ENVIRON_CONTEXT
 from placement.tests.unit import edge
 
 LIMIT = 10
@@ -25,10 +26,14 @@ def echo(req):
 
 
 class BodyLimitTest(base.BaseTestCase):
-    application = staticmethod(body_limit.BodyLimit(echo, LIMIT))
+    application = staticmethod(deploy.BodyLimit(echo, LIMIT))
 
     def send(self, **more):
-        return edge.call(self.application, edge.at(microversion.MAX_VERSION, **more))
+        config = edge.configuration()
+        config.set_override('max_request_body_size', LIMIT, 'oslo_middleware')
+        environ = edge.at(microversion.MAX_VERSION, **more)
+        environ[ENVIRON_CONTEXT] = mock.Mock(config=config)
+        return edge.call(self.application, environ)
 
     def chunked(self, body):
         return self.send(**{'wsgi.input': Source(body), 'wsgi.input_terminated': True})
@@ -59,7 +64,7 @@ class BodyLimitTest(base.BaseTestCase):
     def test_the_chunks_of_uwsgi(self):
         chunks = [b'', b'1' * (LIMIT - 3), b'111']
         uwsgi = {'HTTP_TRANSFER_ENCODING': 'Chunked', 'wsgi.input': io.BytesIO()}
-        with mock.patch.object(body_limit, 'chunked_read', chunks.pop):
+        with mock.patch('placement.http.request.chunked_read', chunks.pop):
             self.assertEqual(LIMIT, self.send(**uwsgi).json)
             chunks += [b'', b'1' * 100, b'111']
             self.assertEqual(413, self.send(**uwsgi).status)
@@ -67,7 +72,7 @@ class BodyLimitTest(base.BaseTestCase):
             self.assertEqual(400, self.send(CONTENT_LENGTH='0', **uwsgi).status)
 
     def test_the_dispatcher_checks_a_length_that_is_not_a_number(self):
-        application = body_limit.BodyLimit(edge.ok, LIMIT)
+        application = deploy.BodyLimit(edge.ok, LIMIT)
         for text in ('three', '9' * 5000):
             self.assertEqual(
                 200, edge.call(application, edge.environ(CONTENT_LENGTH=text)).status, text

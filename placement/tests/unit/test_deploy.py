@@ -11,7 +11,6 @@ from oslotest import base
 
 from placement import (
     auth,
-    body_limit,
     deploy,
     endpoints,
     exception,
@@ -138,7 +137,7 @@ class FailuresTest(base.BaseTestCase):
     def test_layers_inside_of_the_request_log(self):
         for layer in (
             endpoints.Endpoints,
-            body_limit.BodyLimit,
+            deploy.BodyLimit,
             cors.CORS,
             auth.NoAuthMiddleware,
             auth.ContextMiddleware,
