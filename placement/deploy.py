@@ -1,18 +1,17 @@
 """Build the WSGI application and prepare the database."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement import (
     auth,
-    endpoints,
     exception,
     fault_wrap,
     handler,
     health,
-    negotiation,
+    microversion,
     policy,
     requestlog,
     telemetry,
@@ -70,7 +69,7 @@ def build(conf: cfg.ConfigOpts) -> Application:
     The middleware that is added last processes a request first.
     """
     api = handler.PlacementHandler()
-    application: Application = negotiation.MicroversionMiddleware(api)
+    application: Application = microversion.MicroversionMiddleware(api)
     application = fault_wrap.FaultWrapper(application)
     application = auth.ContextMiddleware(application, conf)
     if conf.api.auth_strategy == 'noauth2':
@@ -80,9 +79,12 @@ def build(conf: cfg.ConfigOpts) -> Application:
     if conf.cors.allowed_origin:
         application = cors.CORS(application, conf)
     application = BodyLimit(application, conf.oslo_middleware.max_request_body_size)
+    others: dict[str, Application] = {}
     if conf.metrics.enabled:
         application = requestlog.RequestMetrics(application, api.template)
-    application = endpoints.Endpoints(application, _endpoints(application, conf))
+        others['/metrics'] = telemetry.serve_metrics
+    others['/healthcheck'] = health.application(application, conf)
+    application = Endpoints(application, others)
     # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
     # failures of the layers above, and the outermost one those of the layers below.
     application = fault_wrap.FaultWrapper(application)
@@ -118,9 +120,48 @@ class BodyLimit:
         return application(environ, start_response)
 
 
-def _endpoints(api: Application, conf: cfg.ConfigOpts) -> dict[str, Application]:
-    """Return the applications outside of the API, by path."""
-    applications: dict[str, Application] = {'/healthcheck': health.application(api, conf)}
-    if conf.metrics.enabled:
-        applications['/metrics'] = telemetry.serve_metrics
-    return applications
+class Endpoints:
+    """Passes the requests for the paths outside of the API to other applications.
+
+    These paths need no token and have no microversions. A proxy can reject requests for them, so
+    that a client cannot use them. But a proxy and a web server can decode the same unusual URL in
+    different ways. Therefore a request is served only if the client has sent the path itself.
+
+    :param application: the API
+    :param others: the other applications by path; a path is relative to the mount point, so it is
+        the same for every path prefix
+    """
+
+    def __init__(self, application: Application, others: Mapping[str, Application]) -> None:
+        self.application = application
+        self._others = others
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request.
+
+        :raises exception.RouteNotFound: the client has sent another path
+        :raises exception.MethodNotAllowed: the method is neither GET nor HEAD
+        """
+        path = environ.get('PATH_INFO', '')
+        other = self._others.get(path)
+        if other is None:
+            return self.application(environ, start_response)
+        if not _is_sent_as(path, environ):
+            raise exception.RouteNotFound
+        method = environ['REQUEST_METHOD']
+        if method not in ('GET', 'HEAD'):
+            raise exception.MethodNotAllowed(method, 'GET, HEAD')
+        return other(environ, start_response)
+
+
+def _is_sent_as(path: str, environ: Environ) -> bool:
+    """Return whether the URL of a request ends in a path, without encoding and dot segments.
+
+    If the web server does not pass the URL, the result is true.
+    """
+    # uWSGI, mod_wsgi and waitress, and gunicorn pass it. PEP 3333 does not define these keys.
+    url = environ.get('REQUEST_URI', environ.get('RAW_URI'))
+    if url is None:
+        return True
+    sent = url.partition('?')[0]
+    return sent.endswith(path) and '%' not in sent and not {'.', '..'} & set(sent.split('/'))

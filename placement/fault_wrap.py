@@ -1,4 +1,4 @@
-"""The middleware that returns 500 Internal Server Error for unexpected exceptions."""
+"""The middleware that returns error documents: 500 Internal Server Error, if nothing else fits."""
 
 from collections.abc import Iterable
 import logging
@@ -7,6 +7,7 @@ from typing import Any
 
 from oslo_context import context
 
+from placement import exception
 from placement.http import Application, Environ, StartResponse, errors
 from placement.http.request import ENVIRON_REQUEST_ID, HEADER_REQUEST_ID
 
@@ -14,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class FaultWrapper:
-    """Logs an unexpected exception with its traceback and returns an error document.
+    """Returns an error document for an exception. Logs an unexpected one with its traceback.
 
     :param outermost: whether no further layer adds the request ID to the response
     """
@@ -34,15 +35,18 @@ class FaultWrapper:
 
         try:
             return self.application(environ, start)
-        except Exception:
+        except Exception as exc:
             # PEP 3333 requires exc_info only in a second call of start_response. If any call passes
             # exc_info, uWSGI does not send the body.
             exc_info = (sys.exc_info(),) if started else ()
-            request_id = _request_id(environ)
-            LOG.exception('Unexpected failure of a request')
-            response = errors.unexpected(environ)
-            if self._outermost:
-                response.headers[HEADER_REQUEST_ID] = request_id
+            if isinstance(exc, exception.PlacementException) and exc.status is not None:
+                response = errors.response(environ, exc)
+            else:
+                request_id = _request_id(environ)
+                LOG.exception('Unexpected failure of a request')
+                response = errors.unexpected(environ)
+                if self._outermost:
+                    response.headers[HEADER_REQUEST_ID] = request_id
             start_response(response.status, response.headerlist, *exc_info)
             body: Iterable[bytes] = response.app_iter
             return body

@@ -5,10 +5,11 @@ the version with the constants, for example ``version >= microversion.CONSUMER_G
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 import functools
 from typing import Any, Generic, NamedTuple, TypeVar
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import microversion_parse
 
@@ -243,6 +244,29 @@ def version_handler(
 
 
 # The version of a request -------------------------------------------------------
+
+
+class MicroversionMiddleware:
+    """Stores the microversion in the WSGI environment and adds version headers to the response."""
+
+    def __init__(self, application: WSGIApplication) -> None:
+        self.application = application
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve a request.
+
+        :raises exception.MalformedVersion: the header does not have the form X.Y
+        :raises exception.UnsupportedVersion: the service does not support the version
+        """
+        header = environ.get('HTTP_OPENSTACK_API_VERSION')
+        version = parse_header(header) if header else MIN_VERSION
+        environ[ENVIRON_KEY] = version
+        version_headers = ((HEADER, f'{SERVICE_TYPE} {version}'), ('vary', HEADER))
+
+        def start(status: str, headers: list[tuple[str, str]], *args: Any) -> Any:
+            return start_response(status, [*headers, *version_headers], *args)
+
+        return self.application(environ, start)
 
 
 def parse_header(header: str) -> Version:

@@ -12,11 +12,10 @@ from oslotest import base
 from placement import (
     auth,
     deploy,
-    endpoints,
     exception,
     handler,
     health,
-    negotiation,
+    microversion,
     requestlog,
 )
 from placement.tests.unit import edge
@@ -136,12 +135,12 @@ class FailuresTest(base.BaseTestCase):
 
     def test_layers_inside_of_the_request_log(self):
         for layer in (
-            endpoints.Endpoints,
+            deploy.Endpoints,
             deploy.BodyLimit,
             cors.CORS,
             auth.NoAuthMiddleware,
             auth.ContextMiddleware,
-            negotiation.MicroversionMiddleware,
+            microversion.MicroversionMiddleware,
             handler.PlacementHandler,
         ):
             self.assertIn('"GET /nowhere" status: 500', self.fail_in(layer))

@@ -4,7 +4,7 @@ import itertools
 
 from oslotest import base
 
-from placement import endpoints
+from placement import deploy, fault_wrap
 from placement.tests.unit import edge
 
 
@@ -12,7 +12,8 @@ class EndpointsTest(base.BaseTestCase):
     def setUp(self):
         super().setUp()
         self.received = 0
-        self.application = endpoints.Endpoints(edge.ok, {'/here': self._endpoint})
+        endpoints = deploy.Endpoints(edge.ok, {'/here': self._endpoint})
+        self.application = fault_wrap.FaultWrapper(endpoints)
 
     def _endpoint(self, environ, start_response):
         self.received += 1
