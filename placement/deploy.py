@@ -85,13 +85,12 @@ def build(conf: cfg.ConfigOpts) -> Application:
         others['/metrics'] = telemetry.serve_metrics
     others['/healthcheck'] = health.application(application, conf)
     application = Endpoints(application, others)
-    # A failure of a handler passes through CORS, which adds its headers. This FaultWrapper handles
-    # failures of the layers above, and the outermost one those of the layers below.
+    # Handles failures of the layers above, so that the log has the status. Those of handlers are
+    # handled inside of CORS, which adds its headers to the response.
     application = fault_wrap.FaultWrapper(application)
     application = requestlog.RequestLog(application, conf.api.slow_request_seconds)
     if conf.oslo_middleware.enable_proxy_headers_parsing:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)
-    application = fault_wrap.FaultWrapper(application, outermost=True)
     if profiler is not None and conf.profiler.enabled:
         profiler_initializer.init_from_conf(conf, {}, 'placement', 'placement', '')
         application = profiler.WsgiMiddleware(application)
