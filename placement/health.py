@@ -5,7 +5,7 @@ provides one of these backends, `placement_database`, which is the default. Its 
 the connection pool: if all pooled connections are in use, the database is busy but not down.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 import functools
 from http import HTTPStatus
 from importlib import metadata
@@ -32,7 +32,8 @@ LOG = logging.getLogger(__name__)
 
 # For this number of seconds, further requests receive the result of the last check.
 KEEP_SECONDS = 1.0
-# The time limit of a check, in seconds.
+# The time limit of a check, in seconds: for the connection, and for each response of the server. A
+# server that hangs exceeds one of them. Some drivers do not accept less for the connection.
 SECONDS = 2
 _QUERY = sa.select(sa.literal(1))
 # SQLite does not read the database file to execute a statement without a table.
@@ -88,9 +89,9 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
 
     def __init__(self, oslo_conf: cfg.ConfigOpts, conf: dict[str, Any]) -> None:
         super().__init__(oslo_conf, conf)
-        self._check = SharedCheck(check_database, SECONDS, KEEP_SECONDS)
         self._lock = threading.Lock()
-        self._available = True
+        self._last: str | None = None
+        self._ended = -KEEP_SECONDS
 
     def healthcheck(self, server_port: int) -> pluginbase.HealthcheckResult:
         """Return the result of the current check, or of the last one if it is recent.
@@ -98,99 +99,50 @@ class DatabaseHealthcheck(pluginbase.HealthcheckBaseExtension):
         The details of a success are the problem of the policy files, if there is one.
         """
         del server_port
-        error = self._check.error()
-        if error is not None and failures.connection_limit(error):
-            # Other programs can use up the connections of the server, while the connections in the
-            # pool serve all requests.
-            error = None
-        summary = None if error is None else failures.summary(error)
-        self._log_change(summary)
-        if summary is None:
+        problem = self._current()
+        if problem is None:
             return pluginbase.HealthcheckResult(
                 available=True, reason='OK', details=policy.problem() or ''
             )
         return pluginbase.HealthcheckResult(
-            available=False, reason='DATABASE UNAVAILABLE', details=summary
+            available=False, reason='DATABASE UNAVAILABLE', details=problem
         )
 
-    def _log_change(self, summary: str | None) -> None:
-        """Log the first failure, and the first success after a failure."""
-        available = summary is None
-        with self._lock:
-            changed = available != self._available
-            self._available = available
-        if changed and available:
-            LOG.info('The health check of the database passes again.')
-        elif changed:
-            LOG.warning('The health check of the database fails: %s', summary)
-
-
-class _Run:
-    """One execution of a check in a thread of its own."""
-
-    __slots__ = ('_check', '_done', 'ended', 'error', 'started')
-
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
-        self._done = threading.Event()
-        self.started = time.monotonic()
-        self.ended: float | None = None
-        self.error: Exception | None = None
-        # A daemon thread does not delay the end of the process.
-        threading.Thread(target=self._execute, name='healthcheck', daemon=True).start()
-
-    def _execute(self) -> None:
+    def _current(self) -> str | None:
+        """Return why the current check or the last one failed, or None if it passed."""
+        # A request that arrives during a check waits for its result, so checks do not add up. The
+        # driver limits a check, but not the resolution of a host name.
+        if not self._lock.acquire(timeout=SECONDS):
+            return f'no result within {SECONDS} seconds'
         try:
-            self._check()
-        except Exception as exc:
-            self.error = exc
-        self.ended = time.monotonic()
-        self._done.set()
+            if time.monotonic() - self._ended >= KEEP_SECONDS:
+                self._check()
+            return self._last
+        finally:
+            self._lock.release()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait for the end of the check, and return whether it has ended."""
-        return self._done.wait(max(0.0, seconds))
-
-
-class SharedCheck:
-    """Executes a check at most once at a time, and shares its result between threads.
-
-    The check runs in a thread of its own, because the time limits of database drivers apply to
-    parts of the check only. For example, there is no limit for the resolution of a host name.
-
-    :param check: raises an exception if it fails
-    :param seconds: the time after which a check without a result counts as failed
-    :param keep: the time for which a result is used after the end of the check, in seconds
-    """
-
-    def __init__(self, check: Callable[[], None], seconds: float, keep: float) -> None:
-        self._check = check
-        self._seconds = seconds
-        self._keep = keep
-        self._lock = threading.Lock()
-        self._run: _Run | None = None
-
-    def error(self) -> Exception | None:
-        """Return the exception of the check, or None if the check passed."""
-        run = self._current()
-        # If an earlier request has started the check, only the rest of its time remains.
-        if run.wait(run.started + self._seconds - time.monotonic()):
-            return run.error
-        return TimeoutError(f'no result within {self._seconds} seconds')
-
-    def _current(self) -> _Run:
-        """Return the check that is running or recent, or else start one."""
-        with self._lock:
-            run = self._run
-            outdated = run is None or (
-                run.ended is not None and time.monotonic() - run.ended >= self._keep
-            )
-            if run is None or outdated:
-                run = self._run = _Run(self._check)
-            return run
+    def _check(self) -> None:
+        """Check the database, and log the first failure and the first success after a failure."""
+        previous, self._last = self._last, _problem()
+        self._ended = time.monotonic()
+        if self._last is None and previous is not None:
+            LOG.info('The health check of the database passes again.')
+        elif self._last is not None and previous is None:
+            LOG.warning('The health check of the database fails: %s', self._last)
 
 
 # The check of the database -----------------------------------------------------------
+
+
+def _problem() -> str | None:
+    """Check the database, and return why the check failed, or None if it passed."""
+    try:
+        check_database()
+    except Exception as exc:
+        # Other programs can use up the connections of the server, while the connections in the pool
+        # serve all requests.
+        return None if failures.connection_limit(exc) else failures.summary(exc)
+    return None
 
 
 def check_database() -> None:
