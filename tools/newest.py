@@ -36,6 +36,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix='placement-newest-') as folder:
             return _test(Path(folder))
     if not SYSTEM.exists():
+        if shutil.which('debootstrap') is None:
+            sys.exit('debootstrap is not installed')
         _install()
     mount = 'mount --bind "$0/usr" /usr && exec "$@"'
     command = ('/usr/bin/python3', '-m', 'tools.newest', *sys.argv[1:])

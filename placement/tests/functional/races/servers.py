@@ -8,6 +8,7 @@ from typing import Any
 from pymysql.constants import CLIENT
 import sqlalchemy as sa
 
+from placement.tests import servers
 from placement.tests.functional.races import audit
 
 
@@ -48,7 +49,7 @@ class Server:
         raise NotImplementedError
 
 
-class MySQL(Server):
+class MariaDB(Server):
     connect_args = {'client_flag': CLIENT.MULTI_STATEMENTS}
 
     def execute(self, script: str) -> None:
@@ -72,6 +73,18 @@ class MySQL(Server):
         )
 
 
+class MySQL(MariaDB):
+    def waits_for_lock(self, session: int) -> bool:
+        # The status of InnoDB does not list a transaction that waits before its first write. For
+        # example, a subquery of an INSERT waits for the row of a project that is not committed.
+        query = (
+            'SELECT count(*) FROM performance_schema.data_lock_waits'
+            ' JOIN performance_schema.threads ON thread_id = requesting_thread_id'
+            ' WHERE processlist_id = %s'
+        )
+        return bool(self._conn.exec_driver_sql(query, (session,)).scalar())
+
+
 class PostgreSQL(Server):
     def set_up(self, dbapi_connection: Any, record: Any) -> None:
         # The server looks for a deadlock after a second.
@@ -88,9 +101,13 @@ class PostgreSQL(Server):
         return bool(self._conn.exec_driver_sql(query, (session,)).scalar())
 
 
-_SERVERS: dict[str, type[Server]] = {'mysql': MySQL, 'postgresql': PostgreSQL}
+_SERVERS: dict[str, type[Server]] = {
+    'mariadb': MariaDB,
+    'mysql': MySQL,
+    'postgresql': PostgreSQL,
+}
 
 
 def of(engine: sa.Engine) -> Server:
     """Return the database server of an engine."""
-    return _SERVERS[engine.dialect.name](engine)
+    return _SERVERS[servers.engine()](engine)

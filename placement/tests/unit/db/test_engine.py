@@ -386,7 +386,7 @@ class SnapshotTest(base.BaseTestCase):
         for number, (statement, error, raised) in enumerate(
             (
                 ('BEGIN', db_exc.DBConnectionError, None),
-                ('SELECT', KeyError, db_exc.DBError),
+                ('SELECT', db_exc.DBError, db_exc.DBError),
                 ('SELECT', KeyboardInterrupt, KeyboardInterrupt),
                 ('ROLLBACK', db_exc.DBConnectionError, None),
                 ('ROLLBACK', KeyError, None),
