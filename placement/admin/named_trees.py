@@ -1,8 +1,8 @@
 """Finds the provider trees that an operator names, and the consumers that use them."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -17,13 +17,20 @@ _ROOTS = _PROVIDERS.alias('root')
 _ALLOCATIONS = models.allocations
 
 
-def find_roots(conn: sa.Connection, given: Iterable[str]) -> dict[str, int | None]:
-    """Return the id of the root of each named provider that exists; None if it has no root.
+class Named(NamedTuple):
+    """A provider that an operator names; the id of its root is None if it has no root."""
+
+    uuid: str
+    root_id: int | None
+
+
+def find(conn: sa.Connection, given: Iterable[str]) -> dict[str, Named]:
+    """Return the named providers that exist.
 
     :param given: names, and UUIDs in any form. If a provider has the UUID, another one with this
         name is not considered
     """
-    uuids = {text: {text, _normalized(text)} for text in given}
+    uuids = {text: (text, _normalized(text)) for text in given}
     # In a cycle of parents, the root of a provider has a parent.
     is_root = sa.and_(
         _ROOTS.c.id == _PROVIDERS.c.root_provider_id, _ROOTS.c.parent_provider_id.is_(None)
@@ -38,12 +45,28 @@ def find_roots(conn: sa.Connection, given: Iterable[str]) -> dict[str, int | Non
             )
         )
     ).all()
-    by_uuid: Mapping[str, int | None] = {row.uuid: row.id for row in rows}
-    by_name: Mapping[str, int | None] = {row.name: row.id for row in rows}
-    found = {text: by_name[text] for text in uuids if text in by_name}
-    return found | {
-        text: by_uuid[uuid] for text, forms in uuids.items() for uuid in forms & by_uuid.keys()
+    by_uuid = {row.uuid: Named(row.uuid, row.id) for row in rows}
+    by_name = {row.name: Named(row.uuid, row.id) for row in rows}
+    found = {
+        text: by_uuid.get(text) or by_uuid.get(uuid) or by_name.get(text)
+        for text, (_, uuid) in uuids.items()
     }
+    return {text: named for text, named in found.items() if named}
+
+
+def require(conn: sa.Connection, given: Iterable[str]) -> dict[str, Named]:
+    """Return the named providers.
+
+    :raises CannotProceedError: a provider does not exist
+    """
+    texts = list(given)
+    found = find(conn, texts)
+    for text in texts:
+        if text not in found:
+            raise CannotProceedError(
+                f"No resource provider has the name or the UUID '{tables.printable(text)}'."
+            )
+    return found
 
 
 def require_roots(conn: sa.Connection, given: Iterable[str]) -> list[int]:
@@ -51,20 +74,14 @@ def require_roots(conn: sa.Connection, given: Iterable[str]) -> list[int]:
 
     :raises CannotProceedError: a provider does not exist or has no root
     """
-    texts = list(given)
-    found = find_roots(conn, texts)
     roots: dict[int, None] = {}
-    for text in texts:
-        shown = tables.printable(text)
-        if text not in found:
-            raise CannotProceedError(f"No resource provider has the name or the UUID '{shown}'.")
-        root = found[text]
-        if root is None:
+    for text, named in require(conn, given).items():
+        if named.root_id is None:
             raise CannotProceedError(
-                f"The resource provider '{shown}' has no root. Run `placement-manage audit --only "
-                'root-missing,parent-cycle`.'
+                f"The resource provider '{tables.printable(text)}' has no root. Run "
+                '`placement-manage audit --only root-missing,parent-cycle`.'
             )
-        roots[root] = None
+        roots[named.root_id] = None
     return list(roots)
 
 

@@ -8,12 +8,11 @@ both in the order of their UUIDs.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-import uuid
 
 import sqlalchemy as sa
 
-from placement import capacity, exception
-from placement.admin import tables
+from placement import capacity, exception, grammar
+from placement.admin import named_trees, tables
 from placement.admin.failure import CannotProceedError
 from placement.capacity import InventoryKey, InventoryUsage
 from placement.claims import statements
@@ -107,7 +106,7 @@ def read(conn: sa.Connection, old_uuid: str, new_uuid: str) -> Facts:
 
     :raises CannotProceedError: OLD does not exist
     """
-    old = _provider(conn, old_uuid) or _provider(conn, old_uuid.lower())
+    old = _provider(conn, old_uuid)
     new = _provider(conn, new_uuid)
     if old is None:
         raise CannotProceedError(f'No resource provider has the UUID {old_uuid}.')
@@ -278,20 +277,26 @@ def _missing_links(facts: Facts, new: Provider) -> set[tuple[str, str]]:
     return of_old - {(kind, name) for kind, id_, name in facts.links if id_ == new.id}
 
 
-def check_uuids(old: str, new: str) -> None:
-    """Check the arguments of the command.
+def uuids_of(old: str, new: str) -> tuple[str, str]:
+    """Return the UUIDs that the arguments of the command name.
 
-    :raises CannotProceedError: an argument is not a UUID, or both are the same
+    :param old: the name or the UUID of a provider
+    :param new: the name or the UUID of a provider, or another UUID
+    :raises CannotProceedError: OLD does not exist, NEW is not a UUID and does not exist, or both
+        are the same
     """
-    for text in (old, new):
-        try:
-            if str(uuid.UUID(text)) == text.lower():
-                continue
-        except ValueError:
-            pass
-        raise CannotProceedError(f'{tables.printable(text)} is not a UUID.')
-    if old.lower() == new.lower():
+    with engine.snapshot() as conn:
+        old_uuid = named_trees.require(conn, [old])[old].uuid
+        named = named_trees.find(conn, [new]).get(new)
+    try:
+        new_uuid = named.uuid if named else grammar.normalize_uuid(new)
+    except ValueError as error:
+        raise CannotProceedError(
+            f"'{tables.printable(new)}' is neither a UUID nor the name of a resource provider."
+        ) from error
+    if old_uuid.lower() == new_uuid.lower():
         raise CannotProceedError('OLD and NEW are the same UUID.')
+    return old_uuid, new_uuid
 
 
 def plan(old: str, new: str) -> list[Change]:

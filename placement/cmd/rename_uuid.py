@@ -20,8 +20,12 @@ def add_commands(commands: Any) -> None:
         'NEW, which keeps its inventories, and OLD is deleted. Exit status: 0 the rows were '
         'changed, or printed with --dry-run; 2 nothing was changed.'
     )
-    parser.add_argument('old', metavar='OLD', help='the UUID of a root provider')
-    parser.add_argument('new', metavar='NEW', help='the UUID that the host has now')
+    parser.add_argument('old', metavar='OLD', help='the name or the UUID of a root provider')
+    parser.add_argument(
+        'new',
+        metavar='NEW',
+        help='the UUID that the host has now, or the name of the provider with this UUID',
+    )
     parser.add_argument(
         '--dry-run', action='store_true', help='print the rows that would change, and change none'
     )
@@ -30,8 +34,7 @@ def add_commands(commands: Any) -> None:
 
 def _rename(config: cfg.ConfigOpts) -> int:
     arguments = config.category
-    old, new = arguments.old.strip(), arguments.new.strip().lower()
-    rename_uuid.check_uuids(old, new)
+    old, new = rename_uuid.uuids_of(arguments.old.strip(), arguments.new.strip())
     if arguments.yes and not arguments.dry_run:
         output.print_text(rename_uuid.render(rename_uuid.rename(old, new)))
         return 0

@@ -117,7 +117,7 @@ def roots_to_copy(
         .where(_ALLOCATIONS.c.consumer_id.in_(_spellings(uuids)))
     )
     found = {
-        *named_trees.find_roots(conn, providers).values(),
+        *(named.root_id for named in named_trees.find(conn, providers).values()),
         *(conn.scalars(used) if uuids else ()),
     }
     return frozenset(root for root in found if root is not None)

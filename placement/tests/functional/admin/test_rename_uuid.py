@@ -47,10 +47,10 @@ class TestCase(base.TestCase):
 
 class RenameTest(TestCase):
     def test_an_unused_uuid(self):
-        """It can be given in upper case. Only the row of the provider changes."""
+        """Only the row of the provider changes."""
         expected = self.provider(self.host) | {'uuid': NEW, 'root_provider_uuid': NEW}
         before = self.dump()
-        changes = rename_uuid.rename(self.host.upper(), NEW)
+        changes = rename_uuid.rename(self.host, NEW)
         self.assertEqual(
             [rename_uuid.Change('provider', 'host', f'uuid {self.host}', f'uuid {NEW}')], changes
         )
@@ -62,13 +62,24 @@ class RenameTest(TestCase):
         self.assertEqual({'resource_providers'}, changed)
         self.assertEqual((), self.findings())
 
+    def test_names_and_forms_of_uuids(self):
+        again = self.make_provider('again')
+        for old, new, expected in (
+            ('host', NEW, NEW),
+            ('host', 'again', again),
+            (self.host.upper(), NEW.upper(), NEW),
+            (self.host.replace('-', ''), NEW.replace('-', ''), NEW),
+        ):
+            self.assertEqual((self.host, expected), rename_uuid.uuids_of(old, new))
+
     def test_arguments(self):
         for old, new, reason in (
-            ('host', NEW, 'host is not a UUID'),
-            (NEW, NEW.replace('-', ''), 'is not a UUID'),
-            (NEW, NEW.upper(), 'the same UUID'),
+            ('hosts', NEW, "has the name or the UUID 'hosts'"),
+            (NEW, self.host, f"has the name or the UUID '{NEW}'"),
+            ('host', 'again', "'again' is neither a UUID nor the name of a resource provider"),
+            ('host', self.host.upper(), 'the same UUID'),
         ):
-            error = self.assertRaises(CannotProceedError, rename_uuid.check_uuids, old, new)
+            error = self.assertRaises(CannotProceedError, rename_uuid.uuids_of, old, new)
             self.assertIn(reason, str(error))
 
 

@@ -45,6 +45,11 @@ class RenameTest(base.TestCase):
         self.assertEqual((0, changed), (done.status, done.stdout + done.stderr))
         self.assertEqual([self.new], self.uuids())
 
+    def test_the_name_of_the_host(self):
+        ((_, planned), _) = self.examples
+        done = self.run_command('rename-uuid', '--dry-run', 'compute-17', self.new)
+        self.assertEqual((0, planned), (done.status, done.stdout + done.stderr))
+
     def answer(self, text: str) -> tuple[int, str, str]:
         """Answer the question on a terminal; return the exit status and the outputs."""
         terminal, end = os.openpty()
@@ -69,8 +74,8 @@ class RenameTest(base.TestCase):
     def test_refusals(self):
         for arguments, reason in (
             ((self.old, self.new), 'stop nova-compute of the host, and add --yes.'),
-            (('--yes', self.new, self.old), 'No resource provider has the UUID'),
-            (('--yes', 'compute-17', self.new), 'compute-17 is not a UUID.'),
+            (('--yes', self.new, self.old), 'No resource provider has the name or the UUID'),
+            (('--yes', 'compute-17', 'compute-18'), "'compute-18' is neither a UUID nor"),
         ):
             done = self.run_command('rename-uuid', *arguments)
             self.assertEqual(2, done.status)
