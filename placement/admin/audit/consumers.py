@@ -72,7 +72,7 @@ def in_several_trees() -> Selects:
     """Return a select of the instances with allocations of one class in several trees.
 
     Sharing providers do not count. A consumer without a type is an instance, because Nova sets no
-    types. A row contains the number of the trees, and the names of the first and the last root.
+    types. A row contains the number of the trees, and the first and the last root by name.
     """
     is_sharing = sa.exists().where(
         _TRAIT_LINKS.c.resource_provider_id == _PROVIDERS.c.id,
@@ -105,8 +105,17 @@ def in_several_trees() -> Selects:
         .group_by(of_class.c.consumer_id)
         .subquery()
     )
+    first, last = _PROVIDERS.alias('first'), _PROVIDERS.alias('last')
     return [
         WITH_OWNERS.join(found, found.c.consumer_id == _CONSUMERS.c.uuid)
+        .outerjoin(first, first.c.name == found.c.first_tree)
+        .outerjoin(last, last.c.name == found.c.last_tree)
         .where(sa.func.coalesce(_TYPES.c.name, _INSTANCE) == _INSTANCE)
-        .add_columns(found.c.trees, found.c.first_tree, found.c.last_tree)
+        .add_columns(
+            found.c.trees,
+            found.c.first_tree,
+            first.c.uuid.label('first_tree_uuid'),
+            found.c.last_tree,
+            last.c.uuid.label('last_tree_uuid'),
+        )
     ]

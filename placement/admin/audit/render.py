@@ -15,6 +15,8 @@ _TITLES = {
     'user': 'Project and user',
     'root': 'Root and true root',
     'true_root': 'Root and true root',
+    'first_tree': 'First and last tree',
+    'last_tree': 'First and last tree',
     'resource_class': 'Class',
 }
 _MEANINGS = {code.name: code.meaning for code in CODES}

@@ -372,18 +372,19 @@ class SeveralTreesTest(TestCase):
         super().setUp()
         self.other = self.make_provider('other', {'VCPU': 8, 'DISK_GB': 100})
 
-    def assertTrees(self, trees: int, last: str, **values: Any) -> None:
+    def assertTrees(self, trees: int, last: str, own: str, **values: Any) -> None:
         row = {'consumer_uuid': SECOND, **OWNERS, 'trees': trees}
-        row |= {'first_tree': 'host', 'last_tree': last, **values}
+        row |= {'first_tree': 'host', 'first_tree_uuid': self.host}
+        row |= {'last_tree': last, 'last_tree_uuid': own, **values}
         self.assertNotice('several-trees', row)
 
     def test_several_trees(self):
         both = {'VCPU': 2, 'DISK_GB': 1}
         self.put_claim(SECOND, {self.host: both, self.other: {'VCPU': 2}})
-        self.assertTrees(2, 'other')
+        self.assertTrees(2, 'other', self.other)
         # An instance without a type, and another consumer.
         self.update(CONSUMERS.c.uuid == SECOND, consumer_type_id=None)
-        self.assertTrees(2, 'other', consumer_type=None)
+        self.assertTrees(2, 'other', self.other, consumer_type=None)
         self.set_type(SECOND, 'MIGRATION')
         self.assertEqual((), self.findings())
 
@@ -391,7 +392,7 @@ class SeveralTreesTest(TestCase):
         third = self.make_provider('third', {'VCPU': 8, 'DISK_GB': 100})
         both = {'VCPU': 2, 'DISK_GB': 1}
         self.put_claim(SECOND, {self.host: {'VCPU': 2}, self.other: both, third: both})
-        self.assertTrees(3, 'third')
+        self.assertTrees(3, 'third', third)
 
     def test_one_tree_for_each_class(self):
         amounts = {self.host: {'VCPU': 1}, self.node: {'VCPU': 1}, self.other: {'DISK_GB': 2}}
