@@ -5,7 +5,7 @@ from typing import Any
 from oslo_config import cfg
 
 from placement.admin import names
-from placement.admin.audit import model, render, repair
+from placement.admin.audit import model, render, repair, servers
 from placement.cmd import output, program
 
 _TEXT = 'Find data that no request of this release can write, and correct it.'
@@ -43,7 +43,7 @@ def add_commands(commands: Any) -> None:
         '--servers',
         metavar='FILE',
         help='the output of `openstack server list --all-projects --limit -1 -f json`, for the '
-        f'code {model.NO_SERVER}',
+        f'codes {" and ".join(servers.CODES)}',
     )
     parser.add_argument('--yes', action='store_true', help='do not ask before --purge')
     output.add_names_option(parser)

@@ -67,21 +67,19 @@ def read(
     *,
     incomplete_project: str,
     report: progress.Progress = progress.silent,
-    of_nova: frozenset[str] | None = None,
+    of_nova: Mapping[str, model.Row] | None = None,
 ) -> dict[str, model.Found]:
     """Like `findings`, but return the results of the checks keyed by code.
 
-    :param of_nova: the digits of the UUIDs of all servers (see `names.digits_of`); None leaves out
-        the check that needs them
+    :param of_nova: the result of `servers.read_file`; None leaves out the codes that need it
     """
-    codes = [
-        code for code in model.select_codes(only) if code != model.NO_SERVER or of_nova is not None
-    ]
+    left_out = servers.CODES if of_nova is None else ()
+    codes = [code for code in model.select_codes(only) if code not in left_out]
     found: dict[str, model.Found] = {}
     with report('Auditing', len(codes)) as advance:
         for code in codes:
-            if code == model.NO_SERVER and of_nova is not None:
-                found[code] = servers.read_missing(conn, of_nova, row_limit)
+            if code in servers.CODES and of_nova is not None and code not in found:
+                found.update(servers.read_findings(conn, of_nova, row_limit))
             elif code not in found:
                 found.update(_check(conn, code, row_limit, incomplete_project))
             advance(1)

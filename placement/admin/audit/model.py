@@ -35,6 +35,7 @@ INCOMPLETE_CONSUMER = 'incomplete-consumer'
 OWNER_MISSING = 'owner-missing'
 SEVERAL_TREES = 'several-trees'
 NO_SERVER = 'no-server'
+NO_ALLOCATIONS = 'no-allocations'
 ROOT_MISSING = 'root-missing'
 PARENT_MISSING = 'parent-missing'
 PARENT_CYCLE = 'parent-cycle'
@@ -54,6 +55,7 @@ CODES: tuple[Code, ...] = (
     Code(OWNER_MISSING, 'consumers whose project, user or type does not exist'),
     Code(SEVERAL_TREES, 'instances with allocations of a class in several trees', NOTICE),
     Code(NO_SERVER, 'consumers that are neither a server nor a migration', NOTICE),
+    Code(NO_ALLOCATIONS, 'servers without allocations', NOTICE),
     Code(ROOT_MISSING, 'providers without a root, or with the wrong root'),
     Code(PARENT_MISSING, 'providers whose parent does not exist'),
     Code(PARENT_CYCLE, 'providers that are their own ancestors'),

@@ -41,8 +41,7 @@ class Options:
     :param only: the codes to check; None checks all codes
     :param fix: whether to correct the findings that have a safe correction
     :param purge: whether to delete unused rows
-    :param servers: the file with all servers of Nova; None leaves out the check of consumers that
-        are no servers
+    :param servers: the file with all servers of Nova; None leaves out the codes that need it
     """
 
     only: Collection[str] | None = None
@@ -55,18 +54,20 @@ def check_options(options: Options) -> None:
     """Check the options before anything is read or changed.
 
     :raises CannotProceedError: a code does not exist, the codes do not include `unused` although
-        the unused rows are to be deleted, or only one of `no-server` and the servers is given
+        the unused rows are to be deleted, or the servers are given without a code that needs them,
+        or such a code without the servers
     """
-    codes = model.select_codes(options.only)
+    codes = set(model.select_codes(options.only))
     if options.purge and model.UNUSED not in codes:
         raise CannotProceedError(
             f'--purge deletes the rows of the code {model.UNUSED}, but --only does not name it.'
         )
-    if options.servers is None and model.NO_SERVER in (options.only or ()):
-        raise CannotProceedError(f'The code {model.NO_SERVER} needs --servers.')
-    if options.servers is not None and model.NO_SERVER not in codes:
+    named = [code for code in servers.CODES if code in (options.only or ())]
+    if options.servers is None and named:
+        raise CannotProceedError(f'The code {named[0]} needs --servers.')
+    if options.servers is not None and codes.isdisjoint(servers.CODES):
         raise CannotProceedError(
-            f'--servers is for the code {model.NO_SERVER}, but --only does not name it.'
+            f'--servers is for the codes {" and ".join(servers.CODES)}, but --only names neither.'
         )
 
 

@@ -292,7 +292,8 @@ def _openstack(nova: Nova, *words: str) -> None:
         words = words[2:]
     command = ' '.join(words)
     if command == 'server list --all-projects --limit -1 -f json':
-        print(json.dumps([{'ID': SERVERS[name], 'Name': name} for name in nova.servers]))
+        rows = [{'ID': SERVERS[name], 'Name': name, 'Status': 'ACTIVE'} for name in nova.servers]
+        print(json.dumps(rows))
     elif command.startswith('resource provider '):
         _resource_provider(*words[2:])
     elif command.startswith('compute service set '):

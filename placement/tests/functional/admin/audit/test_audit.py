@@ -54,7 +54,8 @@ class OptionsTest(base.TestCase):
             ),
             (['idle-consumer'], {'purge': True}, '--purge deletes the rows of the code unused'),
             (['no-server'], {}, 'needs --servers'),
-            (['unused'], {'servers': 'servers.json'}, 'for the code no-server'),
+            (['no-allocations', 'unused'], {}, 'needs --servers'),
+            (['unused'], {'servers': 'servers.json'}, 'for the codes no-server and no-allocations'),
         ):
             error = self.assertRaises(CannotProceedError, self.repair, *only, **options)
             self.assertIn(text, str(error))

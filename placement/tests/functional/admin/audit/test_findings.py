@@ -412,15 +412,18 @@ class SeveralTreesTest(TestCase):
         types = dict(self.rows(models.consumer_types.c.name, models.consumer_types.c.id))
         self.update(CONSUMERS.c.uuid == consumer, consumer_type_id=types[name])
 
-    def audit_servers(self, *listed: Any) -> list[Any]:
+    def audit_servers(self, code: str, *listed: Any) -> list[Any]:
         path = pathlib.Path(self.useFixture(fixtures.TempDir()).path) / 'servers.json'
         path.write_text(json.dumps(listed))
-        found = self.repair(model.NO_SERVER, fix=False, servers=str(path))
+        found = self.repair(code, fix=False, servers=str(path))
         self.assertLessEqual({one.severity for one in found.values()}, {'notice'})
-        return [row['consumer_uuid'] for one in found.values() for row in one.rows]
+        return [row for one in found.values() for row in one.rows]
+
+    def without_server(self, *listed: Any) -> list[Any]:
+        return [row['consumer_uuid'] for row in self.audit_servers(model.NO_SERVER, *listed)]
 
     def test_no_server(self):
-        self.assertEqual([MIGRATION], self.audit_servers({'ID': INSTANCE, 'Name': 'a'}))
+        self.assertEqual([MIGRATION], self.without_server({'ID': INSTANCE, 'Name': 'a'}))
         self.set_type(MIGRATION, 'MIGRATION')
         another = str(uuid.UUID(int=5))
         self.update(CONSUMERS.c.uuid == another, consumer_type_id=None)
@@ -429,7 +432,22 @@ class SeveralTreesTest(TestCase):
             ({'uuid': INSTANCE.replace('-', '')}, [another]),
             ({'ID': AGGREGATE}, [INSTANCE, another]),
         ):
-            self.assertEqual(expected, sorted(self.audit_servers(listed)), listed)
+            self.assertEqual(expected, sorted(self.without_server(listed)), listed)
         for wrong in (({'ID': 1},), ({'Name': INSTANCE},), ([INSTANCE],), (INSTANCE,)):
-            error = self.assertRaises(CannotProceedError, self.audit_servers, *wrong)
+            error = self.assertRaises(CannotProceedError, self.without_server, *wrong)
             self.assertIn('openstack server list --all-projects --limit -1', str(error))
+
+    def test_no_allocations(self):
+        """A consumer without allocations does not count, nor a server that uses no host."""
+        idle, upper = str(uuid.UUID(int=6)), {'ID': MIGRATION.upper(), 'Status': 'ACTIVE'}
+        self.insert_consumer(idle)
+        servers = [{'ID': INSTANCE, 'Name': 'a', 'Status': 'ACTIVE'}, upper]
+        self.assertEqual([], self.audit_servers(model.NO_ALLOCATIONS, *servers))
+        servers.append({'ID': idle, 'Name': 'b', 'Status': 'ACTIVE'})
+        servers.append({'ID': AGGREGATE, 'Name': 'c', 'Status': 'SHELVED_OFFLOADED'})
+        servers.append({'ID': SECOND.upper()})
+        expected = [
+            {'server': 'b', 'server_uuid': idle, 'status': 'ACTIVE'},
+            {'server': None, 'server_uuid': SECOND, 'status': None},
+        ]
+        self.assertEqual(expected, self.audit_servers(model.NO_ALLOCATIONS, *servers))
