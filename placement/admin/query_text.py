@@ -3,11 +3,38 @@
 The grammar is that of the API: the same functions split the query string and check its parameters.
 """
 
+from collections.abc import Iterable
+import re
+
 from placement import exception, grammar, microversion
 from placement.admin import tables
 from placement.admin.failure import CannotProceedError
 from placement.candidates import model, request
 from placement.microversion import Version
+
+# The start of the line that Placement logs if a search finds nothing.
+_NOTHING = 'No allocation candidates: '
+# This line, as a whole or from the query on, or the line of the request log.
+_LOGGED = re.compile(
+    rf'(?:{_NOTHING}|"GET |^)([^\s"\\]+)[\\"]* (?:status: .*)?microversion: (\d+\.\d+)'
+)
+
+
+def logged(text: str) -> tuple[str, str | None]:
+    """Return the query and the microversion in a log line; another text stays as it is."""
+    found = _LOGGED.search(text.strip())
+    return (found[1], found[2]) if found else (text, None)
+
+
+def of_request(request_id: str, log: Iterable[str]) -> list[tuple[str, str | None]]:
+    """Return the different queries of a request with their microversions, in order.
+
+    :param request_id: the id of the request, or the one that the client sent
+    :param log: the lines of a log file
+    """
+    searches = (line for line in log if _NOTHING in line or '/allocation_candidates?' in line)
+    found = [logged(line) for line in searches if request_id in line]
+    return list(dict.fromkeys((query_string(text), version) for text, version in found if version))
 
 
 def parse(text: str, version: Version) -> model.Query[str]:

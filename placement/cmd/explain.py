@@ -1,14 +1,18 @@
 """The command `placement-manage explain`."""
 
 import argparse
+from collections.abc import Iterable
+import contextlib
+import pathlib
 import sys
 from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import names, query_text, unlisted
+from placement.admin import names, query_text, tables, unlisted
 from placement.admin.assume import apply
 from placement.admin.explain import explanation, render
+from placement.admin.failure import CannotProceedError
 from placement.cmd import assume, output, program
 from placement.db import engine
 
@@ -28,11 +32,19 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         'query',
         metavar='QUERY',
-        help='a query of GET /allocation_candidates: a query string, a path with a query, or a '
-        'URL; - reads it from standard input',
+        help='a query of GET /allocation_candidates: a query string, a path with a query, a URL, '
+        'or the line that Placement logged; - reads it from standard input',
     )
     parser.add_argument(
-        '--microversion', metavar='X.Y', default='latest', help='default: %(default)s'
+        '--request',
+        metavar='ID',
+        help='QUERY is a log file of Placement: explain the last search of the request with this '
+        'id, which can be that of the client',
+    )
+    parser.add_argument(
+        '--microversion',
+        metavar='X.Y',
+        help='default: that of the line of the log, or latest',
     )
     parser.add_argument(
         '--nearest',
@@ -53,12 +65,40 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _query(given: str, request_id: str | None) -> tuple[str, str | None]:
+    """Return the query, and the microversion if a log contains it.
+
+    :param given: the argument QUERY
+    :raises CannotProceedError: the log cannot be read, or contains no search of the request
+    """
+    if request_id is None:
+        return query_text.logged(sys.stdin.read() if given == '-' else given)
+    shown = tables.printable(given)
+    with contextlib.ExitStack() as stack:
+        log: Iterable[str] = sys.stdin
+        if given != '-':
+            try:
+                log = stack.enter_context(pathlib.Path(given).open(errors='replace'))
+            except OSError as error:
+                reason = error.strerror
+                raise CannotProceedError(f'The file {shown} cannot be read: {reason}.') from error
+        found = query_text.of_request(request_id, log)
+    if not found:
+        raise CannotProceedError(
+            f'The log {shown} contains no search of the request {tables.printable(request_id)}; '
+            'Placement logs searches at the level INFO.'
+        )
+    if len(found) > 1:
+        output.notify(f'The request made {len(found)} different searches; this is the last one.')
+    return found[-1]
+
+
 def _explain(config: cfg.ConfigOpts) -> int:
     arguments = config.category
     known = names.read(arguments.names)
     changes = assume.parse(arguments.assume)
-    version = query_text.version(arguments.microversion)
-    text = sys.stdin.read() if arguments.query == '-' else arguments.query
+    text, logged = _query(arguments.query, arguments.request)
+    version = query_text.version(arguments.microversion or logged or 'latest')
     subject = explanation.Subject(
         text=text.strip(),
         version=version,

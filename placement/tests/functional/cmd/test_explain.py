@@ -356,6 +356,8 @@ compute3[V:8, M:100] @B
 QUERY = 'resources=VCPU:4,MEMORY_MB:8&required=CUSTOM_AVX'
 ENCODED = QUERY.replace(',', '%2C').replace(':', '%3A')
 ZONE = worlds.uuid_of('B')
+LOGGER = 'placement.handlers.allocation_candidate'
+CLIENT, REQUEST = 'req-b9a0a5c1', 'req-0f3e2a1d'
 
 
 @where.only_on('sqlite', reason='The random worlds execute the same statements.')
@@ -399,6 +401,52 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         self.assertEqual(expected, self.document(1, 'explain', text)['relaxations'])
         done = self.document(1, 'explain', '-', stdin=f'{text}\n')
         self.assertEqual(expected, done['relaxations'])
+
+    @ddt.data(
+        f'No allocation candidates: {ENCODED} microversion: 1.31',
+        f'2026-11-27 06:26:23.123 7 INFO {LOGGER} [{CLIENT} {REQUEST} u p - - d d] No allocation '
+        f'candidates: {ENCODED} microversion: 1.31\n',
+        f'{ENCODED} microversion: 1.31',
+        f'10.0.0.1 "GET /placement/allocation_candidates?{ENCODED}" status: 200 len: 53 '
+        'microversion: 1.31 time: 0.01',
+        json.dumps({'message': f'No allocation candidates: {ENCODED} microversion: 1.31'}),
+        json.dumps({'message': f'"GET /a?{ENCODED}" status: 200 len: 5 microversion: 1.31'}),
+    )
+    def test_each_form_of_the_line_of_the_log(self, line):
+        found = self.document(1, 'explain', line)
+        self.assertEqual('1.31', found['microversion'])
+        self.assertIn(ENCODED, found['query'])
+        expected = self.document(1, 'explain', QUERY, '--microversion', '1.31')
+        self.assertEqual(expected['relaxations'], found['relaxations'])
+        found = self.document(1, 'explain', line, '--microversion', '1.36')
+        self.assertEqual('1.36', found['microversion'])
+
+    def test_a_request_and_a_log_file(self):
+        path = self.names.with_name('placement.log')
+        own, other = f'[{CLIENT} {REQUEST} u] ', '[req-2 req-3 u] '
+        nothing = 'No allocation candidates: {} microversion: 1.31'
+        searched = '1.1.1.1 "GET /allocation_candidates?{}" status: 200 len: 5 microversion: {}'
+        lines = [
+            own + '1.1.1.1 "GET /traits?x=y" status: 200 len: 5 microversion: 1.31',
+            own + nothing.format(ENCODED),
+            own + searched.format(ENCODED, '1.31'),
+            other + nothing.format('resources=VCPU:1'),
+            own + nothing.format('incomplete'),
+        ]
+        lines[-1] = lines[-1].partition(' micro')[0]
+        path.write_text('\n'.join(lines))
+        expected = self.document(1, 'explain', nothing.format(ENCODED))
+        for id_ in (REQUEST, CLIENT):
+            self.assertEqual(expected, self.document(1, 'explain', '--request', id_, str(path)))
+        log = '\n'.join([*lines, own + searched.format('resources=VCPU:2', '1.36')])
+        done = self.manage(0, 'explain', '--request', REQUEST, '-', stdin=log)
+        self.assertIn('2 different searches; this is the last one', done.stderr)
+        self.assertIn('in microversion 1.36', done.stdout)
+        for sentence, *arguments in (
+            ('contains no search of the request req-9; ', 'req-9', str(path)),
+            ('cannot be read', REQUEST, f'{path}.1'),
+        ):
+            self.assertRefused(sentence, 'explain', '--request', *arguments)
 
     @ddt.data(
         # The sentences are those of the API.
