@@ -17,6 +17,7 @@ search (2026-11). With one plan, 197 of 198 possible drains of ordinary worlds a
 200 that leave hardly any free capacity; with 7 plans, 198 and 192; with 100 plans, 198 and 199.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 import itertools
@@ -24,7 +25,7 @@ import random
 from typing import NamedTuple
 
 from placement.admin.drain.places import Finder, Place, Places
-from placement.admin.drain.requests import Request
+from placement.admin.drain.requests import Kind, Request
 from placement.admin.headroom.free_capacity import FreeCapacity
 
 _COMPARED = 16
@@ -82,6 +83,40 @@ def _plan(finder: Finder, requests: Iterable[Request]) -> Plan:
             claims.take(place)
             moves.append(Move(request, place))
     return Plan(moves, unplaced)
+
+
+def shortages(finder: Finder, plan: Plan) -> Counter[int]:
+    """Return the amounts that the consumers without a place lack, by class id.
+
+    Of each consumer, these are the classes without whose amount it would have a place after the
+    moves; if there is no such class, all of its classes.
+    """
+    claims = _Claims(finder)
+    for move in plan.moves:
+        claims.take(move.place)
+    known: dict[tuple[Kind, frozenset[int]], Counter[int]] = {}
+    sums: Counter[int] = Counter()
+    for request in plan.unplaced:
+        key = request.kind, request.away
+        if request.is_refused:
+            sums += request.kind.amounts
+            continue
+        if key not in known:
+            known[key] = _short(claims, request)
+        sums += known[key]
+    return sums
+
+
+def _short(claims: '_Claims', request: Request) -> Counter[int]:
+    amounts = request.kind.amounts
+    if len(amounts) == 1:
+        return amounts
+    short = {
+        class_id: amount
+        for class_id, amount in amounts.items()
+        if claims.best(request._replace(kind=request.kind.without(class_id)))
+    }
+    return Counter(short) or amounts
 
 
 class _Claims:

@@ -1,6 +1,5 @@
 """Plans and judges each drain."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,7 +45,8 @@ class Drain:
     :ivar reason: why the drain is impossible; None with another verdict
     :ivar consumers: the number of consumers that have to move
     :ivar placed: the number of consumers that have a place in the plan
-    :ivar missing: the amounts without a place, by class name
+    :ivar missing: the amounts that the consumers without a place lack, by class name (see
+        `plan.shortages`)
     :ivar unplaced: the first `LISTED` consumers without a place
     """
 
@@ -112,16 +112,13 @@ class Planner:
             verdict = IMPOSSIBLE if reason else NOT_FOUND
         shown = found.unplaced[:LISTED]
         resources = {kind: self._named(kind.amounts) for kind in {one.kind for one in shown}}
-        missing: Counter[int] = Counter()
-        for request in found.unplaced:
-            missing += request.kind.amounts
         return Drain(
             trees=sorted(map(self._tree, roots), key=lambda tree: (tree.name, tree.uuid)),
             verdict=verdict,
             reason=reason,
             consumers=len(found.moves) + len(found.unplaced),
             placed=len(found.moves),
-            missing=self._named(missing),
+            missing=self._named(plan.shortages(self._finder, found)),
             unplaced=[
                 Unplaced(
                     request.consumer.uuid,

@@ -109,6 +109,14 @@ class Kind(NamedTuple):
                 sums[class_id] += amount
         return sums
 
+    def without(self, class_id: int) -> 'Kind':
+        """Return the kind of a request without the amounts of a class."""
+        groups = (
+            (tuple(amount for amount in amounts if amount[0] != class_id), traits)
+            for amounts, traits in self.groups
+        )
+        return self._replace(groups=tuple(group for group in groups if group[0]))
+
 
 class Request(NamedTuple):
     """A consumer that has to move.

@@ -85,6 +85,8 @@ class RandomWorldsTest(TestCase):
             self.assertEqual((None, [], {}), (reason, found['unplaced'], found['missing']))
         else:
             self.assertEqual(nowhere, unplaced)
+            sums = sum((Counter(one['resources']) for one in found['unplaced']), Counter())
+            self.assertTrue(found['missing'] and Counter(found['missing']) <= sums)
             expected = 'nowhere' if nowhere else 'sum' if definition.exceeds_sum() else None
             self.assertEqual(expected, reason)
             self.assertEqual('not found' if reason is None else 'impossible', verdict)
@@ -245,6 +247,33 @@ class CommandTest(TestCase):
         (one,) = self.drain('--consumer', UUIDS['three'].upper(), UUIDS['two'])
         self.assertEqual(['large', 'small'], [tree['name'] for tree in one['trees']])
         self.assertEqual((2, 'fits'), (one['placed'], one['verdict']))
+
+    def test_only_short_classes_are_missing(self):
+        """Of each consumer, the classes without whose amount it would have a place after the moves.
+
+        If there is no such class, all of its classes are missing.
+        """
+        world = worlds.World.of('a[V:8, M:8, D:9]\n  g[VGPU:2]\nb[V:4, M:9]\nc[V:8]')
+        gpu = worlds.Consumer('gpu', {'a': {'VCPU': 2, 'MEMORY_MB': 1}, 'g': {'VGPU': 1}})
+        two = consumer('two', None, 'a', V=2, M=6)
+        three = consumer('three', None, 'a', V=1, M=3)
+        disk = consumer('disk', None, 'a', V=5, D=7)
+        for consumers, missing in (
+            ([gpu], {'VGPU': 1}),
+            # After the move of the first one, b has 2 VCPU and 3 MEMORY_MB.
+            ([two, three], {}),
+            ([two, consumer('five', None, 'a', V=1, M=4)], {'MEMORY_MB': 4}),
+            ([two, consumer('six', None, 'a', V=3, M=3)], {'VCPU': 3, 'MEMORY_MB': 3}),
+            ([disk], {'DISK_GB': 7}),
+            ([gpu, disk], {'VGPU': 1, 'DISK_GB': 7}),
+            (
+                [consumer('both', None, 'a', V=5, M=4, D=2)],
+                {'VCPU': 5, 'MEMORY_MB': 4, 'DISK_GB': 2},
+            ),
+        ):
+            self.fill(drains.Case('', world, tuple(consumers), (), ()))
+            (found,) = self.drain('a')
+            self.assertEqual(missing, found['missing'], consumers)
 
     def test_conditions(self):
         for arguments, verdict, reason in (
