@@ -12,7 +12,7 @@ import tempfile
 from typing import Any
 
 from placement.tests.functional.cmd import console_pages
-from tools import demo_cloud, pictures
+from tools import pictures
 
 # The page shows this command with its output.
 COMMAND = 'placement-manage drain compute-02 compute-03 --moves moves.jsonl'
@@ -36,25 +36,23 @@ def current_source() -> str:
     """Return the source for the moves of the command on the demo cloud."""
     with tempfile.TemporaryDirectory(prefix='placement-drain-') as folder:
         _, lines = console_pages.Session(Path(folder)).outputs((COMMAND, 'cat moves.jsonl'))
-    names = {demo_cloud.uuid_of(one.name): one.name for one in demo_cloud.PROVIDERS}
-    return source(map(json.loads, lines), names)
+    return source(map(json.loads, lines))
 
 
-def source(moves: Iterable[Mapping[str, Any]], names: Mapping[str, str]) -> str:
+def source(moves: Iterable[Mapping[str, Any]]) -> str:
     """Return the source of a picture with an arrow for the equal moves between two hosts.
 
     :param moves: lines of the file that ``drain --moves`` writes, in their order
-    :param names: UUID of a root provider -> its name; another one appears with its UUID
     """
     # The old hosts, the new host, and the amounts of a consumer -> the number of consumers.
     groups: Counter[tuple[str, str, str]] = Counter()
     for move in moves:
-        old = ', '.join(names.get(uuid, uuid) for uuid in move['from'])
+        old = ', '.join(move['from_names'])
         amounts: Counter[str] = Counter()
         for allocation in move['body']['allocations'].values():
             amounts.update(allocation['resources'])
         text = ', '.join(f'{amount} {name}' for name, amount in amounts.items())
-        groups[old, names.get(move['to'], move['to']), text] += 1
+        groups[old, move['to_name'], text] += 1
     # The drained host -> its rows and its arrows, one for each group of its consumers.
     rows: dict[str, list[str]] = defaultdict(list)
     arrows: dict[str, list[str]] = defaultdict(list)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+import dataclasses
 from typing import Any
 
 from oslo_config import cfg
@@ -120,7 +121,7 @@ def _drain(config: cfg.ConfigOpts) -> int:
         output.print_document([one | members for one in render.document(drains)])
     else:
         named = known.in_values(drains)
-        text = render.text(named, _sentence(arguments, named, interrupted))
+        text = render.text(named, _sentence(arguments, named, interrupted), arguments.each)
         output.print_text(assume.heading(assumed, known) + text)
     output.notify(unlisted.notice(missing))
     if interrupted:
@@ -173,24 +174,30 @@ def _planned(
     consumers = reading.consumers(conn, arguments.consumer) if arguments.consumer else []
     cloud, conditions = reading.cloud(conn, options, output.progress)
     planner = Planner(cloud, conditions)
+    is_single = not arguments.each or len(roots or cloud.anchors) == 1
+    if arguments.moves is not None and not is_single:
+        raise CannotProceedError('--moves with --each requires a single tree.')
     if arguments.each:
-        if arguments.moves is not None and len(roots or cloud.anchors) > 1:
-            raise CannotProceedError('--moves with --each requires a single tree.')
-        for result, found in each(conn, cloud, planner, roots, output.progress):
-            _write(conn, cloud, found, arguments.moves)
-            yield result
-        return
-    if roots:
-        consumers = reading.consumers_of_trees(conn, roots)
-    result, found = planner.drain(consumers, frozenset(roots) or None)
-    _write(conn, cloud, found, arguments.moves)
-    yield result
+        planned = each(conn, cloud, planner, roots, output.progress)
+    else:
+        if roots:
+            consumers = reading.consumers_of_trees(conn, roots)
+        planned = iter([planner.drain(consumers, frozenset(roots) or None)])
+    for result, found in planned:
+        yield _with_moves(conn, cloud, result, found, arguments.moves) if is_single else result
 
 
-def _write(conn: sa.Connection, cloud: Cloud, found: Sequence[Move], path: str | None) -> None:
-    if path is None:
-        return
-    uuids = [move.request.consumer.uuid for move in found]
-    lines = list(moves.lines(cloud, found, reading.owners(conn, uuids)))
-    with atomic_file.replacing(path) as target:
-        target.writelines(lines)
+def _with_moves(
+    conn: sa.Connection, cloud: Cloud, result: Drain, found: Sequence[Move], path: str | None
+) -> Drain:
+    """Return the result with its moves, and write them to a file.
+
+    :param path: the file; None for no file
+    """
+    owners = reading.owners(conn, [move.request.consumer.uuid for move in found])
+    if path is not None:
+        lines = list(moves.lines(cloud, found, owners))
+        with atomic_file.replacing(path) as target:
+            target.writelines(lines)
+    named = [moves.moved(cloud, move, owners[move.request.consumer.uuid]) for move in found]
+    return dataclasses.replace(result, moves=named)

@@ -208,10 +208,7 @@ def _consumers(conn: sa.Connection, uuids: Any) -> list[Consumer]:
 
 
 def owners(conn: sa.Connection, uuids: Iterable[str]) -> Mapping[str, Owner]:
-    """Return the owner of each consumer.
-
-    :raises CannotProceedError: the project or the user of a consumer does not exist
-    """
+    """Return the owner of each consumer."""
     given = list(uuids)
     found: dict[str, Owner] = {}
     for start in range(0, len(given), _OWNERS):
@@ -227,11 +224,5 @@ def owners(conn: sa.Connection, uuids: Iterable[str]) -> Mapping[str, Owner]:
             .outerjoin(_USERS, _USERS.c.id == _CONSUMERS.c.user_id)
             .where(_CONSUMERS.c.uuid.in_(given[start : start + _OWNERS]))
         )
-        for uuid, project, user, generation in conn.execute(query):
-            if project is None or user is None:
-                raise CannotProceedError(
-                    f'The project or the user of the consumer {uuid} does not exist. Run '
-                    '`placement-manage audit --only owner-missing`.'
-                )
-            found[uuid] = Owner(project, user, generation)
+        found.update((uuid, Owner(*owner)) for uuid, *owner in conn.execute(query))
     return found

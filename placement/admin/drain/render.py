@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 from placement.admin import tables
-from placement.admin.drain.report import FITS, NOT_FOUND, NOWHERE, SUM, Drain, Unplaced
+from placement.admin.drain.report import NOT_FOUND, NOWHERE, SUM, Drain, Unplaced
 
 # The number of trees, and of consumers without a place, in a table.
 LONGEST = 10
@@ -18,18 +18,22 @@ _REASONS = {
 
 def document(results: Sequence[Drain]) -> list[dict[str, Any]]:
     """Return the JSON document, with one element for each drain."""
-    return [
-        {
-            'trees': [dataclasses.asdict(tree) for tree in result.trees],
-            'verdict': result.verdict,
-            'reason': result.reason,
-            'consumers': result.consumers,
-            'placed': result.placed,
-            'missing': dict(result.missing),
-            'unplaced': [_unplaced_document(one) for one in result.unplaced],
-        }
-        for result in results
-    ]
+    return list(map(_drain_document, results))
+
+
+def _drain_document(result: Drain) -> dict[str, Any]:
+    document = {
+        'trees': [dataclasses.asdict(tree) for tree in result.trees],
+        'verdict': result.verdict,
+        'reason': result.reason,
+        'consumers': result.consumers,
+        'placed': result.placed,
+        'missing': dict(result.missing),
+        'unplaced': [_unplaced_document(one) for one in result.unplaced],
+    }
+    if result.moves is not None:
+        document['moves'] = [move.document() for move in result.moves]
+    return document
 
 
 def _unplaced_document(one: Unplaced) -> dict[str, Any]:
@@ -43,13 +47,15 @@ def _unplaced_document(one: Unplaced) -> dict[str, Any]:
     }
 
 
-def text(results: Sequence[Drain], sentence: str) -> str:
+def text(results: Sequence[Drain], sentence: str, each: bool) -> str:
     """Return the text for a terminal.
 
     :param results: in the order of `report.in_order`
     :param sentence: the last line
+    :param each: whether the table leaves out the drains that fit
     """
-    return '\n'.join([*_lines(results), sentence])
+    listed = [one for one in results if not (each and one.fits)]
+    return '\n'.join([*_lines(listed), sentence])
 
 
 def _lines(results: Sequence[Drain]) -> Iterator[str]:
@@ -60,22 +66,25 @@ def _lines(results: Sequence[Drain]) -> Iterator[str]:
         for one in results[:LONGEST]
     ]
     yield tables.table(['Trees', 'Verdict', *_NUMBERS, 'Missing'], rows, numbers=_NUMBERS)
-    yield from _rest(results)
+    if more := len(results) - len(rows):
+        trees = '1 more tree' if more == 1 else f'{more} more trees'
+        yield f'{trees} without a plan for all consumers: see --format json.'
     if len(results) == 1 and results[0].unplaced:
         yield ''
         yield 'The consumers without a place:'
         yield from _unplaced(results[0])
+    if len(results) == 1 and results[0].moves:
+        yield ''
+        yield 'The moves of the plan:'
+        moves = [
+            (one.consumer, one.type or 'unknown', one.project or '-', one.to_name or one.to)
+            for one in results[0].moves
+        ]
+        yield tables.table(['Consumer', 'Type', 'Project', 'To'], moves)
 
 
 def _verdict(result: Drain) -> str:
     return f'{result.verdict}: {result.reason}' if result.reason else result.verdict
-
-
-def _rest(results: Sequence[Drain]) -> Iterator[str]:
-    if more := results[LONGEST:]:
-        fitting = sum(one.fits for one in more)
-        are = 'is' if len(more) == 1 else 'are'
-        yield f'{_count(len(more), "more result")} {are} not listed; {fitting} of them: {FITS}.'
 
 
 def _unplaced(result: Drain) -> Iterator[str]:
@@ -102,15 +111,22 @@ def sentence_of_each(results: Sequence[Drain], of_all: bool) -> str:
     """
     if not results:
         return 'No resource provider has allocations.'
-    fitting = sum(one.fits for one in results)
-    if fitting == len(results):
+    hosts = [one for one in results if not one.is_pool]
+    pools = [one for one in results if one.is_pool]
+    sentences = []
+    fitting = sum(one.fits for one in hosts)
+    if hosts and fitting == len(hosts):
         n_plus_1 = 'N+1 holds: each' if of_all else 'Each'
-        return f'{n_plus_1} of {_count(fitting, "host")} can be drained.'
-    worst = results[0]
-    return (
-        f'{fitting} of {_count(len(results), "host")} can be drained; {_shown(worst)} '
-        f'{_lacks_room(worst)}.'
-    )
+        sentences.append(f'{n_plus_1} of {_count(fitting, "host")} can be drained.')
+    elif hosts:
+        sentences.append(
+            f'{fitting} of {_count(len(hosts), "host")} can be drained; {_shown(hosts[0])} '
+            f'{_lacks_room(hosts[0])}.'
+        )
+    if pools:
+        fitting = sum(one.fits for one in pools)
+        sentences.append(f'{fitting} of {_count(len(pools), "sharing provider")} can be drained.')
+    return ' '.join(sentences)
 
 
 def sentence_of_trees(result: Drain) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placement.admin.drain import plan, requests
+from placement.admin.drain.moves import Moved
 from placement.admin.drain.places import Finder
 from placement.admin.drain.plan import Move
 from placement.admin.drain.proof import Prover
@@ -48,6 +49,8 @@ class Drain:
     :ivar missing: the amounts that the consumers without a place lack, by class name (see
         `plan.shortages`)
     :ivar unplaced: the first `LISTED` consumers without a place
+    :ivar is_pool: whether the trees are no hosts (see `Cloud.is_pool`)
+    :ivar moves: the moves of the plan; None if they are not of interest
     """
 
     trees: Sequence[Tree]
@@ -57,6 +60,8 @@ class Drain:
     placed: int
     missing: Mapping[str, int]
     unplaced: Sequence[Unplaced]
+    is_pool: bool
+    moves: Sequence[Moved] | None = None
 
     @property
     def fits(self) -> bool:
@@ -128,6 +133,7 @@ class Planner:
                 )
                 for request in shown
             ],
+            is_pool=all(map(self._cloud.is_pool, roots)),
         )
 
     def _tree(self, root_id: int) -> Tree:

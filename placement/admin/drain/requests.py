@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 import fnmatch
 from typing import NamedTuple
 
+import os_resource_classes as orc
+
 from placement import capacity
 from placement.candidates import model
+
+_CPUS = (orc.VCPU, orc.PCPU)
 
 
 class Allocation(NamedTuple):
@@ -32,10 +36,13 @@ class Consumer(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """What the body of a request repeats of a consumer."""
+    """What the body of a request repeats of a consumer.
 
-    project: str
-    user: str
+    The project and the user are None if they do not exist.
+    """
+
+    project: str | None
+    user: str | None
     generation: int
 
 
@@ -65,6 +72,14 @@ class Cloud:
         """Whether the provider is a sharing provider."""
         provider = self.providers.get(provider_id)
         return provider is not None and self.sharing_id in provider.traits
+
+    def is_pool(self, root_id: int) -> bool:
+        """Whether the tree of a sharing provider is no host, because it has no CPUs."""
+        return self.shares(root_id) and not any(
+            self.classes.get(class_id) in _CPUS
+            for provider in self.anchors[root_id].tree
+            for class_id in provider.inventories
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,21 @@ FITS = {
     'missing': {},
     'unplaced': [],
 }
+
+
+def move(name: str, old: str, new: str) -> dict[str, Any]:
+    """Return a move of the document."""
+    return {
+        'consumer': UUIDS[name],
+        'project': f'project-{name}',
+        'from': [ROOTS[old]],
+        'from_names': [old],
+        'to': ROOTS[new],
+        'to_name': new,
+    }
+
+
+MOVED = [move('one', 'small', 'child_of_none'), move('two', 'small', 'child_of_none')]
 IMPOSSIBLE = {
     'trees': [{'uuid': ROOTS['large'], 'name': 'large'}],
     'verdict': 'impossible',
@@ -235,9 +250,11 @@ class CommandTest(TestCase):
         self.fill(CASE)
 
     def test_results(self):
-        self.assertEqual([FITS], self.drain('small'))
-        self.assertEqual([FITS], self.drain(ROOTS['small'], 'small', ROOTS['small'].upper()))
-        self.assertEqual([IMPOSSIBLE], self.drain('large'))
+        self.assertEqual([FITS | {'moves': MOVED}], self.drain('small'))
+        (same,) = self.drain(ROOTS['small'], 'small', ROOTS['small'].upper())
+        self.assertEqual(FITS | {'moves': MOVED}, same)
+        moves = [move('four', 'large', 'child_of_none')]
+        self.assertEqual([IMPOSSIBLE | {'moves': moves}], self.drain('large'))
         self.assertEqual([IMPOSSIBLE, FITS], self.drain('--each'))
         (both,) = self.drain('small', 'large')
         self.assertEqual(['large', 'small'], [tree['name'] for tree in both['trees']])
@@ -319,17 +336,42 @@ class CommandTest(TestCase):
         done = self.manage(1, 'drain', 'large', '--names', str(path))
         self.assertRegex(done.stdout, r'\| large +\| impossible: sum \| +2 \| +1 \| 4 VCPU')
         self.assertRegex(done.stdout, rf'\| web-3 {UUIDS["three"]} +\| INSTANCE \| 4 VCPU')
+        moved = rf'\| {UUIDS["four"]} +\| INSTANCE \| project-four +\| child_of_none +\|'
+        self.assertRegex(done.stdout.partition('The moves of the plan:')[2], moved)
+        # The table of several trees has those that do not fit.
+        done = self.manage(1, 'drain', '--each')
+        self.assertIn('| large', done.stdout)
+        self.assertNotIn('| small', done.stdout)
+        self.assertNotIn('moves', done.stdout)
+
+    def test_pools_are_no_hosts(self):
+        world = worlds.World.of(
+            'S[D:9] {SHARE} @A\nT[D:1] {SHARE} @A\nH1[V:4, D:4] {SHARE} @A\nH2[V:4] @A'
+        )
+        consumers = (
+            worlds.Consumer('a', {'H1': {'VCPU': 1}, 'S': {'DISK_GB': 6}}),
+            worlds.Consumer('b', {'H2': {'VCPU': 1}, 'T': {'DISK_GB': 1}}),
+        )
+        self.fill(drains.Case('', world, consumers, (), ()))
+        self.assertEqual(4, len(self.drain('--each')))
+        done = self.manage(1, 'drain', '--each')
+        self.assertEqual(
+            'N+1 holds: each of 2 hosts can be drained. 1 of 2 sharing providers can be drained.',
+            done.stdout.splitlines()[-1],
+        )
+        done = self.manage(1, 'drain', '--each', 'S')
+        self.assertEqual('0 of 1 sharing provider can be drained.', done.stdout.splitlines()[-1])
 
     def test_long_lists_are_cut_off(self):
         hosts = [f'H{n}[V:9]' for n in range(1, 12)]
         consumers = [consumer(f'a{n}', None, 'a', V=1) for n in range(12)]
         consumers += [consumer(f'b{n}', 'INSTANCE', f'H{n}', V=9) for n in range(1, 12)]
-        world = worlds.World.of('\n'.join(['a[V:99]', *hosts]))
+        world = worlds.World.of('\n'.join(['a[V:12]', *hosts]))
         self.fill(drains.Case('flat', world, tuple(consumers), (), ()))
         done = self.manage(1, 'drain', 'a')
         self.assertIn('\n2 more consumers are not listed.\n', done.stdout)
         done = self.manage(1, 'drain', '--each')
-        self.assertIn('\n2 more results are not listed; 2 of them: fits.\n', done.stdout)
+        self.assertIn('\n2 more trees without a plan for all consumers: see', done.stdout)
 
     def test_moves(self):
         self.drain('--each', 'small', '--moves', str(self.moves))
@@ -337,9 +379,7 @@ class CommandTest(TestCase):
         self.assertEqual([UUIDS['one'], UUIDS['two']], [line['consumer'] for line in lines])
         self.assertEqual(
             {
-                'consumer': UUIDS['two'],
-                'from': [ROOTS['small']],
-                'to': ROOTS['child_of_none'],
+                **MOVED[1],
                 'microversion': '1.37',
                 'body': {
                     'allocations': {ROOTS['child_of_none']: {'resources': {'VCPU': 1}}},
@@ -433,7 +473,7 @@ class CommandTest(TestCase):
         with mock.patch.object(report.Planner, 'drain', drain):
             done = in_process.run('drain', '--each')
         self.assertEqual(2, done.status)
-        self.assertIn('\nEach of 1 host can be drained.\n', done.stdout)
+        self.assertEqual('Each of 1 host can be drained.\n', done.stdout)
         self.assertEqual('The command was interrupted after 1 tree.\n', done.stderr)
 
 
