@@ -51,7 +51,8 @@ def add_commands(commands: Any) -> None:
         metavar='N',
         type=_count,
         default=5,
-        help='list at most N trees in which few conditions fail; default: %(default)s',
+        help='list at most N trees, or groups of equal trees, in which few conditions fail; '
+        'default: %(default)s',
     )
     assume.add_option(parser)
     output.add_names_option(parser)

@@ -29,7 +29,7 @@ from placement.db import expressions
 from placement.db.sqlalchemy import models
 from placement.microversion import Version
 
-# The nearest trees are read in batches of this size.
+# The nearest trees are read in batches of this size, at least one batch to find equal trees.
 NEAR_TREES_PER_BATCH = 1_000
 # If more names are needed, it is faster to read the names of all providers.
 _MAX_NAMES = 5_000
@@ -77,17 +77,23 @@ def explain(conn: sa.Connection, subject: Subject, progress: Progress) -> Explan
     found = relaxations.Found(())
     if not candidates.count and not candidates.cut:
         found = relaxations.find(cloud.judge, nested, max_steps, progress)
+    near = nearest.nearest_roots(cloud.judge.failures, subject.nearest)
+    keys = tuple(condition.key for condition in cloud.conditions)
+    names = _names(conn, candidates.root_ids)
     return Explanation(
         query=subject.text,
         microversion=str(subject.version),
         candidates=candidates,
+        hosts=tuple(sorted(names[id_] for id_ in candidates.root_ids)),
         nested=None if nested else cloud.judge.trees((), True, Budget(max_steps)),
-        conditions=tuple(condition.key for condition in cloud.conditions),
+        conditions=keys,
         relaxations=_relaxations(conn, cloud, found),
         pairs_omitted=found.pairs_omitted,
         funnel=funnel.of_groups(cloud.query, cloud.names, cloud.patterns.providers.values()),
-        roots=funnel.of_roots(cloud.query, cloud.judge.failures, candidates),
-        nearest=_nearest(conn, cloud, subject.nearest),
+        roots=funnel.of_roots(cloud.query, cloud.judge.failures, candidates, keys),
+        nearest=_nearest(conn, cloud, near, subject.nearest),
+        listed=subject.nearest,
+        near=len(near),
     )
 
 
@@ -156,8 +162,9 @@ def _most(largest: Largest, names: Mapping[int, str]) -> Most:
 # Nearest trees ----------------------------------------------------------------
 
 
-def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, ...]:
-    roots = nearest.nearest_roots(cloud.judge.failures, count)
+def _nearest(
+    conn: sa.Connection, cloud: _Cloud, roots: list[int], count: int
+) -> tuple[NearTree, ...]:
     if not roots:
         return ()
     failures = _failures_of_roots(cloud.judge.failures, roots)
@@ -166,7 +173,7 @@ def _nearest(conn: sa.Connection, cloud: _Cloud, count: int) -> tuple[NearTree, 
     reader = pages.Reader(conn, cloud.query, cloud.sharing_id)
     found: list[NearTree] = []
     for first in range(0, min(count, len(roots)), NEAR_TREES_PER_BATCH):
-        batch = roots[first : min(first + NEAR_TREES_PER_BATCH, count)]
+        batch = roots[first : first + NEAR_TREES_PER_BATCH]
         anchors = {anchor.root.id: anchor for anchor in reader.read_trees(batch)}
         names = _names(conn, nearest.provider_ids(anchors.values()))
         found += (_near_tree(cloud, anchors[id_], names) for id_ in batch)

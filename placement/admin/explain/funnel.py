@@ -1,7 +1,9 @@
 """Counts the providers and the roots that remain after each check of a query."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+import itertools
 
 from placement.admin.explain import provider_kinds
 from placement.admin.explain.checks import Failures
@@ -48,21 +50,29 @@ def of_roots(
     query: model.Query[int],
     by_failures: Mapping[Failures, Iterable[AnchorPattern]],
     candidates: Trees,
+    keys: Sequence[str],
 ) -> RootFunnel:
     """Return how many roots remain after each check.
 
     :param query: the query
     :param by_failures: the patterns of all anchors, grouped by the conditions that fail in them
     :param candidates: the trees that have candidates
+    :param keys: the keys of the conditions
     """
     total = anchors = served = 0
+    # Number of the first condition that fails alone -> the number of roots.
+    lost: Counter[int] = Counter()
     for failures, of_failures in by_failures.items():
+        first = (failures.alone & -failures.alone).bit_length() - 1
         for pattern in of_failures:
             total += pattern.count
+            lost[first] += pattern.count
             if eligibility.is_anchor(pattern.anchor.root, query):
                 anchors += pattern.count
                 served += pattern.count if failures.allow(0) else 0
-    return RootFunnel(total, anchors, served, candidates)
+    losses = itertools.accumulate(lost[number] for number in range(len(keys)))
+    by_condition = tuple((key, total - loss) for key, loss in zip(keys, losses, strict=True))
+    return RootFunnel(total, anchors, served, candidates, by_condition)
 
 
 def _funnel(

@@ -55,12 +55,13 @@ class Judge:
         if limit.is_exceeded:
             return Trees(0, more=True, cut=True)
         prepared = self._prepared(relaxed, nested)
-        count = 0
+        found: list[int] = []
         for pattern in _with_candidates(prepared, possible, limit, advance):
-            count += pattern.count
-            if count > MAX_TREES:
-                return Trees(MAX_TREES, more=True)
-        return Trees(count, more=limit.is_exceeded, cut=limit.is_exceeded)
+            found += pattern.root_ids
+            if len(found) > MAX_TREES:
+                return Trees(MAX_TREES, more=True, root_ids=tuple(found[:MAX_TREES]))
+        exceeded = limit.is_exceeded
+        return Trees(len(found), more=exceeded, cut=exceeded, root_ids=tuple(found))
 
     def _prepared(self, relaxed: Collection[Condition], nested: bool) -> model.PreparedQuery:
         query = conditions.query_of(self.all_conditions, relaxed, nested)

@@ -10,11 +10,13 @@ class Trees:
 
     :ivar more: whether there are, or may be, more trees than `count`
     :ivar cut: whether the search reached the search limit before it was complete
+    :ivar root_ids: the ids of the roots of these trees
     """
 
     count: int
     more: bool = False
     cut: bool = False
+    root_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,15 @@ class RootFunnel:
     :ivar root_required: the roots that satisfy root_required
     :ivar served: those in whose reach every group has a provider that could serve it
     :ivar candidates: those with candidates
+    :ivar by_condition: the key of each condition, and the roots in whose reach some provider
+        satisfies it alone, and those before it
     """
 
     total: int
     root_required: int
     served: int
     candidates: Trees
+    by_condition: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +111,21 @@ class Explanation:
     """Why a query has no candidates.
 
     :ivar candidates: the trees that have candidates for the query as it is
+    :ivar hosts: the names of these trees, in order
     :ivar nested: below microversion 1.29, the trees that have candidates from 1.29 on; else None
     :ivar conditions: the keys of all conditions
     :ivar relaxations: the relaxations, and the sets whose search reached the search limit
     :ivar pairs_omitted: whether pairs of conditions were not judged, because the query has too many
         conditions
+    :ivar nearest: the trees in which the fewest conditions fail, and more for comparison
+    :ivar listed: the maximum number of nearest trees to list
+    :ivar near: the number of trees in which as few conditions fail
     """
 
     query: str
     microversion: str
     candidates: Trees
+    hosts: tuple[str, ...]
     nested: Trees | None
     conditions: tuple[str, ...]
     relaxations: tuple[Relaxation, ...]
@@ -123,3 +133,5 @@ class Explanation:
     funnel: tuple[GroupFunnel, ...]
     roots: RootFunnel
     nearest: tuple[NearTree, ...]
+    listed: int
+    near: int

@@ -1,6 +1,7 @@
 """Builds the JSON document and the text of an explanation."""
 
 from collections.abc import Iterator, Sequence
+import itertools
 import textwrap
 from typing import Any
 
@@ -9,6 +10,7 @@ from placement.admin.explain import funnel
 from placement.admin.explain.judge import MAX_TREES
 from placement.admin.explain.model import (
     Explanation,
+    Fact,
     GroupFunnel,
     Most,
     NearTree,
@@ -23,10 +25,9 @@ Json = dict[str, Any]
 _MAX_CUT = 10
 # The text lists at most this number of facts of a tree.
 _MAX_FACTS = 10
+# The text names at most this number of trees with candidates, and of equal trees without.
+_MAX_HOSTS, _MAX_EQUAL = 10, 3
 
-_COLLECTIVE_TRAITS = (
-    'Required traits of the unsuffixed group are not checked: its providers may have them together.'
-)
 _LIMIT_REACHED = 'The search reached the limit [placement] max_candidate_search_steps'
 
 # The titles of the checks of `funnel.CHECKS`.
@@ -58,7 +59,7 @@ def document(explanation: Explanation) -> Json:
         'relaxations': [_relaxation(relaxation) for relaxation in explanation.relaxations],
         'pairs_omitted': explanation.pairs_omitted,
         'funnel': [*map(_group_funnel, explanation.funnel), _root_funnel(explanation)],
-        'nearest': [_near_tree(tree) for tree in explanation.nearest],
+        'nearest': [_near_tree(tree) for tree in explanation.nearest[: explanation.listed]],
     }
 
 
@@ -126,22 +127,30 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _summary(candidates, f'in microversion {explanation.microversion}')
     if explanation.nested:
         yield from _summary(explanation.nested, 'from microversion 1.29 on')
-    if not candidates.count and not candidates.cut:
+    if candidates.count:
+        hosts = explanation.hosts
+        if candidates.more:
+            hosts = (*hosts[: _MAX_HOSTS - 1], '...')
+        yield from _item(_first(hosts, _MAX_HOSTS))
+    elif not candidates.cut:
         yield ''
         yield from _relaxation_lines(explanation)
     yield ''
     yield 'Providers that remain after each check:'
     yield _funnel_table(explanation)
-    if _has_collective_traits(explanation):
-        yield _COLLECTIVE_TRAITS
     yield ''
-    yield 'Trees that remain after each check:'
+    yield 'Trees that remain after each condition:'
     yield _roots_table(explanation)
     if not candidates.count and explanation.nearest:
         yield ''
         yield 'Trees in which the fewest conditions fail:'
-        for tree in explanation.nearest:
-            yield from _near_lines(tree)
+        yield from _nearest_lines(explanation)
+
+
+def _first(names: Sequence[str], number: int) -> str:
+    """Return the first names, and the number of the others."""
+    more = len(names) - number
+    return ', '.join(names[:number]) + (f', and {more} more' if more > 0 else '')
 
 
 def _summary(trees: Trees, where: str) -> list[str]:
@@ -156,14 +165,6 @@ def _summary(trees: Trees, where: str) -> list[str]:
 
 def _paragraph(text: str) -> list[str]:
     return textwrap.wrap(text, tables.WIDTH, break_on_hyphens=False)
-
-
-def _has_collective_traits(explanation: Explanation) -> bool:
-    """Whether the unsuffixed group has required traits."""
-    return any(
-        key.startswith('required:') and not key.startswith('required:!')
-        for key in explanation.conditions
-    )
 
 
 def _count(trees: Trees) -> str:
@@ -182,7 +183,7 @@ def _relaxation_lines(explanation: Explanation) -> Iterator[str]:
             if several
             else 'Without one of these conditions, there are candidates:'
         )
-        yield _relaxation_table(found)
+        yield _relaxation_table(sorted(found, key=lambda one: -one.trees.count))
     elif explanation.pairs_omitted:
         yield from _paragraph(
             f'There is no {"other " if cut else ""}single condition without which there are '
@@ -237,12 +238,19 @@ def _amount(key: str, most: Most) -> str:
 
 
 def _funnel_table(explanation: Explanation) -> str:
-    titles = [_TITLES[check] for check in funnel.CHECKS]
+    """Return the table without the columns in which no provider is lost."""
     rows = [
         [_label(of_group), *(of_group.providers[check] for check in funnel.CHECKS)]
         for of_group in explanation.funnel
     ]
-    return tables.table(['Request', *titles], rows, numbers=titles)
+    kept = [
+        number
+        for number in range(len(funnel.CHECKS) + 1)
+        if number < 2 or any(row[number] != row[number - 1] for row in rows)
+    ]
+    titles = ['Request', *(_TITLES[check] for check in funnel.CHECKS)]
+    titles = [titles[number] for number in kept]
+    return tables.table(titles, [[row[n] for n in kept] for row in rows], numbers=titles[1:])
 
 
 def _label(of_group: GroupFunnel) -> str:
@@ -252,16 +260,28 @@ def _label(of_group: GroupFunnel) -> str:
 
 def _roots_table(explanation: Explanation) -> str:
     roots = explanation.roots
-    titles = ['All', 'root_required', 'Every group served', 'Candidates']
-    row = [roots.total, roots.root_required, roots.served, _count(roots.candidates).lower()]
-    return tables.table(titles, [row], numbers=titles)
+    rows = [
+        ('all trees', str(roots.total)),
+        *((tables.printable(key), str(count)) for key, count in roots.by_condition),
+        ('each group has a provider', str(roots.served)),
+        ('candidates', _count(roots.candidates).lower()),
+    ]
+    return tables.table(['Condition', 'Trees'], rows, numbers=['Trees'])
 
 
-def _near_lines(tree: NearTree) -> list[str]:
-    facts = '; '.join(fact.text for fact in tree.failures[:_MAX_FACTS])
-    if len(tree.failures) > _MAX_FACTS:
-        facts += f'; and {len(tree.failures) - _MAX_FACTS} more, which --format json lists'
-    return _item(f'{tree.name}: {facts or "each condition is satisfied, but not all together"}')
+def _nearest_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield a line for the trees in which the same conditions fail for the same reasons."""
+    equal: dict[tuple[Fact, ...], list[str]] = {}
+    for tree in explanation.nearest:
+        equal.setdefault(tree.failures, []).append(tree.name)
+    for failures, names in itertools.islice(equal.items(), explanation.listed):
+        facts = '; '.join(fact.text for fact in failures[:_MAX_FACTS])
+        if len(failures) > _MAX_FACTS:
+            facts += f'; and {len(failures) - _MAX_FACTS} more, which --format json lists'
+        facts = facts or 'each condition is satisfied, but not all together'
+        yield from _item(f'{_first(names, _MAX_EQUAL)}: {facts}')
+    if explanation.near > len(explanation.nearest):
+        yield f'These are {len(explanation.nearest)} of {explanation.near} such trees.'
 
 
 def _item(line: str) -> list[str]:

@@ -143,7 +143,9 @@ class RandomWorldsTest(TestCase):
         assumed = self._drains(case, *options)
         self._change(changes)
         after = self._drains(case)
-        self.assertEqual(after, [{key: one[key] for key in after[0]} for one in assumed])
+        for one in assumed:
+            del one['assumptions'], one['over']
+        self.assertEqual(after, assumed)
         return Counter(drains=len(assumed), changed=before != after)
 
     def _change(self, changes: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import re
 from typing import Any
 from unittest import mock
 from urllib import parse
@@ -234,7 +235,11 @@ class ExamplesTest(base.WorldTestCase):
     @ddt.data(
         ('H[V:8]', 'resources=V:4', '1 provider tree has allocation candidates'),
         ('H1[V:8]\nH2[V:6] {GOLD}\nH3[V:1]', 'resources=V:4', '2 provider trees have allocation'),
-        ('\n'.join(f'H{n}[V:8]' for n in range(1001)), 'resources=V:4', 'More than 1000 provider'),
+        (
+            '\n'.join(f'H{n}[V:8]' for n in range(1001)),
+            'resources=V:4',
+            'More than 1000 provider|H0, H1, H10, H100, H101, H102, H103, H104, H105, ... Prov',
+        ),
         ('H[V:8]', 'resources=V:9', NONE),
         # Amounts that no inventory can have, and many different sums of amounts.
         ('H[V:8]', EACH_OF_15.replace('V:1', f'V:{10**30}'), NONE),
@@ -266,10 +271,12 @@ class ExamplesTest(base.WorldTestCase):
             'resources=V:5',
             'host: VCPU max_unit 4 on node1, 5 requested',
         ),
+        # The names of the trees with candidates, of the best relaxation, and of equal trees.
+        ('H3[V:8]\nH1[V:8]\nH2[V:1]', 'resources=V:4', 'in microversion 1.39. H1, H3 Providers'),
         (
-            'H[V:8]',
-            'resources=V:9&required=in:GOLD,BLUE',
-            'Required traits of the unsuffixed group are not checked',
+            '\n'.join(f'H{n}[V:8]' for n in range(12)),
+            'resources=V:4',
+            'H0, H1, H10, H11, H2, H3, H4, H5, H6, H7, and 2 more',
         ),
     )
     @ddt.unpack
@@ -279,14 +286,41 @@ class ExamplesTest(base.WorldTestCase):
             self.assertIn(part, ' '.join(text.split()))
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
+    def words(self, drawing: str, query: str) -> str:
+        """Return the text without the lines of tables, and with one blank between words."""
+        text = render.text(self.explain(drawing, query))
+        return ' '.join(re.sub(r'[|+]|--+', ' ', text).split())
+
+    def test_the_best_relaxation_is_first_and_equal_trees_are_one_line(self):
+        hosts = '\n'.join(f'H{n}[V:9]' for n in range(9))
+        text = self.words(f'A[V:8] {{GOLD}}\n{hosts}', 'resources=V:9&required=GOLD')
+        self.assertIn('required:CUSTOM_GOLD 9 resources:VCPU 1', text)
+        self.assertIn(
+            'conditions fail: A: VCPU capacity 8, 9 requested H0, H1, H2, and 6 more: lacks '
+            'CUSTOM_GOLD',
+            text,
+        )
+
+    def test_many_equal_trees(self):
+        with mock.patch.object(explanation, 'NEAR_TREES_PER_BATCH', 6):
+            text = self.words('\n'.join(f'H{n}[V:8]' for n in range(9)), 'resources=V:9')
+        self.assertIn('H0, H1, H2, and 3 more: VCPU capacity 8', text)
+        self.assertIn('These are 6 of 9 such trees.', text)
+
+    def test_tables_show_where_providers_and_trees_are_lost(self):
+        hosts = 'H1[V:8]\nH2[V:8]\nH3[V:1]'
+        text = self.words(hosts, 'resources=V:4&required=in:GOLD,BLUE')
+        for part in (
+            'Request Inventory Capacity VCPU:4 3 2 ',
+            'all trees 3 resources:VCPU 2 required:in:CUSTOM_BLUE,CUSTOM_GOLD 0 each',
+        ):
+            self.assertIn(part, text)
+        text = self.words(hosts, 'resources_1=V:1&required_1=GOLD&in_tree_1=H1')
+        self.assertIn('Request Inventory in_tree Traits group _1: VCPU:1 3 1 0 ', text)
+
     def test_many_failures_are_cut_off(self):
         found = self.explain('H[V:8]', f'resources=VCPU:1&required={TRAITS}', raw=True)
         self.assertIn('; and 2 more, which --format json lists', render.text(found))
-
-    @ddt.data('required=!GOLD', 'resources_1=V:1&required_1=GOLD', 'root_required=GOLD')
-    def test_other_traits_are_checked(self, conditions):
-        text = render.text(self.explain('H[V:8]', f'resources=V:9&{conditions}&group_policy=none'))
-        self.assertNotIn('Required traits of the unsuffixed group', text)
 
     def test_the_newer_microversion(self):
         found = self.explain('R[V:8]\n  C[D:9]', 'resources=V:1,D:1', Version(1, 28))
@@ -491,6 +525,7 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         self.names.write_text(json.dumps([row]))
         text = self.manage(1, 'explain', query, *options).stdout
         self.assertIn(f'not in the aggregate south {ZONE}', ' '.join(text.split()))
+        self.assertIn(f'| member_of:south {ZONE} | ', text)
         self.assertEqual(
             self.document(1, 'explain', query), self.document(1, 'explain', query, *options)
         )
