@@ -28,8 +28,9 @@ class DeploymentTestCase(testcase.DeploymentTestCase):
     def heal(self) -> None:
         """Resume, start and connect all nodes, and wait until all of them have the same data."""
         for node in self.nodes:
-            node.resume()
-            if not node.running:
+            if node.running:
+                node.resume()
+            else:
                 node.start(wait=False)
         for node in self.nodes:
             node.wait_until_listening()
