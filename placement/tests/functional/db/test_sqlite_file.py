@@ -44,11 +44,10 @@ class SqliteFileTest(testcase.RaceTestCase):
         size = Path(f'{self.path}-wal').stat().st_size
         responses = []
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        # A transaction that stayed open would end when the next one on its connection begins. An odd
-        # number of requests leaves it open, and it blocks the claim below.
-        for version in ('1.27', 'latest', '1.27', 'latest', 'latest'):
-            body = claim({provider: 1}) if version == 'latest' else claim_1_27({provider: 1})
-            responses.append(self.send('PUT', f'/allocations/{uuid.uuid4()}', body, version))
+        for _ in range(3):
+            for version in ('1.27', 'latest'):
+                body = claim({provider: 1}) if version == 'latest' else claim_1_27({provider: 1})
+                responses.append(self.send('PUT', f'/allocations/{uuid.uuid4()}', body, version))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         for response in responses:
             self.assertUnavailable(response)

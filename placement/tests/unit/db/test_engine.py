@@ -401,6 +401,29 @@ class SnapshotTest(base.BaseTestCase):
             db_engine.write(lambda conn, n=number: conn.execute(sa.insert(TABLE).values(n=n)))
             self.assertEqual(number + 1, self.rows())
 
+    def test_a_transaction_that_stays_open_after_a_failed_commit_is_rolled_back(self):
+        """SQLAlchemy considers it ended, and sends no ROLLBACK."""
+        errors = [db_exc.DBDeadlock()]
+        dialect = self.pools.writer.dialect
+        commit = dialect.do_commit
+
+        def fail_once(connection: Any) -> None:
+            if errors:
+                raise errors.pop()
+            commit(connection)
+
+        connections = []
+
+        def work(conn: sa.Connection) -> None:
+            connections.append(conn.connection.dbapi_connection)
+            conn.execute(sa.insert(TABLE).values(n=1))
+
+        self.useFixture(fixtures.MockPatchObject(dialect, 'do_commit', fail_once))
+        db_engine.write(work)
+        self.assertEqual(2, len(connections))
+        self.assertIs(*connections)
+        self.assertEqual(1, self.rows())
+
     def test_an_interrupted_snapshot_sends_nothing_on_its_connection(self):
         with (
             mock.patch.object(sa.Connection, 'invalidate') as invalidate,
