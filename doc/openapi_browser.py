@@ -16,7 +16,7 @@ import string
 import tempfile
 from typing import Any
 
-from placement.openapi import files
+from api_reference.openapi import files
 
 _ROOT = Path(__file__).resolve().parent.parent
 PARTS = _ROOT / 'doc' / 'browser'

@@ -21,9 +21,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import yaml
 
+from api_reference.openapi import files, recorded
 from placement import handler
 from placement.microversion import VERSIONS
-from placement.openapi import files, recorded
 
 # By default, the generator formats the code, which takes most of the time.
 _CONFIGURATION = 'post_hooks: []\n'

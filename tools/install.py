@@ -3,8 +3,8 @@
 The script builds wheels from a clone, a shallow clone, an archive, and a source distribution, and
 compares their versions and files. It selects the version with a tag and with ``PBR_VERSION``. Then
 it runs the commands of the installation guide in a new virtual environment, which it fills from the
-archive, and writes the OpenAPI documents with the installed package. It sends requests to Placement
-with the configuration of the guide, with nothing but the packages of the guide and of the container
+archive, and looks for the OpenAPI documents. It sends requests to Placement with the
+configuration of the guide, with nothing but the packages of the guide and of the container
 image, once with the module of the application and once with the script ``placement-api``. Then it
 installs all extras and imports what they provide. All files are in a temporary directory. The tree
 must be a clone, because the script builds the last commit.
@@ -23,7 +23,7 @@ import zipfile
 
 import sqlalchemy as sa
 
-from placement.openapi import files
+from api_reference.openapi import files
 from tools import guide
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,7 +78,7 @@ def main() -> int:
         try:
             archive = compare_builds(folder, settings['metadata']['version'])
             venv = install(folder, archive)
-            check_documents(folder, venv)
+            check_documents(venv)
             check_service(folder / 'guide', venv)
             check_extras(venv, archive, set(settings['extras']))
         except (MismatchError, subprocess.CalledProcessError) as error:
@@ -166,17 +166,16 @@ def install(folder: Path, tree: Path) -> Path:
     return venv
 
 
-def check_documents(folder: Path, venv: Path) -> None:
-    """Write the OpenAPI documents with the installed package.
+def check_documents(venv: Path) -> None:
+    """Look for the OpenAPI documents in the installed package.
 
     :raises MismatchError: a document is missing
     """
-    written = folder / 'openapi'
-    run(folder, str(venv / 'bin/python'), '-m', 'placement.openapi', str(written))
-    expected = {files.file_name(name) for name in files.NAMES}
-    if {path.name for path in written.iterdir()} != expected:
-        raise MismatchError('the installed package does not write all OpenAPI documents')
-    print(f'the installed package writes {len(expected)} OpenAPI documents')
+    expected = {files.file_name(name) for name in (files.LATEST, files.COMBINED)}
+    installed = {path.name for path in venv.glob('lib/python*/site-packages/placement/openapi/*')}
+    if installed != expected:
+        raise MismatchError(f'the installed package does not contain {", ".join(sorted(expected))}')
+    print(f'the installed package contains {len(expected)} OpenAPI documents')
 
 
 def check_extras(venv: Path, tree: Path, extras: set[str]) -> None:

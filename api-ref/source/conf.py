@@ -5,6 +5,7 @@ import sys
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'doc'))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common import *  # noqa: F403 - Sphinx reads the names of this module
 

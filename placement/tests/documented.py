@@ -15,10 +15,10 @@ from typing import Any
 
 import jsonschema_rs
 
+from api_reference.openapi import files
 from placement import grammar, handler, microversion, validation
 from placement.http import JSON, Application
 from placement.microversion import MAX_VERSION, Version
-from placement.openapi import files
 from placement.operations import OPERATIONS, responses
 
 Schema = dict[str, Any]

@@ -11,9 +11,9 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
+from api_reference.openapi import names
 from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
-from placement.openapi import names
 from placement.operations import OPERATIONS
 from placement.operations.operation import Operation
 from tools.api_reference import examples, fields, markup, tables

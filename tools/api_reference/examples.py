@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from api_reference.openapi import recorded
 from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
-from placement.openapi import recorded
 
 # The names of the examples of errors begin with it. They do not belong to an operation.
 ERROR = 'error-'

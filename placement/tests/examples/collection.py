@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from api_reference.openapi import recorded
 import placement
 from placement import handler
-from placement.openapi import recorded
 from placement.operations import OPERATIONS
 from placement.operations.operation import Operation
 from placement.tests.examples.recording import Message, Recording

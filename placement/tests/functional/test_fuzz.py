@@ -18,9 +18,9 @@ from oslotest import base
 import requests
 import schemathesis
 
+from api_reference.openapi import files
 from placement import deploy
 from placement.microversion import VERSIONS
-from placement.openapi import files
 from placement.tests import where
 from placement.tests.documented import Documented
 from placement.tests.functional.fixtures import placement as placement_fixture

@@ -11,8 +11,8 @@ import fixtures
 from oslotest import base
 
 import placement
-from placement.openapi import __main__ as command
 from placement.tests.unit.openapi.documents import content
+import write_openapi as command
 
 PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'openapi.rst'
 
@@ -26,7 +26,9 @@ class GuideTest(base.BaseTestCase):
         os.chdir(folder)
 
     def test_the_commands_write_documents_and_the_example_prints_the_paths_of_one(self):
-        every, one = re.findall(r'^    python -m placement\.openapi (.+)$', self.page, re.MULTILINE)
+        every, one = re.findall(
+            r'^    \S+ api-ref/write_openapi\.py (.+)$', self.page, re.MULTILINE
+        )
         self.assertEqual(1, len(every.split()))
         command.main(one.split())
         example = re.search(r'example prints.*::\n\n((?:    .+\n|\n)+)', self.page)[1]

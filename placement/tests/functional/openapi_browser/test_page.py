@@ -16,8 +16,8 @@ from typing import Any
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from api_reference.openapi import files
 from placement import microversion
-from placement.openapi import files
 from placement.tests.functional.browser import PHONE, PageTestCase
 
 # The directory `doc` is not a package.

@@ -1,7 +1,7 @@
 """The pages of the API reference have a section for each operation.
 
 Other projects link to these sections. Their anchors are derived from the titles. They must not
-change; the examples in placement/openapi/examples have their names.
+change; the examples in api-ref/examples have their names.
 """
 
 from pathlib import Path

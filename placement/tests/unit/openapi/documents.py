@@ -7,17 +7,19 @@ from typing import Any
 
 import yaml
 
-from placement import openapi
-from placement.openapi import files
+from api_reference.openapi import files
+import placement
 
 # The document of a microversion, which several tests of a process can use.
 content = functools.cache(files.content)
 
 
 def committed() -> dict[str, Any]:
-    """Return the content of the committed file."""
-    text = importlib.resources.files(openapi).joinpath('placement.yaml').read_text('utf-8')
-    return yaml.load(text, yaml.CSafeLoader)
+    """Return the content of each committed file, by its name."""
+    return {
+        path.name: yaml.load(path.read_text('utf-8'), yaml.CSafeLoader)
+        for path in importlib.resources.files(placement).joinpath('openapi').iterdir()
+    }
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:

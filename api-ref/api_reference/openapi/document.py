@@ -2,9 +2,9 @@
 
 from http import HTTPStatus
 
+from api_reference.openapi import names, parts, recorded
+from api_reference.openapi.schemas import Schema, converted
 from placement.microversion import MIN_VERSION, Version
-from placement.openapi import names, parts, recorded
-from placement.openapi.schemas import Schema, converted
 from placement.operations import responses
 from placement.operations.operation import Operation
 

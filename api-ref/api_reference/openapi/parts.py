@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from api_reference.openapi import names
+from api_reference.openapi.schemas import Schema, converted, range_of
 from placement import errors, microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants, Version
-from placement.openapi import names
-from placement.openapi.schemas import Schema, converted, range_of
 from placement.operations import OPERATIONS, parameters, responses
 from placement.operations.operation import Failure, Operation, Parameter, Success
 from placement.schemas import error as schemas

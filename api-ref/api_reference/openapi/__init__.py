@@ -2,8 +2,9 @@
 
 `document` describes one microversion, with the recorded examples. `combined` describes all of them,
 in the form that the code generators of OpenStack read. `files` writes both as YAML:
-`python -m placement.openapi DIRECTORY`. The service does not import this package.
+`python api-ref/write_openapi.py DIRECTORY`.
 
-Only the combined document is committed, as `placement.yaml`. Its diff shows what changes in the
+The combined document and the document of the latest microversion are committed, in the directory
+`placement/openapi`, from which the distribution contains them. Their diff shows what changes in the
 API.
 """

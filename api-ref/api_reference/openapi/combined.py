@@ -6,9 +6,9 @@ content, selects the variant, so documents of the API cannot be validated agains
 
 from http import HTTPStatus
 
+from api_reference.openapi import names, parts
+from api_reference.openapi.schemas import Schema, range_of, variants
 from placement.microversion import MAX_VERSION, VERSIONS, Version, of_text
-from placement.openapi import names, parts
-from placement.openapi.schemas import Schema, range_of, variants
 from placement.operations import responses
 from placement.operations.operation import Operation, Success
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
+from api_reference.openapi.schemas import Schema
 from placement.microversion import Version, of_text
-from placement.openapi.schemas import Schema
 from placement.operations.operation import Operation
 
-FOLDER = Path(__file__).parent / 'examples'
+FOLDER = Path(__file__).resolve().parents[2] / 'examples'
 INDEX = 'index.yaml'
 
 
