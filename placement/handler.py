@@ -1,10 +1,12 @@
-"""The dispatcher, and the checks of requests, both derived from the declared operations."""
+"""The dispatcher, and the checks of requests, both derived from the operations of `handlers`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from placement import exception, microversion, validation
+from placement.handlers import OPERATIONS
+from placement.handlers.operation import Operation, PathCheck
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
 from placement.http.reply import Call, Reply
 from placement.http.request import (
@@ -16,10 +18,9 @@ from placement.http.request import (
     read_json,
     validate_query,
 )
-from placement.microversion import Variants, Version
+from placement.microversion import Version
 from placement.objects import resource_provider
-from placement.operations import OPERATIONS
-from placement.operations.operation import Operation, PathCheck
+from placement.schemas import Schema
 
 Check = Callable[[Environ], None]
 
@@ -35,26 +36,23 @@ class _Checks:
     """
 
     first: tuple[Check, ...]
-    query: validation.Schema | None
+    query: Schema | None
     path: PathCheck | None
-    body: validation.Schema | None
+    body: Schema | None
 
 
 class OperationApplication:
     """The WSGI application of an operation: makes the declared checks, and calls the handler.
 
-    The order of the checks is a part of the API (`Operation`).
+    The order of the checks is a part of the API (`placement.handlers.operation`).
 
     :param path_since: the first microversion of the path
     """
 
     def __init__(self, operation: Operation, path_since: Version) -> None:
         self.operation = operation
-        queries = operation.query_schemas()
         # What depends on the microversion is decided when the service starts.
-        self._checks = {
-            version: _checks(operation, path_since, queries, version) for version in _VERSIONS
-        }
+        self._checks = {version: _checks(operation, path_since, version) for version in _VERSIONS}
         # All paths with a UUID of this name begin with `/resource_providers/{uuid}`.
         self._provider_first = '{uuid}' in operation.path and not operation.body_first
 
@@ -86,7 +84,7 @@ class OperationApplication:
 
     def _authorize(self, environ: Environ) -> Sequence[tuple[str, str]]:
         """Check the policy, and return the names and values of the query parameters."""
-        rule = self.operation.policy
+        rule = self.operation.rule
         if rule is None:
             return ()
         context = environ[ENVIRON_CONTEXT]
@@ -98,9 +96,7 @@ class OperationApplication:
         context.can(rule.name, {key: value for key, value in items if key == rule.target})
         return items
 
-    def _read_body(
-        self, environ: Environ, path: Mapping[str, str], schema: validation.Schema
-    ) -> Any:
+    def _read_body(self, environ: Environ, path: Mapping[str, str], schema: Schema) -> Any:
         """Return the document in the body, after validating it by a schema.
 
         :raises exception.BadInput: the body is invalid
@@ -116,12 +112,7 @@ class OperationApplication:
             raise
 
 
-def _checks(
-    operation: Operation,
-    path_since: Version,
-    queries: Variants[validation.Schema] | None,
-    version: Version,
-) -> _Checks:
+def _checks(operation: Operation, path_since: Version, version: Version) -> _Checks:
     exists = version >= operation.since
     # If the media type is checked first, it is checked even if the operation does not exist.
     body = operation.body_at(max(version, operation.since))
@@ -137,8 +128,8 @@ def _checks(
     check = operation.path_check
     return _Checks(
         first=tuple(first),
-        query=queries.pick(version) if exists and queries is not None else None,
-        path=check if check is not None and check.applies(version) else None,
+        query=operation.query_at(version),
+        path=check if check is not None and version >= check.since else None,
         body=body,
     )
 

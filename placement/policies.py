@@ -1,11 +1,11 @@
-"""The policy rules and their defaults, derived from the declarations of the operations."""
+"""The policy rules and their defaults, derived from the operations of `handlers`."""
 
 from collections.abc import Iterator
 
 from oslo_policy import policy
 
-from placement.operations import OPERATIONS
-from placement.operations.operation import Operation, Rule
+from placement.handlers import OPERATIONS
+from placement.handlers.operation import Operation, Rule
 
 _PROJECT_SCOPE = ['project']
 
@@ -67,8 +67,8 @@ def _rules_of_operations() -> Iterator[policy.RuleDefault]:
     protected: dict[Rule, list[Operation]] = {}
     for methods in OPERATIONS.values():
         for operation in methods.values():
-            if operation.policy is not None:
-                protected.setdefault(operation.policy, []).append(operation)
+            if operation.rule is not None:
+                protected.setdefault(operation.rule, []).append(operation)
     for rule, operations in protected.items():
         yield policy.DocumentedRuleDefault(
             name=rule.name,

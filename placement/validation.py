@@ -1,8 +1,8 @@
 """Validation of documents and query strings against JSON schemas.
 
-A schema is plain data (`placement.schemas`). The first validation against a schema creates a
-validator and caches it. The cache has no limit, because there are only a few dozen schemas and all
-of them are constants.
+A schema is plain data. The first validation against a schema creates a
+validator and caches it. The cache has no limit, because the number of schemas is limited: all of
+them are constants, or derived from constants when the service starts.
 """
 
 from collections.abc import Mapping

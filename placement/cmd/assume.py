@@ -14,14 +14,13 @@ from placement.admin.assume import apply, model
 from placement.admin.names import Names
 from placement.capacity import Inventory
 from placement.objects.provider_search import Filters
-from placement.schemas import aggregate, inventory
+from placement.schemas import AGGREGATE
 
 # The number in `copies:N*PROVIDER`.
 _NUMBER = re.compile('[1-9][0-9]{0,5}', re.ASCII)
 _FIELD = re.compile(r'(?P<class>[^.=]+)\.(?P<field>[^.=]+)=(?P<value>.*)', re.DOTALL)
 _FIELDS = tuple(field.name for field in fields(Inventory))
 _FIELD_NAMES = f'{", ".join(_FIELDS[:-1])}, or {_FIELDS[-1]}'
-_AGGREGATE = aggregate.PUT.pick(microversion.AGGREGATES)['items']
 _FORMS = (
     'without:PROVIDER, copies:N*PROVIDER, set:CLASS.FIELD=VALUE, trait:+NAME, trait:-NAME, '
     'aggregate:+UUID, and aggregate:-UUID'
@@ -127,14 +126,14 @@ def _value(field: str, text: str) -> int | float:
     """Return the value of a field; the schema of PUT .../inventories/{class} checks it."""
     # The imports take 50 ms, and most calls of the program do not need them.
     from placement import validation
-    from placement.handlers.inventory import parse_inventory
+    from placement.handlers.inventory import INVENTORY, parse_inventory
 
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         raise exception.BadInput(f"The value '{text}' is not a number.") from None
     body = {'resource_provider_generation': 0, 'total': 1, field: value}
-    _require_valid(validation.problem(inventory.PUT_INVENTORY, body))
+    _require_valid(validation.problem(INVENTORY, body))
     parsed: int | float = getattr(parse_inventory(body), field)
     return parsed
 
@@ -148,7 +147,7 @@ def _set_aggregate(text: str, rest: str) -> model.SetAggregate:
     from placement import validation
 
     uuid, present, filters = _link(rest)
-    _require_valid(validation.problem(_AGGREGATE, uuid))
+    _require_valid(validation.problem(AGGREGATE, uuid))
     return model.SetAggregate(text, uuid, present, filters)
 
 
@@ -166,15 +165,14 @@ def _with_filters(rest: str) -> tuple[str, Filters | None]:
     before, mark, query = rest.partition('?')
     if not mark:
         return before, None
-    from placement.handlers.resource_provider import parse_filters
+    from placement.handlers.resource_provider import list_resource_providers, parse_filters
     from placement.http.request import validate_query
-    from placement.operations.resource_provider import LIST
 
     version = microversion.MAX_VERSION
-    schemas = LIST.query_schemas()
-    assert schemas is not None  # No parameter of this operation has a suffix.
+    schema = list_resource_providers.query_at(version)
+    assert schema is not None  # The operation declares its parameters.
     items = query_text.items(query)
-    return before, parse_filters(items, validate_query(items, schemas.pick(version)), version)
+    return before, parse_filters(items, validate_query(items, schema), version)
 
 
 def _require_valid(problem: str | None) -> None:

@@ -16,7 +16,7 @@ from placement.admin.headroom.claims import Line, Owner
 from placement.admin.headroom.report import AGGREGATE, TREE, Headroom
 from placement.cmd import assume, output, program
 from placement.db import engine
-from placement.schemas import common
+from placement.schemas import IDENTIFIER
 
 # The exit statuses.
 ALL_FIT, SOME_FITS_NOWHERE = 0, 1
@@ -193,7 +193,7 @@ def _identifier(name: str, given: str | None) -> str:
     # The import takes 50 ms, and most calls of the program do not need it.
     from placement import validation
 
-    problem = validation.problem(common.IDENTIFIER, given)
+    problem = validation.problem(IDENTIFIER, given)
     if problem is None and not _is_unicode(given):
         problem = 'it is not valid UTF-8'
     if problem is not None:

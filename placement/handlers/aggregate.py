@@ -1,22 +1,53 @@
-"""Handlers of the aggregates of a resource provider."""
+"""The aggregates of a resource provider."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from placement import microversion
+from placement.handlers.operation import Rule, operation
 from placement.http import reply
 from placement.http.reply import Call, Reply
+from placement.microversion import Variants
 from placement.objects import aggregate
+from placement.schemas import AGGREGATE, GENERATION, closed
+
+_AGGREGATES = {'type': 'array', 'items': AGGREGATE, 'uniqueItems': True}
 
 
+@operation(
+    'GET /resource_providers/{uuid}/aggregates',
+    since=microversion.AGGREGATES,
+    rule=Rule(
+        'placement:resource_providers:aggregates:list',
+        'List the aggregates of a resource provider.',
+    ),
+    media_type_first=True,
+)
 def get_aggregates(call: Call) -> Reply:
-    """GET /resource_providers/{uuid}/aggregates: list the aggregates of a provider."""
+    """List the aggregates of a provider."""
     generation, uuids = aggregate.list_by_provider(call.path['uuid'])
     return reply.json_reply(call, _document(call, uuids, generation))
 
 
+@operation(
+    'PUT /resource_providers/{uuid}/aggregates',
+    since=microversion.AGGREGATES,
+    rule=Rule(
+        'placement:resource_providers:aggregates:update',
+        'Replace the aggregates of a resource provider.',
+    ),
+    body=Variants(
+        {
+            microversion.AGGREGATES: _AGGREGATES,
+            microversion.AGGREGATE_GENERATION: closed(
+                {'aggregates': _AGGREGATES, 'resource_provider_generation': GENERATION}
+            ),
+        }
+    ),
+    media_type_first=True,
+)
 def set_aggregates(call: Call) -> Reply:
-    """PUT /resource_providers/{uuid}/aggregates: replace the aggregates of a provider."""
+    """Replace the aggregates of a provider."""
     if call.version < microversion.AGGREGATE_GENERATION:
         uuids, given = call.body, None
     else:

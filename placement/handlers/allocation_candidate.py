@@ -1,19 +1,27 @@
-"""The handler of GET /allocation_candidates."""
+"""GET /allocation_candidates."""
 
 import logging
 
 from oslo_config import cfg
 
+from placement import microversion
 from placement.candidates import render, search
 from placement.candidates import request as candidates_request
+from placement.handlers.operation import Rule, operation
 from placement.http import quoted, reply
 from placement.http.reply import Call, Reply
 
 LOG = logging.getLogger(__name__)
 
 
+@operation(
+    'GET /allocation_candidates',
+    since=microversion.ALLOCATION_CANDIDATES,
+    rule=Rule('placement:allocation_candidates:list', 'List allocation candidates.'),
+    query={},
+)
 def list_allocation_candidates(call: Call) -> Reply:
-    """GET /allocation_candidates: list the allocation candidates for a query."""
+    """List the allocation candidates for a query."""
     query = candidates_request.parse(call.items, call.version)
     result = search.allocation_candidates(query, _options(call.conf))
     if not result.candidates:

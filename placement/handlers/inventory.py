@@ -1,22 +1,65 @@
-"""Handlers of the inventories of a resource provider."""
+"""The inventories of a resource provider."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
-from placement import microversion
+from placement import capacity, microversion
 from placement.capacity import Inventory
+from placement.handlers.operation import Rule, operation
 from placement.http import reply
 from placement.http.reply import Call, Reply
+from placement.microversion import MIN_VERSION
 from placement.objects import inventory
+from placement.schemas import GENERATION, RESOURCE_CLASS_NAME, Schema, closed
 
 _GENERATION = 'resource_provider_generation'
 _DEFAULTS = asdict(Inventory(total=0))
 
+_AMOUNT = {'type': 'integer', 'minimum': 1, 'maximum': capacity.MAX_INT}
+FIELDS: dict[str, Schema] = {
+    'total': _AMOUNT,
+    'reserved': {'type': 'integer', 'minimum': 0, 'maximum': capacity.MAX_INT},
+    'min_unit': _AMOUNT,
+    'max_unit': _AMOUNT,
+    'step_size': _AMOUNT,
+    # The range of the column, which is a single-precision float.
+    'allocation_ratio': {'type': 'number', 'minimum': -3.40282e38, 'maximum': 3.40282e38},
+}
+# Placement ignores the generation in the body of POST, and in each of several inventories.
+_RECORD = {_GENERATION: GENERATION, **FIELDS}
+INVENTORY = closed(_RECORD, [_GENERATION, 'total'])
+# The schema accepts any name of a resource class: Placement later reports an invalid name as an
+# unknown class.
+REPLACEMENT = closed(
+    {
+        _GENERATION: GENERATION,
+        'inventories': {'type': 'object', 'additionalProperties': closed(_RECORD, ['total'])},
+    }
+)
 
+# Each of these rules protects two operations.
+_UPDATE_RULE = Rule(
+    'placement:resource_providers:inventories:update',
+    'Replace all inventories of a resource provider, or the inventory of one class.',
+)
+_DELETE_RULE = Rule(
+    'placement:resource_providers:inventories:delete',
+    'Delete all inventories of a resource provider, or the inventory of one class.',
+)
+
+
+@operation(
+    'GET /resource_providers/{uuid}/inventories',
+    since=MIN_VERSION,
+    rule=Rule(
+        'placement:resource_providers:inventories:list',
+        'List the inventories of a resource provider.',
+    ),
+)
 def get_inventories(call: Call) -> Reply:
-    """GET /resource_providers/{uuid}/inventories: list the inventories of a provider."""
+    """List the inventories of a provider."""
     generation, inventories = inventory.list_by_provider(call.path['uuid'])
     document = {
         _GENERATION: generation,
@@ -25,8 +68,20 @@ def get_inventories(call: Call) -> Reply:
     return reply.json_reply(call, document, last_modified=reply.newest(inventories))
 
 
+@operation(
+    'POST /resource_providers/{uuid}/inventories',
+    since=MIN_VERSION,
+    rule=Rule(
+        'placement:resource_providers:inventories:create',
+        'Create the inventory of one class of a resource provider.',
+    ),
+    body=closed(
+        {**_RECORD, 'resource_class': {'type': 'string', 'pattern': RESOURCE_CLASS_NAME}},
+        ['resource_class', 'total'],
+    ),
+)
 def create_inventory(call: Call) -> Reply:
-    """POST /resource_providers/{uuid}/inventories: create the inventory of one resource class."""
+    """Create the inventory of one resource class."""
     uuid, name = call.path['uuid'], call.body['resource_class']
     generation = inventory.create(uuid, name, parse_inventory(call.body), _may_reserve_all(call))
     return reply.json_reply(
@@ -37,8 +92,14 @@ def create_inventory(call: Call) -> Reply:
     )
 
 
+@operation(
+    'PUT /resource_providers/{uuid}/inventories',
+    since=MIN_VERSION,
+    rule=_UPDATE_RULE,
+    body=REPLACEMENT,
+)
 def set_inventories(call: Call) -> Reply:
-    """PUT /resource_providers/{uuid}/inventories: replace all inventories of a provider."""
+    """Replace all inventories of a provider."""
     given, requested = parse_replacement(call.body)
     generation = inventory.replace(call.path['uuid'], given, requested, _may_reserve_all(call))
     document = {
@@ -48,21 +109,40 @@ def set_inventories(call: Call) -> Reply:
     return reply.json_reply(call, document)
 
 
+@operation(
+    'DELETE /resource_providers/{uuid}/inventories',
+    since=microversion.DELETE_INVENTORIES,
+    rule=_DELETE_RULE,
+)
 def delete_inventories(call: Call) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories: delete all inventories of a provider."""
+    """Delete all inventories of a provider."""
     inventory.delete_all(call.path['uuid'])
     return reply.empty_reply(call)
 
 
+@operation(
+    'GET /resource_providers/{uuid}/inventories/{resource_class}',
+    since=MIN_VERSION,
+    rule=Rule(
+        'placement:resource_providers:inventories:show',
+        'Show the inventory of one class of a resource provider.',
+    ),
+)
 def get_inventory(call: Call) -> Reply:
-    """GET /resource_providers/{uuid}/inventories/{resource_class}: show one inventory."""
+    """Show one inventory."""
     generation, listed = inventory.get(call.path['uuid'], call.path['resource_class'])
     document = {_GENERATION: generation, **asdict(listed.inventory)}
     return reply.json_reply(call, document, last_modified=reply.newest([listed]))
 
 
+@operation(
+    'PUT /resource_providers/{uuid}/inventories/{resource_class}',
+    since=MIN_VERSION,
+    rule=_UPDATE_RULE,
+    body=INVENTORY,
+)
 def update_inventory(call: Call) -> Reply:
-    """PUT /resource_providers/{uuid}/inventories/{resource_class}: replace one inventory."""
+    """Replace one inventory."""
     generation = inventory.update(
         call.path['uuid'],
         int(call.body[_GENERATION]),
@@ -73,8 +153,13 @@ def update_inventory(call: Call) -> Reply:
     return reply.json_reply(call, {_GENERATION: generation, **_echo(call.body)})
 
 
+@operation(
+    'DELETE /resource_providers/{uuid}/inventories/{resource_class}',
+    since=MIN_VERSION,
+    rule=_DELETE_RULE,
+)
 def delete_inventory(call: Call) -> Reply:
-    """DELETE /resource_providers/{uuid}/inventories/{resource_class}: delete one inventory."""
+    """Delete one inventory."""
     inventory.delete(call.path['uuid'], call.path['resource_class'])
     return reply.empty_reply(call)
 

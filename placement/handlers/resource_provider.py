@@ -1,22 +1,58 @@
-"""Handlers of /resource_providers."""
+"""/resource_providers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 import uuid as uuid_lib
 
 from placement import exception, grammar, microversion
+from placement.handlers.operation import Parameter, Rule, operation
 from placement.http import reply
 from placement.http.reply import Call, Reply
-from placement.microversion import Version
+from placement.microversion import MIN_VERSION, Variants, Version
 from placement.objects import provider_search, resource_provider
 from placement.objects.provider_rows import Provider
 from placement.objects.provider_search import ListedProvider
-from placement.schemas import resource_provider as schemas
+from placement.schemas import HYPHENATED_UUID, PROVIDER_NAME, TEXT, UUID, Schema, closed
+
+# The links of a provider other than `self`, and the microversion that added each link.
+LINKS: Final = (
+    ('inventories', microversion.MIN_VERSION),
+    ('usages', microversion.MIN_VERSION),
+    ('aggregates', microversion.AGGREGATES),
+    ('traits', microversion.TRAITS),
+    ('allocations', microversion.ALLOCATIONS_LINK),
+)
+
+_PARENT: Schema = {'type': ['string', 'null'], 'format': 'uuid'}
 
 
+def _body(properties: dict[str, Schema]) -> Variants[Schema | None]:
+    """Return the schema of a body with a name and some other properties."""
+    nested = {**properties, 'parent_provider_uuid': _PARENT}
+    return Variants(
+        {
+            MIN_VERSION: closed(properties, ['name']),
+            microversion.NESTED_PROVIDERS: closed(nested, ['name']),
+        }
+    )
+
+
+@operation(
+    'GET /resource_providers',
+    since=MIN_VERSION,
+    rule=Rule('placement:resource_providers:list', 'List resource providers.'),
+    query={
+        'name': Parameter(TEXT),
+        'uuid': Parameter(HYPHENATED_UUID),
+        'member_of': Parameter(TEXT, since=microversion.PROVIDERS_MEMBER_OF),
+        'resources': Parameter(TEXT, since=microversion.PROVIDERS_RESOURCES),
+        'in_tree': Parameter(HYPHENATED_UUID, since=microversion.NESTED_PROVIDERS),
+        'required': Parameter(TEXT, since=microversion.PROVIDERS_REQUIRED),
+    },
+)
 def list_resource_providers(call: Call) -> Reply:
-    """GET /resource_providers: list the providers that match all filters of the query."""
+    """List the providers that match all filters of the query."""
     filters = parse_filters(call.items, call.query, call.version)
     providers, last_modified = provider_search.list_matching(filters)
     render = _renderer(call)
@@ -24,8 +60,14 @@ def list_resource_providers(call: Call) -> Reply:
     return reply.json_reply(call, document, last_modified=last_modified)
 
 
+@operation(
+    'POST /resource_providers',
+    since=MIN_VERSION,
+    rule=Rule('placement:resource_providers:create', 'Create a resource provider.'),
+    body=_body({'name': PROVIDER_NAME, 'uuid': UUID}),
+)
 def create_resource_provider(call: Call) -> Reply:
-    """POST /resource_providers: create a provider."""
+    """Create a provider."""
     data = call.body
     uuid = grammar.normalize_uuid(data['uuid']) if 'uuid' in data else str(uuid_lib.uuid4())
     _require_name(uuid, data['name'])
@@ -36,15 +78,37 @@ def create_resource_provider(call: Call) -> Reply:
     return reply.json_reply(call, _renderer(call)(provider), location=location)
 
 
+@operation(
+    'GET /resource_providers/{uuid}',
+    since=MIN_VERSION,
+    rule=Rule('placement:resource_providers:show', 'Show a resource provider.'),
+)
 def get_resource_provider(call: Call) -> Reply:
-    """GET /resource_providers/{uuid}: show one provider."""
+    """Show one provider."""
     provider = resource_provider.get(call.path['uuid'])
     document = _renderer(call)(provider)
     return reply.json_reply(call, document, last_modified=reply.newest([provider]))
 
 
+@operation(
+    'DELETE /resource_providers/{uuid}',
+    since=MIN_VERSION,
+    rule=Rule('placement:resource_providers:delete', 'Delete a resource provider.'),
+)
+def delete_resource_provider(call: Call) -> Reply:
+    """Delete a provider."""
+    resource_provider.delete(call.path['uuid'])
+    return reply.empty_reply(call)
+
+
+@operation(
+    'PUT /resource_providers/{uuid}',
+    since=MIN_VERSION,
+    rule=Rule('placement:resource_providers:update', 'Update a resource provider.'),
+    body=_body({'name': PROVIDER_NAME}),
+)
 def update_resource_provider(call: Call) -> Reply:
-    """PUT /resource_providers/{uuid}: rename a provider, or move it to another parent."""
+    """Rename a provider, or move it to another parent."""
     uuid, data = call.path['uuid'], call.body
     if not data['name']:
         resource_provider.get(uuid)
@@ -56,12 +120,6 @@ def update_resource_provider(call: Call) -> Reply:
         may_reparent=call.version >= microversion.REPARENTING,
     )
     return reply.json_reply(call, _renderer(call)(provider))
-
-
-def delete_resource_provider(call: Call) -> Reply:
-    """DELETE /resource_providers/{uuid}: delete a provider."""
-    resource_provider.delete(call.path['uuid'])
-    return reply.empty_reply(call)
 
 
 def parse_filters(
@@ -117,7 +175,7 @@ def _require_name(uuid: str, name: str) -> None:
 def _renderer(call: Call) -> Callable[[Provider | ListedProvider], dict[str, Any]]:
     """Return a function that renders a provider as the document of the microversion."""
     base = f'{call.mount_prefix}/resource_providers/'
-    tails = [(name, f'/{name}') for name, since in schemas.LINKS if call.version >= since]
+    tails = [(name, f'/{name}') for name, since in LINKS if call.version >= since]
     nested = call.version >= microversion.NESTED_PROVIDERS
 
     def render(provider: Provider | ListedProvider) -> dict[str, Any]:

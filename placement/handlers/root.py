@@ -1,6 +1,7 @@
 """GET /: the version document."""
 
 from placement import microversion
+from placement.handlers.operation import operation
 from placement.http import reply
 from placement.http.reply import Call, Reply
 
@@ -19,5 +20,12 @@ _DOCUMENT = {
 
 
 def home(call: Call) -> Reply:
-    """GET /: show the supported microversions."""
+    """Show the supported microversions."""
     return reply.json_reply(call, _DOCUMENT)
+
+
+# A client that is given the mount point without a slash requests the empty path.
+home_at_mount_point, home_at_slash = (
+    operation(f'GET {path}', since=microversion.MIN_VERSION, rule=None, accepts=False)(home)
+    for path in ('', '/')
+)

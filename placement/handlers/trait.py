@@ -1,28 +1,61 @@
-"""Handlers of /traits and of the traits of a resource provider."""
+"""/traits, and the traits of a resource provider."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
 
+from placement import exception, microversion
+from placement.handlers.operation import Parameter, PathCheck, Rule, operation
 from placement.http import reply
 from placement.http.reply import Call, Reply
 from placement.objects import trait
+from placement.schemas import CUSTOM_NAME, GENERATION, IDENTIFIER, closed
 
 
+@operation(
+    'GET /traits',
+    since=microversion.TRAITS,
+    rule=Rule('placement:traits:list', 'List traits.'),
+    query={
+        # An operator (`in` or `startswith`), a colon and the operand, for example `in:A,B`. Any
+        # other operator is ignored.
+        'name': Parameter({'type': 'string', 'pattern': ':'}),
+        'associated': Parameter(
+            {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'}
+        ),
+    },
+)
 def list_traits(call: Call) -> Reply:
-    """GET /traits: list the names of all traits, or of the traits that match the filters."""
-    traits = trait.list_matching(**_filters(call.query))
+    """List the names of all traits, or of the traits that match the query."""
+    operator, _, operand = call.query.get('name', '').partition(':')
+    associated = call.query.get('associated')
+    traits = trait.list_matching(
+        names=operand.split(',') if operator == 'in' else None,
+        prefix=operand if operator == 'startswith' else None,
+        associated=None if associated is None else associated.lower() == 'true',
+    )
     return reply.json_reply(call, {'traits': _names(traits)}, last_modified=reply.newest(traits))
 
 
+@operation(
+    'GET /traits/{name}',
+    since=microversion.TRAITS,
+    rule=Rule('placement:traits:show', 'Check whether a trait exists.'),
+    accepts=False,
+)
 def get_trait(call: Call) -> Reply:
-    """GET /traits/{name}: return 204 No Content if the trait exists."""
+    """Return 204 No Content if the trait exists."""
     existing = trait.get(call.path['name'])
     return reply.empty_reply(call, last_modified=reply.newest([existing]))
 
 
+@operation(
+    'PUT /traits/{name}',
+    since=microversion.TRAITS,
+    rule=Rule('placement:traits:update', 'Create a trait if it does not exist.'),
+    path_check=PathCheck('name', CUSTOM_NAME, exception.InvalidName),
+)
 def put_trait(call: Call) -> Reply:
-    """PUT /traits/{name}: ensure that a custom trait exists."""
+    """Ensure that a custom trait exists."""
     name = call.path['name']
     stored, created = trait.ensure(name)
     return reply.empty_reply(
@@ -33,20 +66,46 @@ def put_trait(call: Call) -> Reply:
     )
 
 
+@operation(
+    'DELETE /traits/{name}',
+    since=microversion.TRAITS,
+    rule=Rule('placement:traits:delete', 'Delete a trait.'),
+)
 def delete_trait(call: Call) -> Reply:
-    """DELETE /traits/{name}: delete a custom trait."""
+    """Delete a custom trait."""
     trait.delete(call.path['name'])
     return reply.empty_reply(call)
 
 
+@operation(
+    'GET /resource_providers/{uuid}/traits',
+    since=microversion.TRAITS,
+    rule=Rule(
+        'placement:resource_providers:traits:list', 'List the traits of a resource provider.'
+    ),
+)
 def list_traits_for_resource_provider(call: Call) -> Reply:
-    """GET /resource_providers/{uuid}/traits: list the traits of a provider."""
+    """List the traits of a provider."""
     generation, traits = trait.list_by_provider(call.path['uuid'])
     return _provider_reply(call, generation, traits)
 
 
+@operation(
+    'PUT /resource_providers/{uuid}/traits',
+    since=microversion.TRAITS,
+    rule=Rule(
+        'placement:resource_providers:traits:update', 'Replace the traits of a resource provider.'
+    ),
+    body=closed(
+        {
+            'traits': {'type': 'array', 'items': IDENTIFIER},
+            'resource_provider_generation': GENERATION,
+        }
+    ),
+    body_first=True,
+)
 def update_traits_for_resource_provider(call: Call) -> Reply:
-    """PUT /resource_providers/{uuid}/traits: replace the traits of a provider."""
+    """Replace the traits of a provider."""
     generation, traits = trait.replace_on_provider(
         call.path['uuid'],
         int(call.body['resource_provider_generation']),
@@ -55,23 +114,17 @@ def update_traits_for_resource_provider(call: Call) -> Reply:
     return _provider_reply(call, generation, traits)
 
 
+@operation(
+    'DELETE /resource_providers/{uuid}/traits',
+    since=microversion.TRAITS,
+    rule=Rule(
+        'placement:resource_providers:traits:delete', 'Remove all traits from a resource provider.'
+    ),
+)
 def delete_traits_for_resource_provider(call: Call) -> Reply:
-    """DELETE /resource_providers/{uuid}/traits: remove all traits from a provider."""
+    """Remove all traits from a provider."""
     trait.clear_on_provider(call.path['uuid'])
     return reply.empty_reply(call)
-
-
-def _filters(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments for `trait.list_matching`. An unknown operator in `name` is ignored."""
-    filters: dict[str, Any] = {}
-    operator, _, operand = query.get('name', '').partition(':')
-    if operator == 'in':
-        filters['names'] = operand.split(',')
-    elif operator == 'startswith':
-        filters['prefix'] = operand
-    if 'associated' in query:
-        filters['associated'] = query['associated'].lower() == 'true'
-    return filters
 
 
 def _names(traits: Iterable[trait.Trait]) -> list[str]:

@@ -13,7 +13,7 @@ from webob.acceptparse import create_accept_header
 
 from placement import exception, grammar, validation
 from placement.http import ENVIRON_CONTEXT, JSON, Environ
-from placement.schemas import common
+from placement.schemas import TEXT
 
 try:
     from uwsgi import chunked_read
@@ -236,7 +236,7 @@ def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) 
     last = dict(items)
     # PERF: most reads have parameters that can have any text (14 % of a list with a name, 2026-11).
     rules = schema['properties']
-    if 'required' not in schema and all(rules.get(name) == common.TEXT for name in last):
+    if 'required' not in schema and all(rules.get(name) == TEXT for name in last):
         return last
     problem = validation.problem(schema, last)
     if problem:

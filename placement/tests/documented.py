@@ -15,11 +15,12 @@ from typing import Any
 
 import jsonschema_rs
 
+from api_reference import responses
 from api_reference.openapi import files
+from api_reference.operations import OPERATIONS
 from placement import grammar, handler, microversion, validation
 from placement.http import JSON, Application
 from placement.microversion import MAX_VERSION, Version
-from placement.operations import OPERATIONS, responses
 
 Schema = dict[str, Any]
 
@@ -181,7 +182,7 @@ class Described:
         version = microversion.of_text(document['info']['version'])
         self._codes = {
             response.status: response.codes
-            for response in responses.responses(path, OPERATIONS[path][method], version)
+            for response in responses.responses(OPERATIONS[path][method], version)
         }
 
     def _plain(self, part: Any) -> Any:

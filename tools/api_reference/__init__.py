@@ -1,4 +1,4 @@
-"""The extension of Sphinx that writes the API reference from the declarations of the operations.
+"""The extension of Sphinx that writes the API reference from the operations of `api_reference`.
 
 `fields` and `tables` derive the rows of the tables; they do not depend on Sphinx.
 """

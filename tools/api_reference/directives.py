@@ -1,7 +1,7 @@
 """The directives of the API reference.
 
-``.. operation:: GET /traits`` writes what the declaration of an operation states: path, statuses,
-parameters, fields, and examples. The content of the directive follows the description.
+``.. operation:: GET /traits`` writes what `api_reference` states about an operation: path,
+statuses, parameters, fields, and examples. The content of the directive follows the description.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 from api_reference.openapi import names
+from api_reference.operations import OPERATIONS
+from api_reference.terms import Operation
 from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
-from placement.operations import OPERATIONS
-from placement.operations.operation import Operation
 from tools.api_reference import examples, fields, markup, tables
 from tools.api_reference.examples import Example
 from tools.api_reference.fields import Row
@@ -66,12 +66,12 @@ class OperationDirective(SphinxDirective):
         own = examples.of_operation(operation.anchor, examples.read())
         return [
             _method_and_path(method, path),
-            _facts(method, path, operation),
+            _facts(operation),
             markup.paragraph(operation.description),
             *self.parse_content_to_nodes(),
-            *_statuses(tables.reasons(path, operation), place),
+            *_statuses(tables.reasons(operation), place),
             *_parameters('Request', tables.request_rows(operation), place),
-            *_parameters('Response', tables.response_rows(path, operation), place),
+            *_parameters('Response', tables.response_rows(operation), place),
             *_examples(own, place),
         ]
 
@@ -136,15 +136,15 @@ def _method_and_path(method: str, path: str) -> nodes.paragraph:
     return nodes.paragraph('', '', *content, classes=['operation'])
 
 
-def _facts(method: str, path: str, operation: Operation) -> nodes.paragraph:
+def _facts(operation: Operation) -> nodes.paragraph:
     """Return the first microversion, the policy rule, and a link to the OpenAPI document."""
     facts: list[list[nodes.Node]] = []
     if operation.since > MIN_VERSION:
         facts.append([nodes.Text(f'New in microversion {operation.since}')])
-    if operation.policy is not None:
-        rule = markup.link('', POLICY_RULES, markup.code(operation.policy.name))
+    if operation.declared.rule is not None:
+        rule = markup.link('', POLICY_RULES, markup.code(operation.declared.rule.name))
         facts.append([nodes.Text('Policy rule '), rule])
-    target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.operation_id(path, method)}'
+    target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.operation_id(operation.declared)}'
     facts.append([markup.link('OpenAPI', target)])
     items = [nodes.inline('', '', *fact, classes=['fact']) for fact in facts]
     spaced = [node for item in items for node in (item, nodes.Text(' '))]

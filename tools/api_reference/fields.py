@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 import re
 
+from api_reference.parameters import UUID_PATTERNS
 from placement.microversion import Version
-from placement.operations.operation import Schema
-from placement.schemas import common
+from placement.schemas import Schema
 
 # What the description of an object states about its keys -> the name of a key in the reference.
 KEYS = {
@@ -237,7 +237,7 @@ def type_of(schema: Schema) -> str:
     if first == 'array':
         item = type_of(schema['items'])
         first = f'array of {item}s'
-    elif schema.get('format') == 'uuid' or schema.get('pattern') in common.UUID_PATTERNS:
+    elif schema.get('format') == 'uuid' or schema.get('pattern') in UUID_PATTERNS:
         first = 'UUID'
     return ' or '.join([first, *others])
 
@@ -249,7 +249,7 @@ def limits(schema: Schema) -> Iterator[str]:
     if 'minLength' in schema or 'maxLength' in schema:
         yield _length(schema.get('minLength', 0), schema.get('maxLength'))
     pattern = schema.get('pattern')
-    if pattern is not None and pattern not in common.UUID_PATTERNS:
+    if pattern is not None and pattern not in UUID_PATTERNS:
         # JSON Schema has no \\Z.
         yield 'Pattern: `' + pattern.replace(r'\Z', '$') + '`'
     if schema.get('minItems') == 1 or schema.get('minProperties') == 1:

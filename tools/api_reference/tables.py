@@ -1,13 +1,14 @@
-"""The rows of the tables of an operation, derived from its declaration."""
+"""The rows of the tables of an operation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from api_reference import parameters, responses
+from api_reference.terms import Failure, Operation, Parameter, Success
 from placement import errors
 from placement.microversion import VERSIONS, Version, of_text
-from placement.operations import parameters, responses
-from placement.operations.operation import Failure, Operation, Parameter, Schema, Success
+from placement.schemas import Schema
 from tools.api_reference import fields
 from tools.api_reference.fields import Row
 
@@ -83,7 +84,7 @@ def _query_notes(schema: Schema) -> Iterator[str]:
 # Responses ----------------------------------------------------------------------
 
 
-def response_rows(path: str, operation: Operation) -> list[Row]:
+def response_rows(operation: Operation) -> list[Row]:
     """Return the headers and the fields of the bodies of the successful responses."""
     bodies: dict[Version, Schema] = {}
     headers: dict[str, list[Version]] = {}
@@ -91,7 +92,7 @@ def response_rows(path: str, operation: Operation) -> list[Row]:
     for version in versions_of(operation):
         successes = [
             response
-            for response in responses.responses(path, operation, version)
+            for response in responses.responses(operation, version)
             if response.status < HTTPStatus.BAD_REQUEST
         ]
         for response in successes:
@@ -115,11 +116,11 @@ def _header_row(name: str, present: list[Version], always: list[Version]) -> Row
     return Row(name, 'header', header.schema['type'], required, *span, header.description)
 
 
-def reasons(path: str, operation: Operation) -> list[Reason]:
+def reasons(operation: Operation) -> list[Reason]:
     """Return the statuses of an operation with their conditions, in the order of the status."""
     found: dict[Success | Failure, list[Version]] = {}
     for version in versions_of(operation):
-        for response in responses.responses(path, operation, version):
+        for response in responses.responses(operation, version):
             for reason in response.reasons:
                 found.setdefault(reason, []).append(version)
     rows = [_reason(reason, versions, operation) for reason, versions in found.items()]

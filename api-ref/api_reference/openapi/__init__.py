@@ -1,4 +1,4 @@
-"""OpenAPI documents from the declarations of the operations (`placement.operations`).
+"""OpenAPI documents from the operations (`api_reference.operations`).
 
 `document` describes one microversion, with the recorded examples. `combined` describes all of them,
 in the form that the code generators of OpenStack read. `files` writes both as YAML:

@@ -6,11 +6,11 @@ content, selects the variant, so documents of the API cannot be validated agains
 
 from http import HTTPStatus
 
+from api_reference import responses
 from api_reference.openapi import names, parts
 from api_reference.openapi.schemas import Schema, range_of, variants
+from api_reference.terms import Operation, Success
 from placement.microversion import MAX_VERSION, VERSIONS, Version, of_text
-from placement.operations import responses
-from placement.operations.operation import Operation, Success
 
 _DESCRIPTION = (
     'The API of the placement service in all microversions. Placement tracks which resources a '
@@ -27,8 +27,7 @@ def document() -> Schema:
     schemas: Schema = {}
     paths = {
         path: {
-            method.lower(): _operation(path, method, operation, schemas)
-            for method, operation in methods.items()
+            method.lower(): _operation(operation, schemas) for method, operation in methods.items()
         }
         for path, methods in parts.PATHS.items()
     }
@@ -37,11 +36,11 @@ def document() -> Schema:
     return parts.assembled(head, paths, schemas, None)
 
 
-def _operation(path: str, method: str, operation: Operation, schemas: Schema) -> Schema:
+def _operation(operation: Operation, schemas: Schema) -> Schema:
     """Return an operation, and add the schemas of its bodies to `schemas`."""
-    component = names.component(path, method)
+    component = names.component(operation.declared)
     result = {
-        **parts.summary(path, method, operation, None),
+        **parts.summary(operation, None),
         **range_of(operation.since),
         'parameters': [
             parts.version_reference(operation),
@@ -55,14 +54,14 @@ def _operation(path: str, method: str, operation: Operation, schemas: Schema) ->
             'required': operation.body_at(MAX_VERSION) is not None,
             'content': parts.content(f'{component}Request'),
         }
-    elif method == 'PUT':
+    elif operation.declared.method == 'PUT':
         result['requestBody'] = parts.IGNORED_BODY
     for success in operation.successes:
         if success.body is not None:
             schemas[f'{component}Response'] = variants(success.body)
     result['responses'] = {
         str(response.status.value): _response(response, f'{component}Response', operation)
-        for response in _responses(path, operation)
+        for response in _responses(operation)
     }
     return result
 
@@ -85,13 +84,13 @@ def _query(operation: Operation) -> list[Schema]:
     return result
 
 
-def _responses(path: str, operation: Operation) -> list[responses.Response]:
+def _responses(operation: Operation) -> list[responses.Response]:
     """Return one response for each status, with the reasons of all microversions."""
     found: dict[HTTPStatus, responses.Response] = {}
     for version in reversed(list(map(of_text, VERSIONS))):
         if version < operation.since:
             break
-        for response in responses.responses(path, operation, version):
+        for response in responses.responses(operation, version):
             later = found.get(response.status)
             found[response.status] = response if later is None else later.merged(response)
     return [found[status] for status in sorted(found)]

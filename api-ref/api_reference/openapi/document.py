@@ -2,11 +2,11 @@
 
 from http import HTTPStatus
 
+from api_reference import responses
 from api_reference.openapi import names, parts, recorded
 from api_reference.openapi.schemas import Schema, converted
+from api_reference.terms import Operation
 from placement.microversion import MIN_VERSION, Version
-from placement.operations import responses
-from placement.operations.operation import Operation
 
 _DESCRIPTION = (
     'The API of the placement service in microversion {version}. Placement tracks which resources '
@@ -32,7 +32,7 @@ def document(version: Version) -> Schema:
     schemas: Schema = {}
     for path, methods in parts.PATHS.items():
         operations = {
-            method.lower(): _operation(path, method, operation, version, schemas)
+            method.lower(): _operation(operation, version, schemas)
             for method, operation in methods.items()
             if version >= operation.since
         }
@@ -44,11 +44,10 @@ def document(version: Version) -> Schema:
     return parts.assembled(head, paths, schemas, version)
 
 
-def _operation(
-    path: str, method: str, operation: Operation, version: Version, schemas: Schema
-) -> Schema:
+def _operation(operation: Operation, version: Version, schemas: Schema) -> Schema:
     """Return an operation, and add the schemas of its bodies to `schemas`."""
-    result = parts.summary(path, method, operation, version)
+    component = names.component(operation.declared)
+    result = parts.summary(operation, version)
     result['parameters'] = [
         parts.version_reference(operation),
         *parts.path_parameters(operation, version),
@@ -56,17 +55,17 @@ def _operation(
     ]
     body = operation.body_at(version)
     if body is not None:
-        name = f'{names.component(path, method)}Request'
+        name = f'{component}Request'
         schemas[name] = converted(body, of_request=True)
         result['requestBody'] = {
             'required': True,
             'content': parts.content(name, recorded.of_request(operation, version)),
         }
-    elif method == 'PUT':
+    elif operation.declared.method == 'PUT':
         result['requestBody'] = parts.IGNORED_BODY
-    name = f'{names.component(path, method)}Response'
+    name = f'{component}Response'
     result['responses'] = {}
-    for response in _responses(path, operation, version):
+    for response in _responses(operation, version):
         status = response.status
         result['responses'][str(status.value)] = _response(response, version)
         if response.body is not None and status < HTTPStatus.BAD_REQUEST:
@@ -84,12 +83,12 @@ def _query(operation: Operation, version: Version) -> list[Schema]:
     return [*single, parts.group_parameter(suffixed, version)] if suffixed else single
 
 
-def _responses(path: str, operation: Operation, version: Version) -> list[responses.Response]:
-    found = responses.responses(path, operation, version)
-    if operation.policy is not None:
+def _responses(operation: Operation, version: Version) -> list[responses.Response]:
+    found = responses.responses(operation, version)
+    if operation.declared.rule is not None:
         return found
     # Without the header that selects the microversion, the response is that of the earliest one.
-    earliest = responses.responses(path, operation, MIN_VERSION)
+    earliest = responses.responses(operation, MIN_VERSION)
     return [later.merged(one) for later, one in zip(found, earliest, strict=True)]
 
 

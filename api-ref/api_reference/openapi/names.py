@@ -5,7 +5,7 @@ Code generators of OpenStack refer to these names.
 
 from typing import Any
 
-from placement.operations import OPERATIONS
+from placement.handlers.operation import Operation
 
 TITLE = 'OpenStack Placement API'
 
@@ -25,9 +25,10 @@ TAGS = {
 }
 
 
-def operation_id(path: str, method: str) -> str:
+def operation_id(operation: Operation) -> str:
     """Return the id of an operation, for example `allocations/consumer_uuid:put`."""
-    return f'{path.strip("/").replace("{", "").replace("}", "")}:{method.lower()}'
+    path = operation.path.strip('/').replace('{', '').replace('}', '')
+    return f'{path}:{operation.method.lower()}'
 
 
 def tag(path: str) -> str:
@@ -35,17 +36,17 @@ def tag(path: str) -> str:
     return path.split('/')[1] or 'versions'
 
 
-def component(path: str, method: str) -> str:
+def component(operation: Operation) -> str:
     """Return the beginning of the names of the component schemas of an operation.
 
     It consists of the names of the collections in the path, and of the name of the handler. The
     last name is singular if a parameter follows it: `/allocations/{consumer_uuid}` is `Allocation`.
     """
-    segments = path.strip('/').split('/')
+    segments = operation.path.strip('/').split('/')
     collections = [segment for segment in segments if segment and not segment.startswith('{')]
     if segments[-1].startswith('{'):
         collections[-1] = _singular(collections[-1])
-    handler: Any = OPERATIONS[path][method].handler
+    handler: Any = operation.handler
     return ''.join(map(_capitalized, [*collections, handler.__name__]))
 
 

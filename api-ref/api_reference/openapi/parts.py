@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from api_reference import error_bodies, parameters, responses
 from api_reference.openapi import names
 from api_reference.openapi.schemas import Schema, converted, range_of
+from api_reference.operations import OPERATIONS
+from api_reference.terms import Failure, Operation, Parameter, Success
 from placement import errors, microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION, VERSIONS, Variants, Version
-from placement.operations import OPERATIONS, parameters, responses
-from placement.operations.operation import Failure, Operation, Parameter, Success
-from placement.schemas import error as schemas
 
 JSON = 'application/json'
 ERROR = 'Error'
@@ -120,19 +120,19 @@ def description(described: Operation | Parameter, version: Version | None) -> st
     return described.description if version is None else described.description_at(version)
 
 
-def summary(path: str, method: str, operation: Operation, version: Version | None) -> Schema:
+def summary(operation: Operation, version: Version | None) -> Schema:
     """Return the first members of an operation.
 
     :param version: the microversion of the document; None for the combined document
     """
-    rule = f'\n\nPolicy rule: `{operation.policy.name}`' if operation.policy else ''
+    rule = f'\n\nPolicy rule: `{operation.declared.rule.name}`' if operation.declared.rule else ''
     result: Schema = {
-        'operationId': names.operation_id(path, method),
-        'tags': [names.tag(path)],
+        'operationId': names.operation_id(operation.declared),
+        'tags': [names.tag(operation.declared.path)],
         'summary': operation.title,
         'description': f'{description(operation, version)}{rule}',
     }
-    if operation.policy is None:
+    if operation.declared.rule is None:
         result['security'] = []
     return result
 
@@ -162,7 +162,7 @@ def version_reference(operation: Operation) -> Schema:
 
     The version document depends on no microversion: a client reads it to select one.
     """
-    name = OPTIONAL_MICROVERSION if operation.policy is None else MICROVERSION
+    name = OPTIONAL_MICROVERSION if operation.declared.rule is None else MICROVERSION
     return reference('parameters', name)
 
 
@@ -333,13 +333,13 @@ def error_schemas(convert: Callable[[Variants[Any]], Schema]) -> Schema:
     :param convert: returns the schema of a document for the variants of a schema
     """
     unauthorized = {
-        'UnauthorizedByPlacement': schemas.UNAUTHORIZED_BY_PLACEMENT,
-        'UnauthorizedByKeystonemiddleware': schemas.UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE,
+        'UnauthorizedByPlacement': error_bodies.UNAUTHORIZED_BY_PLACEMENT,
+        'UnauthorizedByKeystonemiddleware': error_bodies.UNAUTHORIZED_BY_KEYSTONEMIDDLEWARE,
     }
     return {
-        ERROR: convert(schemas.ERROR),
-        BAD_REQUEST: convert(schemas.BAD_REQUEST),
-        EARLY_ERROR: converted(schemas.EARLY_ERROR),
+        ERROR: convert(error_bodies.ERROR),
+        BAD_REQUEST: convert(error_bodies.BAD_REQUEST),
+        EARLY_ERROR: converted(error_bodies.EARLY_ERROR),
         UNAUTHORIZED: {'oneOf': [reference('schemas', name) for name in unauthorized]},
         **{name: converted(schema) for name, schema in unauthorized.items()},
     }
@@ -363,7 +363,7 @@ def shared_responses(version: Version | None) -> Mapping[str, Schema]:
     :param version: the microversion of the document; None for the combined document
     """
     path = '/resource_providers'
-    declared = responses.responses(path, PATHS[path]['POST'], version or MAX_VERSION)
+    declared = responses.responses(PATHS[path]['POST'], version or MAX_VERSION)
     return {
         SHARED[response.status]: error_response(response, version)
         for response in declared

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from api_reference.openapi.schemas import Schema
+from api_reference.terms import Operation
 from placement.microversion import Version, of_text
-from placement.operations.operation import Operation
 
 FOLDER = Path(__file__).resolve().parents[2] / 'examples'
 INDEX = 'index.yaml'

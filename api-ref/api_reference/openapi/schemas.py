@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 import functools
 from typing import Any
 
+from api_reference.parameters import ANY_UUID
 from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
-from placement.schemas import common
 
 Schema = dict[str, Any]
 
@@ -32,7 +32,7 @@ def converted(schema: Mapping[str, Any], of_request: bool = False) -> Schema:
         elif keyword == 'pattern':
             result[keyword] = _ecma(value)
         elif of_request and keyword == 'format' and value == 'uuid':
-            result['pattern'] = _ecma(common.ANY_UUID)
+            result['pattern'] = _ecma(ANY_UUID)
         elif isinstance(value, Mapping):
             result[keyword] = convert(value)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):

@@ -15,7 +15,7 @@ import uuid as uuid_lib
 
 import sqlalchemy as sa
 
-from placement import capacity, exception, microversion
+from placement import capacity, exception
 from placement.admin import named_trees, tables
 from placement.admin.assume import model
 from placement.admin.assume.private_copy import columns, insert, private_copy
@@ -26,7 +26,7 @@ from placement.db.expressions import id_list
 from placement.db.sqlalchemy import models
 from placement.objects import provider_search, resource_class, resource_provider
 from placement.objects.inventory import COLUMNS
-from placement.schemas import resource_provider as schemas
+from placement.schemas import PROVIDER_NAME
 
 _PROVIDERS = models.resource_providers
 _INVENTORIES = models.inventories
@@ -36,7 +36,7 @@ _TRAITS = models.traits
 _AGGREGATES = models.placement_aggregates
 # The tables with rows of providers that a copy of a provider has too.
 _COPIED = (_INVENTORIES, models.resource_provider_traits, models.resource_provider_aggregates)
-_LONGEST_NAME: int = schemas.POST.pick(microversion.MAX_VERSION)['properties']['name']['maxLength']
+_LONGEST_NAME: int = PROVIDER_NAME['maxLength']
 # SQLite limits the number of parameters.
 _TEXTS_PER_STATEMENT = 1_000
 

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from api_reference.openapi import recorded
+from api_reference.operations import OPERATIONS
+from api_reference.terms import Operation
 import placement
 from placement import handler
-from placement.operations import OPERATIONS
-from placement.operations.operation import Operation
 from placement.tests.examples.recording import Message, Recording
 
 ROOT = Path(placement.__file__).parents[1]

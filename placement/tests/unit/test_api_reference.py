@@ -13,9 +13,9 @@ from oslotest import base
 import yaml
 
 import placement
+from placement.handlers import OPERATIONS
+from placement.handlers.operation import Operation
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version, of_text
-from placement.operations import OPERATIONS
-from placement.operations.operation import Operation
 
 PACKAGE = pathlib.Path(placement.__file__).parent
 TESTS = PACKAGE / 'tests'
@@ -116,9 +116,9 @@ def _declared_order(operation: Operation, version: Version) -> list[str]:
     checks += ['A'] if operation.accepts else ['C'] if body is not None else []
     if operation.media_type_first:
         checks.reverse()
-    checks += ['P'] if operation.policy is not None else []
+    checks += ['P'] if operation.rule is not None else []
     checks += ['Q'] if operation.query is not None else []
-    in_path = operation.path_check is not None and operation.path_check.applies(version)
+    in_path = operation.path_check is not None and version >= operation.path_check.since
     found = body is not None and '{uuid}' in operation.path and not operation.body_first
     checks += ['N'] if in_path or found else []
     return checks + (['B'] if body is not None else [])

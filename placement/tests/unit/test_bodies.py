@@ -7,9 +7,9 @@ from unittest import mock
 
 import jsonschema
 
+from api_reference.operations import OPERATIONS
 from placement import microversion
 from placement.microversion import Version
-from placement.operations import OPERATIONS
 from placement.tests.unit.api import ApiTestCase
 
 P = '6a3b1f53-7a0f-4d8b-9c57-0f1f4d3a2c01'
@@ -148,7 +148,7 @@ class BodiesTest(ApiTestCase):
 
 
 class SchemasTest(ApiTestCase):
-    """The declared schemas of bodies and queries, which the OpenAPI documents contain."""
+    """The schemas of bodies, which the OpenAPI documents contain with descriptions."""
 
     def schemas(self) -> list[dict[str, Any]]:
         found = {}

@@ -6,9 +6,9 @@ import re
 
 from oslotest import base
 
+from api_reference.operations import OPERATIONS
 import placement
 from placement import errors
-from placement.operations import OPERATIONS
 from tools.api_reference import tables
 
 PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'recipes.rst'
@@ -25,7 +25,7 @@ def declared():
     found = {}
     for path, methods in OPERATIONS.items():
         for method, operation in methods.items() if path else ():
-            for reason in tables.reasons(path, operation):
+            for reason in tables.reasons(operation):
                 if reason.status == HTTPStatus.CONFLICT:
                     key = (reason.code or errors.UNDEFINED_CODE, reason.when)
                     found.setdefault(key, set()).add(f'{method} {path}')

@@ -7,9 +7,10 @@ import re
 import ddt
 from oslotest import base
 
+from api_reference import responses
+from api_reference.operations import OPERATIONS
 import placement
 from placement import microversion
-from placement.operations import OPERATIONS, responses
 
 ROOT = Path(placement.__file__).parents[1]
 # Each word, and a page with its entry. The guides and the API reference have indexes of their own.
@@ -61,7 +62,7 @@ class StatementsTest(base.BaseTestCase):
         statuses = {
             response.status
             for path, operation in operations()
-            for response in responses.responses(path, operation, newest)
+            for response in responses.responses(operation, newest)
         }
         self.assertIn(HTTPStatus.CONFLICT, statuses)
         self.assertNotIn(HTTPStatus.TOO_MANY_REQUESTS, statuses)

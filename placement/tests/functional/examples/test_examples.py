@@ -11,8 +11,8 @@ import ddt
 from oslotest import base
 import yaml
 
+from api_reference.operations import OPERATIONS
 from placement import errors, microversion, validation
-from placement.operations import OPERATIONS
 from placement.tests import where
 from placement.tests.examples import collection
 

@@ -4,9 +4,9 @@ import ddt
 from openapi_spec_validator import validate
 from oslotest import base
 
+from api_reference.operations import OPERATIONS
 from placement import validation
 from placement.microversion import VERSIONS, of_text
-from placement.operations import OPERATIONS
 from placement.tests import where
 from placement.tests.unit.openapi.documents import content, objects
 

@@ -9,8 +9,8 @@ import re
 
 from oslotest import base
 
+from api_reference.operations import OPERATIONS
 import placement
-from placement.operations import OPERATIONS
 
 SOURCE = Path(placement.__file__).parents[1] / 'api-ref' / 'source'
 _OPERATION = re.compile(r'^(\S.*)\n([=-])\2+\n\n\.\. operation:: (\S+ \S+)$', re.MULTILINE)

@@ -6,8 +6,8 @@ from openapi_spec_validator import validate
 from oslotest import base
 
 from api_reference.openapi import files
+from api_reference.operations import OPERATIONS
 from placement.microversion import MIN_VERSION, VERSIONS
-from placement.operations import OPERATIONS
 from placement.tests.unit.openapi.documents import committed, content, objects
 
 # The names of component schemas that code generators of OpenStack refer to.

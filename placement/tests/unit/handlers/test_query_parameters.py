@@ -9,10 +9,11 @@ import hypothesis
 from hypothesis import strategies as st
 from oslotest import base
 
-from placement import exception, grammar, microversion, operations
+from api_reference import parameters as forms
+from api_reference.operations import OPERATIONS
+from placement import exception, grammar, microversion
 from placement.candidates import request
 from placement.microversion import VERSIONS
-from placement.operations import OPERATIONS
 from placement.tests.properties import REPEATABLE, UnmeasuredTestCase, examples
 from placement.tests.unit.api import ApiTestCase
 
@@ -112,7 +113,7 @@ def contradicts(value):
 
 def required(version):
     """Return the schema of `required`, and a function that returns the names in a value."""
-    declared = operations.parameters.required(microversion.PROVIDERS_REQUIRED, '')
+    declared = forms.forms('required', microversion.PROVIDERS_REQUIRED)
 
     def names(value):
         any_sets, forbidden = grammar.parse_required(
@@ -122,18 +123,18 @@ def required(version):
         )
         return {name for any_set in any_sets for name in any_set} | forbidden
 
-    return declared.value.pick(version), names
+    return declared.pick(version), names
 
 
 def member_of(version):
     """Return the schema of `member_of`, and a function that parses a value."""
-    declared = operations.parameters.member_of(microversion.PROVIDERS_MEMBER_OF, '')
+    declared = forms.forms('member_of', microversion.PROVIDERS_MEMBER_OF)
 
     def names(value):
         grammar.parse_member_of([value], version >= microversion.FORBIDDEN_AGGREGATES)
         return set()
 
-    return declared.value.pick(version), names
+    return declared.pick(version), names
 
 
 def named(name):
@@ -189,7 +190,7 @@ class GrammarTest(base.BaseTestCase):
     @ddt.data(*FORMS)
     def test_the_pattern_matches_the_values_that_the_parser_accepts(self, name):
         schema, names, valid = FORMS[name]
-        possible = '[a-zA-Z0-9_-]{1,64}' if name == 'same_subtree' else operations.parameters.NAME
+        possible = '[a-zA-Z0-9_-]{1,64}' if name == 'same_subtree' else forms.NAME
         outcomes = set()
 
         @hypothesis.settings(REPEATABLE, max_examples=examples(100))

@@ -1,26 +1,18 @@
-"""The terms in which an operation of the API is declared.
+"""The terms in which an operation of the API is documented."""
 
-A declaration is data. The service derives the routes and the checks of requests from it when it
-starts (`placement.handler`). The tests compare it with every response of the API tests. The API
-reference and the OpenAPI documents are generated from it.
-"""
-
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 import functools
 from http import HTTPStatus
-from typing import Any
 
-from placement import errors, exception
-from placement.http.reply import Call, Reply
+from placement import errors
+from placement.handlers.operation import Operation as Declared
 from placement.microversion import MAX_VERSION, MIN_VERSION, Variants, Version
-
-Schema = Mapping[str, Any]
+from placement.schemas import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class Ranged:
-    """A part of a declaration that applies in a range of microversions, both ends inclusive."""
+    """A part of a description that applies in a range of microversions, both ends inclusive."""
 
     since: Version = field(default=MIN_VERSION, kw_only=True)
     until: Version = field(default=MAX_VERSION, kw_only=True)
@@ -89,8 +81,6 @@ class Parameter(Described):
     :ivar suffix: the pattern of the suffix by microversion; None if the parameter has no suffix
     :ivar required_until: the last microversion in which the parameter is required; None if it is
         optional in all microversions
-    :ivar lenient: the schema by which the service validates the value, if a parser reports the
-        values that `value` does not allow
     """
 
     name: str
@@ -98,7 +88,6 @@ class Parameter(Described):
     repeatable: Version | None = None
     suffix: Variants[str] | None = None
     required_until: Version | None = None
-    lenient: Schema | None = None
 
     @property
     def since(self) -> Version:
@@ -113,11 +102,6 @@ class Parameter(Described):
     def is_required(self, version: Version) -> bool:
         """Return whether the parameter is required in a microversion."""
         return self.required_until is not None and version <= self.required_until
-
-    def starts(self) -> set[Version]:
-        """Return the microversions in which the validation of the value changes."""
-        windows = self.value.windows()
-        return {window.since for window in (windows if self.lenient is None else windows[:1])}
 
     def is_repeatable(self, version: Version) -> bool:
         """Return whether every value of the repeated parameter applies in a microversion."""
@@ -155,78 +139,33 @@ class Failure(Ranged):
     code: str = errors.UNDEFINED_CODE
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A policy rule that protects one operation or several ones (`placement.policies`).
-
-    :ivar name: the name with which a policy file overrides the default
-    :ivar check: the default, in the language of oslo.policy
-    :ivar target: the query parameter with which the check compares the caller; None if the check
-        depends only on the caller
-    """
-
-    name: str
-    description: str
-    check: str = 'rule:admin_or_service_api'
-    target: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PathCheck(Ranged):
-    """A check of a value in the path, which comes after the policy and before the body.
-
-    :ivar name: the name of the path parameter
-    :ivar schema: the schema of the value
-    :ivar refusal: returns the exception for an invalid value and a description of the violation
-    """
-
-    name: str
-    schema: Schema
-    refusal: Callable[[str, str], exception.BadInput]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Described):
-    """A method of a path.
+    """A method of a path, as the service declares it, with what documents it.
 
-    The checks of a request have this order: microversion, media type, policy, query string, value
-    in the path, body. An invalid body is reported only if the provider in the path exists. After
-    the checks, the handler is called. `media_type_first` and `body_first` declare another order.
-
-    :ivar path: the path. `{name}` matches one segment that is not empty
-    :ivar handler: returns the response to a request that has passed all checks
+    :ivar declared: the declaration of the service
     :ivar title: the title in the API reference; the link to the operation contains it
-    :ivar since: the first microversion with this operation
-    :ivar policy: the policy rule; None if the operation requires no token
     :ivar query: the parameters of the query string; None if the operation ignores the query string
-    :ivar body: the schema of the request body by microversion; None if the operation ignores the
-        body. A variant can be None too
-    :ivar accepts: whether the operation fails if the Accept header does not allow JSON
-    :ivar writes: whether the operation changes the database
-    :ivar path_check: the check of a value in the path; None if the handler finds no object for an
-        invalid value
-    :ivar media_type_first: whether the media type is checked before the microversion
-    :ivar body_first: whether an invalid body is reported even if the provider in the path does not
-        exist
+    :ivar body: the schema of the request body by microversion, with descriptions; None if the
+        operation ignores the body. A variant can be None too
+    :ivar checked_path: the description of the value in the path if the operation checks it; empty
+        if it is the same for all operations of the path
     :ivar failures: the reasons for which a request fails, apart from those that many operations
-        have in common (`placement.operations.responses`)
+        have in common (`api_reference.responses`)
     """
 
-    method: str
-    path: str
-    handler: Callable[[Call], Reply]
+    declared: Declared
     title: str
-    since: Version
-    policy: Rule | None
+    query: tuple[Parameter, ...] | None
+    body: Variants[Schema | None] | None
+    checked_path: str
     successes: tuple[Success, ...]
-    failures: tuple[Failure, ...] = ()
-    query: tuple[Parameter, ...] | None = None
-    body: Variants[Schema | None] | None = None
-    accepts: bool = False
-    writes: bool = False
-    path_check: PathCheck | None = None
-    media_type_first: bool = False
-    body_first: bool = False
+    failures: tuple[Failure, ...]
+
+    @property
+    def since(self) -> Version:
+        """Return the first microversion with this operation."""
+        return self.declared.since
 
     @property
     def anchor(self) -> str:
@@ -242,36 +181,7 @@ class Operation(Described):
         """Return the schema of the request body in a microversion, or None if it is ignored."""
         return None if self.body is None else self.body.pick(version)
 
-    def query_schemas(self) -> Variants[Schema] | None:
-        """Return the schemas of the last values of all query parameters, by microversion.
 
-        :returns: None if the operation ignores the query string, or if parameters have suffixes;
-            in that case, the handler validates the query string
-        """
-        if self.query is None or any(one.suffix for one in self.query):
-            return None
-        starts = {self.since}.union(*(one.starts() for one in self.query))
-        return Variants({start: self._query_schema(start) for start in starts})
-
-    def _query_schema(self, version: Version) -> Schema:
-        parameters = [one for one in self.query or () if one.since <= version]
-        required = [one.name for one in parameters if one.is_required(version)]
-        return {
-            'type': 'object',
-            'properties': {one.name: one.lenient or one.value.pick(version) for one in parameters},
-            **({'required': required} if required else {}),
-            'additionalProperties': False,
-        }
-
-
-# Return the declaration of a 400 Bad Request, a 404 Not Found, and a 409 Conflict.
+# Return the failure of a 400 Bad Request, and of a 409 Conflict.
 bad = functools.partial(Failure, HTTPStatus.BAD_REQUEST)
-missing = functools.partial(Failure, HTTPStatus.NOT_FOUND)
 conflict = functools.partial(Failure, HTTPStatus.CONFLICT)
-
-
-NO_PROVIDER = missing('The resource provider does not exist.')
-STALE_PROVIDER = conflict(
-    'The generation of the resource provider does not match the stored generation.',
-    errors.CONCURRENT_UPDATE,
-)

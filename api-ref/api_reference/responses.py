@@ -1,6 +1,6 @@
 """All responses of an operation in a microversion, with those that all operations have in common.
 
-A microversion decides which successes and failures of a declaration apply, and which schemas their
+A microversion decides which successes and failures of an operation apply, and which schemas their
 bodies have.
 """
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from api_reference import error_bodies
+from api_reference.terms import Failure, Operation, Success, bad, conflict
 from placement import errors, microversion
 from placement.microversion import Version
-from placement.operations.operation import Failure, Operation, Schema, Success, bad, conflict
-from placement.schemas import error as schemas
+from placement.schemas import TEXT, Schema
 
 # The statuses of errors that can occur before Placement determines the microversion.
 EARLY_STATUSES = frozenset(
@@ -33,8 +34,6 @@ class Header:
     schema: Schema
 
 
-_TEXT: Schema = {'type': 'string'}
-
 # Name -> header. Content-Type and Content-Length are not listed: HTTP defines them.
 HEADERS: dict[str, Header] = {
     'X-Openstack-Request-Id': Header(
@@ -45,9 +44,9 @@ HEADERS: dict[str, Header] = {
         'The microversion that Placement used, in the form `placement X.Y`.',
         {'type': 'string', 'pattern': r'^placement [0-9]+\.[0-9]+\Z'},
     ),
-    'Vary': Header('The headers on which the response depends.', _TEXT),
+    'Vary': Header('The headers on which the response depends.', TEXT),
     'Last-Modified': Header(
-        'The time of the latest change to the objects in the response, or the current time.', _TEXT
+        'The time of the latest change to the objects in the response, or the current time.', TEXT
     ),
     'Cache-Control': Header('Always `no-cache`.', {'type': 'string', 'enum': ['no-cache']}),
     'Location': Header('The absolute URL of the object.', {'type': 'string', 'format': 'uri'}),
@@ -55,8 +54,8 @@ HEADERS: dict[str, Header] = {
         'The number of seconds after which the client can send the request again.',
         {'type': 'string', 'pattern': r'^[0-9]+\Z'},
     ),
-    'WWW-Authenticate': Header('The URL of the identity service, if Keystone is used.', _TEXT),
-    'Allow': Header('The methods of the path, separated by commas.', _TEXT),
+    'WWW-Authenticate': Header('The URL of the identity service, if Keystone is used.', TEXT),
+    'Allow': Header('The methods of the path, separated by commas.', TEXT),
 }
 
 # Responses have these headers if `[cors] allowed_origin` contains the origin of the request.
@@ -145,43 +144,40 @@ class Response:
         )
 
 
-def responses(path: str, operation: Operation, version: Version) -> list[Response]:
-    """Return the declared responses of an operation in a microversion, in the order of the status.
-
-    :param path: the path of the operation, with the names of its parameters
-    """
+def responses(operation: Operation, version: Version) -> list[Response]:
+    """Return the responses of an operation in a microversion, in the order of the status."""
     found = [_success(one, version) for one in operation.successes if one.applies(version)]
     by_status: dict[HTTPStatus, list[Failure]] = {}
-    for failure in failures(path, operation, version):
+    for failure in failures(operation, version):
         by_status.setdefault(failure.status, []).append(failure)
     found += [_failure(status, reasons, version) for status, reasons in by_status.items()]
     return sorted(found, key=lambda response: response.status)
 
 
-def failures(path: str, operation: Operation, version: Version) -> Iterator[Failure]:
+def failures(operation: Operation, version: Version) -> Iterator[Failure]:
     """Yield the reasons for which a request for an operation fails in a microversion.
 
     The reasons that many operations have in common follow from the kind of the operation.
     """
     has_body = operation.body_at(version) is not None
-    yield from _unreadable_requests(path, operation, has_body)
-    if operation.policy is not None:
+    yield from _unreadable_requests(operation, has_body)
+    if operation.declared.rule is not None:
         yield from _REFUSALS
     yield from (failure for failure in operation.failures if failure.applies(version))
     yield _UNSUPPORTED_VERSION
-    if operation.accepts:
+    if operation.declared.accepts:
         yield _NOT_ACCEPTABLE
-    if operation.writes:
+    if operation.declared.method != 'GET':
         yield from _CONFLICTS
     yield _TOO_LARGE
     if has_body:
         yield _UNSUPPORTED_MEDIA_TYPE
     yield _UNEXPECTED
-    if operation.policy is not None:
+    if operation.declared.rule is not None:
         yield _UNAVAILABLE
 
 
-def _unreadable_requests(path: str, operation: Operation, has_body: bool) -> Iterator[Failure]:
+def _unreadable_requests(operation: Operation, has_body: bool) -> Iterator[Failure]:
     yield bad('The microversion is malformed.')
     yield bad(
         'The header `Content-Length` is not an integer, or the request has a body and no header '
@@ -195,7 +191,7 @@ def _unreadable_requests(path: str, operation: Operation, has_body: bool) -> Ite
     if has_body:
         yield bad('The body is not valid JSON, or violates the schema.')
         yield bad('The body names more objects than the database accepts in one statement.')
-    if has_body or operation.query or '{' in path:
+    if has_body or operation.query or '{' in operation.declared.path:
         yield bad('The request contains a value that the database cannot store.')
 
 
@@ -230,9 +226,9 @@ def _failure(status: HTTPStatus, reasons: list[Failure], version: Version) -> Re
 
 def _error_body(status: HTTPStatus, version: Version) -> Schema:
     if status == HTTPStatus.UNAUTHORIZED:
-        return schemas.UNAUTHORIZED
+        return error_bodies.UNAUTHORIZED
     if status == HTTPStatus.BAD_REQUEST:
-        return schemas.BAD_REQUEST.pick(version)
+        return error_bodies.BAD_REQUEST.pick(version)
     if status in EARLY_STATUSES:
-        return schemas.EARLY_ERROR
-    return schemas.ERROR.pick(version)
+        return error_bodies.EARLY_ERROR
+    return error_bodies.ERROR.pick(version)
