@@ -19,9 +19,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
-import yaml
 
-from api_reference.openapi import files, recorded
+from api_reference import examples as recorded
+from api_reference.openapi import files
 from placement import handler
 from placement.microversion import VERSIONS
 
@@ -39,14 +39,13 @@ class MismatchError(Exception):
 
 def main() -> int:
     """Generate and compare all clients; return 1 if there is a difference."""
-    examples = yaml.safe_load((recorded.FOLDER / recorded.INDEX).read_text(encoding='utf-8'))
     compared = 0
     with tempfile.TemporaryDirectory(prefix='placement-client-') as name:
         sys.path.append(name)
         try:
             for version in sys.argv[1:] or VERSIONS:
                 package = generate(version, Path(name))
-                for example in examples:
+                for example in recorded.index():
                     # Without an operation, the path or the method of the request is wrong.
                     if example['microversion'] == version and example['operation']:
                         compared += compare(package, version, example)

@@ -18,8 +18,8 @@ extensions = [
     'sphinx.ext.autosectionlabel',
     # Writes the page `browse.html`; see doc/openapi_browser.py.
     'openapi_browser',
-    # Writes the tables and the examples of the reference; see tools/api_reference.
-    'tools.api_reference',
+    # Writes the tables and the examples of the reference; see api-ref/api_reference/pages.
+    'api_reference.pages',
 ]
 html_css_files += ['api-reference.css']  # noqa: F405
 # The search page of the guides also searches the API reference; see doc/guide_search.py.

@@ -2,8 +2,8 @@
 
 from http import HTTPStatus
 
-from api_reference import responses
-from api_reference.openapi import names, parts, recorded
+from api_reference import examples, responses
+from api_reference.openapi import names, parts
 from api_reference.openapi.schemas import Schema, converted
 from api_reference.terms import Operation
 from placement.microversion import MIN_VERSION, Version
@@ -59,7 +59,7 @@ def _operation(operation: Operation, version: Version, schemas: Schema) -> Schem
         schemas[name] = converted(body, of_request=True)
         result['requestBody'] = {
             'required': True,
-            'content': parts.content(name, recorded.of_request(operation, version)),
+            'content': parts.content(name, examples.of_request(operation, version)),
         }
     elif operation.declared.method == 'PUT':
         result['requestBody'] = parts.IGNORED_BODY
@@ -71,7 +71,7 @@ def _operation(operation: Operation, version: Version, schemas: Schema) -> Schem
         if response.body is not None and status < HTTPStatus.BAD_REQUEST:
             schemas[name] = converted(response.body)
             result['responses'][str(status.value)]['content'] = parts.content(
-                name, recorded.of_response(operation, version, status)
+                name, examples.of_response(operation, version, status)
             )
     return result
 

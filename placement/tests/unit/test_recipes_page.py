@@ -7,9 +7,9 @@ import re
 from oslotest import base
 
 from api_reference.operations import OPERATIONS
+from api_reference.pages import tables
 import placement
 from placement import errors
-from tools.api_reference import tables
 
 PAGE = Path(placement.__file__).parents[1] / 'doc' / 'source' / 'user' / 'recipes.rst'
 ALL = 'All requests that write'

@@ -3,9 +3,9 @@
 from oslotest import base
 
 from api_reference.operations import OPERATIONS
+from api_reference.pages import tables
 from placement import microversion
 from placement.microversion import MAX_VERSION, MIN_VERSION
-from tools.api_reference import tables
 
 ALLOCATIONS = '/allocations/{consumer_uuid}'
 DECLARED = [operation for methods in OPERATIONS.values() for operation in methods.values()]

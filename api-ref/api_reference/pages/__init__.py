@@ -1,4 +1,4 @@
-"""The extension of Sphinx that writes the API reference from the operations of `api_reference`.
+"""The extension of Sphinx that writes the pages of the API reference from the operations.
 
 `fields` and `tables` derive the rows of the tables; they do not depend on Sphinx.
 """
@@ -9,7 +9,7 @@ from typing import Any
 def setup(app: Any) -> dict[str, bool]:
     """Register the directives and the nodes."""
     # The tests of the derivation import this package without Sphinx.
-    from tools.api_reference import anchors, directives, markup
+    from api_reference.pages import anchors, directives, markup
 
     app.add_directive('operation', directives.OperationDirective)
     app.add_directive('operations', directives.OperationsDirective)

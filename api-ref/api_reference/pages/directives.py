@@ -11,15 +11,16 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
+from api_reference import examples
+from api_reference.examples import Example
 from api_reference.openapi import names
 from api_reference.operations import OPERATIONS
+from api_reference.pages import fields, markup, tables
+from api_reference.pages.fields import Row
+from api_reference.pages.tables import Reason
 from api_reference.terms import Operation
 from placement.http.reply import STATUS_LINES
 from placement.microversion import MAX_VERSION, MIN_VERSION, Version
-from tools.api_reference import examples, fields, markup, tables
-from tools.api_reference.examples import Example
-from tools.api_reference.fields import Row
-from tools.api_reference.tables import Reason
 
 # Relative to the pages of the API reference.
 POLICY_RULES = '../../../doc/build/html/admin/policy.html#rules'
@@ -63,7 +64,7 @@ class OperationDirective(SphinxDirective):
         if section.get('ids', [])[:1] != [operation.anchor]:
             raise self.error(f'The title of the section must be: {operation.title}')
         place = _Place(operation, _depth(section) + 1)
-        own = examples.of_operation(operation.anchor, examples.read())
+        own = examples.of_operation(operation.anchor)
         return [
             _method_and_path(method, path),
             _facts(operation),

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from api_reference import parameters, responses
+from api_reference.pages import fields
+from api_reference.pages.fields import Row
 from api_reference.terms import Failure, Operation, Parameter, Success
 from placement import errors
 from placement.microversion import VERSIONS, Version, of_text
 from placement.schemas import Schema
-from tools.api_reference import fields
-from tools.api_reference.fields import Row
 
 # The headers of all successful responses. The reference describes them once.
 COMMON_HEADERS = frozenset({'X-Openstack-Request-Id', 'OpenStack-API-Version', 'Vary'})
