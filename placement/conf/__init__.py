@@ -1,4 +1,4 @@
-"""The configuration options; each module defines one group.
+"""The configuration options.
 
 There is no global configuration object: the caller passes a configuration object to
 `register_opts`. The sample configuration file and the configuration reference are generated from
@@ -8,17 +8,7 @@ the help texts of the options.
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from placement.conf import (
-    api,
-    base,
-    database,
-    database_url,
-    libraries,
-    metrics,
-    paths,
-    placement,
-    workarounds,
-)
+from placement.conf import base, database_url, opts
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -28,12 +18,12 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     the command line, because oslo.config does not allow new command-line options after parsing, and
     oslo.log registers such options.
     """
-    for group in (api, base, database, metrics, paths, placement, workarounds):
-        group.register_opts(conf)
+    for group, options in opts.OPTIONS.items():
+        conf.register_opts(options, group=group)
     # After parsing, oslo.config rejects command-line options even if they are already registered.
     if 'log_config_append' not in conf:
         logging.register_options(conf)
-    libraries.register_opts(conf)
+    base.register_opts(conf)
 
 
 def validate(conf: cfg.ConfigOpts) -> None:
@@ -45,9 +35,9 @@ def validate(conf: cfg.ConfigOpts) -> None:
     :raises ValueError: a value has the wrong type or is not among the choices of its option, or a
         URL is malformed
     """
-    for group in (api, metrics, placement, database, workarounds):
-        for name in conf[group.GROUP.name]:
-            _validate_option(conf, group.GROUP.name, name)
+    for group in filter(None, opts.OPTIONS):
+        for name in conf[group]:
+            _validate_option(conf, group, name)
     options = conf.placement_database
     for name in ('connection', 'slave_connection'):
         if url := options[name]:

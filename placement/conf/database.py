@@ -6,21 +6,9 @@ except `sync_on_startup` and the timeouts to oslo.db.
 """
 
 from collections.abc import Mapping
-import copy
 from typing import Any
 
 from oslo_config import cfg
-
-GROUP = cfg.OptGroup(
-    'placement_database',
-    title='Placement database options',
-    help="""
-The database that stores all state of the service.
-
-Placement supports SQLite, MySQL, MariaDB (including Galera
-clusters) and PostgreSQL.
-""",
-)
 
 # The defaults of SQLAlchemy.
 _POOL_SIZE = 5
@@ -146,10 +134,7 @@ logs a warning.
         'connections are in use. After that time, the response is 503 Service Unavailable. '
         'If the option is not set, the default of SQLAlchemy applies, which is 30.',
     ),
-]
-
-# oslo.db does not have these options.
-TIMEOUT_OPTS = [
+    # oslo.db does not have the following options.
     cfg.IntOpt(
         'connect_timeout',
         default=10,
@@ -194,10 +179,6 @@ applies to sending, too. If the URL or `connection_parameters`
 contains `write_timeout`, that value applies instead.
 """,
     ),
-]
-
-# oslo.db does not have this option.
-SYNC_OPTS = [
     cfg.BoolOpt(
         'sync_on_startup',
         default=False,
@@ -211,13 +192,6 @@ run `placement-manage db sync` before you start the service.
 """,
     ),
 ]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options of `[placement_database]` on `conf`."""
-    # Register a copy, because oslo.config stores the values of options in the group.
-    conf.register_group(copy.deepcopy(GROUP))
-    conf.register_opts(OPTS + TIMEOUT_OPTS + SYNC_OPTS, group=GROUP)
 
 
 def connections_of_process(options: Mapping[str, Any], threads: int | None = None) -> int | None:

@@ -17,7 +17,7 @@ from placement.admin.audit import (
     texts,
     unused,
 )
-from placement.conf.placement import INCOMPLETE_CONSUMER_ID
+from placement.conf.opts import INCOMPLETE_CONSUMER_ID
 
 ROW_LIMIT = 100
 

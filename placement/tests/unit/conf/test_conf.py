@@ -11,7 +11,7 @@ from oslotest import base
 
 from placement import conf
 from placement.conf import base as conf_base
-from placement.conf import libraries, opts
+from placement.conf import opts
 
 CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
 
@@ -113,7 +113,7 @@ class ConfTest(base.BaseTestCase):
 
     def test_the_options_of_osprofiler_are_registered_if_it_is_installed(self):
         profiler_opts = mock.Mock()
-        self.useFixture(fixtures.MockPatchObject(libraries, 'profiler_opts', new=profiler_opts))
+        self.useFixture(fixtures.MockPatchObject(conf_base, 'profiler_opts', new=profiler_opts))
         config = self.parse()
 
         profiler_opts.set_defaults.assert_called_once_with(config)
