@@ -1,7 +1,7 @@
-"""Messages of errors for operators: one line that names the remedy and contains no secret.
+"""Texts for operators: the messages of errors, and the form of the lines of the log.
 
-The service uses them when it does not start, and the commands use them when they fail. `LogRecord`
-keeps the lines of the log in the same form.
+A message of an error is one line that names the remedy and contains no secret. The service uses the
+messages when it does not start, and the commands use them when they fail.
 """
 
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from typing import Any
 
 from alembic.util import CommandError
 from oslo_config import cfg
+from oslo_context import context
 from oslo_db import exception as db_exc
-from oslo_log import log
+from oslo_log import formatters, handlers, log
 import sqlalchemy as sa
 
 from placement import exception
@@ -39,28 +40,6 @@ _AUTHENTICATION_LIBRARIES = ('keystoneauth1.', 'keystonemiddleware.')
 _VALUE_OF_A_LIBRARY = re.compile(
     r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)", re.DOTALL
 )
-_CHECK_CONNECTION = 'correct [placement_database] connection'
-
-
-class LogRecord(logging.LogRecord):
-    """A record of the log without the summary that oslo.log appends to lines of Placement.
-
-    oslo.log appends the first line of the active exception to each line at WARNING or above. The
-    lines of Placement contain the reason already. The summary remains in lines of libraries, and in
-    lines with a traceback.
-    """
-
-    @property
-    def error_summary(self) -> str:
-        """What oslo.log appends to the line."""
-        summary: str = self.__dict__.get('error_summary', '')
-        return summary
-
-    @error_summary.setter
-    def error_summary(self, text: str) -> None:
-        # A hyphen stands for no summary, if the format of the operator contains the summary.
-        appended = text == '-' or self.exc_info or self.name.partition('.')[0] != 'placement'
-        self.__dict__['error_summary'] = text if appended else ''
 
 
 def sentence(error: BaseException) -> str:
@@ -79,7 +58,7 @@ def sentence(error: BaseException) -> str:
 def _describe(error: BaseException) -> str:
     for kinds, describe in _DESCRIPTIONS:
         if isinstance(error, kinds):
-            return describe(error)
+            return describe(error) if callable(describe) else _filled(describe, error)
     if type(error).__module__.startswith(_AUTHENTICATION_LIBRARIES):
         return f'The options in [keystone_authtoken] are not valid: {error}. Correct them.'
     return f'{type(error).__name__}: {error}'
@@ -94,6 +73,14 @@ def _own(error: exception.PlacementException) -> str:
     return str(error)
 
 
+def _filled(template: str, error: BaseException) -> str:
+    """Return a template with the attributes of an error; lists are separated by commas."""
+    fields = vars(error).items()
+    return template.format(
+        **{name: ', '.join(value) if isinstance(value, list) else value for name, value in fields}
+    )
+
+
 def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
@@ -104,27 +91,6 @@ def _missing_option(error: cfg.RequiredOptError) -> str:
     return (
         f'[{group or "DEFAULT"}] {error.opt_name} has no value. Set it in placement.conf '
         f'(configuration files: {files}).'
-    )
-
-
-def _missing_files(error: cfg.ConfigFilesNotFoundError) -> str:
-    return (
-        f'The configuration file {", ".join(error.config_files)} does not exist. Create it, or '
-        f'correct {sources.CONFIG_DIR} or --config-file.'
-    )
-
-
-def _unreadable_files(error: cfg.ConfigFilesPermissionDeniedError) -> str:
-    return (
-        f'The configuration file {", ".join(error.config_files)} is not readable. Allow this '
-        'user to read it.'
-    )
-
-
-def _missing_directory(error: cfg.ConfigDirNotFoundError) -> str:
-    return (
-        f'The configuration directory {error.config_dir} does not exist. Create it, or correct '
-        '--config-dir.'
     )
 
 
@@ -169,15 +135,6 @@ def _missing_library(error: ImportError) -> str:
     return f'The Python library {name} is not installed or is damaged. {remedy}.'
 
 
-def _invalid_url(_error: sa.exc.ArgumentError) -> str:
-    # The message of SQLAlchemy can contain the URL with the password.
-    return 'A URL in [placement_database] is not a valid database URL. Correct the URL.'
-
-
-def _not_in_utf_8(_error: db_exc.DBInvalidUnicodeParameter) -> str:
-    return 'A name contains bytes that are not UTF-8. Correct the name.'
-
-
 def _operating_system(error: OSError) -> str:
     if error.filename is None:
         return str(error)
@@ -187,98 +144,207 @@ def _operating_system(error: OSError) -> str:
     )
 
 
-def _log_configuration(error: log.LogConfigError) -> str:
-    return (
-        f'The file {error.log_config} ([DEFAULT] log_config_append) cannot be used: '
-        f'{error.err_msg}. Correct its path, its permissions, or its contents.'
-    )
-
-
 def _database(error: Exception) -> str:
-    url = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
-    database = f'The database {url}' if url else 'The database'
-    reason = failures.reason(error).rstrip('.?')
-    if privileges := failures.missing_schema_privileges(error):
-        return (
-            f'{database} does not allow this user to migrate the schema: {reason}. Grant '
-            f'{privileges}, or run `placement-manage db sync` as a user with these privileges.'
-        )
-    if failures.is_access_denied(error):
-        return (
-            f'{database} denies access: {reason}. Grant the privileges to the user, or '
-            f'{_CHECK_CONNECTION}.'
-        )
-    if limit := failures.connection_limit(error):
-        return (
-            f'{database} accepts no more connections: {reason}. Increase {limit}, or decrease '
-            f'max_pool_size and max_overflow in [placement_database]: {_connections()}.'
-        )
-    if failures.is_unverified(error):
-        for unreadable in filter(None, map(database_url.unreadable_file, engine.configure.urls)):
-            return f'{unreadable}. Correct its path or its permissions.'
-        return (
-            f'{database} cannot be verified with TLS: {reason}. Correct the certificate of the '
-            f'server, or {_CHECK_CONNECTION}.'
-        )
-    if failures.is_unknown_database(error):
-        return f'{database} does not exist: {reason}. Create it, or {_CHECK_CONNECTION}.'
-    if text := _file_or_schema(error, database, reason):
-        return text
-    if failures.is_unavailable(error) or isinstance(error, sa.exc.OperationalError):
-        return (
-            f'{database} is not reachable: {reason}. Start the database server, or '
-            f'{_CHECK_CONNECTION}.'
-        )
-    return f'{database} failed: {reason}.'
-
-
-def _file_or_schema(error: Exception, database: str, reason: str) -> str | None:
-    """Describe an error of the file of an SQLite database, or of the schema of any database."""
-    if failures.is_file_inaccessible(error):
-        return (
-            f'{database} cannot be opened: {reason}. Create its directory and allow this user to '
-            f'write to it, or {_CHECK_CONNECTION}.'
-        )
-    if failures.is_locked(error):
-        return f'{database} is in use: {reason}. Try again when the other process has finished.'
-    if failures.is_new_schema(error):
-        return (
-            f'{database} has a table that its migration would create: {reason}. Store the revision '
-            f'of its schema with `placement-manage db stamp`, or {_CHECK_CONNECTION}.'
-        )
-    if failures.is_old_schema(error):
-        return (
-            f'{database} lacks a table or a column: {reason}. Run `placement-manage db sync`, or '
-            f'{_CHECK_CONNECTION}.'
-        )
-    return None
-
-
-def _connections() -> str:
+    urls = ' or '.join(filter(None, map(database_url.masked, engine.configure.urls)))
     count = engine.configure.connections
-    most = 'any number of connections' if count is None else f'up to {count} connections'
-    return (
-        f'each process of the service opens {most}. `placement-status preflight --machines N '
-        '--processes N` adds them up'
+    found, template = next((found, text) for is_met, text in _DATABASE if (found := is_met(error)))
+    return template.format(
+        database=f'The database {urls}' if urls else 'The database',
+        reason=failures.reason(error).rstrip('.?'),
+        found=found,
+        connections='any number of connections' if count is None else f'up to {count} connections',
+        correct='correct [placement_database] connection',
     )
 
 
-# The first entry whose classes include the class of an error describes the error.
+def _unreadable_file(error: Exception) -> str | None:
+    """Describe the file for TLS that prevents a connection."""
+    if not failures.is_unverified(error):
+        return None
+    return next(filter(None, map(database_url.unreadable_file, engine.configure.urls)), None)
+
+
+def _is_unreachable(error: Exception) -> bool:
+    return failures.is_unavailable(error) or isinstance(error, sa.exc.OperationalError)
+
+
+# The first entry whose condition is true describes an error of a database. `{found}` is the result
+# of the condition.
+_DATABASE: tuple[tuple[Callable[[Exception], Any], str], ...] = (
+    (
+        failures.missing_schema_privileges,
+        '{database} does not allow this user to migrate the schema: {reason}. Grant {found}, or '
+        'run `placement-manage db sync` as a user with these privileges.',
+    ),
+    (
+        failures.is_access_denied,
+        '{database} denies access: {reason}. Grant the privileges to the user, or {correct}.',
+    ),
+    (
+        failures.connection_limit,
+        '{database} accepts no more connections: {reason}. Increase {found}, or decrease '
+        'max_pool_size and max_overflow in [placement_database]: each process of the service opens '
+        '{connections}. `placement-status preflight --machines N --processes N` adds them up.',
+    ),
+    (_unreadable_file, '{found}. Correct its path or its permissions.'),
+    (
+        failures.is_unverified,
+        '{database} cannot be verified with TLS: {reason}. Correct the certificate of the server, '
+        'or {correct}.',
+    ),
+    (
+        failures.is_unknown_database,
+        '{database} does not exist: {reason}. Create it, or {correct}.',
+    ),
+    (
+        failures.is_file_inaccessible,
+        '{database} cannot be opened: {reason}. Create its directory and allow this user to write '
+        'to it, or {correct}.',
+    ),
+    (
+        failures.is_locked,
+        '{database} is in use: {reason}. Try again when the other process has finished.',
+    ),
+    (
+        failures.is_new_schema,
+        '{database} has a table that its migration would create: {reason}. Store the revision of '
+        'its schema with `placement-manage db stamp`, or {correct}.',
+    ),
+    (
+        failures.is_old_schema,
+        '{database} lacks a table or a column: {reason}. Run `placement-manage db sync`, or '
+        '{correct}.',
+    ),
+    (
+        _is_unreachable,
+        '{database} is not reachable: {reason}. Start the database server, or {correct}.',
+    ),
+    (bool, '{database} failed: {reason}.'),
+)
+# The first entry whose classes include the class of an error describes the error: a function, or a
+# template with attributes of the error. The templates for URLs and for malformed lines contain no
+# message of a library, which can contain a password.
 _Kinds = type[BaseException] | tuple[type[BaseException], ...]
-_DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str]], ...] = (
+_DESCRIPTIONS: tuple[tuple[_Kinds, Callable[[Any], str] | str], ...] = (
     (exception.PlacementException, _own),
     (cfg.RequiredOptError, _missing_option),
-    (cfg.ConfigFilesNotFoundError, _missing_files),
-    (cfg.ConfigFilesPermissionDeniedError, _unreadable_files),
-    (cfg.ConfigDirNotFoundError, _missing_directory),
+    (
+        cfg.ConfigFilesNotFoundError,
+        'The configuration file {config_files} does not exist. Create it, or correct '
+        f'{sources.CONFIG_DIR} or --config-file.',
+    ),
+    (
+        cfg.ConfigFilesPermissionDeniedError,
+        'The configuration file {config_files} is not readable. Allow this user to read it.',
+    ),
+    (
+        cfg.ConfigDirNotFoundError,
+        'The configuration directory {config_dir} does not exist. Create it, or correct '
+        '--config-dir.',
+    ),
     (cfg.ConfigFileParseError, _malformed_file),
     (cfg.ConfigSourceValueError, _invalid_value),
     (sa.exc.NoSuchModuleError, _unknown_driver),
-    (sa.exc.ArgumentError, _invalid_url),
+    (
+        sa.exc.ArgumentError,
+        'A URL in [placement_database] is not a valid database URL. Correct the URL.',
+    ),
     (ImportError, _missing_library),
-    (db_exc.DBInvalidUnicodeParameter, _not_in_utf_8),
+    (
+        db_exc.DBInvalidUnicodeParameter,
+        'A name contains bytes that are not UTF-8. Correct the name.',
+    ),
     ((db_exc.DBError, sa.exc.SQLAlchemyError), _database),
     (OSError, _operating_system),
-    (log.LogConfigError, _log_configuration),
+    (
+        log.LogConfigError,
+        'The file {log_config} ([DEFAULT] log_config_append) cannot be used: {err_msg}. Correct '
+        'its path, its permissions, or its contents.',
+    ),
     ((cfg.Error, CommandError, RuntimeError, ValueError), _text),
 )
+
+# The lines of the log ------------------------------------------------------------
+
+# The control characters: C0 except tab and newline, DEL, and C1.
+_CONTROLS = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f]')
+# With the option `log_color`, log lines contain escape sequences for colors.
+_CONTROLS_BUT_COLORS = re.compile(rf'(?!\x1b\[[0-9;]*m){_CONTROLS.pattern}')
+
+
+def set_up_log(config: cfg.ConfigOpts) -> None:
+    """Set up oslo.log, and the form of the lines that its handlers write."""
+    log.setup(config, 'placement')
+    # The file of `log_config_append` can declare handlers for loggers of Placement.
+    loggers = filter(_is_own, logging.getLogger().manager.loggerDict)
+    for logger in map(logging.getLogger, (None, *loggers)):
+        for handler in logger.handlers:
+            handler.setFormatter(LineFormatter(handler, config))
+    logging.captureWarnings(True)
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a logger belongs to Placement."""
+    return name.partition('.')[0] == 'placement'
+
+
+class LineFormatter(logging.Formatter):
+    r"""Formats the records of a handler with the formatter that oslo.log chose for the handler.
+
+    Control characters are escaped, for example as `\u001b`. The context of a log record, library
+    messages and tracebacks can contain text from clients. A terminal that displays the log must not
+    interpret control characters in such text. The escaped form is valid in JSON, too.
+
+    oslo.log appends the first line of the active exception to each line at WARNING or above. The
+    lines of Placement contain the reason already, so they have no such summary, unless they have a
+    traceback.
+    """
+
+    def __init__(self, handler: logging.Handler, config: cfg.ConfigOpts) -> None:
+        super().__init__()
+        self._inner = handler.formatter or logging.Formatter()
+        colored = 'log_color' in config and config.log_color
+        self._controls = _CONTROLS_BUT_COLORS if colored else _CONTROLS
+        self._appends_summary = isinstance(self._inner, formatters.ContextFormatter)
+        # The handler for the journal reads the fields that oslo.log adds to a record.
+        self._is_simple = type(self._inner) is formatters.ContextFormatter and not isinstance(
+            handler, handlers.OSJournalHandler
+        )
+        self._line = config.logging_context_format_string
+        self._identity = config.logging_user_identity_format
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the formatted record with escaped control characters."""
+        text = self._text(record)
+        # The Fluentd formatter of oslo.log returns a dictionary instead of text.
+        return self._controls.sub(_escaped, text) if isinstance(text, str) else text
+
+    def _text(self, record: logging.LogRecord) -> str:
+        if record.exc_info or not self._appends_summary or not _is_own(record.name):
+            return self._inner.format(record)
+        try:
+            return self._line_of_request(record)
+        except (KeyError, TypeError, ValueError):
+            # oslo.log does not append an active exception of these classes.
+            return self._inner.format(record)
+
+    def _line_of_request(self, record: logging.LogRecord) -> str:
+        """Return the line of a request, with the same text as oslo.log.
+
+        PERF: oslo.log formats a time that most formats do not contain, and sets 25 attributes.
+
+        :raises KeyError, TypeError, ValueError: only oslo.log can format the line: it is not for a
+            request, it has the suffix of lines at DEBUG, or the format has other fields
+        """
+        caller = context.get_current()
+        if caller is None or not self._is_simple or record.levelno == logging.DEBUG:
+            raise ValueError
+        values = caller.get_logging_values()
+        identity = self._identity % {name: value or '-' for name, value in values.items()}
+        fields = {**values, 'user_identity': identity, 'instance': ''}
+        form = logging.Formatter(self._line, self._inner.datefmt, validate=False, defaults=fields)
+        return form.format(record)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f'\\u{ord(match[0]):04x}'

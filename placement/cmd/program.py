@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 import functools
-import logging as std_logging
 import os
 import signal
 import sys
@@ -224,9 +223,7 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     if not config.debug:
         levels = [*logging.get_default_log_levels(), *_REPETITIVE_LOGGERS]
         config.set_default('default_log_levels', levels)
-    logging.setup(config, 'placement')
-    std_logging.setLogRecordFactory(messages.LogRecord)
-    std_logging.captureWarnings(True)
+    messages.set_up_log(config)
 
 
 def _parser(program: Program) -> argparse.ArgumentParser:

@@ -18,7 +18,6 @@ from placement import conf, deploy, messages
 from placement.conf import authtoken, sources
 from placement.db import engine
 from placement.http import Application
-from placement.wsgi import log_lines
 
 PROFILER_DIR = 'OS_WSGI_PROFILER'
 
@@ -108,15 +107,12 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
     config.set_default('default_log_levels', levels)
     if config.log_dir:
         config.set_default('log_file', f'{_LOG_NAME}.log')
-    logging.setup(config, 'placement')
-    std_logging.setLogRecordFactory(messages.LogRecord)
+    messages.set_up_log(config)
     if config.use_syslog and not config.log_config_append:
         syslog.openlog(_LOG_NAME, 0, _syslog_facility(config))
     for handler in std_logging.getLogger().handlers:
         if isinstance(handler, log_handlers.OSJournalHandler):
             handler.binary_name = _LOG_NAME
-        handler.setFormatter(log_lines.service_formatter(handler.formatter, config))
-    std_logging.captureWarnings(True)
 
 
 def _syslog_facility(config: cfg.ConfigOpts) -> int:

@@ -1,13 +1,10 @@
 """The messages of errors for operators: one line, with a remedy, and without a secret."""
 
-import logging
 import sqlite3
-import sys
 from unittest import mock
 
 from oslo_config import cfg
 from oslo_db import exception as db_exc
-from oslo_log import formatters, log
 from oslotest import base
 import psycopg
 import sqlalchemy as sa
@@ -159,45 +156,3 @@ class SentenceTest(base.BaseTestCase):
             '[placement_database] connection.',
             messages.sentence(mysql(2003, text)),
         )
-
-
-def fail() -> None:
-    raise OSError('the reason\nand more')
-
-
-class LogRecordTest(base.BaseTestCase):
-    """The lines of the log, formatted by oslo.log while an exception is handled."""
-
-    def line(self, name: str, with_traceback: bool = False, **options: str) -> str:
-        config = cfg.ConfigOpts()
-        log.register_options(config)
-        config([], default_config_files=[], default_config_dirs=[])
-        for option, text in options.items():
-            config.set_override(option, text)
-        formatter = formatters.ContextFormatter(config=config)
-        try:
-            fail()
-        except OSError:
-            exc_info = sys.exc_info() if with_traceback else None
-            record = messages.LogRecord(name, logging.WARNING, '', 0, 'It failed', (), exc_info)
-            return formatter.format(record).splitlines()[0].partition('] ')[2]
-
-    def test_a_line_of_placement_contains_no_summary(self):
-        self.assertEqual('It failed', self.line('placement.db.retry'))
-
-    def test_a_line_with_a_traceback_contains_the_summary(self):
-        self.assertEqual('It failed: OSError: the reason', self.line('placement', True))
-
-    def test_a_line_of_a_library_contains_the_summary(self):
-        for name in ('keystonemiddleware.auth_token', 'placement_extension'):
-            self.assertEqual('It failed: OSError: the reason', self.line(name))
-
-    def test_a_format_with_a_summary(self):
-        text = '[] %(message)s (%(error_summary)s)'
-        line = self.line(
-            'placement',
-            logging_default_format_string=text,
-            # Another test can have left the context of a request.
-            logging_context_format_string=text,
-        )
-        self.assertEqual('It failed (-)', line)

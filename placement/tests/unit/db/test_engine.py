@@ -220,8 +220,7 @@ class WriteTest(base.BaseTestCase):
         log.register_options(config)
         config([], default_config_files=[], default_config_dirs=[])
         handler.setFormatter(formatters.ContextFormatter(config=config))
-        self.addCleanup(logging.setLogRecordFactory, logging.getLogRecordFactory())
-        logging.setLogRecordFactory(messages.LogRecord)
+        handler.setFormatter(messages.LineFormatter(handler, config))
         retry.LOG.addHandler(handler)
         self.addCleanup(retry.LOG.removeHandler, handler)
         for error, raised, reason in (
