@@ -5,7 +5,7 @@ identity to the headers of the request. If the strategy is noauth2, which is onl
 token itself is the identity.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import logging
 import math
 import time
@@ -14,9 +14,10 @@ from typing import Any
 from keystoneauth1 import exceptions as keystone_exc
 from keystonemiddleware import auth_token
 from oslo_config import cfg
+from oslo_context import context
 from webob import exc as webob_exc
 
-from placement import context, exception, telemetry
+from placement import exception, policy, telemetry
 from placement.http import ENVIRON_CONTEXT, Application, Environ, StartResponse, errors
 from placement.token_cache import TokenCache, open_cache
 from placement.token_memory import TokenMemory
@@ -301,6 +302,30 @@ def _depends_on_request(token: Any) -> bool:
     return bool(token.bind) or token.application_credential_access_rules is not None
 
 
+class RequestContext(context.RequestContext):
+    """The caller's identity, roles and scope, and the configuration of the service.
+
+    It has no database session: the functions that handlers call open their own transactions.
+    """
+
+    def __init__(self, *args: Any, config: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.config: cfg.ConfigOpts = config
+
+    def can(self, action: str, target: Mapping[str, Any] | None = None, fatal: bool = True) -> bool:
+        """Return whether the policy allows the caller to perform an action.
+
+        :param action: name of a policy rule
+        :param target: attributes of the object on which the caller performs the action; by default,
+            the caller's own project and user
+        :param fatal: raise an exception instead of returning False
+        :raises PolicyNotAuthorized: the policy does not allow the action, and `fatal` is true
+        """
+        if target is None:
+            target = {'project_id': self.project_id, 'user_id': self.user_id}
+        return policy.authorize(self, action, target, do_raise=fatal)
+
+
 class ContextMiddleware:
     """Creates the RequestContext. Returns 401 Unauthorized if the request is not authenticated."""
 
@@ -310,7 +335,7 @@ class ContextMiddleware:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve a request."""
-        request_context = context.RequestContext.from_environ(environ, config=self.conf)
+        request_context = RequestContext.from_environ(environ, config=self.conf)
         environ[ENVIRON_CONTEXT] = request_context
         if request_context.user_id is None and not _is_root(environ):
             return _unauthorized(environ, start_response)
