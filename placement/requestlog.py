@@ -116,25 +116,19 @@ class _LoggedResponse:
     def _log(self) -> None:
         if self._started is None:
             return
-        try:
-            _log_response(self._environ, *self._started)
-            seconds = self._started[-1]
-            if 0 < self._slow_seconds < seconds:
-                _warn_of_slow_request(self._environ, seconds)
-        except Exception:
-            _log_failure()
+        _log_response(self._environ, *self._started)
+        seconds = self._started[-1]
+        if 0 < self._slow_seconds < seconds:
+            _warn_of_slow_request(self._environ, seconds)
 
 
 def _log_arrival(environ: Environ) -> None:
-    try:
-        LOG.debug(
-            'Starting request: %s "%s %s"',
-            quoted(environ.get('REMOTE_ADDR', '-')),
-            quoted(environ['REQUEST_METHOD']),
-            _uri(environ),
-        )
-    except Exception:
-        _log_failure()
+    LOG.debug(
+        'Starting request: %s "%s %s"',
+        quoted(environ.get('REMOTE_ADDR', '-')),
+        quoted(environ['REQUEST_METHOD']),
+        _uri(environ),
+    )
 
 
 def _log_response(
@@ -167,17 +161,13 @@ def _warn_of_slow_request(environ: Environ, seconds: float) -> None:
     )
 
 
-def _log_failure() -> None:
-    """Log that a line could not be written. This is not a failure of the request."""
-    LOG.exception('Failed to log a request')
-
-
 def _uri(environ: Environ) -> str:
     """Return the percent-encoded mount prefix, path and query string of a request."""
     path = environ.get('SCRIPT_NAME', '') + environ.get('PATH_INFO', '')
     query = environ.get('QUERY_STRING')
     # PEP 3333: the environment contains bytes decoded as latin-1.
-    return quote(path, encoding='latin-1') + (f'?{quoted(query)}' if query else '')
+    encoded = quote(path, encoding='latin-1', errors='replace')
+    return f'{encoded}?{quoted(query)}' if query else encoded
 
 
 class RequestMetrics:

@@ -109,16 +109,11 @@ def _set_up_logging(config: cfg.ConfigOpts) -> None:
         config.set_default('log_file', f'{_LOG_NAME}.log')
     messages.set_up_log(config)
     if config.use_syslog and not config.log_config_append:
-        syslog.openlog(_LOG_NAME, 0, _syslog_facility(config))
+        name = config.syslog_log_facility.upper().removeprefix('LOG_')
+        syslog.openlog(_LOG_NAME, 0, getattr(syslog, f'LOG_{name}'))
     for handler in std_logging.getLogger().handlers:
         if isinstance(handler, log_handlers.OSJournalHandler):
             handler.binary_name = _LOG_NAME
-
-
-def _syslog_facility(config: cfg.ConfigOpts) -> int:
-    name = config.syslog_log_facility.upper().removeprefix('LOG_')
-    facility: int = getattr(syslog, f'LOG_{name}')
-    return facility
 
 
 def _profiled(application: Application, directory: str) -> Application:

@@ -149,10 +149,3 @@ class FailuresTest(base.BaseTestCase):
 
     def test_the_health_check(self):
         self.fail_in(health.DatabaseHealthcheck, 'healthcheck', '/healthcheck')
-
-    def test_a_failure_of_the_request_log_does_not_fail_the_request(self):
-        failure = mock.patch.object(requestlog, '_uri', side_effect=ValueError('secret'))
-        with fixtures.FakeLogger('placement', logging.INFO) as log, failure:
-            response = edge.call(self.application, edge.environ(path='/'))
-        self.assertEqual(200, response.status)
-        self.assertEqual(1, log.output.count('Failed to log a request'))
