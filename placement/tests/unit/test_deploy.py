@@ -16,7 +16,6 @@ from placement import (
     handler,
     health,
     microversion,
-    requestlog,
 )
 from placement.tests.unit import edge
 from placement.tests.unit.telemetry.switched_on import SwitchedOn
