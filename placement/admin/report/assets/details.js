@@ -50,7 +50,7 @@ class Details {
           type: "button", class: "quiet close", "aria-label": "Close the details",
           click: () => this.close(),
         }, cross())),
-      drain ? element("section", { class: "drain" }, `Can be drained: ${drain}`) : null,
+      ...(drain ? [element("section", { class: "drain" }, `Can be drained: ${drain}`)] : []),
       ...this.#sharing(tree),
       element("section", { "aria-label": "Provider tree" },
         element("ul", { class: "tree" }, this.#branch(root, cloud.first[tree + 1], root))),

@@ -82,7 +82,7 @@ class ProviderTable {
         cell: (tree) => this.#useCell(tree, class_, false),
       })),
       {
-        title: "Consumers", numeric: true, class: "right",
+        title: "Consumers", numeric: true, class: "right optional",
         key: (tree) => cloud.trees.consumers[tree],
         cell: (tree) => [number(cloud.trees.consumers[tree])],
       },

@@ -13,6 +13,10 @@ NAMES = f'{ROWS} th'
 MATCHES = '#match-count'
 DETAILS = '#details'
 HEAD = '#details-title'
+# Returns the resource classes in the table that are longer than their space.
+CUT = """return [...document.querySelectorAll("#provider-table .pair bdi")].filter((one) =>
+    one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight + 1)
+    .map((one) => one.textContent)"""
 
 
 class TestCase(PageTestCase):
@@ -48,6 +52,7 @@ class TestCase(PageTestCase):
     def select(self, name: str) -> None:
         self.browser.button(name, '#provider-table').click()
         self.assertEqual([name], self.browser.texts(HEAD))
+        self.assertNotIn('null', self.details())
 
 
 class ContentTest(TestCase):
@@ -263,6 +268,7 @@ class DisplayTest(TestCase):
         self.open(PHONE)
         width = 'return document.documentElement.scrollWidth'
         self.assertEqual(PHONE[0], self.browser.script(width))
+        self.assertEqual([], self.browser.script(CUT))
         self.select('compute-05')
         self.assertEqual(PHONE[0], self.browser.script(width))
         self.assertEqual(
