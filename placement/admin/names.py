@@ -19,11 +19,6 @@ T = TypeVar('T')
 _UUIDS = ('UUID', 'uuid', 'ID', 'Id', 'id')
 _NAMES = ('Name', 'name', 'Hypervisor Hostname')
 _REMEDY = 'Use `openstack ... list -f json`, for hypervisors with --os-compute-api-version 2.53.'
-# A UUID; those of projects and users have no hyphens.
-_UUID = re.compile(
-    r'(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})(?![\w-])',
-    re.IGNORECASE,
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ class Names:
 
     def in_text(self, text: str) -> str:
         """Return a text with the name before each UUID. Unknown UUIDs stay as they are."""
-        return _UUID.sub(self._with_name, text) if self.names else text
+        return tables.UUID.sub(self._with_name, text) if self.names else text
 
     def in_values(self, value: T) -> T:
         """Return a value of strings, lists, dictionaries, and dataclasses with names in all texts.
@@ -121,4 +116,4 @@ def _names(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_uuid(value: Any) -> bool:
-    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+    return isinstance(value, str) and tables.UUID.fullmatch(value) is not None

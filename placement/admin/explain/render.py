@@ -164,7 +164,7 @@ def _summary(trees: Trees, where: str) -> list[str]:
 
 
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, tables.WIDTH, break_on_hyphens=False)
+    return textwrap.wrap(text, tables.width(), break_on_hyphens=False)
 
 
 def _count(trees: Trees) -> str:
@@ -288,7 +288,7 @@ def _item(line: str) -> list[str]:
     """Return the lines of an item of a list."""
     return textwrap.wrap(
         tables.printable(line),
-        tables.WIDTH,
+        tables.width(),
         initial_indent='  ',
         subsequent_indent='      ',
         break_on_hyphens=False,
