@@ -23,7 +23,6 @@ _SIZES = (
     ('processes', 1, 'processes of the service on each machine; default: 1'),
     ('threads', None, 'threads of each process; default: as many as the pool has connections'),
 )
-_FORMATS = {'table': render.table, 'json': render.document}
 
 
 def main() -> int:
@@ -55,8 +54,9 @@ def _add_commands(commands: Any) -> None:
 
     text = 'Check everything that can be checked before a rollout.'
     before = commands.add_parser('preflight', help=text, description=text)
+    output.add_format_option(before)
     before.add_argument(
-        '--format', choices=tuple(_FORMATS), default='table', help='default: %(default)s'
+        '--all', action='store_true', help='list the checks that succeeded or were skipped, too'
     )
     for name, default, text in _SIZES:
         before.add_argument(
@@ -90,7 +90,10 @@ def _preflight(config: cfg.ConfigOpts) -> int:
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
     findings = runner.run(config, checks.CHECKS)
-    output.print_text(_FORMATS[config.command.format](findings))
+    if config.command.format == output.JSON:
+        print(render.document(findings))
+    else:
+        output.print_text(render.table(findings, config.command.all))
     return model.exit_status(findings)
 
 

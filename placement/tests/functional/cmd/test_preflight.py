@@ -1,5 +1,6 @@
 """The command placement-status preflight, with good and bad configurations."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 import json
 import pathlib
@@ -16,6 +17,7 @@ from placement.tests.functional import memcached_server
 from placement.tests.functional.cmd import base
 from placement.tests.functional.cmd.identity_server import PASSWORD, USER, IdentityServer
 from placement.tests.functional.faults.machines import free_port
+from placement.tests.functional.programs import Result
 
 Findings = dict[str, list[Verdict]]
 # For each check: the result, and a text in the details or in the remedy, of each of its verdicts.
@@ -80,6 +82,11 @@ class TestCase(base.TestCase):
         self.assertEqual(expected, done.status)
         return findings
 
+    def table(self, *arguments: str) -> Result:
+        """Return the table of the checks with the last configuration file."""
+        options = ('--config-file', str(self.folder / 'placement.conf'))
+        return self.run_command(*options, 'preflight', *arguments, connection=False)
+
     def assertFound(self, expected: Expected, findings: Findings) -> None:
         """Compare the verdicts of some checks; no other check warns or fails."""
         remarkable = {
@@ -104,14 +111,26 @@ class TestCase(base.TestCase):
 @where.only_on('sqlite', reason='No SQL statement is executed.')
 class ReportTest(TestCase):
     def test_the_table(self):
-        findings = self.preflight(NOAUTH)
-        done = self.run_command('preflight')
-        self.assertEqual(2, done.status, done.stdout)
-        lines = done.stdout.splitlines()
-        self.assertLessEqual(max(map(len, lines)), 120)
+        """The verdict is first, then what to do; --all lists the other checks, too."""
+        findings = [one for listed in self.preflight(NOAUTH).values() for one in listed]
+        counts = Counter(str(one.result) for one in findings)
+        verdict = f'1 failure, 1 warning, {counts["ok"]} ok, {counts["skipped"]} skipped'
+        for arguments, results in (
+            ((), ['failure', 'warning']),
+            (('--all',), ['failure', 'warning', *_repeated(counts, 'ok', 'skipped')]),
+        ):
+            done = self.table(*arguments)
+            self.assertEqual(2, done.status, done.stderr)
+            first, empty, *lines = done.stdout.splitlines()
+            self.assertEqual((verdict, ''), (first, empty))
+            self.assertLessEqual(max(map(len, lines)), 100)
+            cells = [line.split('|')[2].strip() for line in lines if line.startswith('|')]
+            self.assertEqual(['Result', *results], [cell for cell in cells if cell])
         self.assertRegex(done.stdout, r'\n\| Schema Revision +\| failure +\| The schema is at ')
-        for name in findings:
-            self.assertIn(f'\n| {name.split()[0]} ', done.stdout)
+
+
+def _repeated(counts: Mapping[str, int], *results: str) -> list[str]:
+    return [result for result in results for _ in range(counts[result])]
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
@@ -358,7 +377,7 @@ class IdentityTest(TestCase):
 
     def test_a_good_deployment(self):
         endpoint = self.server.endpoint
-        self.identity(
+        findings = self.identity(
             {
                 'Keystone Options': ['ok '],
                 'Keystone Endpoints': ['ok ', 'ok '],
@@ -366,6 +385,9 @@ class IdentityTest(TestCase):
                 'Service Catalog': [f'ok respond: internal {endpoint}; public {endpoint}.'],
             }
         )
+        skipped = sum(listed[0].result == 'skipped' for listed in findings.values())
+        listed = sum(map(len, findings.values()))
+        self.assertEqual(f'{listed - skipped} ok, {skipped} skipped\n', self.table().stdout)
 
     def test_an_unreachable_server(self):
         self.identity(
