@@ -28,7 +28,7 @@ def check_files(config: cfg.ConfigOpts) -> list[Verdict]:
         paths = policy.files(config)
     except OSError as error:
         return [_unusable(error.filename, error.strerror)]
-    verdicts = [*_missing(config), *_unusable_files(paths)]
+    verdicts = [*_missing(config), *_unread(config, paths), *_unusable_files(paths)]
     if verdicts:
         return verdicts
     return [ok(f'Read: {", ".join(paths)}.' if paths else 'No file. The default rules apply.')]
@@ -38,7 +38,7 @@ def _missing(config: cfg.ConfigOpts) -> Iterator[Verdict]:
     """Yield what is wrong with the paths that the operator has configured."""
     file, directories = config.oslo_policy.policy_file, config.oslo_policy.policy_dirs
     if _is_set(config, 'policy_file') and not config.find_file(file):
-        yield failure(
+        yield warning(
             f'The policy file {file} does not exist, so the default rules apply.',
             'Create the file, or remove the option [oslo_policy] policy_file.',
         )
@@ -48,6 +48,17 @@ def _missing(config: cfg.ConfigOpts) -> Iterator[Verdict]:
                 f'The policy directory {directory} does not exist.',
                 'Create the directory, or remove the option [oslo_policy] policy_dirs.',
             )
+
+
+def _unread(config: cfg.ConfigOpts, paths: Sequence[str]) -> Iterator[Verdict]:
+    """Yield the policy file in JSON that other services, and old releases, read by default."""
+    path = config.find_file('policy.json')
+    if path and path not in paths:
+        yield warning(
+            f'The policy file {path} is not read.',
+            'Convert it with `oslopolicy-convert-json-to-yaml --namespace placement --policy-file '
+            f'{path} --output-file {path.removesuffix("json")}yaml`, or remove it.',
+        )
 
 
 def _is_set(config: cfg.ConfigOpts, name: str) -> bool:

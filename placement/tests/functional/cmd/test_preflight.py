@@ -230,6 +230,9 @@ RULES: tuple[tuple[str, str], ...] = (
 # Policy files, and the verdict on them.
 FILES: tuple[tuple[Mapping[str, str], str], ...] = (
     ({}, 'ok No file.'),
+    ({'policy.json': '{"admin_api": "role:boss"}'}, 'warning policy.json is not read.'),
+    ({'policy.json': '{}', 'policy.yaml': ''}, 'warning or remove it.'),
+    ({'policy.d/policy.json': '{}'}, 'ok Read: '),
     ({'policy.d/a.yaml': 'admin_api: "role:boss"', 'policy.d/.hidden': '['}, 'ok Read: '),
     ({'policy.yaml': 'a: "b\n'}, 'failure line 2'),
     ({'policy.yaml': '- a\n'}, 'failure does not map names'),
@@ -267,13 +270,14 @@ class ConfigurationTest(TestCase):
 
     def test_policy_files(self):
         for files, verdict in FILES:
-            rules = 'ok ' if verdict.startswith('ok') else 'skipped '
+            rules = 'skipped ' if verdict.startswith('failure') else 'ok '
             self.with_files(files, '', {'Policy Files': [verdict], 'Policy Rules': [rules]})
         for text, verdict in (
-            ('policy_file = my.yaml', 'failure my.yaml does not exist'),
+            ('policy_file = my.yaml', 'warning my.yaml does not exist'),
             ('policy_dirs = my.d', 'warning my.d does not exist'),
         ):
-            self.with_files({}, f'[oslo_policy]\n{text}', {'Policy Files': [verdict]})
+            expected = {'Policy Files': [verdict], 'Policy Rules': ['ok Changed rules: 0.']}
+            self.with_files({}, f'[oslo_policy]\n{text}', expected)
 
     def test_policy_servers(self):
         rules = 'admin_api: "role:a or https://policy.example/"\nservice_api: "http://other/"\n'
