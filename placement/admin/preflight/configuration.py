@@ -14,6 +14,17 @@ from placement.conf import base, sources
 
 # oslo.middleware reads groups with this prefix, in addition to `[cors]`.
 _CORS_PREFIX = 'cors.'
+# The current names of options that libraries do not accept any more, by the old name.
+_RENAMED = {
+    'admin_password': 'password',
+    'admin_tenant_name': 'project_name',
+    'admin_user': 'username',
+    'auth_uri': 'www_authenticate_uri',
+    'identity_uri': 'auth_url',
+    'idle_timeout': 'connection_recycle_time',
+    'sql_connection': 'connection',
+    'sql_idle_timeout': 'connection_recycle_time',
+}
 
 
 def check_files(config: cfg.ConfigOpts) -> list[Verdict]:
@@ -71,8 +82,13 @@ def _unknown_option(source: str, group: str, name: str, names: Mapping[str, set[
 
 
 def suggest_option(group: str, name: str, names: Mapping[str, set[str]]) -> list[str]:
-    """Return the options that an unknown one may mean: the same name in another group first."""
-    same = [f'[{other}] {name}' for other in sorted(names) if name in names[other]]
+    """Return the options that an unknown one may mean.
+
+    Its current name is more likely than a similar name, and its group than another one.
+    """
+    current = _RENAMED.get(name, name)
+    groups = [group] if current in names[group] else sorted(names)
+    same = [f'[{other}] {current}' for other in groups if current in names[other]]
     close = difflib.get_close_matches(name, sorted(names[group]), n=1)
     return same or [f'[{group}] {match}' for match in close]
 

@@ -168,6 +168,26 @@ OPTIONS: tuple[tuple[str, Expected], ...] = (
         '[keystone_authtoken]\nauth_section = mine\n[mine]\nauth_type = password\npasword = hush\n',
         {'Option Names': ['warning Did you mean [mine] password?']},
     ),
+    # Names of older releases of libraries.
+    (
+        'idle_timeout = 1\n[DEFAULT]\nsql_connection = x\n[keystone_authtoken]\n'
+        'auth_type = password\nauth_uri = x\nidentity_uri = x\nadmin_user = x\n'
+        'admin_password = x\nadmin_tenant_name = x\n',
+        {
+            'Option Names': [
+                f'warning Did you mean {name}?'
+                for name in (
+                    '[placement_database] connection_recycle_time',
+                    '[placement_database] connection',
+                    '[keystone_authtoken] www_authenticate_uri',
+                    '[keystone_authtoken] auth_url',
+                    '[keystone_authtoken] username',
+                    '[keystone_authtoken] password',
+                    '[keystone_authtoken] project_name',
+                )
+            ]
+        },
+    ),
     # Options of libraries are known.
     (
         '[keystone_authtoken]\nauth_type = password\npassword = hush\nmemcached_servers = a\n'
