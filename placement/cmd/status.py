@@ -16,12 +16,12 @@ from placement.db import engine as db_engine
 # The exit status if a check cannot run. Smaller values are the results of the checks.
 ERROR = 255
 
-# The size of the deployment, which no configuration file contains: options of preflight, with
-# their defaults.
+# The size of the deployment, which no configuration file contains: options of preflight, whose
+# default is 1.
 _SIZES = (
-    ('machines', 1, 'machines that run the service; default: 1'),
-    ('processes', 1, 'processes of the service on each machine; default: 1'),
-    ('threads', None, 'threads of each process; default: as many as the pool has connections'),
+    ('machines', 'machines that run the service'),
+    ('processes', 'processes of the service on each machine'),
+    ('threads', 'threads of each process'),
 )
 
 
@@ -58,9 +58,13 @@ def _add_commands(commands: Any) -> None:
     before.add_argument(
         '--all', action='store_true', help='list the checks that succeeded or were skipped, too'
     )
-    for name, default, text in _SIZES:
+    for name, text in _SIZES:
         before.add_argument(
-            f'--{name}', metavar='N', type=_count, default=default, help=f'the number of {text}'
+            f'--{name}',
+            metavar='N',
+            type=_count,
+            default=1,
+            help=f'the number of {text}; default: %(default)s',
         )
     # Invalid values are findings. They do not prevent the other checks.
     before.set_defaults(action=_preflight, help_only=False, validate=False)

@@ -26,27 +26,31 @@ class Limits:
 class Service:
     """All processes of the service.
 
-    :param connections: the maximum number of connections of a process; None if there is no limit
+    :param connections: the maximum number of connections of a process
     :param recycle_seconds: the maximum age of a connection; -1 if there is no limit
     :param machines: the number of machines
     :param processes: the number of processes on each machine
+    :param threads: the number of threads of each process
     """
 
-    connections: int | None
+    connections: int
     recycle_seconds: int
     machines: int = 1
     processes: int = 1
+    threads: int = 1
 
 
 def service(config: cfg.ConfigOpts) -> Service:
     """Return what the configuration and the options of the command describe."""
     options = config.placement_database
     given = config.command
+    connections = database.connections_of_process(options, given.threads)
     return Service(
-        database.connections_of_process(options, given.threads),
+        connections or 0,  # It is not None, because the threads limit the number.
         options.connection_recycle_time,
         given.machines,
         given.processes,
+        given.threads,
     )
 
 
@@ -63,8 +67,7 @@ def judge(accepted: Limits, used: Service) -> list[Verdict]:
                 f'{accepted.idle_setting}.',
             )
         )
-    total = used.machines * used.processes
-    if used.connections is not None and total * used.connections > accepted.connections:
+    if used.machines * used.processes * used.connections > accepted.connections:
         verdicts.append(
             warning(
                 f'{_describe(used)}, and the server accepts {accepted.connections}.',
@@ -78,21 +81,18 @@ def judge(accepted: Limits, used: Service) -> list[Verdict]:
 
 def _describe(used: Service) -> str:
     """Return the sentence about the connections of the service, without its end."""
-    if used.machines * used.processes == 1:
-        return f'A process can open {used.connections} connections'
-    total = used.machines * used.processes
+    processes = used.machines * used.processes
+    if processes == 1:
+        threads = '1 thread' if used.threads == 1 else f'{used.threads} threads'
+        return f'A process with {threads} can open {used.connections} connections'
     return (
-        f'{total} processes (machines: {used.machines}, processes of each: {used.processes}) can '
-        f'open {total * (used.connections or 0)} connections, {used.connections} each'
+        f'{processes} processes (machines: {used.machines}, processes of each: {used.processes}, '
+        f'threads of each: {used.threads}) can open {processes * used.connections} connections, '
+        f'{used.connections} each'
     )
 
 
 def _note(accepted: Limits, used: Service) -> str:
-    if used.connections is None:
-        return (
-            f'The server accepts {accepted.connections} connections. The pool of a process has '
-            'no limit.'
-        )
     return (
         f'The server accepts {accepted.connections} connections. {_describe(used)}: enough for '
         f'{accepted.connections // used.connections} processes.'

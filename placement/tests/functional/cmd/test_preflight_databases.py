@@ -108,16 +108,19 @@ class ServerTest(test_preflight.TestCase):
         text = 'warning can open 1000 connections, 5 each, and the server accepts'
         expected = {**test_preflight.NOAUTH_WARNING, 'Connection Limits': [text]}
         self.assertFound(expected, findings)
+        # A thread does not open more connections because the pool permits them.
+        text = 'ok A process with 1 thread can open 3 connections'
+        self.check({'Connection Limits': [text]}, 'max_overflow = 1000\n')
 
     def test_the_limit_of_the_account(self):
         migration.upgrade('head')
         account = servers.create_account(self.url, ('SELECT', 'INSERT', 'UPDATE', 'DELETE'))
-        limit = f"ALTER USER '{account.username}'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 4"
+        limit = f"ALTER USER '{account.username}'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 2"
         if account.get_backend_name() == 'postgresql':
-            limit = f'ALTER ROLE {account.username} CONNECTION LIMIT 4'
+            limit = f'ALTER ROLE {account.username} CONNECTION LIMIT 2'
         servers.execute(self.url, limit)
         (verdict,) = self.preflight(test_preflight.NOAUTH, account)['Connection Limits']
-        self.assertIn('can open 16 connections, and the server accepts 4', verdict.detail)
+        self.assertIn('can open 3 connections, and the server accepts 2', verdict.detail)
 
 
 @where.also_on_mysql('Statements and variables differ from those of MariaDB.')

@@ -36,7 +36,7 @@ def character_set(default: str, *collations: str) -> list[Verdict]:
     return mysql.judge_character_set(default.split('_')[0], default, tables)
 
 
-def connections(most: int, idle: int, used: int | None, recycle: int, *size: int) -> list[Verdict]:
+def connections(most: int, idle: int, used: int, recycle: int, *size: int) -> list[Verdict]:
     accepted = limits.Limits(most, idle, 'wait_timeout')
     return limits.judge(accepted, limits.Service(used, recycle, *size))
 
@@ -99,17 +99,20 @@ CONNECTIONS: tuple[Case, ...] = (
     (connections, [151, 3601, 15, 3600], 'ok', ''),
     (connections, [151, 3600, 15, 3600], 'warning', 'wait_timeout'),
     (connections, [151, 600, 15, -1], 'warning', ''),  # the pool keeps connections forever
-    (connections, [14, 28800, 15, 3600], 'warning', 'A process can open 15 connections, and'),
+    (
+        connections,
+        [14, 28800, 15, 3600],
+        'warning',
+        'A process with 1 thread can open 15 connections, and',
+    ),
     (connections, [14, 600, 15, 3600], 'warning warning', ''),
-    (connections, [14, 28800, None, 3600], 'ok', 'no limit'),
     (connections, [150, 28800, 15, 3600, 2, 5], 'ok', ''),
     (
         connections,
-        [149, 28800, 15, 3600, 2, 5],
+        [149, 28800, 15, 3600, 2, 5, 8],
         'warning',
-        '10 processes (machines: 2, processes of each: 5) can open 150',
+        '10 processes (machines: 2, processes of each: 5, threads of each: 8) can open 150',
     ),
-    (connections, [14, 28800, None, 3600, 2, 5], 'ok', ''),
 )
 GALERA: tuple[Case, ...] = (
     (galera.judge, [{}, {}, None], 'skipped', ''),
@@ -174,6 +177,7 @@ class SettingsTest(base.BaseTestCase):
             ({'max_overflow': -1}, None, None),
             ({'max_overflow': -1}, 8, 14),
             ({}, 4, 9),
+            ({'max_overflow': 1000}, 1, 3),
             ({}, 8, 14),
             ({}, 40, 16),
             ({'max_pool_size': 0}, 4, 9),
