@@ -113,6 +113,7 @@ _IDENTITY = (
     Check(_KEYSTONE, identity.check_options),
     Check('Keystone Endpoints', identity.check_endpoints, needs=(_KEYSTONE,)),
     Check(_CREDENTIALS, identity.check_credentials, needs=(_KEYSTONE,)),
+    Check('Identity Endpoint', identity.check_identity_endpoint, needs=(_CREDENTIALS,)),
     Check('Service Catalog', identity.check_catalog, needs=(_CREDENTIALS,)),
     Check('Token Cache', token_cache.check, needs=(_KEYSTONE,)),
 )

@@ -257,6 +257,29 @@ def judge_identity(identity: Identity) -> Verdict:
     )
 
 
+def check_identity_endpoint(config: cfg.ConfigOpts) -> list[Verdict]:
+    """Check that the service finds Keystone in the catalog, where it validates tokens."""
+    return _with_token(config, lambda access: [_judge_identity_endpoint(config, access)])
+
+
+def _judge_identity_endpoint(config: cfg.ConfigOpts, access: Any) -> Verdict:
+    if access is None:
+        return skipped('The token contains no catalog.')
+    group = config[AUTH_GROUP]
+    try:
+        url = access.service_catalog.url_for(
+            service_type='identity', interface=group.interface, region_name=group.region_name
+        )
+    except auth_exceptions.CatalogException:
+        where = f' in the region {group.region_name}' if group.region_name else ''
+        return failure(
+            f'The catalog contains no {group.interface} endpoint of the type identity{where}. '
+            'Every request with a token fails with 503 Service Unavailable.',
+            f'Correct [{AUTH_GROUP}] region_name or interface.',
+        )
+    return _respond(config, _session(config), 'identity', url)
+
+
 def check_catalog(config: cfg.ConfigOpts) -> list[Verdict]:
     """Check that clients find the service in the catalog, and that its endpoints respond."""
     return _with_token(config, lambda access: _judge_catalog_of(config, access))

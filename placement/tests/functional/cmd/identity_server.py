@@ -3,6 +3,7 @@
 A real Keystone is part of `tox -e keystone`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 import http.server
 import json
@@ -16,6 +17,7 @@ PASSWORD = 'hush-keystone'
 TOKEN = 'hush-token-of-the-service'
 # The path of a service in the catalog.
 SERVICE = '/service'
+KEYSTONE_INTERFACES = ('public', 'internal', 'admin')
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,10 @@ class IdentityServer(fixtures.Fixture):
 
     :param roles: the roles of the user
     :param catalog: the types of the services in the catalog
-    :param interfaces: the interfaces of the endpoints of each service
+    :param interfaces: the interfaces of the endpoints of each service but identity
     :ivar endpoint: the URL of these endpoints; the server responds to it
-    :ivar region: the region of these endpoints
+    :ivar keystone: the URL of the endpoints of identity in the region `one`
+    :ivar region: the region of the endpoints of the other services
     :ivar replies: replies that replace those for the version document, for the token of the user
         (`login`), and for the token of a client (`validation`)
     """
@@ -59,7 +62,7 @@ class IdentityServer(fixtures.Fixture):
         server.daemon_threads = True
         root = f'http://127.0.0.1:{server.server_address[1]}'
         self.url = f'{root}/v3'
-        self.endpoint = f'{root}{SERVICE}'
+        self.endpoint = self.keystone = f'{root}{SERVICE}'
         server.fixture = self
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
@@ -72,10 +75,8 @@ class IdentityServer(fixtures.Fixture):
 
     def token(self) -> dict[str, Any]:
         """The document of a token."""
-        endpoints = [
-            {'interface': name, 'region_id': self.region, 'url': self.endpoint, 'id': name}
-            for name in self.interfaces
-        ]
+        keystone = _endpoints(KEYSTONE_INTERFACES, 'one', self.keystone)
+        others = _endpoints(self.interfaces, self.region, self.endpoint)
         return {
             'token': {
                 'methods': ['password'],
@@ -88,11 +89,20 @@ class IdentityServer(fixtures.Fixture):
                 },
                 'roles': [{'id': role, 'name': role} for role in self.roles],
                 'catalog': [
-                    {'id': kind, 'type': kind, 'name': kind, 'endpoints': endpoints}
+                    {
+                        'id': kind,
+                        'type': kind,
+                        'name': kind,
+                        'endpoints': keystone if kind == 'identity' else others,
+                    }
                     for kind in self.catalog
                 ],
             }
         }
+
+
+def _endpoints(interfaces: Sequence[str], region: str, url: str) -> list[dict[str, str]]:
+    return [{'interface': one, 'region_id': region, 'url': url, 'id': one} for one in interfaces]
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

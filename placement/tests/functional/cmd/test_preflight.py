@@ -40,7 +40,12 @@ auth_url = {url}
 username = {user}
 """
 # The checks that need the check of the options of Keystone.
-AFTER_OPTIONS = ('Keystone Endpoints', 'Service Credentials', 'Service Catalog', 'Token Cache')
+AFTER_OPTIONS = (
+    *('Keystone Endpoints', 'Service Credentials', 'Identity Endpoint', 'Service Catalog'),
+    'Token Cache',
+)
+# The types of the services in the catalog.
+BOTH = ('placement', 'identity')
 # The options that protect the tokens in memcached.
 SIGNED = 'memcache_security_strategy = MAC\nmemcache_secret_key = hush-memcached'
 
@@ -387,7 +392,7 @@ class IdentityTest(TestCase):
     def setUp(self) -> None:
         super().setUp()
         migration.upgrade('head')
-        self.server = self.useFixture(IdentityServer(catalog=('placement',)))
+        self.server = self.useFixture(IdentityServer(catalog=BOTH))
 
     def identity(
         self, expected: Expected, more: str = '', url: str = '', user: str = USER
@@ -406,6 +411,7 @@ class IdentityTest(TestCase):
                 'Keystone Options': ['ok '],
                 'Keystone Endpoints': ['ok ', 'ok '],
                 'Service Credentials': ['ok User placement, project service, roles: service.'],
+                'Identity Endpoint': [f'ok {endpoint} responds.'],
                 'Service Catalog': [f'ok respond: internal {endpoint}; public {endpoint}.'],
             }
         )
@@ -434,9 +440,9 @@ class IdentityTest(TestCase):
 
     def test_users_and_catalogs(self):
         for roles, catalog, expected in (
-            (('admin', 'member'), ('placement',), {}),
-            (('member',), ('placement',), {'Service Credentials': ['warning roles: member.']}),
-            ((), ('placement',), {'Service Credentials': ['warning roles: none.']}),
+            (('admin', 'member'), BOTH, {}),
+            (('member',), BOTH, {'Service Credentials': ['warning roles: member.']}),
+            ((), BOTH, {'Service Credentials': ['warning roles: none.']}),
             (
                 ('service',),
                 ('identity',),
@@ -445,6 +451,18 @@ class IdentityTest(TestCase):
         ):
             self.server.roles, self.server.catalog = roles, catalog
             self.identity(expected)
+
+    def test_the_identity_endpoint(self):
+        """The service validates tokens at the endpoint of the configured region and interface."""
+        endpoint = 'Identity Endpoint'
+        region = 'failure no internal endpoint of the type identity in the region two. '
+        self.identity({endpoint: [region], 'Service Catalog': ['warning ']}, 'region_name = two')
+        self.identity({endpoint: ['failure no inner endpoint']}, 'interface = inner')
+        self.identity({}, 'region_name = one\ninterface = admin')
+        self.server.keystone = f'http://127.0.0.1:{free_port()}'
+        self.identity({endpoint: ['failure Connection refused']})
+        self.server.keystone = f'{self.server.endpoint}/x'
+        self.identity({endpoint: ['warning status code 404']})
 
     def test_endpoints_of_the_service(self):
         public, internal = ('public',), ('public', 'internal')
@@ -500,6 +518,7 @@ class IdentityTest(TestCase):
                 {
                     'Keystone Options': [no_uri],
                     'Service Credentials': ['ok does not describe its user.'],
+                    'Identity Endpoint': ['skipped '],
                     'Service Catalog': ['skipped '],
                 },
             ),
@@ -512,6 +531,7 @@ class IdentityTest(TestCase):
         address = self.useFixture(memcached_server.Memcached()).address
         unsafe = {
             'Keystone Endpoints': ['warning without TLS'] * 2,
+            'Identity Endpoint': ['warning without TLS'],
             'Token Cache': ['warning without TLS'],
         }
         with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
