@@ -16,6 +16,7 @@ from typing import Any
 import bootstrap
 
 CONNECTION = 'OS_PLACEMENT_DATABASE__CONNECTION'
+STRATEGY = 'OS_API__AUTH_STRATEGY'
 # The demo cloud has a database of its own, so that it contains nothing else.
 DATABASE, DEMO_DATABASE = (bootstrap.ROOT / name for name in ('placement.db', 'placement-demo.db'))
 
@@ -40,7 +41,7 @@ DEMO = """
 To use the tools for operators with it, and to show it as a page, run these commands in another
 terminal, and open report.html in a browser:
 
-  {connection}export PATH={programs}:$PATH
+  {variables}export PATH={programs}:$PATH
   placement-manage report report.html
 """
 
@@ -89,16 +90,18 @@ def _serve(options: argparse.Namespace) -> None:
     is_default = os.environ.setdefault(CONNECTION, default) == default
     database = default.removeprefix('sqlite:///') if is_default else f'configured by {CONNECTION}'
     os.environ.setdefault('OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP', 'true')
-    os.environ.setdefault('OS_API__AUTH_STRATEGY', 'noauth2')
+    strategy = os.environ.setdefault(STRATEGY, 'noauth2')
 
     import waitress
 
     from placement import wsgi
 
     application = wsgi.init_application()
-    # The environment of the other terminal may lack the variable, unless the operator set it.
-    variable = f'export {CONNECTION}={shlex.quote(default)}\n  ' if is_default else ''
-    demo = _register_demo(application, variable) if options.demo else ''
+    # The environment of the other terminal may lack the variables. The operator sets another URL.
+    variables = f'export {STRATEGY}={shlex.quote(strategy)}\n  '
+    if is_default:
+        variables += f'export {CONNECTION}={shlex.quote(default)}\n  '
+    demo = _register_demo(application, variables) if options.demo else ''
     try:
         server = waitress.create_server(
             application, host=options.host, port=options.port, threads=options.threads
@@ -110,7 +113,7 @@ def _serve(options: argparse.Namespace) -> None:
     server.run()
 
 
-def _register_demo(application: Any, variable: str) -> str:
+def _register_demo(application: Any, variables: str) -> str:
     """Register the demo cloud, and return a text with the commands for its tools."""
     import demo
 
@@ -119,7 +122,7 @@ def _register_demo(application: Any, variable: str) -> str:
     except demo.UnexpectedResponseError as error:
         sys.exit(f'The demo cloud cannot be registered: {error}')
     programs = shlex.quote(str(Path(sys.executable).parent))
-    return DEMO.format(done=done, connection=variable, programs=programs)
+    return DEMO.format(done=done, variables=variables, programs=programs)
 
 
 if __name__ == '__main__':

@@ -189,7 +189,7 @@ def judge_authentication(strategy: str) -> Verdict:
             'Every client that can connect chooses its roles (noauth2, for tests only).',
             'Set [api] auth_strategy to keystone.',
         )
-    return ok('Keystone validates the tokens of clients.')
+    return ok('Clients need a token of Keystone.')
 
 
 def check_debug(config: cfg.ConfigOpts) -> list[Verdict]:

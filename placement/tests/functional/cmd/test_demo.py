@@ -117,16 +117,20 @@ class ServeTest(base.TestCase):
         output = log.read_text()
         self.assertIn(DONE.strip(), output)
         # The last commands, in a shell without the variables of this test.
-        commands = [line for line in output.splitlines() if line.startswith('  ')][-3:]
+        commands = [line for line in output.splitlines() if line.startswith('  ')][-4:]
         self.assertEqual('  placement-manage report report.html', commands[-1])
         page = database.with_name('report.html')
-        subprocess.run(
+        # The settings are those of the service, so only noauth2 is a warning.
+        commands += ['set +e', 'placement-status preflight > preflight.txt']
+        done = subprocess.run(
             ['sh', '-e', '-c', '\n'.join(commands)],
             env={'PATH': os.environ['PATH']},
             cwd=database.parent,
-            check=True,
+            check=False,
         )
         self.assertIn('gpu-01', page.read_text())
+        verdict, *_ = database.with_name('preflight.txt').read_text().splitlines()
+        self.assertEqual((1, '1 warning, '), (done.returncode, verdict[:11]))
         request = urllib.request.Request(
             f'http://127.0.0.1:{worker.port}/resource_providers?name=gpu-01',
             headers={'X-Auth-Token': 'admin'},
