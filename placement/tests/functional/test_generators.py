@@ -11,16 +11,30 @@ import fixtures
 from oslotest import base
 import yaml
 
+import placement
 from placement import policies, version
 from placement.tests import where
 from placement.tests.waiting import LONGEST
 
+GENERATOR = pathlib.Path(placement.__file__).parents[1] / 'etc/placement/config-generator.conf'
 PROGRAM = """
 import importlib.metadata, sys
 sys.argv[0] = sys.argv.pop(1)
 (command,) = importlib.metadata.entry_points(group='console_scripts', name=sys.argv[0])
 sys.exit(command.load()())
 """
+# A distribution in place of osprofiler, which is optional.
+PROFILER = {
+    'osprofiler.py': """
+from oslo_config import cfg
+def list_opts():
+    return [('profiler', [cfg.BoolOpt('enabled')])]
+""",
+    'osprofiler-4.0.dist-info/METADATA': 'Metadata-Version: 2.1\nName: osprofiler\nVersion: 4.0\n',
+    'osprofiler-4.0.dist-info/entry_points.txt': (
+        '[oslo.config.opts]\nosprofiler = osprofiler:list_opts\n'
+    ),
+}
 POLICY = """
 "placement:traits:list": "role:reader"
 "placement:traits:show": "rule:admin_or_service_api"
@@ -58,6 +72,16 @@ class GeneratorTest(base.BaseTestCase):
         self.assertIn('#pybasedir = <Path>', sample)
         self.assertNotIn('log_options', sample)
         self.assertNotIn(tempfile.gettempdir(), sample)
+
+    def test_the_validator_knows_the_options_of_osprofiler(self):
+        for name, text in PROFILER.items():
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(text)
+        configuration = self.folder / 'placement.conf'
+        files = ('--config-file', str(GENERATOR), '--input-file', str(configuration))
+        for option, status in (('enabled', 0), ('enabeld', 1)):
+            configuration.write_text(f'[profiler]\n{option} = true\n')
+            self.run_tool('oslo-config-validator', *files, status=status)
 
     def test_the_policy_sample_has_all_rules(self):
         sample = self.run_tool('oslopolicy-sample-generator', '--namespace', 'placement')
