@@ -4,7 +4,7 @@ A message of an error is one line that names the remedy and contains no secret. 
 messages when it does not start, and the commands use them when they fail.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 import logging
 import re
 from typing import Any
@@ -40,6 +40,10 @@ _AUTHENTICATION_LIBRARIES = ('keystoneauth1.', 'keystonemiddleware.')
 _VALUE_OF_A_LIBRARY = re.compile(
     r"Value for option (\S+) from LocationInfo\(.*detail='(.*)'\) is not valid: (.*)", re.DOTALL
 )
+# With these parameters in a URL, PyMySQL does not use `ssl_ca`.
+_DISCARD_CA = ('ssl_verify_cert', 'ssl_verify_identity')
+# The message of oslo.log for `use_journal`.
+_NO_JOURNAL = 'Systemd bindings do not exist'
 
 
 def sentence(error: BaseException) -> str:
@@ -53,6 +57,21 @@ def sentence(error: BaseException) -> str:
         for secret in database_url.secrets(url):
             text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
     return text
+
+
+def certificate_remedy(urls: Iterable[str | sa.URL]) -> str:
+    """Return what to do if a driver refuses the certificate of a server.
+
+    :param urls: the URLs of the database
+    """
+    for url in map(sa.make_url, urls):
+        discard = [name for name in _DISCARD_CA if name in url.query]
+        if discard and 'ssl_ca' in url.query and url.drivername == 'mysql+pymysql':
+            return (
+                f'Remove {" and ".join(discard)} from the URL, because PyMySQL then does not use '
+                'ssl_ca, which is sufficient to verify the server'
+            )
+    return 'Correct the certificate of the server'
 
 
 def _describe(error: BaseException) -> str:
@@ -82,6 +101,11 @@ def _filled(template: str, error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
+    if str(error) == _NO_JOURNAL:
+        return (
+            '[DEFAULT] use_journal is true, but the Python library systemd is not installed. Run '
+            '`pip install systemd-python`, or remove the option.'
+        )
     return str(error) or type(error).__name__
 
 
@@ -116,7 +140,13 @@ def _invalid_value(error: cfg.ConfigSourceValueError) -> str:
 
 
 def _unknown_driver(error: sa.exc.NoSuchModuleError) -> str:
-    name = str(error).rpartition(':')[2].replace('.', '+')
+    kind, _, name = str(error).rpartition(':')
+    name = name.replace('.', '+')
+    if kind.endswith('sqlalchemy.plugins'):
+        return (
+            f'A URL in [placement_database] names the SQLAlchemy plugin {name}, which is not '
+            f'installed. Install it, or remove plugin={name} from the URL.'
+        )
     return (
         f'[placement_database] connection names the unknown database driver {name}. Use '
         'mysql+pymysql, postgresql+psycopg, or sqlite.'
@@ -164,6 +194,11 @@ def _unreadable_file(error: Exception) -> str | None:
     return next(filter(None, map(database_url.unreadable_file, engine.configure.urls)), None)
 
 
+def _certificate_remedy(error: Exception) -> str | None:
+    """Return what to do if the certificate of the server is refused."""
+    return certificate_remedy(engine.configure.urls) if failures.is_unverified(error) else None
+
+
 def _is_unreachable(error: Exception) -> bool:
     return failures.is_unavailable(error) or isinstance(error, sa.exc.OperationalError)
 
@@ -184,13 +219,13 @@ _DATABASE: tuple[tuple[Callable[[Exception], Any], str], ...] = (
         failures.connection_limit,
         '{database} accepts no more connections: {reason}. Increase {found}, or decrease '
         'max_pool_size and max_overflow in [placement_database]: each process of the service opens '
-        '{connections}. `placement-status preflight --machines N --processes N` adds them up.',
+        '{connections}. `placement-status preflight --machines N --processes N --threads N` adds '
+        'them up.',
     ),
     (_unreadable_file, '{found}. Correct its path or its permissions.'),
     (
-        failures.is_unverified,
-        '{database} cannot be verified with TLS: {reason}. Correct the certificate of the server, '
-        'or {correct}.',
+        _certificate_remedy,
+        '{database} cannot be verified with TLS: {reason}. {found}, or {correct}.',
     ),
     (
         failures.is_unknown_database,

@@ -13,6 +13,7 @@ from oslo_config import cfg
 from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
+from placement import messages
 from placement.admin.preflight import encryption, masking
 from placement.admin.preflight.model import Verdict, failure, ok, skipped
 from placement.conf import database_url as urls
@@ -217,7 +218,7 @@ def _connect(config: cfg.ConfigOpts, option: str) -> Verdict:
         if unreadable:
             return failure(f'{unreadable}.', 'Correct its path or its permissions.')
         message = masking.mask(failures.reason(error), masking.values(config))
-        return failure(f'No connection to {where}: {message}', f'{_remedy(error)}.')
+        return failure(f'No connection to {where}: {message}', f'{_remedy(error, url)}.')
 
 
 def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
@@ -230,8 +231,10 @@ def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
     return encryption.judge_database(url, detail, bool(cipher), encryption.verifies(url, conn))
 
 
-def _remedy(error: Exception) -> str:
+def _remedy(error: Exception, url: sa.URL) -> str:
     correct = 'correct the URL in [placement_database]'
+    if isinstance(error, sa.exc.NoSuchModuleError):
+        return 'Install the plugin of SQLAlchemy, or remove it from the URL in [placement_database]'
     if isinstance(error, RuntimeError):  # of PyMySQL; see `connections.LOGIN_REMEDY`
         return connections.LOGIN_REMEDY
     if failures.is_access_denied(error):
@@ -239,7 +242,7 @@ def _remedy(error: Exception) -> str:
     if limit := failures.connection_limit(error):
         return f'Increase {limit}, or decrease the number of connections of all clients'
     if failures.is_unverified(error):
-        return f'Correct the certificate of the server, or {correct}'
+        return f'{messages.certificate_remedy([url])}, or {correct}'
     if failures.is_unknown_database(error):
         return f'Create the database, or {correct}'
     if failures.is_file_inaccessible(error):

@@ -3,6 +3,7 @@
 import sqlite3
 from unittest import mock
 
+import fixtures
 from oslo_config import cfg
 from oslo_db import exception as db_exc
 from oslotest import base
@@ -10,6 +11,7 @@ import psycopg
 import sqlalchemy as sa
 
 from placement import exception, messages
+from placement.conf import database_url
 from placement.db import engine
 
 PASSWORD = 'abc def'
@@ -45,6 +47,23 @@ class SentenceTest(base.BaseTestCase):
         urls = engine.configure.urls
         self.addCleanup(setattr, engine.configure, 'urls', urls)
         engine.configure.urls = (URL,)
+
+    def test_a_ca_that_pymysql_does_not_use(self):
+        """PyMySQL replaces the CA if the URL contains one of two other parameters."""
+        error = mysql(2026, 'SSL connection error: certificate verify failed')
+        ca = '?charset=utf8mb4&ssl_ca=/nonexistent'
+        self.useFixture(
+            fixtures.MockPatchObject(database_url, 'unreadable_file', return_value=None)
+        )
+        for driver, parameters, remedy in (
+            ('pymysql', f'{ca}&ssl_verify_cert=true', 'Remove ssl_verify_cert from the URL, '),
+            ('pymysql', f'{ca}&ssl_verify_identity=1', 'Remove ssl_verify_identity from the URL, '),
+            ('pymysql', ca, 'Correct the certificate of the server, '),
+            ('pymysql', '?ssl_verify_cert=true', 'Correct the certificate of the server, '),
+            ('mysqldb', f'{ca}&ssl_verify_cert=true', 'Correct the certificate of the server, '),
+        ):
+            engine.configure.urls = (f'mysql+{driver}://placement@db/placement{parameters}',)
+            self.assertIn(f'verify failed. {remedy}', messages.sentence(error))
 
     def test_sentences(self):
         for error, sentence in (

@@ -363,6 +363,11 @@ class ConfigurationTest(TestCase):
                 '',
                 {driver: ['failure is not a URL'], **skipped},
             ),
+            (
+                f'{server}/p?plugin=dbcounter',
+                '',
+                {connection: ['failure sqlalchemy.plugins:dbcounter Install the plugin']},
+            ),
             ('oracle://me:hush@db/p', '', {driver: ['failure does not support'], **skipped}),
             ('mysql+no://me:hush@db/p', '', {driver: ['failure mysql+no cannot'], **skipped}),
             *(

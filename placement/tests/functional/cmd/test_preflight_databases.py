@@ -185,6 +185,11 @@ class EncryptionTest(test_preflight.TestCase):
             # This parameter overrides the other one.
             unverified = f'{verified}&ssl_verify_cert=false'
             expected.append((unverified, Result.WARNING, ', encrypted (', 'Add ssl'))
+            # With these parameters, PyMySQL does not use the CA.
+            expected += [
+                (f'{verified}&{name}=true', Result.FAILURE, 'certificate', f'Remove {name} from')
+                for name in ('ssl_verify_cert', 'ssl_verify_identity')
+            ]
         with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
             for parameters, result, detail, remedy in expected:
                 verdict = self.connect(parameters)

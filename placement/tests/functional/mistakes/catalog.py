@@ -160,6 +160,10 @@ _IN_ALL: dict[str, dict[str, str]] = {
         'text instead of a number': f'{MIGRATED}pool_timeout = soon\n',
         'invalid option of the log': f'{MIGRATED}[DEFAULT]\ndebug = maybe\n',
     },
+    'A URL in [placement_database] names the SQLAlchemy plugin ..., which is not installed. '
+    'Install it, or remove plugin=... from the URL.': {
+        'plugin not installed': database(f'{MYSQL}?plugin=dbcounter'),
+    },
     'The file ... cannot be used: .... Correct its path or its permissions.': {
         'no directory for the log file': f'{MIGRATED}[DEFAULT]\nlog_file = {{folder}}/no/log\n',
     },
@@ -239,6 +243,12 @@ MISTAKES |= {
         configuration=MIGRATED,
         programs=COMMANDS,
         options=('--config-dir', '{folder}/missing'),
+    ),
+    'no bindings of the journal': Mistake(
+        report='[DEFAULT] use_journal is true, but the Python library systemd is not installed. '
+        'Run `pip install systemd-python`, or remove the option.',
+        configuration=f'{MIGRATED}[DEFAULT]\nuse_journal = true\n',
+        missing=('systemd',),
     ),
     'malformed file with the setup of the log': Mistake(
         report=MALFORMED_LOG_SETUP,
@@ -351,8 +361,8 @@ def server_mistakes(
         'too many connections': Mistake(
             report='The database ... accepts no more connections: .... Increase ..., or decrease '
             'max_pool_size and max_overflow in [placement_database]: each process of the service '
-            'opens up to ... connections. `placement-status preflight --machines N --processes N` '
-            'adds them up.',
+            'opens up to ... connections. `placement-status preflight --machines N --processes N '
+            '--threads N` adds them up.',
             configuration=database(limited),
         ),
         'no privileges for the migration': Mistake(
