@@ -12,6 +12,7 @@ import prettytable
 _WIDTH = 100
 # Words of this length are never wrapped.
 _SHORT = 20
+_UUID_LENGTH = 36
 # A UUID; those of projects and users have no hyphens.
 UUID = re.compile(
     r'(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})(?![\w-])',
@@ -103,7 +104,7 @@ def _wrapped(text: str, most: int) -> str:
 def _lines(titles: Row, rows: Sequence[Row]) -> str:
     """Return a table with the title and the value of each cell in a line."""
     result = prettytable.PrettyTable(header=False, align='l')
-    most = width() - max(map(len, titles)) - 7
+    most = max(_UUID_LENGTH, width() - max(map(len, titles)) - 7)
     for row in rows:
         for title, cell in zip(titles, row, strict=True):
             result.add_row([title, _wrapped(cell, most)], divider=title == titles[-1])

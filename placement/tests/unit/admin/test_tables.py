@@ -101,5 +101,10 @@ class TableTest(base.BaseTestCase):
             ),
         )
 
+    def test_a_terminal_that_is_too_narrow(self):
+        self.useFixture(fixtures.EnvironmentVariable('COLUMNS', '10'))
+        self.useFixture(fixtures.MonkeyPatch('sys.stdout', Terminal()))
+        self.assertIn(HOST, tables.table(['Provider'], [[f'host-1 {HOST}']]))
+
     def test_control_characters(self):
         self.assertIn(r'a\x1b[2Jb', '\n'.join(self.table(80, 'Name', ['a\x1b[2Jb'])))
