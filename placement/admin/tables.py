@@ -81,8 +81,8 @@ def _widths(columns: Sequence[Row], available: int) -> list[int]:
     for splits in (False, True):
         least = [_least(column, splits) for column in columns]
         while sum(widths) > available and widths != least:
-            widest = max((most, index) for index, most in enumerate(widths) if most > least[index])
-            widths[widest[1]] -= 1
+            wrappable = [index for index, most in enumerate(widths) if most > least[index]]
+            widths[max(wrappable, key=widths.__getitem__)] -= 1
     return widths
 
 

@@ -124,7 +124,7 @@ class AuditTest(base.TestCase):
             'Code Severity Count Fixed Meaning',
             'idle-consumer error 102 0 consumers without allocations',
             'Table Provider Consumer Class Used Trait',
-            f'allocations id {gone} {IDLE[:24]} VCPU 3 -',
+            f'allocations id {gone} {IDLE} VCPU 3 -',
             f'resource_provider_traits id {gone} - - - {trait}',
             'Consumer Project and user Consumer type',
             f'{consumers[0]} one one -',
