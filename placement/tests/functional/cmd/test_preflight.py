@@ -218,8 +218,8 @@ OPTIONS: tuple[tuple[str, Expected], ...] = (
         'allocation_candidates_generation_strategy = wide\n',
         {
             'Option Values': [
-                "failure max_retries is invalid: invalid literal for int() with base 10: 'many'",
                 'failure allocation_candidates_generation_strategy is invalid: ',
+                "failure max_retries is invalid: invalid literal for int() with base 10: 'many'",
                 'failure token_cache_time is invalid: ',
             ]
         },
