@@ -103,7 +103,7 @@ class BodiesTest(ApiTestCase):
     def test_messages(self):
         for method, path, body, expected in (
             ('POST', '/resource_classes', b'7', '7 is not of type'),
-            ('POST', '/resource_classes', b'[' * 1000 + b']' * 1000, 'nested too deeply'),
+            ('POST', '/resource_classes', b'[' * 1000 + b']' * 1000, 'JSON does not validate: '),
             ('POST', '/resource_classes', rb'{"name": "x\u0000"}', 'NUL characters'),
             ('POST', '/resource_classes', rb'{"\u0000": 1}', 'NUL characters'),
             ('POST', '/resource_classes', rb'[[{"a": ["\u0000"]}]]', 'NUL characters'),
