@@ -271,6 +271,12 @@ class ExamplesTest(base.WorldTestCase):
             'resources=V:5',
             'host: VCPU max_unit 4 on node1, 5 requested',
         ),
+        # Equal providers in another position are another tree.
+        (
+            'H1\n  A1[V:8]\n  B1[D:9]\nH2\n  A2[V:8]\n    B2[D:9]',
+            'resources_1=V:1&resources_2=D:1&same_subtree=_1,_2&group_policy=none',
+            '1 provider tree has allocation candidates in microversion 1.39. H2 ',
+        ),
         # The names of the trees with candidates, of the best relaxation, and of equal trees.
         ('H3[V:8]\nH1[V:8]\nH2[V:1]', 'resources=V:4', 'in microversion 1.39. H1, H3 Providers'),
         (
