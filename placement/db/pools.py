@@ -145,6 +145,7 @@ class Pool:
         self._longest_idle = math.inf if reader.dialect.name == 'sqlite' else IDLE_SECONDS
         self._changed = threading.Condition()
         self._in_use = 0
+        self._disposed = -math.inf
         # The idle connections of each engine; the last one was used most recently.
         self._idle: tuple[list[sa.Connection], list[sa.Connection]] = ([], [])
 
@@ -174,8 +175,9 @@ class Pool:
                 conn = None
             _close(closed)
             if conn is None:
+                opened = time.monotonic()
                 conn = self._engines[writes].connect()
-                conn.info[_OPENED] = time.monotonic()
+                conn.info[_OPENED] = opened
         except BaseException:
             self._release()
             raise
@@ -187,14 +189,13 @@ class Pool:
         :param conn: a connection without a transaction
         """
         own, other = self._idle[writes], self._idle[not writes]
-        with self._changed:
-            if conn.invalidated:
-                # The others are probably lost, too.
-                closed = [conn, *own, *other]
-                own.clear()
-                other.clear()
-            else:
-                conn.info[_RETURNED] = time.monotonic()
+        if conn.invalidated:
+            # The others are probably lost, too.
+            self.dispose()
+            closed = [conn]
+        else:
+            conn.info[_RETURNED] = time.monotonic()
+            with self._changed:
                 own.append(conn)
                 is_full = len(own) + len(other) > self._size
                 closed = [max(own, other, key=len).pop(0)] if is_full else []
@@ -202,8 +203,9 @@ class Pool:
         self._release()
 
     def dispose(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections now, and those in use before their next use."""
         with self._changed:
+            self._disposed = time.monotonic()
             closed = [*self._idle[0], *self._idle[1]]
             self._idle[0].clear()
             self._idle[1].clear()
@@ -213,9 +215,10 @@ class Pool:
         return self._in_use < self._limit
 
     def _is_too_old(self, conn: sa.Connection) -> bool:
+        opened, returned = (float(conn.info[key]) for key in (_OPENED, _RETURNED))
         now, longest = time.monotonic(), self._options.connection_recycle_time
-        age, idle = (now - float(conn.info[key]) for key in (_OPENED, _RETURNED))
-        return 0 <= longest < age or idle >= self._longest_idle
+        is_idle = now - returned >= self._longest_idle
+        return opened <= self._disposed or is_idle or 0 <= longest < now - opened
 
     def _release(self) -> None:
         with self._changed:

@@ -102,6 +102,16 @@ class PoolTest(base.BaseTestCase):
             conn.invalidate()
         self.assertEqual((2, 0), (len(self.opened), self.open()))
 
+    def test_a_connection_in_use_is_replaced_after_another_is_lost(self):
+        """Both may lead to the same node, for example one that has left its Galera cluster."""
+        self.use_pool(3, 0)
+        with self.connected(False), self.connected(True) as lost:
+            lost.invalidate()
+        self.assertEqual(2, len(self.opened))
+        for _ in range(2):
+            with self.connected(False):
+                self.assertEqual((3, 1), (len(self.opened), self.open()))
+
     def test_a_failure_to_open_does_not_count(self):
         self.use_pool(1, 0)
         with mock.patch.object(sa.Engine, 'connect', side_effect=OSError('refused')):
