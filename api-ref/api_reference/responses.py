@@ -54,6 +54,10 @@ HEADERS: dict[str, Header] = {
         'The number of seconds after which the client can send the request again.',
         {'type': 'string', 'pattern': r'^[0-9]+\Z'},
     ),
+    'OpenStack-Placement-Search': Header(
+        'Candidates may be missing because the search reached a limit of the service.',
+        {'type': 'string', 'enum': ['incomplete']},
+    ),
     'WWW-Authenticate': Header('The URL of the identity service, if Keystone is used.', TEXT),
     'Allow': Header('The methods of the path, separated by commas.', TEXT),
 }
@@ -202,7 +206,8 @@ def _success(success: Success, version: Version) -> Response:
     if success.location:
         headers.add('Location')
     body = None if success.body is None else success.body.pick(version)
-    return Response(success.status, (success,), body, frozenset(headers))
+    optional = frozenset() if success.optional is None else frozenset({success.optional})
+    return Response(success.status, (success,), body, frozenset(headers), optional)
 
 
 def _failure(status: HTTPStatus, reasons: list[Failure], version: Version) -> Response:

@@ -117,6 +117,7 @@ class Success(Ranged):
     :ivar location: whether the response has the Location header
     :ivar cached: whether the response has Last-Modified and Cache-Control, although it has no body;
         every response with a body has them
+    :ivar optional: a header that such a response can have
     """
 
     status: HTTPStatus
@@ -124,6 +125,7 @@ class Success(Ranged):
     body: Variants[Schema] | None = None
     location: bool = False
     cached: bool = False
+    optional: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

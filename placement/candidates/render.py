@@ -41,6 +41,8 @@ class SearchResult:
     summarized: Sequence[model.Provider]
     class_names: Mapping[int, str]
     trait_names: Mapping[int, str]
+    # Whether candidates may be missing because of the limit of search steps or of the size.
+    is_cut: bool
 
 
 def render(result: SearchResult, version: Version, dumps: Dumps) -> bytes:

@@ -89,12 +89,13 @@ def search_with(
     cap = options.cap
     target = _target(query, options)
     reader = pages.Reader(conn, query_ids, ids.sharing_id)
+    budget = Budget(options.max_steps, options.max_size)
     trees = _TreeSearch(
         reader,
         # Candidates that use several providers of one tree are not returned before microversion
         # 1.29, but they count towards the cap. So with a cap, they are generated and removed later.
         model.PreparedQuery.of(query_ids, one_per_tree=not query.nested and cap is None),
-        Budget(options.max_steps, options.max_size),
+        budget,
         target,
         rng,
         candidate_size=selection.candidate_size(query),
@@ -116,7 +117,9 @@ def search_with(
     trait_ids = frozenset().union(*{provider.traits for provider in providers})
     class_names, trait_names = names.of_ids(conn, class_ids, trait_ids)
     trees.report(len(candidates))
-    return render.SearchResult(slots, candidates, found, providers, class_names, trait_names)
+    return render.SearchResult(
+        slots, candidates, found, providers, class_names, trait_names, is_cut=budget.is_cut
+    )
 
 
 def _target(query: model.Query[str], options: Options) -> int | None:
@@ -261,7 +264,7 @@ class _TreeSearch:
         budget = self._budget
         telemetry.CANDIDATES_RETURNED.observe(count)
         telemetry.SEARCH_STEPS.observe(budget.used)
-        if budget.is_exceeded or budget.is_size_exceeded:
+        if budget.is_cut:
             telemetry.SEARCHES_CUT.add(1)
         if budget.is_size_exceeded:
             LOG.warning(

@@ -88,6 +88,11 @@ class Budget:
         """Whether candidates are missing from the response because of their size."""
         return self.size_left < 0
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether candidates may be missing from the response because of a limit."""
+        return self.is_exceeded or self.is_size_exceeded
+
     def spend(self, steps: int) -> None:
         """Count steps of the search. The last ones may exceed the budget."""
         self.left -= steps

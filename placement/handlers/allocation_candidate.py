@@ -13,6 +13,9 @@ from placement.http.reply import Call, Reply
 
 LOG = logging.getLogger(__name__)
 
+# A header of responses in which candidates may be missing because of a limit of the service.
+_INCOMPLETE = ('OpenStack-Placement-Search', 'incomplete')
+
 
 @operation(
     'GET /allocation_candidates',
@@ -26,7 +29,10 @@ def list_allocation_candidates(call: Call) -> Reply:
     result = search.allocation_candidates(query, _options(call.conf))
     if not result.candidates:
         _log_empty_result(call)
-    return reply.json_reply(call, render.render(result, call.version, reply.dumps))
+    response = reply.json_reply(call, render.render(result, call.version, reply.dumps))
+    if result.is_cut:
+        response.headers.append(_INCOMPLETE)
+    return response
 
 
 def _log_empty_result(call: Call) -> None:
