@@ -5,9 +5,13 @@ client. `code` is its error code (see `placement.errors`), and `status` is the H
 response.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+import difflib
 from http import HTTPStatus
+
+import os_resource_classes
+import os_traits
 
 from placement import errors
 
@@ -28,6 +32,19 @@ class PlacementException(Exception):
         return self.template.format_map(vars(self)) if self.template else super().__str__()
 
 
+def did_you_mean(wrong: Sequence[str], known: Iterable[str]) -> str:
+    """Return a question with the known name that resembles a wrong one, for the end of a message.
+
+    :param wrong: unknown names, in any letter case
+    :returns: nothing if several names are wrong, because each comparison takes about 1 ms
+    """
+    if len(wrong) != 1:
+        return ''
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(wrong[0].casefold(), folded, n=1)
+    return f' Did you mean {folded[close[0]]}?' if close else ''
+
+
 # The path or the object does not exist, or the path does not support the method ------
 
 
@@ -37,20 +54,29 @@ class NotFound(PlacementException):
     status = HTTPStatus.NOT_FOUND
 
 
+@dataclass(eq=False)
 class RouteNotFound(NotFound):
-    """In the microversion of the request, no route matches the path."""
+    """In the microversion of the request, no route matches the path.
 
-    template = 'The path does not exist.'
+    :ivar later: a clause with the first microversion that has the path, if one has it
+    """
+
+    later: str = ''
+    template = 'The path does not exist{later}.'
 
 
 @dataclass(eq=False)
 class MethodNotAllowed(PlacementException):
-    """In the microversion of the request, the path does not support the method."""
+    """In the microversion of the request, the path does not support the method.
+
+    :ivar later: a clause with the first microversion that supports the method, if one does
+    """
 
     method: str
     allowed: str = ''
+    later: str = ''
     status = HTTPStatus.METHOD_NOT_ALLOWED
-    template = 'The method {method} is not allowed for this resource.'
+    template = 'The method {method} is not allowed for this resource{later}.'
 
 
 @dataclass(eq=False)
@@ -194,7 +220,10 @@ class UnknownResourceClasses(BadInput):
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = sorted(names)
-        super().__init__(f'Unknown resource class: No such resource class {", ".join(self.names)}.')
+        question = did_you_mean(self.names, os_resource_classes.STANDARDS)
+        super().__init__(
+            f'Unknown resource class: No such resource class {", ".join(self.names)}.{question}'
+        )
 
 
 class UnknownTraits(BadInput):
@@ -202,7 +231,8 @@ class UnknownTraits(BadInput):
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = sorted(names)
-        super().__init__(f'No such trait: {", ".join(self.names)}.')
+        question = did_you_mean(self.names, os_traits.get_traits())
+        super().__init__(f'No such trait: {", ".join(self.names)}.{question}')
 
 
 @dataclass(eq=False)
@@ -325,6 +355,19 @@ class InvalidQuery(BadInput):
 
     reason: str
     template = 'Invalid query string parameters: {reason}'
+
+
+class UnknownParameter(BadInput):
+    """The path has no such query parameter in the microversion of the request.
+
+    :param since: the first microversion with the parameter; None if no microversion has it
+    :param known: the parameters that the path has
+    """
+
+    def __init__(self, name: str, since: object | None, known: Iterable[str]) -> None:
+        problem = f'is not supported before microversion {since}' if since else 'is unknown'
+        question = '' if since else did_you_mean([name], known)
+        super().__init__(f"Invalid query string parameters: '{name}' {problem}.{question}")
 
 
 class BadQuery(BadInput):

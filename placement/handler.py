@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+import functools
 from typing import Any
 
 from placement import exception, microversion, validation
@@ -33,10 +34,12 @@ class _Checks:
 
     :ivar first: the checks of the microversion and of the media type, in their order
     :ivar query: the schema of the last values of the query parameters
+    :ivar later: the query parameters of later microversions, with their first microversion
     """
 
     first: tuple[Check, ...]
     query: Schema | None
+    later: Mapping[str, Version]
     path: PathCheck | None
     body: Schema | None
 
@@ -72,7 +75,7 @@ class OperationApplication:
         for check in checks.first:
             check(environ)
         items = self._authorize(environ)
-        query = {} if checks.query is None else validate_query(items, checks.query)
+        query = {} if checks.query is None else validate_query(items, checks.query, checks.later)
         path = environ['wsgiorg.routing_args'][1]
         if checks.path is not None:
             value = path[checks.path.name]
@@ -118,7 +121,8 @@ def _checks(operation: Operation, path_since: Version, version: Version) -> _Che
     body = operation.body_at(max(version, operation.since))
     first: list[Check] = []
     if not exists:
-        first.append(_route_not_found if version < path_since else _method_not_allowed)
+        refuse = _route_not_found if version < path_since else _method_not_allowed
+        first.append(functools.partial(refuse, operation.since))
     if operation.accepts:
         first.append(check_acceptable)
     elif body is not None:
@@ -129,18 +133,22 @@ def _checks(operation: Operation, path_since: Version, version: Version) -> _Che
     return _Checks(
         first=tuple(first),
         query=operation.query_at(version),
+        later={
+            name: one.since for name, one in (operation.query or {}).items() if one.since > version
+        },
         path=check if check is not None and version >= check.since else None,
         body=body,
     )
 
 
-def _route_not_found(environ: Environ) -> None:  # noqa: ARG001  # a check receives the environment
-    raise exception.RouteNotFound
+def _route_not_found(since: Version, environ: Environ) -> None:
+    raise exception.RouteNotFound(microversion.only_since(since, environ))
 
 
-def _method_not_allowed(environ: Environ) -> None:
+def _method_not_allowed(since: Version, environ: Environ) -> None:
     """Refuse a method that is new in a later microversion, although the path exists."""
-    raise exception.MethodNotAllowed(environ['REQUEST_METHOD'])
+    later = microversion.only_since(since, environ)
+    raise exception.MethodNotAllowed(environ['REQUEST_METHOD'], later=later)
 
 
 def _applications(operations: Mapping[str, Operation]) -> dict[str, Application]:

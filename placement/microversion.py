@@ -269,6 +269,17 @@ class MicroversionMiddleware:
         return self.application(environ, start)
 
 
+def only_since(since: Version, environ: WSGIEnvironment) -> str:
+    """Return a clause of a message: what the client requests exists in later microversions.
+
+    :param environ: the environment of a request with an earlier microversion
+    """
+    is_default = not environ.get('HTTP_OPENSTACK_API_VERSION')
+    reason = ', because it has no OpenStack-API-Version header' if is_default else ''
+    version = environ[ENVIRON_KEY]
+    return f' before microversion {since}. The microversion of the request is {version}{reason}'
+
+
 def parse_header(header: str) -> Version:
     """Return the microversion that a value of the header selects.
 

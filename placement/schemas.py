@@ -20,6 +20,7 @@ UUID_KEY = r'^[0-9a-fA-F-]{36}\Z'
 HYPHENATED_UUID: Schema = {
     'type': 'string',
     'pattern': r'^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z',
+    'description': 'a UUID with hyphens',
 }
 
 RESOURCE_CLASS_NAME = r'^[A-Z0-9_]+\Z'

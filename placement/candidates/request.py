@@ -43,6 +43,7 @@ _OTHER_KEYS = {
     'root_required': microversion.ROOT_REQUIRED,
     'same_subtree': microversion.SAME_SUBTREE,
 }
+_KEYS = ['resources', 'required', 'member_of', 'in_tree', *_OTHER_KEYS]
 _LIMIT = re.compile('[1-9][0-9]*')
 # Only the first 18 digits of a limit are used, because int() raises ValueError for very long texts.
 # No response has so many candidates that this makes a difference.
@@ -86,14 +87,21 @@ def parse(pairs: Pairs, version: Version) -> model.Query[str]:
 def _check_keys(values: Mapping[str, list[str]], version: Version) -> None:
     groups = _GROUP_KEYS.pick(version)
     for key in values:
-        since = _OTHER_KEYS.get(key)
-        if groups.fullmatch(key) or (since is not None and version >= since):
+        if groups.fullmatch(key):
             continue
-        raise exception.BadQuery(
-            f"Invalid query string parameters: '{key}' is not supported in microversion {version}."
-        )
+        since = _since(key)
+        if since is None or version < since:
+            raise exception.UnknownParameter(key, since, _KEYS)
     if 'resources' not in values and version < microversion.GRANULAR_GROUPS:
         raise exception.BadQuery("The query parameter 'resources' is required.")
+
+
+def _since(key: str) -> Version | None:
+    """Return the first microversion that supports a key, or None if none does."""
+    if key in _OTHER_KEYS:
+        return _OTHER_KEYS[key]
+    windows = _GROUP_KEYS.windows()
+    return next((one.since for one in windows if one.variant.fullmatch(key)), None)
 
 
 def _limit(values: list[str]) -> int | None:

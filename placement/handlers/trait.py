@@ -16,11 +16,20 @@ from placement.schemas import CUSTOM_NAME, GENERATION, IDENTIFIER, closed
     since=microversion.TRAITS,
     rule=Rule('placement:traits:list', 'List traits.'),
     query={
-        # An operator (`in` or `startswith`), a colon and the operand, for example `in:A,B`. Any
-        # other operator is ignored.
-        'name': Parameter({'type': 'string', 'pattern': ':'}),
+        # Any other operator before the colon is ignored.
+        'name': Parameter(
+            {
+                'type': 'string',
+                'pattern': ':',
+                'description': "a filter in the form 'in:NAME,NAME' or 'startswith:PREFIX'",
+            }
+        ),
         'associated': Parameter(
-            {'type': 'string', 'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z'}
+            {
+                'type': 'string',
+                'pattern': r'^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])\Z',
+                'description': "'true' or 'false'",
+            }
         ),
     },
 )

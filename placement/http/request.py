@@ -3,8 +3,9 @@
 An invalid request raises an exception; `placement.http.errors` returns its response.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import functools
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import orjson
@@ -13,6 +14,7 @@ from webob.acceptparse import create_accept_header
 
 from placement import exception, grammar, validation
 from placement.http import ENVIRON_CONTEXT, JSON, Environ
+from placement.microversion import Version
 from placement.schemas import TEXT
 
 try:
@@ -228,16 +230,25 @@ def query_items(environ: Environ) -> list[tuple[str, str]]:
     return grammar.parse_query_string(text)
 
 
-def validate_query(items: Iterable[tuple[str, str]], schema: validation.Schema) -> dict[str, str]:
+def validate_query(
+    items: Iterable[tuple[str, str]],
+    schema: validation.Schema,
+    later: Mapping[str, Version] = MappingProxyType({}),
+) -> dict[str, str]:
     """Return the last value of each query parameter, after validating the values by the schema.
 
-    :raises InvalidQuery: a parameter is unknown or has an invalid value; the message names it
+    :param later: the parameters that later microversions have, with their first microversion
+    :raises UnknownParameter: the schema does not have a parameter
+    :raises InvalidQuery: a parameter is missing or has an invalid value; the message names it
     """
     last = dict(items)
     # PERF: most reads have parameters that can have any text (14 % of a list with a name, 2026-11).
     rules = schema['properties']
     if 'required' not in schema and all(rules.get(name) == TEXT for name in last):
         return last
+    for name in last:
+        if name not in rules:
+            raise exception.UnknownParameter(name, later.get(name), rules)
     problem = validation.problem(schema, last)
     if problem:
         raise exception.InvalidQuery(problem)

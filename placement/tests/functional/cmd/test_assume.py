@@ -244,7 +244,7 @@ class ExamplesTest(TestCase):
         *(('trait:A', SIGN), ('trait:+', SIGN), ('trait:?name=a', SIGN), ('aggregate:A', SIGN)),
         ('aggregate:+a', "'a' is not a 'uuid'."),
         (f'aggregate:-{{{UNKNOWN}}}', 'is too long.'),
-        ('trait:+A?nam=a', "parameters: Additional properties are not allowed ('nam' was"),
+        ('trait:+A?nam=a', "parameters: 'nam' is unknown. Did you mean name?"),
         ('trait:+A?resources=a', "'a' does not have the form CLASS:AMOUNT."),
         ('trait:+A?required=', 'a trait name is empty.'),
         ('trait:+A?name=%ff', 'Invalid query string parameters: it is not valid UTF-8.'),

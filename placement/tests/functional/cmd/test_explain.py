@@ -495,7 +495,7 @@ class CommandTest(base.WorldTestCase, in_process.Commands):
         ("'1.9' is not a microversion", 'resources=VCPU:1', '--microversion', '1.9'),
         ("'1' is not a microversion", 'resources=VCPU:1', '--microversion', '1'),
         (
-            "'limit' is not supported in microversion 1.15",
+            "'limit' is not supported before microversion 1.16",
             'resources=VCPU:1&limit=5',
             '--microversion',
             '1.15',
