@@ -91,9 +91,8 @@ def compare(package: str, version: str, example: dict[str, Any]) -> bool:
         return False  # the example shows the error
     if any(message['body'] and _content(message) is None for message in (sent, received)):
         return False  # the example shows a body that is not JSON
-    operation = operations[sent['method'].lower()]['operationId']
-    tag = operation.partition(':')[0].partition('/')[0] or 'versions'
-    name = operation.replace('/', '').replace(':', '')
+    operation = operations[sent['method'].lower()]
+    (tag,), name = operation['tags'], operation['operationId']
     module = importlib.import_module(f'{package}.api.{tag}.{name}')
     query = parse_qs(url.query, keep_blank_values=True)
     arguments = match[1] | query | {'open_stack_api_version': f'placement {version}'}

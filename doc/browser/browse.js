@@ -1,5 +1,5 @@
 // Displays the OpenAPI document of one microversion. The address of the page selects it:
-// browse.html?microversion=1.28#allocations/consumer_uuid:put
+// browse.html?microversion=1.28#update_allocations
 // The fragment is the id of an operation. A page on disk cannot request files. Therefore the page
 // adds a script that calls showDocument().
 

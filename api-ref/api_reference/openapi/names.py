@@ -1,6 +1,6 @@
 """Names in OpenAPI documents: operation ids, tags, and names of component schemas.
 
-Code generators of OpenStack refer to these names.
+Code generators of OpenStack refer to the names in the combined document.
 """
 
 from typing import Any
@@ -26,9 +26,14 @@ TAGS = {
 
 
 def operation_id(operation: Operation) -> str:
-    """Return the id of an operation, for example `allocations/consumer_uuid:put`."""
+    """Return the id of an operation in the combined document: `allocations/consumer_uuid:put`."""
     path = operation.path.strip('/').replace('{', '').replace('}', '')
     return f'{path}:{operation.method.lower()}'
+
+
+def function_name(title: str) -> str:
+    """Return the id of an operation as code generators for clients use it: `list_traits`."""
+    return title.lower().replace(' ', '_')
 
 
 def tag(path: str) -> str:

@@ -71,7 +71,7 @@ def assembled(first: Schema, paths: Schema, schemas: Schema, version: Version | 
     """
     shared = shared_responses(version)
     required = version is not None and version > MIN_VERSION
-    versions = [*VERSIONS, 'latest'] if version is None else [str(version)]
+    versions = {MICROVERSION: version_schema()} if version is None else {}
     return {
         **first,
         'tags': tags(paths),
@@ -79,8 +79,8 @@ def assembled(first: Schema, paths: Schema, schemas: Schema, version: Version | 
         'components': {
             'securitySchemes': SECURITY_SCHEMES,
             'parameters': {
-                OPTIONAL_MICROVERSION: version_parameter(required=False),
-                MICROVERSION: version_parameter(required),
+                OPTIONAL_MICROVERSION: version_parameter(version, required=False),
+                MICROVERSION: version_parameter(version, required),
             },
             'headers': header_components(
                 *(
@@ -91,10 +91,7 @@ def assembled(first: Schema, paths: Schema, schemas: Schema, version: Version | 
                 shared,
             ),
             'responses': shared,
-            'schemas': {
-                **schemas,
-                MICROVERSION: version_schema(versions),
-            },
+            'schemas': {**schemas, **versions},
         },
     }
 
@@ -126,8 +123,9 @@ def summary(operation: Operation, version: Version | None) -> Schema:
     :param version: the microversion of the document; None for the combined document
     """
     rule = f'\n\nPolicy rule: `{operation.declared.rule.name}`' if operation.declared.rule else ''
+    function = None if version is None else names.function_name(operation.title)
     result: Schema = {
-        'operationId': names.operation_id(operation.declared),
+        'operationId': function or names.operation_id(operation.declared),
         'tags': [names.tag(operation.declared.path)],
         'summary': operation.title,
         'description': f'{description(operation, version)}{rule}',
@@ -140,21 +138,31 @@ def summary(operation: Operation, version: Version | None) -> Schema:
 # Parameters ---------------------------------------------------------------------
 
 
-def version_parameter(required: bool) -> Schema:
-    """Return the parameter for the microversion."""
+def version_parameter(version: Version | None, required: bool) -> Schema:
+    """Return the parameter for the microversion.
+
+    :param version: the microversion of the document; None for the combined document
+    """
+    if version is None:
+        schema = reference('schemas', MICROVERSION)
+    else:
+        # Generated functions have no parameter that a caller must pass: an `enum` would need one.
+        default = f'placement {version}'
+        pattern = default.replace('.', r'\.')
+        schema = {'type': 'string', 'pattern': f'^{pattern}$', 'default': default}
     return {
         'name': 'OpenStack-API-Version',
         'in': 'header',
         'required': required,
         'description': 'The microversion of the request.'
         + ('' if required else f' Without it, {MIN_VERSION} applies.'),
-        'schema': reference('schemas', MICROVERSION),
+        'schema': schema,
     }
 
 
-def version_schema(versions: Iterable[str]) -> Schema:
-    """Return the schema of the header that selects one of some microversions."""
-    return {'type': 'string', 'enum': [f'placement {version}' for version in versions]}
+def version_schema() -> Schema:
+    """Return the schema of the header that selects any microversion."""
+    return {'type': 'string', 'enum': [f'placement {one}' for one in (*VERSIONS, 'latest')]}
 
 
 def version_reference(operation: Operation) -> Schema:

@@ -145,7 +145,7 @@ def _facts(operation: Operation) -> nodes.paragraph:
     if operation.declared.rule is not None:
         rule = markup.link('', POLICY_RULES, markup.code(operation.declared.rule.name))
         facts.append([nodes.Text('Policy rule '), rule])
-    target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.operation_id(operation.declared)}'
+    target = f'{OPENAPI_PAGE}?microversion={MAX_VERSION}#{names.function_name(operation.title)}'
     facts.append([markup.link('OpenAPI', target)])
     items = [nodes.inline('', '', *fact, classes=['fact']) for fact in facts]
     spaced = [node for item in items for node in (item, nodes.Text(' '))]

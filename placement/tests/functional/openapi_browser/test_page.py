@@ -33,7 +33,7 @@ METHODS = frozenset({'get', 'post', 'put', 'delete'})
 # The open operation.
 BLOCK = '.opblock.is-open'
 REFERENCE = re.compile(r'"#/components/(\w+)/([^"]+)"')
-UPDATE = 'allocations/consumer_uuid:put'
+UPDATE = 'update_allocations'
 TITLES = (
     'const titles = [...document.querySelectorAll(arguments[0])];'
     'return titles.length && titles.map((one) => one.textContent)'
