@@ -1,10 +1,11 @@
 """A tour of Placement: ``python3 tools/tour.py`` against a running service.
 
 The tour creates three hosts and a shared disk pool, requests allocation candidates, claims a
-candidate, shows the usage, moves the allocations to another candidate, and deletes the allocations.
-It prints every request and every response. At the end, the tour deletes the providers, so you can
-run it again. The rows of one aggregate, one project, and one user stay in the database, because the
-API cannot delete them. `placement-manage audit` reports them as unused.
+candidate, makes a claim that does not fit, shows the usage, moves the allocations to another
+candidate, and deletes them. It prints the beginning of each request and of each response in one
+line. At the end, the tour deletes the providers, so you can run it again. The rows of one
+aggregate, one project, and one user stay in the database, because the API cannot delete them.
+`placement-manage audit` reports them as unused.
 
 The tour uses only the standard library, so that it runs on every machine with Python.
 """
@@ -22,7 +23,7 @@ import uuid
 # The API cannot delete aggregates, projects, and users, so each tour uses the same ones.
 AGGREGATE = 'd0d05c5e-35b4-4f28-9d0e-6a7c1f2b7e01'
 PROJECT, USER = 'tour-project', 'tour-user'
-PRINTED_LINES = 40  # for each request or response body
+PRINTED = 200  # the characters of each request and each response
 
 # Sends a request (see `Service.__call__`) and returns the parsed body of the response.
 Send = Callable[..., Any]
@@ -42,7 +43,7 @@ class Service:
 
     def __call__(self, method: str, path: str, body: Any = None, expect: int = 200) -> Any:
         """Send a request and return the parsed body; end the tour if the status is unexpected."""
-        _show('>', f'{method} {urllib.parse.unquote(path)}', body)
+        _show(f'> {method} {urllib.parse.unquote(path)}', body)
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, self._headers, method=method)
         try:
@@ -54,8 +55,7 @@ class Service:
             reason = getattr(error, 'reason', error)
             sys.exit(f'{self._url}: {reason}. Is python3 tools/serve.py running?')
         document = json.loads(text) if text else None
-        _show('<', str(status), document)
-        print()
+        _show(f'< {status}', document)
         if status != expect:
             sys.exit(f'The tour stops because the expected status is {expect}.')
         return document
@@ -88,9 +88,10 @@ def take(service: Send) -> None:
     for provider, generation in ((pool, 2), (hosts[0], 2), (hosts[1], 1), (hosts[2], 1)):
         _put(service, provider, generation, aggregates=[AGGREGATE])
     _use(service, _candidates(service))
-    _chapter('10. Delete the hosts and the pool')
+    _chapter('11. Delete the hosts and the pool')
     for provider in (*hosts, pool):
         service('DELETE', f'/resource_providers/{provider}', expect=204)
+    print('\nThe tour is complete: Placement granted what fits, and refused what does not.')
 
 
 def _create(service: Send, name: str, inventories: dict[str, Any]) -> str:
@@ -129,26 +130,35 @@ def _use(service: Send, candidates: list[dict[str, Any]]) -> None:
     service('GET', usages)
     for provider in claim['allocations']:
         service('GET', f'/resource_providers/{provider}/usages')
-    _chapter('7. Claim it again as a new consumer: 409 Conflict, because the consumer exists')
+    _chapter('7. Claim more memory than the host has left: 409 Conflict, and nothing changes')
+    host = next(one for one, part in claim['allocations'].items() if 'VCPU' in part['resources'])
+    too_much = {host: {'resources': {'MEMORY_MB': 16384}}}
+    another = {'allocations': too_much, **owner, 'consumer_generation': None}
+    service('PUT', f'/allocations/{uuid.uuid4()}', another, expect=409)
+    _chapter('8. Claim it again as a new consumer: 409 Conflict, because the consumer exists')
     service('PUT', path, claim, expect=409)
-    _chapter('8. Move the allocations to another candidate with one request')
+    _chapter('9. Move the allocations to another candidate with one request')
     service('PUT', path, {**candidates[-1], **owner, 'consumer_generation': 1}, expect=204)
     service('GET', path)
-    _chapter('9. Delete the allocations')
+    _chapter('10. Delete the allocations')
     service('DELETE', path, expect=204)
     service('GET', usages)
 
 
 def _chapter(title: str) -> None:
-    print(f'--- {title}\n')
+    print(f'\n--- {title}\n')
 
 
-def _show(mark: str, first_line: str, body: Any) -> None:
-    lines = [] if body is None else json.dumps(body, indent=2).splitlines()
-    for line in (first_line, *lines[:PRINTED_LINES]):
-        print(mark, line)
-    if len(lines) > PRINTED_LINES:
-        print(f'{mark} ... {len(lines) - PRINTED_LINES} more lines')
+def _show(first: str, body: Any) -> None:
+    """Print a request or a response in one line; of an error, only its detail."""
+    members = body or {}
+    text = json.dumps({key: value for key, value in members.items() if key != 'links'})
+    if 'errors' in members:
+        text = members['errors'][0]['detail'].split('\n\n')[-1].strip()
+    if body is None:
+        print(first)
+    else:
+        print(first, text if len(text) <= PRINTED else f'{text[:PRINTED]} ...')
 
 
 if __name__ == '__main__':
