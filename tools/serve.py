@@ -38,10 +38,12 @@ To stop the server, press Ctrl-C. To start with an empty database, delete the da
 DEMO = """
 {done}
 
-To use the tools for operators with it, and to show it as a page, run these commands in another
-terminal, and open report.html in a browser:
+These commands in another terminal say why few hosts fit, and whether a host can be taken down, and
+write the cloud as a page for a browser:
 
   {variables}export PATH={programs}:$PATH
+  placement-manage explain 'resources=VCPU:4&required=HW_CPU_X86_AVX512F'
+  placement-manage drain compute-01
   placement-manage report report.html
 """
 

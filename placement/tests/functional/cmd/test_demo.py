@@ -117,7 +117,7 @@ class ServeTest(base.TestCase):
         output = log.read_text()
         self.assertIn(DONE.strip(), output)
         # The last commands, in a shell without the variables of this test.
-        commands = [line for line in output.splitlines() if line.startswith('  ')][-4:]
+        commands = [line for line in output.splitlines() if line.startswith('  ')][-6:]
         self.assertEqual('  placement-manage report report.html', commands[-1])
         page = database.with_name('report.html')
         # The settings are those of the service, so only noauth2 is a warning.
