@@ -9,7 +9,7 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from placement.admin import upgrade_checks
-from placement.admin.preflight import checks, model, options, render, runner
+from placement.admin.preflight import options, report
 from placement.cmd import output, program
 from placement.db import engine as db_engine
 
@@ -86,19 +86,20 @@ def _upgrade_check(config: cfg.ConfigOpts) -> int:
     db_engine.configure(config, patient=True)
     # oslo.upgradecheck reads the option --json from this module variable.
     upgradecheck.CONF = config
-    return int(upgrade_checks.Checks(config).check())
+    with db_engine.snapshot() as conn:
+        return int(upgrade_checks.Checks(config, conn).check())
 
 
 def _preflight(config: cfg.ConfigOpts) -> int:
     if not options.is_on_command_line(config, 'debug'):
         # The report contains everything that libraries log about the same problems.
         logging.disable(logging.CRITICAL)
-    findings = runner.run(config, checks.CHECKS)
+    findings = report.run(config)
     if config.command.format == output.JSON:
-        print(render.document(findings))
+        print(report.document(findings))
     else:
-        output.print_text(render.table(findings, config.command.all))
-    return model.exit_status(findings)
+        output.print_text(report.table(findings, config.command.all))
+    return report.status(findings)
 
 
 if __name__ == '__main__':

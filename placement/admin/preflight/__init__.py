@@ -1,6 +1,5 @@
 """`placement-status preflight`: everything that can be checked before a rollout.
 
-Each module checks one area. A function that reads facts and a pure function that judges them are
-separate, so that unit tests call the second one with literals. `checks.py` lists all checks in the
-order of the report, `runner.py` executes them, and `render.py` formats the report.
+A check is a generator with the decorator `model.check`. `report.py` executes the checks and formats
+their results. The reference of the command contains the docstrings of the checks.
 """

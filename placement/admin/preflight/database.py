@@ -1,12 +1,14 @@
-"""Connections to the configured database, and the checks that all database systems have in common.
+"""Connections to the configured database, and checks of the driver and of these connections.
 
 A connection changes nothing: it uses the session settings of the service only on request, it does
 not create a file, and it has time limits.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 import contextlib
-import pathlib
+import ipaddress
+from pathlib import Path
+import ssl
 from typing import Any
 
 from oslo_config import cfg
@@ -14,16 +16,19 @@ from oslo_db.sqlalchemy import engines
 import sqlalchemy as sa
 
 from placement import messages
-from placement.admin.preflight import encryption, masking
-from placement.admin.preflight.model import Verdict, failure, ok, skipped
+from placement.admin.preflight import options
+from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
 from placement.conf import database_url as urls
 from placement.db import connections, failures
 
-# In seconds. The second limit applies to each read from the network.
-CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 10
-
+# The dialects of SQLAlchemy to which a check applies.
+MYSQL, POSTGRESQL, SQLITE = ('mysql',), ('postgresql',), ('sqlite',)
+SERVERS = MYSQL + POSTGRESQL
+ALL = SERVERS + SQLITE
 TITLES = {'mysql': 'MySQL or MariaDB', 'postgresql': 'PostgreSQL', 'sqlite': 'SQLite'}
+
+# In seconds: the limits of a connection attempt, and of each response.
+_LIMITS = connections.Timeouts(connect=5, read=10)
 # The extras that install a driver, by the beginning of the URL.
 _EXTRAS = {
     'mysql+pymysql': 'mysql',
@@ -31,18 +36,21 @@ _EXTRAS = {
     'mysql+mysqldb': 'mysqlclient',
     'postgresql+psycopg': 'postgresql',
 }
-
-# The arguments of drivers that limit the time of a connection attempt and of a network read.
-_LIMITS: Mapping[str, Mapping[str, str]] = {
-    'pymysql': {'connect_timeout': str(CONNECT_SECONDS), 'read_timeout': str(STATEMENT_SECONDS)},
-    'mysqldb': {'connect_timeout': str(CONNECT_SECONDS), 'read_timeout': str(STATEMENT_SECONDS)},
-    'psycopg': {'connect_timeout': str(CONNECT_SECONDS)},
-    'psycopg2': {'connect_timeout': str(CONNECT_SECONDS)},
-}
 _WAL_SUFFIX = '-wal'
 
-# Reads facts with a connection and judges them.
-Reader = Callable[[sa.Connection, cfg.ConfigOpts], Sequence[Verdict]]
+_LOCAL_NAMES = frozenset({'localhost', 'localhost.localdomain', 'localhost6', 'ip6-localhost'})
+_VERIFYING = frozenset({'verify_ca', 'verify_identity', 'verify-ca', 'verify-full'})
+# The parameters with which a driver uses TLS and verifies the certificate and its name.
+_TLS_PARAMETERS = {
+    'pymysql': 'ssl_ca=FILE',
+    'mysqldb': 'ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE',
+    'psycopg': 'sslmode=verify-full&sslrootcert=FILE',
+    'psycopg2': 'sslmode=verify-full&sslrootcert=FILE',
+}
+_CIPHER = sa.text('SELECT cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
+
+
+# Connections ------------------------------------------------------------------
 
 
 def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
@@ -58,26 +66,13 @@ def database_url(config: cfg.ConfigOpts, option: str = 'connection') -> sa.URL:
     return url.update_query_string(parameters, append=True) if parameters else url
 
 
-def location(url: sa.URL) -> str:
-    """Return the part of a URL that contains no secret."""
-    if url.host is None:
-        return str(url.database or 'memory')
-    port = f':{url.port}' if url.port else ''
-    return f'{url.database or "the default database"} at {url.host}{port}'
-
-
-def bounded(url: sa.URL) -> sa.URL:
-    """Return a URL whose connections have time limits and do not create an SQLite file."""
-    if url.get_backend_name() == 'sqlite':
-        return _existing_file(url)
-    limits = _LIMITS.get(url.get_driver_name(), {})
-    return url.update_query_dict({k: v for k, v in limits.items() if k not in url.query})
-
-
-def _existing_file(url: sa.URL) -> sa.URL:
-    if url.database in (None, '', ':memory:') or url.database.startswith('file:'):
+def _without_writes(url: sa.URL) -> sa.URL:
+    """Return a URL whose connections do not create an SQLite file."""
+    if url.get_backend_name() != 'sqlite' or url.database in (None, '', ':memory:'):
         return url
-    path = pathlib.Path(url.database).absolute()
+    if url.database.startswith('file:'):
+        return url
+    path = Path(url.database).absolute()
     # If the database is in WAL mode, a read-only connection creates the files of the WAL. Without a
     # WAL, no process writes to the database, so that SQLite can treat it as immutable.
     wal = path.with_name(path.name + _WAL_SUFFIX)
@@ -96,18 +91,19 @@ def connected(
         change the file
     :raises oslo_db.exception.DBError: the database is not reachable
     """
-    options = config.placement_database
+    settings = config.placement_database
     engine = engines.create_engine(
-        bounded(database_url(config, option)),
-        mysql_sql_mode=options.mysql_sql_mode if as_service else None,
-        mysql_wsrep_sync_wait=options.mysql_wsrep_sync_wait if as_service else None,
+        _without_writes(database_url(config, option)),
+        mysql_sql_mode=settings.mysql_sql_mode if as_service else None,
+        mysql_wsrep_sync_wait=settings.mysql_wsrep_sync_wait if as_service else None,
         # With 0, oslo.db does not connect until the first use.
         max_retries=0,
         thread_checkin=False,
     )
+    connections.limit_waits(engine, _LIMITS)
     try:
         if as_service and engine.dialect.name != 'sqlite':
-            connections.prepare(engine, options.mysql_wsrep_sync_wait)
+            connections.prepare(engine, settings.mysql_wsrep_sync_wait)
             engine = engine.execution_options(isolation_level='READ COMMITTED')
         with engine.connect() as conn:
             yield conn
@@ -115,41 +111,66 @@ def connected(
         engine.dispose()
 
 
-def for_engine(
-    readers: Mapping[str, Reader], as_service: bool = False
-) -> Callable[[cfg.ConfigOpts], Sequence[Verdict]]:
-    """Return a check that uses the reader of the database system.
-
-    :param readers: the functions by the name of the SQLAlchemy dialect
-    """
-
-    def check(config: cfg.ConfigOpts) -> Sequence[Verdict]:
-        name = database_url(config).get_backend_name()
-        if name not in readers:
-            return [skipped(f'The check does not apply to {TITLES[name]}.')]
-        with connected(config, as_service=as_service) as conn:
-            return readers[name](conn, config)
-
-    return check
-
-
-def variables(conn: sa.Connection, statement: str) -> dict[str, str]:
+def shown(conn: sa.Connection, what: str) -> dict[str, str]:
     """Return the result of a SHOW statement of MySQL or MariaDB; the names are in lower case."""
-    rows = conn.exec_driver_sql(statement)
+    rows = conn.exec_driver_sql(f'SHOW {what}')
     return {str(row[0]).lower(): str(row[1]) for row in rows}
 
 
-def check_driver(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the Python driver of the database is installed."""
-    return [_driver_of(config, option) for option in _configured(config)]
+def postgresql_settings(conn: sa.Connection) -> dict[str, str]:
+    """Return the settings of a connection; times are in the unit of the setting."""
+    rows = conn.execute(sa.text('SELECT name, setting FROM pg_settings'))
+    return {str(name): str(value) for name, value in rows}
 
 
-def _configured(config: cfg.ConfigOpts) -> list[str]:
-    names = ('connection', 'slave_connection')
-    return [name for name in names if config.placement_database[name]]
+# Hosts ------------------------------------------------------------------------
 
 
-def _driver_of(config: cfg.ConfigOpts, option: str) -> Verdict:
+def is_local(host: str | None) -> bool:
+    """Return whether a host is the loopback interface or a Unix socket.
+
+    :param host: a name, an address, or a path; None for the default of a driver, which is local
+    """
+    if not host or host.startswith(('/', '@')) or host.lower() in _LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.strip('[]')).is_loopback
+    except ValueError:
+        return False
+
+
+def is_local_database(url: sa.URL) -> bool:
+    """Return whether all hosts in the URL of a database are local."""
+    arguments = _arguments(url)
+    if arguments.get('unix_socket'):
+        return True
+    # libpq accepts several hosts, and connects to `hostaddr` if it is set.
+    hosts = str(arguments.get('hostaddr') or arguments.get('host') or '')
+    return all(is_local(host) for host in hosts.split(','))
+
+
+def _arguments(url: sa.URL) -> dict[str, Any]:
+    """Return the arguments of the driver, which the host and the parameters of the URL set."""
+    dialect: Any = url.get_dialect()
+    return dict(dialect().create_connect_args(url)[1])
+
+
+# The driver and the connection ------------------------------------------------
+
+
+@check('Database Driver')
+def check_driver(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if the URL is not valid or names no database, or the driver cannot be imported.
+
+    The remedy names the extra that installs the driver.
+    """
+    for option in ('connection', 'slave_connection'):
+        if config.placement_database[option]:
+            yield _driver(config, option)
+    return ''
+
+
+def _driver(config: cfg.ConfigOpts, option: str) -> Verdict:
     try:
         url = database_url(config, option)
     except ValueError as error:
@@ -163,72 +184,120 @@ def _driver_of(config: cfg.ConfigOpts, option: str) -> Verdict:
             f'The value of [placement_database] {option} names no database.',
             'Add its name to the end of the URL: mysql+pymysql://USER:PASSWORD@HOST/DATABASE.',
         )
-    system = url.get_backend_name()
-    if system not in TITLES:
+    if (system := url.get_backend_name()) not in TITLES:
         return failure(
             f'Placement does not support the database system {system}.',
             'Use MySQL, MariaDB, PostgreSQL, or SQLite.',
         )
-    return judge_driver(url.drivername, _import_error(url))
-
-
-def _import_error(url: sa.URL) -> str | None:
+    name = url.drivername
     try:
         url.get_dialect().import_dbapi()
     except (sa.exc.NoSuchModuleError, ImportError) as error:
-        return ' '.join(str(error).split())
-    return None
+        remedy = 'Correct the driver in the URL, or install it.'
+        if extra := _EXTRAS.get(name):
+            remedy = f"Run `pip install 'openstack-placement[{extra}]'`."
+        reason = ' '.join(str(error).split())
+        return failure(f'The driver of {name} cannot be loaded: {reason}', remedy)
+    return ok(f'The driver of {name} is installed.')
 
 
-def judge_driver(name: str, error: str | None) -> Verdict:
-    """Judge whether the driver is installed.
+@check('Database Connection', needs='Database Driver')
+def check_connection(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if the database does not accept a connection.
 
-    :param name: the database system and its driver, as in the URL
-    :param error: the message of the failed import
+    The details contain the version of the server, and whether the connection is encrypted.
+    *Warning* if the connection to another host is not encrypted, or if the driver does not verify
+    the certificate of the server; see :doc:`../admin/databases`. Loopback addresses and Unix
+    sockets are not another host.
     """
-    if error is None:
-        return ok(f'The driver of {name} is installed.')
-    extra = _EXTRAS.get(name)
-    remedy = 'Correct the driver in the URL, or install it.'
-    if extra:
-        remedy = f"Run `pip install 'openstack-placement[{extra}]'`."
-    return failure(f'The driver of {name} cannot be loaded: {error}', remedy)
+    yield _connection(config, 'connection')
+    return ''
 
 
-def check_connection(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the database accepts a connection."""
-    return [_connect(config, 'connection')]
+@check('Replica Connection', needs='Database Driver')
+def check_replica(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if ``[placement_database] slave_connection`` does not accept a connection.
 
-
-def check_replica(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the replica accepts a connection."""
+    *Warning* as for ``Database Connection``.
+    """
     if not config.placement_database.slave_connection:
-        return [skipped('[placement_database] slave_connection is not set.')]
-    return [_connect(config, 'slave_connection')]
+        raise Skipped('[placement_database] slave_connection is not set.')
+    yield _connection(config, 'slave_connection')
+    return ''
 
 
-def _connect(config: cfg.ConfigOpts, option: str) -> Verdict:
+def _connection(config: cfg.ConfigOpts, option: str) -> Verdict:
     url = database_url(config, option)
-    where = location(url)
+    port = f':{url.port}' if url.port else ''
+    where = str(url.database or 'memory')
+    if url.host is not None:
+        where = f'{url.database or "the default database"} at {url.host}{port}'
     try:
         with connected(config, option) as conn:
-            return _judge_connection(url, conn)
+            connection = f'Connected to {where}: {_product(conn)}'
+            if conn.dialect.name == 'sqlite':
+                return ok(f'{connection}.')
+            return judge_encryption(url, connection, _cipher(conn), _verifies(url, conn))
     except Exception as error:
         unreadable = urls.unreadable_file(url) if failures.is_unverified(error) else None
         if unreadable:
             return failure(f'{unreadable}.', 'Correct its path or its permissions.')
-        message = masking.mask(failures.reason(error), masking.values(config))
+        message = options.masked(failures.reason(error), config)
         return failure(f'No connection to {where}: {message}', f'{_remedy(error, url)}.')
 
 
-def _judge_connection(url: sa.URL, conn: sa.Connection) -> Verdict:
-    connected_to = f'Connected to {location(url)}: {describe(conn)}'
-    if conn.dialect.name == 'sqlite':
-        return ok(f'{connected_to}.')
-    cipher = _cipher(conn)
+def _product(conn: sa.Connection) -> str:
+    """Return the product and the version of a server."""
+    # MySQL adds the revision of the package: '9.7.4-2'.
+    version = '.'.join(str(part) for part in (conn.dialect.server_version_info or ())[:3])
+    name = TITLES[conn.dialect.name]
+    if conn.dialect.name == 'mysql':
+        name = 'MariaDB' if getattr(conn.dialect, 'is_mariadb', False) else 'MySQL'
+    return f'{name} {version}'
+
+
+def judge_encryption(url: sa.URL, connection: str, cipher: str, is_verified: bool) -> Verdict:
+    """Judge the encryption of a connection.
+
+    :param connection: its description
+    :param cipher: empty if the connection is not encrypted
+    :param is_verified: an encrypted connection has verified the certificate of the server
+    """
     protection = f'encrypted ({cipher})' if cipher else 'not encrypted'
-    detail = f'{connected_to}, {protection}.'
-    return encryption.judge_database(url, detail, bool(cipher), encryption.verifies(url, conn))
+    detail = f'{connection}, {protection}.'
+    if (cipher and is_verified) or is_local_database(url):
+        return ok(detail)
+    parameters = _TLS_PARAMETERS.get(url.get_driver_name(), 'the TLS parameters of the driver')
+    remedy = (
+        f'Add {parameters} to the URL in [placement_database]; see "Databases" in the '
+        'administrator guide.'
+    )
+    if not cipher:
+        return warning(
+            f'{detail} Others can read and change the data on the network.',
+            f'Configure TLS on the server. {remedy}',
+        )
+    return warning(
+        f'{detail} The certificate is not verified, so that another host can replace the server.',
+        remedy,
+    )
+
+
+def _cipher(conn: sa.Connection) -> str:
+    if conn.dialect.name == 'mysql':
+        return shown(conn, "SESSION STATUS LIKE 'Ssl_cipher'").get('ssl_cipher', '')
+    return conn.scalar(_CIPHER) or ''
+
+
+def _verifies(url: sa.URL, conn: sa.Connection) -> bool:
+    """Return whether the driver has verified the certificate of an encrypted connection."""
+    context = getattr(conn.connection.dbapi_connection, 'ctx', None)
+    if isinstance(context, ssl.SSLContext):
+        # PyMySQL has several parameters, some of which override others.
+        return context.verify_mode is not ssl.CERT_NONE
+    arguments = _arguments(url)
+    mode = arguments.get('ssl_mode') or arguments.get('sslmode') or ''
+    return str(mode).lower() in _VERIFYING
 
 
 def _remedy(error: Exception, url: sa.URL) -> str:
@@ -248,22 +317,3 @@ def _remedy(error: Exception, url: sa.URL) -> str:
     if failures.is_file_inaccessible(error):
         return f'Run `placement-manage db sync`, which creates the file, or {correct}'
     return f'Start the server, or {correct}'
-
-
-def describe(conn: sa.Connection) -> str:
-    """Return the product and the version of a server."""
-    # MySQL adds the revision of the package: '9.7.4-2'.
-    version = '.'.join(str(part) for part in (conn.dialect.server_version_info or ())[:3])
-    name = TITLES[conn.dialect.name]
-    if conn.dialect.name == 'mysql':
-        name = 'MariaDB' if getattr(conn.dialect, 'is_mariadb', False) else 'MySQL'
-    return f'{name} {version}'
-
-
-def _cipher(conn: sa.Connection) -> str:
-    if conn.dialect.name == 'mysql':
-        return variables(conn, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").get('ssl_cipher', '')
-    statistics = sa.table('pg_stat_ssl', sa.column('pid'), sa.column('cipher'))
-    query = sa.select(statistics.c.cipher).where(statistics.c.pid == sa.func.pg_backend_pid())
-    cipher: Any = conn.scalar(query)
-    return str(cipher or '')

@@ -1,186 +1,150 @@
-"""Checks of Keystone: options, endpoints, the credentials of the service, and its catalog."""
+"""Checks of Keystone and of memcached, in which the service stores validated tokens."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent import futures
-from dataclasses import dataclass
 import os
+import secrets
+import ssl
 from typing import Any
+from urllib import parse
 
 from keystoneauth1 import exceptions as auth_exceptions
 from keystoneauth1 import loading
 from keystoneauth1 import session as auth_session
 from oslo_config import cfg
+from pymemcache.client.base import Client
 
-from placement.admin.preflight import encryption, masking, options
-from placement.admin.preflight.model import Verdict, failure, ok, skipped, warning
+from placement import token_cache
+from placement.admin.preflight import database, options
+from placement.admin.preflight.model import Skipped, Steps, Verdict, check, failure, ok, warning
 from placement.admin.preflight.options import AUTH_GROUP
+from placement.conf import authtoken
 
-# In seconds, for each request to Keystone.
-TIMEOUT = 10
-# In seconds, for each request to an endpoint of the catalog.
-ENDPOINT_TIMEOUT = 5
+# In seconds, for each request to Keystone, and to an endpoint of the catalog.
+_TIMEOUT, _ENDPOINT_TIMEOUT = 10, 5
+# In seconds, for the connection to a memcached server, and for each response.
+_CACHE_TIMEOUT = 3
+# In seconds. memcached then removes the written value.
+_EXPIRATION = 10
 
+_OPTIONS, _CREDENTIALS = 'Keystone Options', 'Service Credentials'
 # By default, Keystone permits users with one of these roles to validate the tokens of others.
 _VALIDATING_ROLES = frozenset({'service', 'admin'})
-_SERVICE_TYPE = 'placement'
-# The options with files for connections to Keystone.
-_FILES = ('cafile', 'certfile', 'keyfile')
 
 
-@dataclass(frozen=True, slots=True)
-class AuthOptions:
-    """The options of `[keystone_authtoken]` that are judged together.
+@check(_OPTIONS)
+def check_options(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if ``auth_type`` is not set or unknown, or if ``memcache_secret_key`` is missing.
 
-    :param plugin: the name of the auth plugin
-    :param plugin_exists: whether the auth plugin is installed
-    :param uri: the public endpoint of Keystone
-    :param needs_secret: the tokens in memcached are signed or encrypted
-    :param has_secret: there is a key for the tokens in memcached
-    :param roles_required: a service token needs one of the roles of services
-    :param insecure: the certificate of Keystone is not verified
-    :param unreadable: the option and the path of each file that cannot be read
+    *Failure* if the user cannot read ``cafile``, ``certfile``, or ``keyfile``. *Warning* if
+    ``www_authenticate_uri`` is not set, if ``service_token_roles_required`` is false, or if
+    ``insecure`` is true.
     """
-
-    plugin: str | None
-    plugin_exists: bool
-    uri: str | None
-    needs_secret: bool
-    has_secret: bool
-    roles_required: bool
-    insecure: bool
-    unreadable: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The identity of the service according to its token."""
-
-    user: str
-    project: str
-    roles: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Endpoint:
-    """An endpoint of the service in the catalog."""
-
-    interface: str
-    url: str
-
-    def __str__(self) -> str:
-        return f'{self.interface} {self.url}'
-
-
-def check_options(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the options that connect the service with Keystone are set."""
     if config.api.auth_strategy == 'noauth2':
-        return [skipped('The service does not use Keystone (noauth2).')]
-    return judge_options(read_options(config))
+        raise Skipped('The service does not use Keystone (noauth2).')
+    group, plugin = config[AUTH_GROUP], config[options.plugin_group(config)].auth_type
+    yield from _plugin_problems(plugin)
+    for name in ('cafile', 'certfile', 'keyfile'):
+        if group[name] and not os.access(group[name], os.R_OK):
+            yield failure(
+                f'The file {group[name]} ([{AUTH_GROUP}] {name}) cannot be read.',
+                'Correct its path or its permissions.',
+            )
+    if not group.www_authenticate_uri:
+        yield warning(
+            'www_authenticate_uri is not set. A 401 response does not name the Keystone that '
+            'clients can use.',
+            f'Set [{AUTH_GROUP}] www_authenticate_uri to the public URL of Keystone.',
+        )
+    if authtoken.strategy(config) != 'none' and not group.memcache_secret_key:
+        yield failure(
+            'memcache_security_strategy is set, and memcache_secret_key is not. The service does '
+            'not start.',
+            f'Set [{AUTH_GROUP}] memcache_secret_key to a random text.',
+        )
+    if not group.service_token_roles_required:
+        yield warning(
+            'service_token_roles_required is false, so that any token is valid as a service token.',
+            f'Set [{AUTH_GROUP}] service_token_roles_required to true.',
+        )
+    if group.insecure:
+        yield warning(
+            'insecure is true, so that another host can replace Keystone and make any token valid.',
+            f'Remove [{AUTH_GROUP}] insecure, and set cafile to the file with the CA of Keystone.',
+        )
+    return f'The auth plugin is {plugin}.'
 
 
-def read_options(config: cfg.ConfigOpts) -> AuthOptions:
-    """Return the options that `judge_options` judges."""
-    group = config[AUTH_GROUP]
-    plugin = config[options.plugin_group(config)].auth_type
-    return AuthOptions(
-        plugin=plugin,
-        plugin_exists=_exists(plugin),
-        uri=group.www_authenticate_uri,
-        needs_secret=group.memcache_security_strategy.lower() != 'none',
-        has_secret=bool(group.memcache_secret_key),
-        roles_required=group.service_token_roles_required,
-        insecure=group.insecure,
-        unreadable=tuple(
-            (name, group[name])
-            for name in _FILES
-            if group[name] and not os.access(group[name], os.R_OK)
-        ),
-    )
-
-
-def _exists(plugin: str | None) -> bool:
+def _plugin_problems(plugin: str | None) -> Iterator[Verdict]:
+    if not plugin:
+        yield failure(
+            'auth_type is not set, so that the service cannot validate tokens.',
+            f'Set [{AUTH_GROUP}] auth_type, auth_url, and the credentials of the service user.',
+        )
+        return
     try:
-        loading.get_plugin_loader(plugin or '')
+        loading.get_plugin_loader(plugin)
     except auth_exceptions.NoMatchingPlugin:
-        return False
-    return True
-
-
-def judge_options(read: AuthOptions) -> list[Verdict]:
-    """Judge the options that connect the service with Keystone."""
-    verdicts = [_judge_plugin(read)] if not read.plugin_exists else []
-    verdicts += [
-        failure(
-            f'The file {path} ([{AUTH_GROUP}] {name}) cannot be read.',
-            'Correct its path or its permissions.',
-        )
-        for name, path in read.unreadable
-    ]
-    if not read.uri:
-        verdicts.append(
-            warning(
-                'www_authenticate_uri is not set. A 401 response does not name the Keystone that '
-                'clients can use.',
-                f'Set [{AUTH_GROUP}] www_authenticate_uri to the public URL of Keystone.',
-            )
-        )
-    if read.needs_secret and not read.has_secret:
-        verdicts.append(
-            failure(
-                'memcache_security_strategy is set, and memcache_secret_key is not. The service '
-                'does not start.',
-                f'Set [{AUTH_GROUP}] memcache_secret_key to a random text.',
-            )
-        )
-    if not read.roles_required:
-        verdicts.append(
-            warning(
-                'service_token_roles_required is false, so that any token is valid as a service '
-                'token.',
-                f'Set [{AUTH_GROUP}] service_token_roles_required to true.',
-            )
-        )
-    if read.insecure:
-        verdicts.append(
-            warning(
-                'insecure is true, so that another host can replace Keystone and make any token '
-                'valid.',
-                f'Remove [{AUTH_GROUP}] insecure, and set cafile to the file with the CA of '
-                'Keystone.',
-            )
-        )
-    return verdicts or [ok(f'The auth plugin is {read.plugin}.')]
-
-
-def _judge_plugin(read: AuthOptions) -> Verdict:
-    if read.plugin:
-        return failure(
-            f'The auth plugin {read.plugin} is not installed.',
+        yield failure(
+            f'The auth plugin {plugin} is not installed.',
             f'Correct [{AUTH_GROUP}] auth_type, for example to password.',
         )
-    return failure(
-        'auth_type is not set, so that the service cannot validate tokens.',
-        f'Set [{AUTH_GROUP}] auth_type, auth_url, and the credentials of the service user.',
-    )
 
 
-def check_endpoints(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the endpoints of Keystone respond."""
-    session = _session(config)
+# Requests ---------------------------------------------------------------------
+
+
+@check('Keystone Endpoints', needs=_OPTIONS)
+def check_endpoints(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if ``www_authenticate_uri`` or ``auth_url`` does not respond.
+
+    *Warning* if the response is not that of Keystone, or if one of these is an ``http://`` URL of
+    another host.
+    """
     group = config[options.plugin_group(config)]
-    urls = {f'[{AUTH_GROUP}] www_authenticate_uri': config[AUTH_GROUP].www_authenticate_uri}
-    if 'auth_url' in group:
-        urls['auth_url'] = group.auth_url
-    verdicts = [_respond(config, session, name, url) for name, url in urls.items() if url]
-    return verdicts or [skipped('No URL of Keystone is set.')]
+    urls = {
+        f'[{AUTH_GROUP}] www_authenticate_uri': config[AUTH_GROUP].www_authenticate_uri,
+        'auth_url': group.auth_url if 'auth_url' in group else None,
+    }
+    if not any(urls.values()):
+        raise Skipped('No URL of Keystone is set.')
+    for name, url in urls.items():
+        if url:
+            yield _endpoint(config, name, url)
+    return ''
 
 
-def _respond(config: cfg.ConfigOpts, session: auth_session.Session, name: str, url: str) -> Verdict:
+def _endpoint(config: cfg.ConfigOpts, name: str, url: str) -> Verdict:
+    """Request an endpoint of Keystone, and judge its response and its URL.
+
+    :param name: the option with the URL
+    """
     try:
-        response = session.get(url, authenticated=False, raise_exc=False)
+        status = _status(_session(config), url)
     except auth_exceptions.ClientException as error:
-        return judge_endpoint(name, url, None, _reason(error, config))
-    return judge_endpoint(name, url, response.status_code)
+        return failure(
+            f'{name}: no response from {url}: {_reason(error, config)}',
+            'Check the URL, the network, and the certificates (cafile).',
+        )
+    # Keystone describes its versions in 200 OK, or in 300 Multiple Choices.
+    if status not in (200, 300):
+        return warning(
+            f'{name}: {url} responds with the status code {status}.',
+            'Check that the URL is that of Keystone, for example https://HOST:5000/v3.',
+        )
+    if is_plain_url(url):
+        return warning(
+            f'{name}: {url} responds, without TLS. Anyone who can read the network traffic can '
+            'read passwords and tokens.',
+            'Configure TLS for Keystone, and use its https URL.',
+        )
+    return ok(f'{name}: {url} responds.')
+
+
+def is_plain_url(url: str) -> bool:
+    """Return whether HTTP requests to a URL leave this host without TLS."""
+    parts = parse.urlsplit(url)
+    return parts.scheme == 'http' and not database.is_local(parts.hostname)
 
 
 def _reason(error: Exception, config: cfg.ConfigOpts) -> str:
@@ -190,167 +154,132 @@ def _reason(error: Exception, config: cfg.ConfigOpts) -> str:
         innermost = innermost.__context__
     if isinstance(innermost, OSError) and innermost.strerror:
         return f'{innermost.strerror}.'
-    return masking.mask(' '.join(str(error).split()), masking.values(config))
+    return options.masked(' '.join(str(error).split()), config)
 
 
-def judge_endpoint(name: str, url: str, status: int | None, error: str = '') -> Verdict:
-    """Judge the response of an endpoint.
+@check(_CREDENTIALS, needs=_OPTIONS)
+def check_credentials(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if the service user does not get a token.
 
-    :param name: the option with the URL
-    :param status: the status code; None if there was no response
-    :param error: why there was no response
+    *Warning* if the user has neither the role ``service`` nor the role ``admin``. By default,
+    Keystone does not permit other roles to validate the tokens of clients.
     """
-    if status is None:
-        return failure(
-            f'{name}: no response from {url}: {error}',
-            'Check the URL, the network, and the certificates (cafile).',
+    try:
+        access = _access(config)
+    except auth_exceptions.ClientException as error:
+        yield failure(
+            f'The service user does not get a token: {_reason(error, config)}',
+            f'Correct the credentials in [{AUTH_GROUP}], or create the user and its role.',
         )
-    # Keystone describes its versions in 200 OK, or in 300 Multiple Choices.
-    if status in (200, 300):
-        return _judge_scheme(name, url)
-    return warning(
-        f'{name}: {url} responds with the status code {status}.',
-        'Check that the URL is that of Keystone, for example https://HOST:5000/v3.',
-    )
-
-
-def _judge_scheme(name: str, url: str) -> Verdict:
-    """Judge the URL of an endpoint that responds."""
-    if not encryption.is_plain_url(url):
-        return ok(f'{name}: {url} responds.')
-    return warning(
-        f'{name}: {url} responds, without TLS. Anyone who can read the network traffic can read '
-        'passwords and tokens.',
-        'Configure TLS for Keystone, and use its https URL.',
-    )
-
-
-def check_credentials(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the service user can get a token and validate the tokens of clients."""
-    return _with_token(config, lambda access: [_judge_user(access)])
-
-
-def _judge_user(access: Any) -> Verdict:
+        return ''
     if access is None:
-        return ok('The service has a token; this auth plugin does not describe its user.')
-    roles = tuple(access.role_names or ())
-    return judge_identity(Identity(access.username, access.project_name, roles))
+        return 'The service has a token; this auth plugin does not describe its user.'
+    roles = access.role_names or ()
+    listed = ', '.join(roles) or 'none'
+    who = f'User {access.username}, project {access.project_name or "none"}, roles: {listed}.'
+    if not _VALIDATING_ROLES & set(roles):
+        yield warning(
+            f'{who} By default, Keystone does not permit these roles to validate tokens of '
+            'clients.',
+            'Run `openstack role add --user USER --project PROJECT service`.',
+        )
+    return who
 
 
-def judge_refusal(message: str) -> Verdict:
-    """Return the failure for a service user that does not get a token."""
-    return failure(
-        f'The service user does not get a token: {message}',
-        f'Correct the credentials in [{AUTH_GROUP}], or create the user and its role.',
-    )
+@check('Identity Endpoint', needs=_CREDENTIALS)
+def check_identity_endpoint(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if the catalog contains no endpoint of the type ``identity`` that responds.
 
-
-def judge_identity(identity: Identity) -> Verdict:
-    """Judge the roles of the service user."""
-    roles = ', '.join(identity.roles) or 'none'
-    who = f'User {identity.user}, project {identity.project or "none"}, roles: {roles}.'
-    if _VALIDATING_ROLES & set(identity.roles):
-        return ok(who)
-    return warning(
-        f'{who} By default, Keystone does not permit these roles to validate tokens of clients.',
-        'Run `openstack role add --user USER --project PROJECT service`.',
-    )
-
-
-def check_identity_endpoint(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that the service finds Keystone in the catalog, where it validates tokens."""
-    return _with_token(config, lambda access: [_judge_identity_endpoint(config, access)])
-
-
-def _judge_identity_endpoint(config: cfg.ConfigOpts, access: Any) -> Verdict:
+    The service validates tokens at the endpoint in ``[keystone_authtoken] region_name`` with its
+    ``interface``; without it, every request with a token fails with 503 Service Unavailable.
+    *Warning* as for ``Keystone Endpoints``.
+    """
+    group, access = config[AUTH_GROUP], _access(config)
     if access is None:
-        return skipped('The token contains no catalog.')
-    group = config[AUTH_GROUP]
+        raise Skipped('The token contains no catalog.')
     try:
         url = access.service_catalog.url_for(
             service_type='identity', interface=group.interface, region_name=group.region_name
         )
     except auth_exceptions.CatalogException:
         where = f' in the region {group.region_name}' if group.region_name else ''
-        return failure(
+        yield failure(
             f'The catalog contains no {group.interface} endpoint of the type identity{where}. '
             'Every request with a token fails with 503 Service Unavailable.',
             f'Correct [{AUTH_GROUP}] region_name or interface.',
         )
-    return _respond(config, _session(config), 'identity', url)
+    else:
+        yield _endpoint(config, 'identity', url)
+    return ''
 
 
-def check_catalog(config: cfg.ConfigOpts) -> list[Verdict]:
-    """Check that clients find the service in the catalog, and that its endpoints respond."""
-    return _with_token(config, lambda access: _judge_catalog_of(config, access))
+@check('Service Catalog', needs=_CREDENTIALS)
+def check_catalog(config: cfg.ConfigOpts) -> Steps:
+    """*Warning* if the catalog contains no endpoint of the type ``placement``, or no internal one.
 
-
-def _judge_catalog_of(config: cfg.ConfigOpts, access: Any) -> list[Verdict]:
-    if access is None or not access.has_service_catalog():
-        return [skipped('The token contains no catalog.')]
-    region = config[AUTH_GROUP].region_name
-    listed = access.service_catalog.get_endpoints(service_type=_SERVICE_TYPE, region_name=region)
-    items = [item for endpoints in listed.values() for item in endpoints]
-    urls = sorted({str(item.get('url')) for item in items})
-    session = _session(config, ENDPOINT_TIMEOUT)
-    # One after the other, the requests could exceed the time limit of the check.
-    with futures.ThreadPoolExecutor(max(len(urls), 1)) as pool:
-        results = pool.map(lambda url: (url, _error(config, session, url)), urls)
-        errors = dict(results)
-    endpoints = [Endpoint(str(item.get('interface')), str(item.get('url'))) for item in items]
-    return judge_catalog(endpoints, errors, region)
-
-
-def _error(config: cfg.ConfigOpts, session: auth_session.Session, url: str) -> str:
-    """Return why an endpoint of the service does not respond correctly; empty if it does."""
-    try:
-        response = session.get(url, authenticated=False, raise_exc=False)
-    except auth_exceptions.ClientException as error:
-        return f'no response: {_reason(error, config)}'
-    return '' if response.status_code == 200 else f'the status code {response.status_code}.'
-
-
-def judge_catalog(
-    endpoints: Sequence[Endpoint], errors: Mapping[str, str], region: str | None
-) -> list[Verdict]:
-    """Judge the endpoints of the service in the catalog.
-
-    :param endpoints: the endpoints in the region
-    :param errors: why an endpoint does not respond, by URL; empty if it responds
-    :param region: the configured region; None for all regions
+    The check applies to ``[keystone_authtoken] region_name`` or, without it, to all regions. It
+    requests each endpoint with ``cafile`` or ``insecure`` of ``[keystone_authtoken]``. *Warning*
+    for each endpoint that does not respond with 200 OK within 5 seconds. Before a rollout, no
+    endpoint responds.
     """
+    access, region = _access(config), config[AUTH_GROUP].region_name
+    if access is None or not access.has_service_catalog():
+        raise Skipped('The token contains no catalog.')
+    listed = access.service_catalog.get_endpoints(service_type='placement', region_name=region)
+    endpoints = sorted(
+        (str(one.get('interface')), str(one.get('url'))) for ones in listed.values() for one in ones
+    )
+    create = f'Run `openstack endpoint create --region {region or "REGION"} placement'
     if not endpoints:
         where = f' in the region {region}' if region else ''
-        return [
-            warning(
-                f'The catalog contains no endpoint of the type placement{where}.',
-                f'Run `openstack endpoint create --region {region or "REGION"} placement public '
-                f'URL`, or correct [{AUTH_GROUP}] region_name.',
-            )
-        ]
-    verdicts = [
-        warning(
-            f'The endpoint {endpoint} does not respond correctly: {errors[endpoint.url]}',
-            'If the service runs, check the URL in the catalog, the web server, and the '
-            f'certificate ([{AUTH_GROUP}] cafile).',
+        yield warning(
+            f'The catalog contains no endpoint of the type placement{where}.',
+            f'{create} public URL`, or correct [{AUTH_GROUP}] region_name.',
         )
-        for endpoint in sorted(endpoints)
-        if errors[endpoint.url]
-    ]
-    if 'internal' not in {endpoint.interface for endpoint in endpoints}:
-        verdicts.append(
-            warning(
-                'The catalog contains no internal endpoint of the type placement. Other services '
-                'use the internal endpoint first.',
-                f'Run `openstack endpoint create --region {region or "REGION"} placement internal '
-                'URL`.',
+        return ''
+    errors = _errors(config, {url for _, url in endpoints})
+    for interface, url in endpoints:
+        if errors[url]:
+            yield warning(
+                f'The endpoint {interface} {url} does not respond correctly: {errors[url]}',
+                'If the service runs, check the URL in the catalog, the web server, and the '
+                f'certificate ([{AUTH_GROUP}] cafile).',
             )
+    if 'internal' not in dict(endpoints):
+        yield warning(
+            'The catalog contains no internal endpoint of the type placement. Other services use '
+            'the internal endpoint first.',
+            f'{create} internal URL`.',
         )
-    listed = '; '.join(str(endpoint) for endpoint in sorted(endpoints))
-    return verdicts or [ok(f'Endpoints of the service, which respond: {listed}.')]
+    described = '; '.join(f'{interface} {url}' for interface, url in endpoints)
+    return f'Endpoints of the service, which respond: {described}.'
 
 
-def _session(config: cfg.ConfigOpts, timeout: int = TIMEOUT) -> auth_session.Session:
+def _errors(config: cfg.ConfigOpts, urls: set[str]) -> dict[str, str]:
+    """Return why endpoints of the service do not respond correctly, by URL; empty if they do."""
+    session = _session(config, _ENDPOINT_TIMEOUT)
+
+    def error_of(url: str) -> str:
+        try:
+            status = _status(session, url)
+        except auth_exceptions.ClientException as error:
+            return f'no response: {_reason(error, config)}'
+        return '' if status == 200 else f'the status code {status}.'
+
+    # One after the other, the requests could exceed the time limit of the check.
+    with futures.ThreadPoolExecutor(len(urls)) as pool:
+        return dict(zip(urls, pool.map(error_of, urls), strict=True))
+
+
+def _status(session: auth_session.Session, url: str) -> int:
+    """Return the status code of the response of an endpoint.
+
+    :raises keystoneauth1.exceptions.ClientException: there is no response
+    """
+    return int(session.get(url, authenticated=False, raise_exc=False).status_code)
+
+
+def _session(config: cfg.ConfigOpts, timeout: int = _TIMEOUT) -> auth_session.Session:
     """Return a session with the TLS options of keystonemiddleware and a short timeout."""
     group = config[AUTH_GROUP]
     return loading.session.Session().load_from_options(
@@ -360,15 +289,6 @@ def _session(config: cfg.ConfigOpts, timeout: int = TIMEOUT) -> auth_session.Ses
         insecure=group.insecure,
         timeout=timeout,
     )
-
-
-def _with_token(config: cfg.ConfigOpts, judge: Callable[[Any], list[Verdict]]) -> list[Verdict]:
-    """Judge the token of the service user, or report that Keystone does not issue one."""
-    try:
-        access = _access(config)
-    except auth_exceptions.ClientException as error:
-        return [judge_refusal(_reason(error, config))]
-    return judge(access)
 
 
 def _access(config: cfg.ConfigOpts) -> Any:
@@ -382,3 +302,80 @@ def _access(config: cfg.ConfigOpts) -> Any:
         return plugin.get_access(session)
     plugin.get_token(session)
     return None
+
+
+# memcached --------------------------------------------------------------------
+
+
+@check('Token Cache', needs=_OPTIONS)
+def check_token_cache(config: cfg.ConfigOpts) -> Steps:
+    """*Failure* if ``memcached_servers`` is set without ``memcache_security_strategy``.
+
+    Whoever can write to memcached can then make any token valid. The remedy names the way without
+    memcached. *Warning* if the library cryptography is missing, or if ``memcache_sasl_enabled`` is
+    true, because the service then starts without memcached. The check writes a value to each server
+    and reads it, with the configured TLS. *Warning* for each server where this fails, and for each
+    server on another host without ``memcache_tls_enabled``. Without ``memcached_servers``, each
+    process remembers tokens by itself. See :ref:`shared-tokens`.
+    """
+    addresses = authtoken.memcached_servers(config)
+    if obstacle := authtoken.obstacle(config) if addresses else None:
+        yield warning(
+            'The service starts without memcached, and each process remembers tokens by itself, '
+            f'because {obstacle.reason}.',
+            obstacle.remedy,
+        )
+        return ''
+    if addresses and authtoken.strategy(config) == 'none':
+        yield failure(
+            'memcached_servers is set, and memcache_security_strategy is not. Whoever can write to '
+            'memcached can make any token valid, with any role.',
+            f'Remove [{AUTH_GROUP}] memcached_servers; each process then remembers tokens by '
+            'itself. Or set memcache_security_strategy to ENCRYPT, and memcache_secret_key to the '
+            'output of `openssl rand -hex 32`.',
+        )
+    tls = token_cache.tls_context(config) if addresses else None
+    for server, address in addresses.items():
+        yield _server(server, address, tls)
+    return 'The service uses no memcached. Each process remembers tokens by itself.'
+
+
+def _server(server: str, address: authtoken.Address, tls: ssl.SSLContext | None) -> Verdict:
+    """Judge whether a server works, and whether the connection to another host uses TLS.
+
+    :param server: the server as it is configured
+    """
+    if error := _server_error(address, tls):
+        return warning(
+            f'The server {server} does not work, so that Keystone validates the tokens: {error}',
+            f'Start the server, or correct the options of memcached in [{AUTH_GROUP}].',
+        )
+    if tls or isinstance(address, str) or database.is_local(address[0]):
+        return ok(f'The server {server} stores values.')
+    return warning(
+        f'The server {server} stores values, without TLS. Anyone who can read the network traffic '
+        'can read the tokens and use them, unless memcache_security_strategy is ENCRYPT.',
+        f'Run memcached on this host, set [{AUTH_GROUP}] memcache_tls_enabled to true, or remove '
+        'memcached_servers.',
+    )
+
+
+def _server_error(address: authtoken.Address, tls: ssl.SSLContext | None) -> str:
+    """Write and read a value; return why it failed, or an empty text."""
+    key, value = f'placement-preflight/{secrets.token_hex(16)}', b'{}'
+    client = Client(
+        address,
+        connect_timeout=_CACHE_TIMEOUT,
+        timeout=_CACHE_TIMEOUT,
+        default_noreply=False,
+        tls_context=tls,
+    )
+    try:
+        if client.set(key, value, expire=_EXPIRATION) and client.get(key) == value:
+            return ''
+    # A client raises other exceptions, too, if the response is not one of memcached.
+    except Exception as error:
+        return f'{type(error).__name__}: {error}'
+    finally:
+        client.close()
+    return 'A written value cannot be read.'

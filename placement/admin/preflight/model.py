@@ -1,80 +1,101 @@
-"""The results of checks."""
+"""The results of checks, and the decorator of the functions that are checks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-import enum
 
-from oslo_config import cfg
+from oslo_upgradecheck.upgradecheck import Code, Result
+
+# A check yields a verdict for each problem, and returns the details of the result `ok`, which count
+# if it has yielded nothing.
+Steps = Generator['Verdict', None, str]
+Run = Callable[..., Steps]
 
 
-class Result(enum.StrEnum):
-    """The result of a check."""
-
-    OK = 'ok'
-    WARNING = 'warning'
-    FAILURE = 'failure'
-    SKIPPED = 'skipped'
+class Skipped(Exception):  # noqa: N818 - it is no error
+    """The check does not apply or cannot be executed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a check reports about one fact.
 
-    :param detail: what the check has read
-    :param remedy: what the operator can do; empty if there is nothing to do
+    :ivar code: None if the check was skipped
+    :ivar detail: what the check has read
+    :ivar remedy: what the operator can do; empty if there is nothing to do
     """
 
-    result: Result
+    code: Code | None
     detail: str
     remedy: str = ''
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of the deployment.
+    """A check of the deployment, or the part of it for some database systems.
 
-    :param name: the name in the report, which is unique
-    :param run: reads the facts and returns at least one verdict
-    :param needs: the names of earlier checks; if one of them fails or is skipped, this check is
-        skipped
+    :ivar run: has the parameters `config` and, if there are `engines`, `conn`
+    :ivar needs: the name of an earlier check; if it fails or is skipped, this check is skipped
+    :ivar engines: the SQLAlchemy dialects to which the check applies; without one, it does not use
+        the database
+    :ivar as_service: whether the connection has the session settings of the service
     """
 
-    name: str
-    run: Callable[[cfg.ConfigOpts], Sequence[Verdict]]
-    needs: tuple[str, ...] = ()
+    run: Run
+    needs: str = ''
+    engines: tuple[str, ...] = ()
+    as_service: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report: a verdict of the check with a name."""
+# The checks by name. A check of several database systems has a function for each of them.
+REGISTERED: dict[str, list[Check]] = {}
 
-    name: str
-    verdict: Verdict
+
+def check(
+    name: str, needs: str = '', engines: tuple[str, ...] = (), as_service: bool = False
+) -> Callable[[Run], Run]:
+    """Return the decorator of a function that is a check; see `Check`.
+
+    The docstring of the function is its description in the reference of the command.
+    """
+
+    def register(function: Run) -> Run:
+        REGISTERED.setdefault(name, []).append(Check(function, needs, engines, as_service))
+        return function
+
+    return register
+
+
+def collect(steps: Steps) -> Sequence[Verdict]:
+    """Execute a check. Return what it yields or, if that is nothing, the result `ok`."""
+
+    def with_ok() -> Iterator[Verdict]:
+        yield ok((yield from steps))
+
+    try:
+        verdicts = list(with_ok())
+    except Skipped as reason:
+        return [Verdict(None, str(reason))]
+    return verdicts[:-1] or verdicts
+
+
+def judged(result: Result, remedy: str) -> Steps:
+    """Yield the result of an upgrade check as a verdict."""
+    if result.code is not Code.SUCCESS:
+        details = ' '.join(str(result.details).split()).removesuffix(remedy).strip()
+        yield Verdict(result.code, details, remedy)
+    return 'The upgrade check succeeds.'
 
 
 def ok(detail: str) -> Verdict:
     """Return the verdict that there is nothing to do."""
-    return Verdict(Result.OK, detail)
+    return Verdict(Code.SUCCESS, detail)
 
 
 def warning(detail: str, remedy: str) -> Verdict:
     """Return the verdict that the service works, but that the operator should act."""
-    return Verdict(Result.WARNING, detail, remedy)
+    return Verdict(Code.WARNING, detail, remedy)
 
 
 def failure(detail: str, remedy: str) -> Verdict:
     """Return the verdict that the service does not start or does not work."""
-    return Verdict(Result.FAILURE, detail, remedy)
-
-
-def skipped(reason: str) -> Verdict:
-    """Return the verdict that the check does not apply or cannot run."""
-    return Verdict(Result.SKIPPED, reason)
-
-
-def exit_status(findings: Iterable[Finding]) -> int:
-    """Return the exit status of the command: 2 with failures, 1 with warnings, otherwise 0."""
-    results = {finding.verdict.result for finding in findings}
-    if Result.FAILURE in results:
-        return 2
-    return int(Result.WARNING in results)
+    return Verdict(Code.FAILURE, detail, remedy)

@@ -1,9 +1,9 @@
-"""The options that the service reads, and where they are set."""
+"""The options that the service reads, where they are set, and their secrets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
-from dataclasses import dataclass
 import os
+import re
 
 from keystoneauth1 import exceptions as auth_exceptions
 from keystoneauth1 import loading
@@ -11,38 +11,15 @@ from keystonemiddleware import opts as middleware_opts
 import oslo_cache
 from oslo_config import cfg
 
-from placement.conf import sources as config_sources
+from placement.conf import database_url, sources
 
 AUTH_GROUP = 'keystone_authtoken'
 DEFAULT = 'DEFAULT'
 # The name of the source of environment variables.
 ENVIRONMENT = 'environment'
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option that the service reads.
-
-    :param old_names: the deprecated pairs of group and name, which still have an effect in a file
-    :param removal: why a later release removes the option; None if it does not
-    """
-
-    group: str
-    name: str
-    old_names: tuple[tuple[str, str], ...] = ()
-    removal: str | None = None
-    secret: bool = False
-
-    def __str__(self) -> str:
-        return f'[{self.group}] {self.name}'
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A configuration file, or the environment, with the option names of each group."""
-
-    name: str
-    groups: Mapping[str, Sequence[str]]
+# The group and the name of an option.
+Name = tuple[str, str]
 
 
 def register_libraries(config: cfg.ConfigOpts) -> None:
@@ -67,34 +44,30 @@ def plugin_group(config: cfg.ConfigOpts) -> str:
     return str(config[AUTH_GROUP].auth_section or AUTH_GROUP)
 
 
-def registered(config: cfg.ConfigOpts) -> list[Option]:
+def registered(config: cfg.ConfigOpts) -> dict[Name, cfg.Opt]:
     """Return all registered options."""
     # `_all_opt_infos` is private, but only this method returns the deprecated names of options.
     infos = config._all_opt_infos()  # noqa: SLF001 - see above
-    return [
-        _option(group.name if group else DEFAULT, info['opt'])
+    return {
+        (group.name if group else DEFAULT, info['opt'].dest): info['opt']
         for info, group in infos
         if not isinstance(info['opt'], cfg.SubCommandOpt)
-    ]
+    }
 
 
-def _option(group: str, opt: cfg.Opt) -> Option:
-    return Option(
-        group,
-        opt.dest,
-        tuple((old.group or group, old.name or opt.dest) for old in opt.deprecated_opts),
-        (opt.deprecated_reason or '') if opt.deprecated_for_removal else None,
-        opt.secret,
-    )
+def old_names(name: Name, option: cfg.Opt) -> list[Name]:
+    """Return the deprecated names of an option, which still have an effect in a file."""
+    group, current = name
+    return [(old.group or group, old.name or current) for old in option.deprecated_opts]
 
 
-def value(config: cfg.ConfigOpts, option: Option) -> object:
+def value(config: cfg.ConfigOpts, name: Name) -> object:
     """Return the value of an option.
 
     :raises ValueError: the value is invalid
     """
-    section = config if option.group == DEFAULT else config[option.group]
-    return section[option.name]
+    group, option = name
+    return (config if group == DEFAULT else config[group])[option]
 
 
 def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
@@ -103,34 +76,45 @@ def is_on_command_line(config: cfg.ConfigOpts, name: str) -> bool:
     return location is not None and location.location == cfg.Locations.command_line
 
 
-def read_file(path: str) -> Source:
-    """Return the names in a configuration file.
+def set_names(config: cfg.ConfigOpts) -> Iterator[tuple[str, Mapping[str, Sequence[str]]]]:
+    """Yield each configuration file and the environment, with the names in each of its groups.
 
-    :raises OSError: the file cannot be read
-    :raises cfg.ParseError: the file has another format
+    :raises OSError: a file cannot be read any more
+    :raises cfg.ParseError: a file has another format now
     """
-    sections: dict[str, dict[str, list[str]]] = {}
-    cfg.ConfigParser(path, sections).parse()
-    return Source(path, {group: list(names) for group, names in sections.items()})
+    for path in sources.files(config):
+        sections: dict[str, dict[str, list[str]]] = {}
+        cfg.ConfigParser(path, sections).parse()
+        yield path, {group: list(names) for group, names in sections.items()}
+    yield ENVIRONMENT, _in_environment()
 
 
-def environment() -> Source:
+def _in_environment() -> dict[str, list[str]]:
     """Return the names that environment variables of oslo.config set, in lower case."""
     groups: dict[str, list[str]] = {}
     for variable in sorted(os.environ):
         group, separator, name = variable.removeprefix('OS_').partition('__')
         if variable.startswith('OS_') and separator and variable.isupper():
-            group = DEFAULT if group == DEFAULT else group.lower()
-            groups.setdefault(group, []).append(name.lower())
-    return Source(ENVIRONMENT, groups)
+            groups.setdefault(normalized(group), []).append(name.lower())
+    return groups
 
 
-def sources(config: cfg.ConfigOpts) -> Iterator[Source]:
-    """Yield the configuration files and the environment.
+def normalized(group: str) -> str:
+    """Return the name under which oslo.config finds a group of a file."""
+    return group if group == DEFAULT else group.lower()
 
-    :raises OSError: a file cannot be read any more
-    :raises cfg.ParseError: a file has another format now
+
+def masked(text: str, config: cfg.ConfigOpts) -> str:
+    """Return a text with `***` in place of each secret of the configuration.
+
+    The secrets are the values of secret options, and the passwords in the URLs of databases. A
+    secret is not replaced if it is a part of a word.
     """
-    for path in config_sources.files(config):
-        yield read_file(path)
-    yield environment()
+    secrets = set()
+    for name, option in registered(config).items():
+        with contextlib.suppress(ValueError, cfg.Error):
+            secrets.add(str(value(config, name) or '') if option.secret else '')
+    secrets |= {part for secret in secrets for part in database_url.secrets(secret)}
+    for secret in sorted(secrets - {''}, key=len, reverse=True):
+        text = re.sub(rf'(?<!\w){re.escape(secret)}(?!\w)', '***', text)
+    return text

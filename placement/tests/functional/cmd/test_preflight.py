@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 import json
 import pathlib
 from typing import Any
@@ -10,7 +11,7 @@ from unittest import mock
 import fixtures
 import sqlalchemy as sa
 
-from placement.admin.preflight.model import Verdict
+from placement.admin.preflight import report
 from placement.db.sqlalchemy import migration, models
 from placement.tests import where
 from placement.tests.functional import memcached_server
@@ -19,6 +20,16 @@ from placement.tests.functional.cmd.identity_server import PASSWORD, USER, Ident
 from placement.tests.functional.faults.machines import free_port
 from placement.tests.functional.programs import Result
 
+
+@dataclass(frozen=True)
+class Verdict:
+    """A result in the JSON document."""
+
+    result: str
+    detail: str
+    remedy: str
+
+
 Findings = dict[str, list[Verdict]]
 # For each check: the result, and a text in the details or in the remedy, of each of its verdicts.
 # The lists contain every warning and every failure. The text can be empty.
@@ -26,18 +37,16 @@ Expected = Mapping[str, Sequence[str]]
 
 NOAUTH = '[api]\nauth_strategy = noauth2\n'
 NOAUTH_WARNING: Expected = {'Authentication Strategy': ['warning Every client ']}
-CREDENTIALS = """
+KEYSTONE = f"""
+[keystone_authtoken]
+www_authenticate_uri = {{url}}
 auth_type = password
-password = {password}
+auth_url = {{url}}
+username = {USER}
+password = {PASSWORD}
 project_name = service
 user_domain_id = default
 project_domain_id = default
-"""
-KEYSTONE = """
-[keystone_authtoken]
-www_authenticate_uri = {url}
-auth_url = {url}
-username = {user}
 """
 # The checks that need the check of the options of Keystone.
 AFTER_OPTIONS = (
@@ -117,29 +126,21 @@ class TestCase(base.TestCase):
 class ReportTest(TestCase):
     def test_the_table(self):
         """The verdict is first, then what to do; --all lists the other checks, too."""
-        findings = [one for listed in self.preflight(NOAUTH).values() for one in listed]
-        counts = Counter(str(one.result) for one in findings)
+        findings = self.preflight(NOAUTH)
+        counts = Counter(one.result for listed in findings.values() for one in listed)
         verdict = f'1 failure, 1 warning, {counts["ok"]} ok, {counts["skipped"]} skipped'
-        for arguments, results in (
-            ((), ['failure', 'warning']),
-            (('--all',), ['failure', 'warning', *_repeated(counts, 'ok', 'skipped')]),
-        ):
+        others = [result for result in ('ok', 'skipped') for _ in range(counts[result])]
+        for arguments, more in (((), []), (('--all',), others)):
             done = self.table(*arguments)
             self.assertEqual(2, done.status, done.stderr)
             first, empty, *lines = done.stdout.splitlines()
             self.assertEqual((verdict, ''), (first, empty))
             self.assertLessEqual(max(map(len, lines)), 100)
             cells = [line.split('|')[2].strip() for line in lines if line.startswith('|')]
-            self.assertEqual(['Result', *results], [cell for cell in cells if cell])
+            results = ['Result', 'failure', 'warning', *more]
+            self.assertEqual(results, [cell for cell in cells if cell])
         self.assertRegex(done.stdout, r'\n\| Schema Revision +\| failure +\| The schema is at ')
 
-
-def _repeated(counts: Mapping[str, int], *results: str) -> list[str]:
-    return [result for result in results for _ in range(counts[result])]
-
-
-@where.only_on('sqlite', reason='No SQL statement is executed.')
-class UsageTest(TestCase):
     def test_the_checks_cannot_run(self):
         malformed = self.folder / 'malformed.conf'
         malformed.write_text('no assignment\n')
@@ -154,88 +155,79 @@ class UsageTest(TestCase):
             self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
 
 
+def meaning(*names: str) -> list[str]:
+    """Return what is expected of unknown options that resemble these options."""
+    return [f'warning Did you mean {name}?' for name in names]
+
+
+# Parts of the configuration file, and the verdicts on them.
 OPTIONS: tuple[tuple[str, Expected], ...] = (
     (
         'conection_recycle_time = 1\n[zzz]\n[placment]\nx = 1\ny = 2\n[DEFAULT]\nconnection = x\n'
-        '[API]\nauth_strategy = noauth2\nzzz = 1\n[cors.other]\nallowed_origin = http://a\n',
+        '[API]\nauth_strategy = noauth2\nzzz = 1\n[cors.other]\nallowed_origin = http://a\n'
+        '[healthcheck]\nbackends = disable_by_file\n'
+        '[oslo_middleware]\nenable_proxy_headers_parsing = true\n',
         {
+            'Configuration Files': ['ok Read: /'],
             'Option Names': [
                 'warning conf: [placement_database] conection_recycle_time. It has no effect. Did '
                 'you mean [placement_database] connection_recycle_time?',
                 'warning Remove the group.',
                 'warning Unknown group in ',
-                'warning Did you mean [placement_database] connection?',
+                *meaning('[placement_database] connection'),
                 'warning Remove the option.',
-            ]
+            ],
+            'Health Checks': ['warning Add placement_database to [healthcheck] backends.'],
+            'Proxy Headers': ['ok The service trusts '],
+            # A check that needs a skipped check has the same reason.
+            **{name: ['skipped The service does not use Keystone'] for name in AFTER_OPTIONS},
         },
     ),
     (
-        '[keystone_authtoken]\nauth_section = mine\n[mine]\nauth_type = password\npasword = hush\n',
-        {'Option Names': ['warning Did you mean [mine] password?']},
-    ),
-    # Names of older releases of libraries.
-    (
-        'idle_timeout = 1\n[DEFAULT]\nsql_connection = x\n[keystone_authtoken]\n'
-        'auth_type = password\nauth_uri = x\nidentity_uri = x\nadmin_user = x\n'
-        'admin_password = x\nadmin_tenant_name = x\n',
+        '[keystone_authtoken]\nauth_section = mine\n[mine]\nauth_type = password\npasword = hush\n'
+        '[healthcheck]\nbackends = disable_by_file,database\n',
         {
-            'Option Names': [
-                f'warning Did you mean {name}?'
-                for name in (
-                    '[placement_database] connection_recycle_time',
-                    '[placement_database] connection',
-                    '[keystone_authtoken] www_authenticate_uri',
-                    '[keystone_authtoken] auth_url',
-                    '[keystone_authtoken] username',
-                    '[keystone_authtoken] password',
-                    '[keystone_authtoken] project_name',
-                )
-            ]
+            'Option Names': meaning('[mine] password'),
+            'Health Checks': ['failure unknown names: database. '],
+            'Proxy Headers': ['ok The service ignores '],
         },
     ),
-    # Options of libraries are known.
+    # Names of older releases of libraries, and known options of libraries.
     (
-        '[keystone_authtoken]\nauth_type = password\npassword = hush\nmemcached_servers = a\n'
+        'idle_timeout = 1\n[DEFAULT]\nsql_connection = x\nlog_file = x\n[keystone_authtoken]\n'
+        'auth_type = password\nauth_uri = x\nidentity_uri = x\nadmin_user = x\n'
+        'admin_password = x\nadmin_tenant_name = x\npassword = hush\n'
         '[oslo_policy]\nenforce_new_defaults = true\n[cache]\nenabled = false\n'
-        '[oslo_middleware]\nenable_proxy_headers_parsing = true\n[DEFAULT]\nlog_file = x\n',
-        {'Proxy Headers': ['ok The service trusts ']},
+        '[healthcheck]\nbackends = disable_by_file,placement_database\n',
+        {
+            'Option Names': meaning(
+                '[placement_database] connection_recycle_time',
+                '[placement_database] connection',
+                '[keystone_authtoken] www_authenticate_uri',
+                '[keystone_authtoken] auth_url',
+                '[keystone_authtoken] username',
+                '[keystone_authtoken] password',
+                '[keystone_authtoken] project_name',
+            ),
+            'Health Checks': ['ok Backends: disable_by_file, placement_database.'],
+        },
     ),
-    # A check that needs a skipped check has the same reason.
-    ('', {name: ['skipped The service does not use Keystone'] for name in AFTER_OPTIONS}),
-    ('', {'Proxy Headers': ['ok The service ignores '], 'Configuration Files': ['ok Read: /']}),
-    ('[keystone_authtoken]\nauth_type = pasword\n', {}),
     (
-        '[DEFAULT]\nauth_strategy = noauth2\n[keystone_authtoken]\nmemcache_servers = a\n',
+        'max_retries = many\n[keystone_authtoken]\ntoken_cache_time = long\nmemcache_servers = a\n'
+        '[placement]\nallocation_candidates_generation_strategy = wide\n'
+        '[DEFAULT]\nauth_strategy = noauth2\ndebug = true\n',
         {
             'Deprecated Options': [
                 'warning [DEFAULT] auth_strategy is deprecated. Use [api] auth_strategy.',
                 'warning Use [keystone_authtoken] memcached_servers.',
-            ]
-        },
-    ),
-    (
-        'max_retries = many\n[keystone_authtoken]\ntoken_cache_time = long\n[placement]\n'
-        'allocation_candidates_generation_strategy = wide\n',
-        {
+            ],
             'Option Values': [
                 'failure allocation_candidates_generation_strategy is invalid: ',
                 "failure max_retries is invalid: invalid literal for int() with base 10: 'many'",
                 'failure token_cache_time is invalid: ',
-            ]
+            ],
+            'Debug Logging': ['warning Set [DEFAULT] debug to false.'],
         },
-    ),
-    ('[DEFAULT]\ndebug = true\n', {'Debug Logging': ['warning Set [DEFAULT] debug to false.']}),
-    (
-        '[healthcheck]\nbackends = disable_by_file,database\n',
-        {'Health Checks': ['failure unknown names: database. ']},
-    ),
-    (
-        '[healthcheck]\nbackends = disable_by_file\n',
-        {'Health Checks': ['warning Add placement_database to [healthcheck] backends.']},
-    ),
-    (
-        '[healthcheck]\nbackends = disable_by_file,placement_database\n',
-        {'Health Checks': ['ok Backends: disable_by_file, placement_database.']},
     ),
 )
 # The text of policy.yaml, and the verdict on its rules.
@@ -283,9 +275,10 @@ class ConfigurationTest(TestCase):
         for name, content in files.items():
             (self.folder / name).parent.mkdir(exist_ok=True)
             (self.folder / name).write_text(content)
-        findings = self.preflight(f'{text}\n{NOAUTH}')
-        shown = {key: findings[key] for key in ('Policy Files', 'Policy Rules')}
-        self.assertFound(expected, {key: shown[key] for key in expected})
+        names = ('Policy Files', 'Policy Rules')
+        with mock.patch.object(report, 'CHECKS', {name: report.CHECKS[name] for name in names}):
+            findings = self.preflight(text)
+        self.assertFound(expected, {key: findings[key] for key in expected})
 
     def test_policy_rules(self):
         for text, verdict in RULES:
@@ -329,8 +322,7 @@ class ConfigurationTest(TestCase):
             'OS_ZZZ__CONNECTION': 'x',
         }
         remedies = ('[api] auth_strategy', '[api] auth_strategy', '[placement_database]')
-        names = [f'warning Did you mean {name}?' for name in remedies]
-        self.check({'Option Names': names}, variables=variables)
+        self.check({'Option Names': meaning(*remedies)}, variables=variables)
 
     def test_metrics(self):
         folder = str(self.folder)
@@ -350,46 +342,26 @@ class ConfigurationTest(TestCase):
         """The checks find these mistakes before they connect, and print no secrets."""
         server = f'mysql+pymysql://me:hush@127.0.0.1:{free_port()}'
         driver, connection = 'Database Driver', 'Database Connection'
-        skipped = {connection: ['skipped ']}
-        for url, missing, expected in (
-            (server, '', {driver: ['failure connection names no database'], **skipped}),
-            (
-                f'{server}/p?ssl_ca=/no/ca',
-                '',
-                {connection: ['failure The file /no/ca (ssl_ca in ']},
-            ),
-            (
-                'mysql+pymysql://me:a@hush:b@x:c/p',
-                '',
-                {driver: ['failure is not a URL'], **skipped},
-            ),
-            (
-                f'{server}/p?plugin=dbcounter',
-                '',
-                {connection: ['failure sqlalchemy.plugins:dbcounter Install the plugin']},
-            ),
-            ('oracle://me:hush@db/p', '', {driver: ['failure does not support'], **skipped}),
-            ('mysql+no://me:hush@db/p', '', {driver: ['failure mysql+no cannot'], **skipped}),
-            *(
-                (url, library, {driver: [f"failure 'openstack-placement[{extra}]'"], **skipped})
-                for url, library, extra in (
-                    (f'{server}/p', 'pymysql', 'mysql'),
-                    ('mysql://me:hush@db/p', 'MySQLdb', 'mysqlclient'),
-                    ('mysql+mysqldb://me:hush@db/p', 'MySQLdb', 'mysqlclient'),
-                    ('postgresql+psycopg://me:hush@db/p', 'psycopg', 'postgresql'),
-                )
-            ),
-            (
-                'postgresql+psycopg2://me:hush@db/p',
-                'psycopg2',
-                {driver: ['failure or install it'], **skipped},
-            ),
+        for url, expected in (
+            (f'{server}/p?ssl_ca=/no/ca', 'failure The file /no/ca (ssl_ca in '),
+            (f'{server}/p?plugin=dbcounter', 'failure sqlalchemy.plugins:dbcounter Install the'),
         ):
-            with (
-                self.subTest(url),
-                mock.patch.dict('sys.modules', {missing: None} if missing else {}),
-            ):
-                self.assertNotIn('hush', str(self.check(expected, connection=url)))
+            self.assertNotIn('hush', str(self.check({connection: [expected]}, connection=url)))
+        for url, missing, expected in (
+            (server, '', 'connection names no database'),
+            ('mysql+pymysql://me:a@hush:b@x:c/p', '', 'is not a URL'),
+            ('oracle://me:hush@db/p', '', 'does not support'),
+            ('mysql+no://me:hush@db/p', '', 'mysql+no cannot'),
+            (f'{server}/p', 'pymysql', "'openstack-placement[mysql]'"),
+            ('mysql://me:hush@db/p', 'MySQLdb', "'openstack-placement[mysqlclient]'"),
+            ('mysql+mysqldb://me:hush@db/p', 'MySQLdb', "'openstack-placement[mysqlclient]'"),
+            ('postgresql+psycopg://me:hush@db/p', 'psycopg', "'openstack-placement[postgresql]'"),
+            ('postgresql+psycopg2://me:hush@db/p', 'psycopg2', 'or install it'),
+        ):
+            texts = {driver: [f'failure {expected}'], connection: ['skipped ']}
+            libraries = {missing: None} if missing else {}
+            with self.subTest(url), mock.patch.dict('sys.modules', libraries):
+                self.assertNotIn('hush', str(self.check(texts, connection=url)))
 
 
 @where.only_on('sqlite', reason='No SQL statement is executed.')
@@ -399,12 +371,10 @@ class IdentityTest(TestCase):
         migration.upgrade('head')
         self.server = self.useFixture(IdentityServer(catalog=BOTH))
 
-    def identity(
-        self, expected: Expected, more: str = '', url: str = '', user: str = USER
-    ) -> Findings:
-        """Run the checks with Keystone."""
-        text = KEYSTONE.format(url=url or self.server.url, user=user)
-        findings = self.preflight(text + CREDENTIALS.format(password=PASSWORD) + more)
+    def identity(self, expected: Expected, more: str = '', **attributes: Any) -> Findings:
+        """Run the checks with Keystone; the last value of an option counts."""
+        with mock.patch.dict(vars(self.server), attributes):
+            findings = self.preflight(KEYSTONE.format(url=self.server.url) + more)
         self.assertFound(expected, findings)
         self.assertNotIn('hush', str(findings))
         return findings
@@ -424,112 +394,75 @@ class IdentityTest(TestCase):
         listed = sum(map(len, findings.values()))
         self.assertEqual(f'{listed - skipped} ok, {skipped} skipped\n', self.table().stdout)
 
-    def test_an_unreachable_server(self):
+    def test_users(self):
+        credentials = 'Service Credentials'
+        skipped: Expected = {'Identity Endpoint': ['skipped '], 'Service Catalog': ['skipped ']}
+        refused = 'failure Connection refused'
+        url = f'http://127.0.0.1:{free_port()}/v3'
         self.identity(
-            {
-                'Keystone Endpoints': ['failure Connection refused'] * 2,
-                'Service Credentials': ['failure Connection refused'],
-                'Service Catalog': ['skipped '],
-            },
-            url=f'http://127.0.0.1:{free_port()}/v3',
+            {'Keystone Endpoints': [refused] * 2, credentials: [refused], **skipped},
+            f'auth_url = {url}\nwww_authenticate_uri = {url}',
         )
-
-    def test_wrong_credentials(self):
-        self.identity(
-            {
-                'Service Credentials': ['failure Authenticate first.'],
-                'Service Catalog': ['skipped '],
-            },
-            user='nobody',
-        )
-
-    def test_users_and_catalogs(self):
-        for roles, catalog, expected in (
-            (('admin', 'member'), BOTH, {}),
-            (('member',), BOTH, {'Service Credentials': ['warning roles: member.']}),
-            ((), BOTH, {'Service Credentials': ['warning roles: none.']}),
-            (
-                ('service',),
-                ('identity',),
-                {'Service Catalog': ['warning --region REGION placement public']},
-            ),
-        ):
-            self.server.roles, self.server.catalog = roles, catalog
-            self.identity(expected)
+        self.identity({credentials: ['failure Authenticate'], **skipped}, 'username = nobody')
+        self.identity({}, roles=('admin', 'member'))
+        self.identity({credentials: ['warning roles: member.']}, roles=('member',))
+        self.identity({credentials: ['warning roles: none.']}, roles=())
 
     def test_the_identity_endpoint(self):
         """The service validates tokens at the endpoint of the configured region and interface."""
         endpoint = 'Identity Endpoint'
         region = 'failure no internal endpoint of the type identity in the region two. '
+        closed = f'http://127.0.0.1:{free_port()}'
         self.identity({endpoint: [region], 'Service Catalog': ['warning ']}, 'region_name = two')
         self.identity({endpoint: ['failure no inner endpoint']}, 'interface = inner')
         self.identity({}, 'region_name = one\ninterface = admin')
-        self.server.keystone = f'http://127.0.0.1:{free_port()}'
-        self.identity({endpoint: ['failure Connection refused']})
-        self.server.keystone = f'{self.server.endpoint}/x'
-        self.identity({endpoint: ['warning status code 404']})
+        self.identity({endpoint: ['failure Connection refused']}, keystone=closed)
+        missing = f'{self.server.endpoint}/x'
+        self.identity({endpoint: ['warning status code 404']}, keystone=missing)
 
     def test_endpoints_of_the_service(self):
-        public, internal = ('public',), ('public', 'internal')
+        one, public = 'region_name = one', ('public',)
         none = 'warning --region one placement internal'
-        one = 'region_name = one'
-        other = f'http://127.0.0.1:{free_port()}'
-        for region, endpoint, interfaces, more, expected in (
-            ('one', '', internal, one, ['ok ']),
-            ('one', '', public, '', ['warning --region REGION placement internal']),
-            ('one', '', public, one, [none]),
-            ('two', '', internal, one, ['warning --region one placement public']),
-            ('one', f'{self.server.endpoint}/x', public, one, ['warning status code 404', none]),
-            ('one', other, ('admin', 'internal'), one, ['warning Connection refused'] * 2),
+        closed, missing = f'http://127.0.0.1:{free_port()}', f'{self.server.endpoint}/x'
+        both = {'endpoint': closed, 'interfaces': ('admin', 'internal')}
+        for attributes, more, expected in (
+            ({}, one, ['ok ']),
+            ({'catalog': ('identity',)}, '', ['warning --region REGION placement public']),
+            ({'interfaces': public}, '', ['warning --region REGION placement internal']),
+            ({'interfaces': public}, one, [none]),
+            ({'region': 'two'}, one, ['warning --region one placement public']),
+            ({'endpoint': missing, 'interfaces': public}, one, ['warning code 404', none]),
+            (both, one, ['warning Connection refused'] * 2),
         ):
-            self.server.region, self.server.interfaces = region, interfaces
-            with mock.patch.object(self.server, 'endpoint', endpoint or self.server.endpoint):
-                self.identity({'Service Catalog': expected}, more)
+            self.identity({'Service Catalog': expected}, more, **attributes)
 
     def test_options(self):
-        skipped = {key: ['skipped The check "Keystone Options" failed.'] for key in AFTER_OPTIONS}
-        text = '[keystone_authtoken]\nwww_authenticate_uri = '
+        options, endpoints = 'Keystone Options', 'Keystone Endpoints'
+        skipped = {key: [f'skipped The check "{options}" failed.'] for key in AFTER_OPTIONS}
+        unsigned = SIGNED.replace('hush-memcached', '')
+        other = f'www_authenticate_uri = {self.server.url.replace("/v3", "/other")}'
+        no_uri = 'warning _uri is not set'
         for more, expected in (
-            ('cafile = /no/ca\n', {'Keystone Options': ['failure /no/ca ([keys'], **skipped}),
+            ('cafile = /no/ca', {options: ['failure /no/ca ([keys'], **skipped}),
+            (unsigned, {options: ['failure memcache_secret_key is not'], **skipped}),
+            (SIGNED, {}),
+            ('insecure = true', {options: ['warning insecure is true']}),
             (
-                f'{SIGNED.replace("hush-memcached", "")}\n',
-                {'Keystone Options': ['failure memcache_secret_key is not'], **skipped},
+                'www_authenticate_uri =\nservice_token_roles_required = false',
+                {options: [no_uri, 'warning _required is false'], endpoints: ['ok ']},
             ),
-            (f'{SIGNED}\n', {}),
-            ('insecure = true\n', {'Keystone Options': ['warning insecure is true']}),
-            (
-                f'{text}\nservice_token_roles_required = false\n',
-                {
-                    'Keystone Options': ['warning _uri is not set', 'warning _required is false'],
-                    'Keystone Endpoints': ['ok '],
-                },
-            ),
-            (
-                f'{text}{self.server.url.replace("/v3", "/other")}\n',
-                {'Keystone Endpoints': ['warning status code 404', 'ok ']},
-            ),
+            (other, {endpoints: ['warning status code 404', 'ok ']}),
         ):
             with self.subTest(more):
                 self.identity(expected, more)
-
-    def test_auth_plugins(self):
-        skipped = {key: ['skipped The check "Keystone Options" failed.'] for key in AFTER_OPTIONS}
-        no_uri = 'warning _uri is not set'
-        for plugin, expected in (
-            ('', {'Keystone Options': ['failure auth_type is not set', no_uri], **skipped}),
-            ('pasword', {'Keystone Options': ['failure pasword is not', no_uri], **skipped}),
-            (
-                'none',
-                {
-                    'Keystone Options': [no_uri],
-                    'Service Credentials': ['ok does not describe its user.'],
-                    'Identity Endpoint': ['skipped '],
-                    'Service Catalog': ['skipped '],
-                },
-            ),
+        without = {'Service Credentials': ['ok does not describe its user.']}
+        without |= {name: ['skipped '] for name in ('Identity Endpoint', 'Service Catalog')}
+        for text, expected in (
+            ('', {options: ['failure auth_type is not set', no_uri], **skipped}),
+            ('auth_type = pasword', {options: ['failure pasword is not', no_uri], **skipped}),
+            ('auth_type = none', {options: [no_uri], **without}),
         ):
-            text = f'[keystone_authtoken]\nauth_type = {plugin}\n' if plugin else ''
-            self.assertFound(expected, self.preflight(text))
+            self.assertFound(expected, self.preflight(f'[keystone_authtoken]\n{text}\n'))
 
     def test_connections_to_other_hosts(self):
         """Every host is regarded as another one."""
@@ -539,7 +472,7 @@ class IdentityTest(TestCase):
             'Identity Endpoint': ['warning without TLS'],
             'Token Cache': ['warning without TLS'],
         }
-        with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
+        with mock.patch('placement.admin.preflight.database.is_local', return_value=False):
             self.identity(unsafe, f'memcached_servers = {address}\n{SIGNED}')
 
     def test_memcached(self):

@@ -10,15 +10,15 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from placement.admin.preflight.model import Result, Verdict
 from placement.db.sqlalchemy import migration, models
 from placement.tests import servers, where
 from placement.tests.functional.cmd import test_preflight
-from placement.tests.functional.cmd.test_preflight import Expected
+from placement.tests.functional.cmd.test_preflight import Expected, Verdict
 from placement.tests.functional.faults import machines
 from placement.tests.functional.faults.machines import free_port
 from placement.tests.functional.web import commands
 
+OK, WARNING, FAILURE = 'ok', 'warning', 'failure'
 GALERA_LIBRARY = '/usr/lib/galera/libgalera_smm.so'
 NO_TABLES: Expected = {
     'Schema Revision': ['failure Run `placement-manage db sync`.'],
@@ -175,22 +175,22 @@ class EncryptionTest(test_preflight.TestCase):
     def test_connections(self):
         plain, encrypted, verified = self.parameters
         for parameters in self.parameters:
-            self.assertEqual(Result.OK, self.connect(parameters).result)
+            self.assertEqual(OK, self.connect(parameters).result)
         expected = [
-            (plain, Result.WARNING, ', not encrypted.', 'Configure TLS on the server.'),
-            (encrypted, Result.WARNING, ', encrypted (', 'Add ssl'),
-            (verified, Result.OK, ', encrypted (', ''),
+            (plain, WARNING, ', not encrypted.', 'Configure TLS on the server.'),
+            (encrypted, WARNING, ', encrypted (', 'Add ssl'),
+            (verified, OK, ', encrypted (', ''),
         ]
         if self.url.get_driver_name() == 'pymysql':
             # This parameter overrides the other one.
             unverified = f'{verified}&ssl_verify_cert=false'
-            expected.append((unverified, Result.WARNING, ', encrypted (', 'Add ssl'))
+            expected.append((unverified, WARNING, ', encrypted (', 'Add ssl'))
             # With these parameters, PyMySQL does not use the CA.
             expected += [
-                (f'{verified}&{name}=true', Result.FAILURE, 'certificate', f'Remove {name} from')
+                (f'{verified}&{name}=true', FAILURE, 'certificate', f'Remove {name} from')
                 for name in ('ssl_verify_cert', 'ssl_verify_identity')
             ]
-        with mock.patch('placement.admin.preflight.encryption.is_local', return_value=False):
+        with mock.patch('placement.admin.preflight.database.is_local', return_value=False):
             for parameters, result, detail, remedy in expected:
                 verdict = self.connect(parameters)
                 self.assertEqual(result, verdict.result, verdict)
@@ -219,7 +219,7 @@ class PrivilegesTest(test_preflight.TestCase):
     def assertDetails(self, privileges: Sequence[str], *details: str) -> list[Verdict]:
         """Compare the details of the verdicts on an account; those of failures begin with `!`."""
         verdicts = self.verdicts(servers.create_account(self.url, privileges))
-        marks = {Result.OK: '', Result.FAILURE: '!'}
+        marks = {OK: '', FAILURE: '!'}
         self.assertEqual(list(details), [f'{marks[v.result]}{v.detail}' for v in verdicts])
         return verdicts
 
@@ -274,7 +274,7 @@ class PrivilegesTest(test_preflight.TestCase):
         findings = self.preflight(test_preflight.NOAUTH, account)
         for name in ('Database Privileges', 'Schema Revision'):
             (verdict,) = findings[name]
-            self.assertEqual(Result.FAILURE, verdict.result)
+            self.assertEqual(FAILURE, verdict.result)
             self.assertIn(f'it lacks: {lacking}.', verdict.detail)
             self.assertIn('as a user that has them', verdict.remedy)
         self.assertEqual([], self.tables())
@@ -284,10 +284,10 @@ class PrivilegesTest(test_preflight.TestCase):
         account, _ = self.reading_account(models.metadata.tables)
         (verdict,) = self.preflight(test_preflight.NOAUTH, account)['Schema Revision']
         if self.system == 'postgresql':
-            self.assertEqual(Result.FAILURE, verdict.result)
+            self.assertEqual(FAILURE, verdict.result)
             self.assertIn('permission denied for table alembic_version', verdict.detail)
         else:
-            self.assertEqual(Result.WARNING, verdict.result)
+            self.assertEqual(WARNING, verdict.result)
             self.assertIn('Grant SELECT on alembic_version', verdict.remedy)
 
     def reading_account(self, tables: Iterable[str]) -> tuple[sa.URL, str]:

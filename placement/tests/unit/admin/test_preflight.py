@@ -1,0 +1,309 @@
+"""The execution of checks, and what they conclude from settings that no test server has."""
+
+from collections.abc import Callable, Mapping, Sequence
+import itertools
+import threading
+from typing import Any
+from unittest import mock
+
+import fixtures
+from oslo_config import cfg
+from oslotest import base
+import sqlalchemy as sa
+
+from placement import conf
+from placement.admin.preflight import access, database, identity, model, report, settings
+from placement.admin.preflight.model import Check, Steps
+from placement.conf import database as database_options
+
+Settings = Mapping[str, str]
+COLLATION = 'utf8mb4_general_ci'
+LATIN, UTF8MB3 = 'latin1_swedish_ci', 'utf8mb3_general_ci'
+STRICT, COMMITTED = {'sql_mode': 'STRICT_ALL_TABLES,TRADITIONAL'}, 'READ-COMMITTED'
+NODE = {
+    'wsrep_on': 'ON',
+    'innodb_autoinc_lock_mode': '2',
+    'binlog_format': 'ROW',
+    'wsrep_ready': 'ON',
+    'wsrep_cluster_status': 'Primary',
+    'wsrep_cluster_size': '3',
+    'wsrep_local_state_comment': 'Synced',
+}
+SINGLE = 'group_replication_single_primary_mode'
+GROUP = {'group_replication_group_name': 'a', SINGLE: 'ON'}
+PG_LIMITS = {'max_connections': '100'}
+RESERVED = {'superuser_reserved_connections': '3', 'reserved_connections': '2'}
+RECYCLE = {'connection_recycle_time': 3600}
+
+
+class Server:
+    """A connection to a server with some settings.
+
+    :ivar rows: the results of the statements that do not read settings, in their order
+    """
+
+    def __init__(self, values: Settings, *rows: Any) -> None:
+        self.values = values
+        self.rows = iter(rows)
+
+    def exec_driver_sql(self, _statement: str) -> Sequence[tuple[str, str]]:
+        return list(self.values.items())
+
+    def execute(self, statement: sa.TextClause) -> Any:
+        if 'pg_settings' in str(statement):
+            return self.values.items()
+        return next(self.rows)
+
+    def scalar(self, _statement: Any) -> Any:
+        return next(self.rows)
+
+    def scalars(self, _statement: Any) -> Any:
+        return next(self.rows, ())
+
+
+def tables(*collations: str) -> list[tuple[str, str, str]]:
+    return [('consumers', 'InnoDB', collation) for collation in collations]
+
+
+def defaults(collation: str) -> Any:
+    return mock.Mock(one=lambda: (collation.split('_')[0], collation))
+
+
+# For each check: the settings of the server, the results of other statements, the results of the
+# check, and a text in the first one. Servers with other settings are in test_preflight_databases.
+Case = tuple[Settings, Sequence[Any], str, str]
+CASES: Mapping[Callable[..., Steps], Sequence[Case]] = {
+    access.check_mysql_access: (
+        ({'read_only': 'OFF', 'super_read_only': '0'}, (), 'ok', ''),
+        ({'read_only': 'NO_LOCK'}, (), 'failure', 'read_only = NO_LOCK'),
+        ({'super_read_only': 'ON', 'read_only': 'ON'}, (), 'failure', 'super_read_only = ON'),
+    ),
+    access.check_postgresql_access: (({}, [True], 'failure', 'replica'),),
+    settings.check_mysql_characters: (
+        ({}, (defaults(COLLATION), ()), 'ok', 'Character set utf8mb4, collation utf8mb4_general'),
+        ({}, (defaults(LATIN), ()), 'warning', 'other characters are rejected'),
+        ({}, (defaults(LATIN), tables(COLLATION, COLLATION)), 'ok', ''),
+        ({}, (defaults(UTF8MB3), tables(UTF8MB3)), 'ok', 'four-byte characters are rejected'),
+        ({}, (defaults(UTF8MB3), tables(COLLATION, UTF8MB3)), 'warning', 'different collations'),
+    ),
+    settings.check_storage_engine: (
+        ({'default_storage_engine': 'InnoDB'}, [()], 'ok', 'The default storage engine is'),
+        ({'default_storage_engine': 'MyISAM'}, [()], 'failure', 'storage engine is MyISAM'),
+        ({'default_storage_engine': 'MyISAM'}, [tables(COLLATION)], 'ok', 'The tables use'),
+    ),
+    settings.check_binary_log: (
+        ({'log_bin': 'OFF', 'binlog_format': 'STATEMENT'}, (), 'ok', 'no binary log'),
+        ({'log_bin': 'ON', 'binlog_format': 'MIXED'}, (), 'ok', 'MIXED'),
+        # Later versions of MySQL support ROW only.
+        ({'log_bin': 'ON'}, (), 'ok', 'ROW'),
+    ),
+    settings.check_mysql_session: (
+        ({'tx_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
+        ({'transaction_isolation': COMMITTED, **STRICT}, (), 'ok', ''),
+        ({'tx_isolation': 'REPEATABLE-READ', **STRICT}, (), 'failure', 'REPEATABLE-READ'),
+        ({'tx_isolation': COMMITTED, 'sql_mode': ''}, (), 'failure', 'not strict'),
+        ({}, (), 'failure failure', 'The isolation level is unknown.'),
+    ),
+    settings.check_postgresql_session: (
+        ({}, (), 'failure failure', 'None instead of read committed'),
+    ),
+    settings.check_group: (
+        ({}, (), 'skipped', ''),
+        ({'group_replication_group_name': ''}, (), 'skipped', ''),
+        (GROUP, (), 'ok', ''),
+        ({**GROUP, SINGLE: 'OFF'}, (), 'warning', f'{SINGLE} to ON'),
+    ),
+    settings.check_galera: (
+        ({'wsrep_on': 'OFF'}, (), 'skipped', ''),
+        (NODE, (), 'ok', '3 members'),
+        ({**NODE, 'wsrep_cluster_size': '2'}, (), 'warning', 'halves'),
+        ({**NODE, 'wsrep_cluster_size': '5'}, (), 'ok', ''),
+        ({**NODE, 'wsrep_cluster_status': 'non-Primary'}, (), 'failure', 'non-Primary'),
+        ({**NODE, 'wsrep_ready': 'OFF'}, (), 'failure', 'wsrep_ready'),
+        ({**NODE, 'wsrep_local_state_comment': 'Donor'}, (), 'warning', 'Donor'),
+        ({**NODE, 'innodb_autoinc_lock_mode': '1'}, (), 'failure', 'lock_mode to 2'),
+        ({**NODE, 'binlog_format': 'MIXED'}, (), 'failure', 'binlog_format to ROW'),
+        ({**NODE, 'wsrep_dirty_reads': 'ON'}, (), 'warning', 'wsrep_dirty_reads'),
+        ({**NODE, 'wsrep_dirty_reads': 'OFF'}, (), 'ok', ''),
+    ),
+}
+
+
+def parsed(options: Mapping[str, Any]) -> cfg.ConfigOpts:
+    """Return a configuration with some options of `[placement_database]`."""
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    for name, value in {'connection': 'x://me:hush@y/z', **options}.items():
+        config.set_override(name, value, group='placement_database')
+    config([], default_config_files=[], default_config_dirs=[])
+    return config
+
+
+def configuration(
+    options: Mapping[str, Any], machines: int = 1, processes: int = 1, threads: int = 1
+) -> Any:
+    """Return such a configuration, with the size of a deployment."""
+    size = mock.Mock(machines=machines, processes=processes, threads=threads)
+    return mock.Mock(placement_database=parsed(options).placement_database, command=size)
+
+
+class SettingsTest(base.BaseTestCase):
+    def assertVerdicts(self, expected: str, text: str, steps: Steps) -> None:
+        verdicts = model.collect(steps)
+        results = ' '.join(report.RESULTS[verdict.code] for verdict in verdicts)
+        self.assertEqual(expected, results, verdicts)
+        self.assertIn(text, f'{verdicts[0].detail} {verdicts[0].remedy}')
+
+    def test_settings(self):
+        config = configuration({})
+        for check, cases in CASES.items():
+            for values, rows, results, text in cases:
+                with self.subTest(check.__name__, values=values, rows=rows):
+                    self.assertVerdicts(results, text, check(config, Server(values, *rows)))
+
+    def test_options_of_clusters(self):
+        for value, remedy in ((7, ''), (15, ''), (0, 7), (1, 7), (3, 7), (5, 7), (6, 7), (8, 15)):
+            config = configuration({'mysql_wsrep_sync_wait': value})
+            expected = ('failure', f'or set it to {remedy}.') if remedy else ('ok', '')
+            steps = settings.check_galera(config, Server(NODE))
+            self.assertVerdicts(*expected, steps)
+        steps = settings.check_group(configuration({'slave_connection': 'x'}), Server(GROUP))
+        self.assertVerdicts('warning', 'slave_connection is set', steps)
+
+    def test_the_limits_of_mysql(self):
+        """A process with one thread opens 3 connections."""
+        one, ten = 'A process with 1 thread can open 3 connections', '10 processes (machines: 2, '
+        for most, idle, recycle, size, results, text in (
+            (30, 0, 3600, (), 'ok', f'accepts 30 connections. {one}: enough for 10 processes'),
+            (30, 3601, 3600, (2, 5), 'ok', ''),
+            (30, 3600, 3600, (), 'warning', 'wait_timeout'),
+            (30, 600, -1, (), 'warning', 'for -1 seconds'),  # the pool keeps connections forever
+            (2, 600, 3600, (), 'warning warning', 'wait_timeout'),
+            (29, 28800, 3600, (2, 5), 'warning', f'{ten}processes of each: 5, threads of each: 1)'),
+            (139, 28800, 3600, (2, 5, 8), 'warning', 'can open 140 connections, 14 each'),
+        ):
+            config = configuration({'connection_recycle_time': recycle}, *size)
+            server = Server({'max_connections': str(most), 'wait_timeout': str(idle)})
+            self.assertVerdicts(results, text, settings.check_mysql_limits(config, server))
+
+    def test_the_limits_of_postgresql(self):
+        """The role and the database can have limits, too; old versions have fewer settings."""
+        for values, more, most in (
+            (RESERVED, (), 95),
+            ({}, (-1, -1), 100),
+            ({}, (-1, 20), 20),
+            ({}, (0, 20), 0),
+            ({}, (200, -1), 100),
+        ):
+            steps = settings.check_postgresql_limits(
+                configuration(RECYCLE), Server({**PG_LIMITS, **values}, more)
+            )
+            self.assertVerdicts('ok' if most else 'warning', f'accepts {most}', steps)
+
+    def test_the_connections_of_a_process(self):
+        for options, threads, expected in (
+            ({}, None, 16),
+            ({'max_pool_size': 3, 'max_overflow': 0}, None, 4),
+            ({'max_pool_size': 0}, None, None),
+            ({'max_overflow': -1}, None, None),
+            ({'max_overflow': -1}, 8, 14),
+            ({}, 4, 9),
+            ({'max_overflow': 1000}, 1, 3),
+            ({}, 40, 16),
+            ({'max_pool_size': 0}, 4, 9),
+        ):
+            found = database_options.connections_of_process(options, threads)
+            self.assertEqual(expected, found, (options, threads))
+
+
+class EncryptionTest(base.BaseTestCase):
+    """Connections to a local database need no encryption."""
+
+    LOCAL = (
+        'mysql+pymysql://me@localhost/p',
+        'mysql+pymysql://me@127.0.0.1/p?charset=utf8mb4',
+        'mysql+mysqldb://me@[::1]:3306/p',
+        'mysql+pymysql://me@db/p?unix_socket=/run/mysqld/mysqld.sock',
+        'mysql+pymysql:///p',
+        'postgresql+psycopg:///p?host=/run/postgresql',
+        'postgresql+psycopg://me@/p?host=localhost&host=127.0.0.1',
+        'postgresql+psycopg://me@db/p?hostaddr=127.0.0.1',
+    )
+    # The parameters with which the driver verifies the server, by URL.
+    REMOTE = {
+        'mysql+pymysql://me@db/p': 'ssl_ca=FILE',
+        'mysql+mysqldb://me@192.0.2.1/p': 'ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE',
+        'mysql://me@db/p': 'ssl_mode=VERIFY_IDENTITY&ssl_ca=FILE',
+        'mysql+pymysql://me@localhost.example.org/p': 'ssl_ca=FILE',
+        'postgresql+psycopg://me@db/p': 'sslmode=verify-full&sslrootcert=FILE',
+        'postgresql+psycopg://me@/p?host=localhost&host=db': 'sslmode=verify-full',
+        'postgresql+psycopg://me@localhost/p?hostaddr=192.0.2.1': 'sslmode=verify-full',
+    }
+
+    def test_databases(self):
+        for text in self.LOCAL:
+            self.assertTrue(database.is_local_database(sa.make_url(text)), text)
+        for text, parameters in self.REMOTE.items():
+            for cipher, is_verified in itertools.product(('', 'AES'), (False, True)):
+                verdict = database.judge_encryption(
+                    sa.make_url(text), 'Connected', cipher, is_verified
+                )
+                is_safe = bool(cipher) and is_verified
+                self.assertEqual(not is_safe, f'Add {parameters}' in verdict.remedy, text)
+                self.assertEqual(not cipher, 'TLS on the server' in verdict.remedy)
+
+    def test_urls(self):
+        """HTTP to another host is not encrypted."""
+        for url, expected in (
+            ('https://keystone/v3', False),
+            ('http://keystone/v3', True),
+            ('HTTP://192.0.2.1:5000', True),
+            ('http://[2001:db8::1]:5000', True),
+            ('http://localhost:5000/v3', False),
+            ('http://127.0.0.5/v3', False),
+            ('http://[::1]:5000/v3', False),
+        ):
+            self.assertIs(expected, identity.is_plain_url(url), url)
+
+
+class RunTest(base.BaseTestCase):
+    """Time limits and crashes of checks."""
+
+    def test_checks_that_crash_or_do_not_end(self):
+        """The message contains a secret, which is masked unless it is a part of a word."""
+        never = threading.Event()
+        self.addCleanup(never.set)
+
+        def crash(_config: cfg.ConfigOpts) -> Steps:
+            yield model.ok('Fine.')
+            raise RuntimeError('in two\nlines, with hush and hushed')
+
+        def wait(_config: cfg.ConfigOpts) -> Steps:
+            yield model.ok(str(never.wait()))
+            return ''
+
+        def succeed(_config: cfg.ConfigOpts) -> Steps:
+            yield from ()
+            return 'Fine.'
+
+        checks = {
+            'a': [Check(crash)],
+            'b': [Check(wait)],
+            'c': [Check(succeed)],
+            'd': [Check(succeed, needs='b')],
+            'e': [Check(succeed, needs='d')],
+        }
+        self.useFixture(fixtures.MockPatchObject(report, 'CHECKS', checks))
+        self.assertEqual(
+            [
+                ('a', 'failure', 'The check failed: in two lines, with *** and hushed'),
+                ('b', 'failure', 'The check did not end within 5 seconds.'),
+                ('c', 'ok', 'Fine.'),
+                ('d', 'skipped', 'The check "b" failed.'),
+                ('e', 'skipped', 'The check "b" failed.'),
+            ],
+            [
+                (name, report.RESULTS[verdict.code], verdict.detail)
+                for name, verdict in report.run(parsed({}), seconds=5)
+            ],
+        )
