@@ -21,6 +21,8 @@ extensions = [
     'sphinx_design',
     'sphinx_copybutton',
     'request_tabs',
+    # The checks of placement-status preflight.
+    'preflight_checks',
 ]
 _reference = Path(__file__).resolve().parents[2] / 'api-ref' / 'build' / 'html' / 'objects.inv'
 intersphinx_mapping = {'api-ref': (guide_search.REFERENCE, str(_reference))}
