@@ -23,6 +23,8 @@ extensions = [
     'request_tabs',
     # The checks of placement-status preflight.
     'preflight_checks',
+    # The table of the codes of the audit.
+    'audit_codes',
 ]
 _reference = Path(__file__).resolve().parents[2] / 'api-ref' / 'build' / 'html' / 'objects.inv'
 intersphinx_mapping = {'api-ref': (guide_search.REFERENCE, str(_reference))}

@@ -1,6 +1,7 @@
 """Tables for a terminal: aligned, as wide as the terminal, and without control characters."""
 
 from collections.abc import Collection, Sequence
+import os
 import re
 import shutil
 import sys
@@ -21,7 +22,16 @@ UUID = re.compile(
 # Where a cell without blanks, for example a query, gets a blank if it needs several lines.
 _BREAK = re.compile(r'(?<=[,&])(?=\S)')
 
+_COLORS = {'red': 31, 'green': 32, 'yellow': 33}
+
 Row = Sequence[str]
+
+
+def colored(text: str, color: str) -> str:
+    """Return a text in a color if standard output is a terminal and NO_COLOR is not set."""
+    if not sys.stdout.isatty() or os.environ.get('NO_COLOR'):
+        return text
+    return f'\x1b[{_COLORS[color]}m{text}\x1b[0m'
 
 
 def width() -> int:

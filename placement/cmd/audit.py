@@ -4,8 +4,6 @@ from typing import Any
 
 from oslo_config import cfg
 
-from placement.admin import names
-from placement.admin.audit import model, render, repair, servers
 from placement.cmd import output, program
 
 _TEXT = 'Find data that no request of this release can write, and correct it.'
@@ -19,15 +17,14 @@ def add_commands(commands: Any) -> None:
     """Add the command to the result of `ArgumentParser.add_subparsers`."""
     parser = program.add_database_command(commands, 'audit', _audit, _TEXT)
     parser.epilog = (
-        f'The codes are {", ".join(model.NAMES)}. Exit status: 0 nothing was found but notices, '
-        'or everything else was corrected; 1 errors are left; 2 the command line is not valid, or '
-        'the database cannot be read or written.'
+        'Exit status: 0 nothing was found but notices, or everything else was corrected; 1 errors '
+        'are left; 2 the command line is not valid, or the database cannot be read or written.'
     )
     parser.add_argument(
         '--only',
         metavar='CODE[,CODE...]',
         type=lambda text: [code.strip() for code in text.split(',')],
-        help='check and correct only these codes',
+        help='check and correct only these codes, which the report names',
     )
     parser.add_argument(
         '--fix',
@@ -42,8 +39,8 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         '--servers',
         metavar='FILE',
-        help='the output of `openstack server list --all-projects --limit -1 -f json`, for the '
-        f'codes {" and ".join(servers.CODES)}',
+        help='the output of `openstack server list --all-projects --limit -1 -f json`: also find '
+        'consumers without a server, and servers without allocations',
     )
     parser.add_argument('--yes', action='store_true', help='do not ask before --purge')
     output.add_names_option(parser)
@@ -51,25 +48,23 @@ def add_commands(commands: Any) -> None:
 
 
 def _audit(config: cfg.ConfigOpts) -> int:
-    arguments = config.category
-    options = repair.Options(arguments.only, arguments.fix, arguments.purge, arguments.servers)
-    repair.check_options(options)
-    known = names.read(arguments.names)
-    if options.purge and not arguments.yes:
-        _confirm()
-    findings = repair.run(config, options, output.progress)
-    if arguments.format == output.JSON:
+    from placement.admin import names
+    from placement.admin.audit import render, run
+
+    given = config.category
+    options = run.Options(given.only, given.fix, given.purge, given.servers)
+    options.codes()
+    known = names.read(given.names)
+    if options.purge and not given.yes:
+        output.confirm(
+            '--purge',
+            'stop everything that writes to the database',
+            f'--purge deletes rows. {_WRITERS}.',
+            'Type yes if they are stopped: ',
+        )
+    findings = run.run(config, options, output.progress)
+    if given.format == output.JSON:
         output.print_document(render.document(findings))
     else:
-        output.print_text(render.report(known.in_values(findings)))
-    return model.exit_status(findings)
-
-
-def _confirm() -> None:
-    """Ask the operator on the terminal whether all writers are stopped."""
-    output.confirm(
-        '--purge',
-        'stop everything that writes to the database',
-        f'--purge deletes rows. {_WRITERS}.',
-        'Type yes if they are stopped: ',
-    )
+        output.print_text(render.report(findings, known))
+    return run.exit_status(findings)

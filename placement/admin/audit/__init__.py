@@ -1,14 +1,14 @@
 """`placement-manage audit`: data that no request of this release can write.
 
 Older releases, SQL statements of operators, and restored backups can leave such data. Each kind of
-finding has a code (`model.CODES`). The modules `trees`, `duplicates` and `render` are pure;
-`providers`, `references`, `consumers`, `servers`, `generations`, `texts` and `unused` read the
-database.
-`checks` reads all findings from one snapshot. `repair` corrects the findings that have a safe
-correction.
+finding is a function with the decorator `model.finding`, in the modules `allocations`, `consumers`,
+`providers` and `texts`; its correction stands beside it. `run` executes the checks and the
+corrections, and `render` prints the report.
 """
 
-from placement.admin.audit.checks import findings
+# The order of these modules and of their checks is the order of the report.
+from placement.admin.audit import allocations, consumers, providers, texts
 from placement.admin.audit.model import Finding
+from placement.admin.audit.run import findings
 
-__all__ = ('Finding', 'findings')
+__all__ = ('Finding', 'allocations', 'consumers', 'findings', 'providers', 'texts')

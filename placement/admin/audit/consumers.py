@@ -1,12 +1,20 @@
-"""Find consumers without allocations, without the rows that they refer to, or in several trees."""
+"""Checks of consumers: their allocations, their owners, and the servers of Nova."""
 
 from collections.abc import Sequence
 from typing import Any
+import uuid
 
 import os_traits
 import sqlalchemy as sa
 
+from placement.admin import names
+from placement.admin.audit import model
+from placement.claims import rows as claim_rows
+from placement.claims import statements
 from placement.db.sqlalchemy import models
+
+# The command whose output `read_servers` reads.
+LIST_SERVERS = 'openstack server list --all-projects --limit -1 -f json'
 
 _ALLOCATIONS = models.allocations
 _CONSUMERS = models.consumers
@@ -17,7 +25,11 @@ _PROVIDERS = models.resource_providers
 _ROOTS = _PROVIDERS.alias('root')
 _TRAITS = models.traits
 _TRAIT_LINKS = models.resource_provider_traits
-_INSTANCE = 'INSTANCE'
+# The types of the consumers that Nova creates.
+_INSTANCE, _MIGRATION = 'INSTANCE', 'MIGRATION'
+# Servers with these states use no host.
+_WITHOUT_HOST = frozenset({'BUILD', 'DELETED', 'SHELVED_OFFLOADED'})
+_IS_IDLE = ~sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
 # All consumers, with the names of their project, user and type.
 WITH_OWNERS = (
     sa.select(
@@ -36,43 +48,64 @@ WITH_OWNERS = (
     .order_by(_CONSUMERS.c.id)
 )
 
-Selects = Sequence[sa.Select[Any]]
+
+def _delete_idle(repair: model.Repair) -> list[model.Change]:
+    idle = sa.select(_CONSUMERS.c.uuid).where(_IS_IDLE).order_by(_CONSUMERS.c.uuid)
+    return repair.write(model.keys(idle), _delete)
 
 
-def idle() -> Selects:
-    """Return a select of the consumers without allocations."""
-    return [WITH_OWNERS.where(is_idle())]
+def _delete(uuids: Sequence[str], conn: sa.Connection) -> list[model.Change]:
+    """Delete the consumers that still have no allocations.
+
+    Every request that adds allocations locks the consumer first, or increments its generation.
+    """
+    locked = [row.id for row in conn.execute(statements.LOCK_CONSUMERS, {'uuids': sorted(uuids)})]
+    select = WITH_OWNERS.add_columns(*model.stored_columns(_CONSUMERS))
+    idle = model.mappings(conn, select.where(_CONSUMERS.c.id.in_(locked), _IS_IDLE))
+    pairs = list(map(model.split, idle))
+    claim_rows.delete_consumers(conn, [before['id'] for _, before in pairs])
+    return [model.Change(identity, before, None) for identity, before in pairs]
 
 
-def is_idle() -> sa.ColumnElement[bool]:
-    """Return the condition that a consumer has no allocations."""
-    return ~sa.exists().where(_ALLOCATIONS.c.consumer_id == _CONSUMERS.c.uuid)
+@model.finding(
+    'idle-consumer',
+    'consumers without allocations',
+    correction=model.Correction(5, 'deletes the consumer', _delete_idle),
+)
+def idle_consumer(audited: model.Audited) -> model.Found:
+    return audited.rows(WITH_OWNERS.where(_IS_IDLE))
 
 
-def of_project(external_id: str) -> Selects:
-    """Return a select of the consumers of a project."""
-    project = sa.select(_PROJECTS.c.id).where(_PROJECTS.c.external_id == external_id)
-    return [WITH_OWNERS.where(_CONSUMERS.c.project_id == project.scalar_subquery())]
+@model.finding(
+    'incomplete-consumer',
+    'consumers owned by the incomplete-consumer project',
+    model.NOTICE,
+    command='nova-manage placement heal_allocations --dry-run --verbose',
+)
+def incomplete_consumer(audited: model.Audited) -> model.Found:
+    project = sa.select(_PROJECTS.c.id).where(_PROJECTS.c.external_id == audited.incomplete_project)
+    return audited.rows(WITH_OWNERS.where(_CONSUMERS.c.project_id == project.scalar_subquery()))
 
 
-def without_owner() -> Selects:
-    """Return a select of the consumers whose project, user or type does not exist."""
-    return [
-        WITH_OWNERS.where(
-            sa.or_(
-                _PROJECTS.c.id.is_(None),
-                _USERS.c.id.is_(None),
-                sa.and_(_CONSUMERS.c.consumer_type_id.is_not(None), _TYPES.c.id.is_(None)),
-            )
-        )
-    ]
+@model.finding(model.OWNER_MISSING, 'consumers whose project, user or type does not exist')
+def owner_missing(audited: model.Audited) -> model.Found:
+    without_type = sa.and_(_CONSUMERS.c.consumer_type_id.is_not(None), _TYPES.c.id.is_(None))
+    return audited.rows(
+        WITH_OWNERS.where(sa.or_(_PROJECTS.c.id.is_(None), _USERS.c.id.is_(None), without_type))
+    )
 
 
-def in_several_trees() -> Selects:
-    """Return a select of the instances with allocations of one class in several trees.
+@model.finding(
+    'several-trees',
+    'instances with allocations of a class in several trees',
+    model.NOTICE,
+    command='openstack server migration list --server {consumer_uuid}',
+)
+def several_trees(audited: model.Audited) -> model.Found:
+    """Sharing providers do not count.
 
-    Sharing providers do not count. A consumer without a type is an instance, because Nova sets no
-    types. A row contains the number of the trees, and the first and the last root by name.
+    A consumer without a type is an instance, because Nova sets no types. A row contains the number
+    of the trees, and the first and the last root by name.
     """
     is_sharing = sa.exists().where(
         _TRAIT_LINKS.c.resource_provider_id == _PROVIDERS.c.id,
@@ -106,7 +139,7 @@ def in_several_trees() -> Selects:
         .subquery()
     )
     first, last = _PROVIDERS.alias('first'), _PROVIDERS.alias('last')
-    return [
+    return audited.rows(
         WITH_OWNERS.join(found, found.c.consumer_id == _CONSUMERS.c.uuid)
         .outerjoin(first, first.c.name == found.c.first_tree)
         .outerjoin(last, last.c.name == found.c.last_tree)
@@ -118,4 +151,57 @@ def in_several_trees() -> Selects:
             found.c.last_tree,
             last.c.uuid.label('last_tree_uuid'),
         )
-    ]
+    )
+
+
+def read_servers(path: str) -> dict[str, model.Row]:
+    """Return the servers in a file, keyed by the digits of the UUID (see `names.digits_of`).
+
+    :raises CannotProceedError: the file cannot be read, or is not a list of servers
+    """
+    return {
+        digits: {
+            'server': row.get('Name'),
+            'server_uuid': str(uuid.UUID(digits)),
+            'status': row.get('Status'),
+        }
+        for digits, row in names.rows(path, f'Write it with `{LIST_SERVERS}`.')
+    }
+
+
+@model.finding(
+    'no-server',
+    'consumers that are neither a server nor a migration',
+    model.NOTICE,
+    command='openstack resource provider allocation show {consumer_uuid}',
+    needs_servers=True,
+)
+def no_server(audited: model.Audited) -> model.Found:
+    """Compare all consumers here, because no statement can have a million parameters."""
+    select: sa.Select[Any] = (
+        sa.select(_CONSUMERS.c.uuid)
+        .outerjoin(_TYPES, _TYPES.c.id == _CONSUMERS.c.consumer_type_id)
+        .where(sa.func.coalesce(_TYPES.c.name, '') != _MIGRATION)
+        .order_by(_CONSUMERS.c.id)
+    )
+    uuids = model.scalars(audited.conn, select)
+    unknown = [text for text in uuids if names.digits_of(text) not in audited.servers]
+    first = WITH_OWNERS.where(_CONSUMERS.c.uuid.in_(unknown[: audited.row_limit]))
+    return model.Found(
+        len(unknown), tuple(map(model.readable, model.mappings(audited.conn, first)))
+    )
+
+
+@model.finding(
+    'no-allocations',
+    'servers without allocations',
+    model.NOTICE,
+    command='nova-manage placement heal_allocations --verbose --instance {server_uuid}',
+    needs_servers=True,
+)
+def no_allocations(audited: model.Audited) -> model.Found:
+    without = dict(audited.servers)
+    for text in model.scalars(audited.conn, sa.select(_ALLOCATIONS.c.consumer_id).distinct()):
+        without.pop(names.digits_of(text), None)
+    using = [row for row in without.values() if row['status'] not in _WITHOUT_HOST]
+    return model.Found(len(using), tuple(using[: audited.row_limit]))

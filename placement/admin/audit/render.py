@@ -1,13 +1,16 @@
-"""The report, as tables or as a JSON document."""
+"""The report, as a text or as a JSON document."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
 from typing import Any
 
 from placement.admin import tables
-from placement.admin.audit.model import CODES, Finding, Row
+from placement.admin.audit import model
+from placement.admin.names import Names
 
 NOTHING = 'The audit found nothing.'
 
+_COMMAND = 'placement-manage audit'
 _NUMBERS = frozenset({'Count', 'Fixed', 'Used', 'Capacity', 'Total'})
 # Values with the same title share a column, so that two UUIDs need less width.
 _TITLES = {
@@ -19,10 +22,9 @@ _TITLES = {
     'last_tree': 'First and last tree',
     'resource_class': 'Class',
 }
-_MEANINGS = {code.name: code.meaning for code in CODES}
 
 
-def document(findings: Iterable[Finding]) -> dict[str, Any]:
+def document(findings: Iterable[model.Finding]) -> dict[str, Any]:
     """Return the report as a JSON document."""
     return {
         'findings': [
@@ -38,39 +40,81 @@ def document(findings: Iterable[Finding]) -> dict[str, Any]:
     }
 
 
-def report(findings: Sequence[Finding]) -> str:
-    """Return the report as a table of the findings, and tables of the rows of each finding."""
-    if not findings:
+def report(findings: Iterable[model.Finding], known: Names | None = None) -> str:
+    """Return the verdict, the findings with their rows, errors first, and the next commands."""
+    ordered = sorted(findings, key=lambda one: one.severity != model.ERROR)
+    if not ordered:
         return NOTHING
-    rows = [
-        (finding.code, finding.severity, finding.count, finding.fixed, _MEANINGS[finding.code])
-        for finding in findings
-    ]
-    titles = ('Code', 'Severity', 'Count', 'Fixed', 'Meaning')
-    parts = [tables.table(titles, rows, _NUMBERS)]
-    for finding in findings:
-        parts += _details(finding)
+    parts = [_verdict(ordered), _codes(ordered)]
+    for finding in ordered:
+        parts += _details(finding, known or Names())
+    if commands := list(dict.fromkeys(_commands(ordered))):
+        parts.append('\n    '.join(('Next:', *commands)))
     return '\n\n'.join(parts)
 
 
-def _details(finding: Finding) -> list[str]:
-    changed = [row for row in finding.rows if _is_change(row)]
-    left = [row for row in finding.rows if not _is_change(row)]
+def _verdict(findings: Sequence[model.Finding]) -> str:
+    found = {one.code: one.count for one in findings}
+    left = {one.code: one.left for one in findings}
+    fixed = sum(one.fixed for one in findings)
+    text = f'The audit found {_counted(findings, found)}.'
+    if fixed:
+        rest = _counted(findings, left)
+        text += f' It corrected {fixed}, and leaves {rest or "none"}.'
+    if not any(left.values()):
+        return tables.colored(text, 'green')
+    errors = any(left[one.code] for one in findings if one.severity == model.ERROR)
+    return tables.colored(text, 'red' if errors else 'yellow')
+
+
+def _counted(findings: Sequence[model.Finding], counts: dict[str, int]) -> str:
+    """Return the numbers of errors and notices in words; an empty text if there are none."""
     parts = []
+    for severity in (model.ERROR, model.NOTICE):
+        number = sum(counts[one.code] for one in findings if one.severity == severity)
+        if number:
+            parts.append(f'{number} {severity}{"" if number == 1 else "s"}')
+    return ' and '.join(parts)
+
+
+def _codes(findings: Sequence[model.Finding]) -> str:
+    meanings = {code.name: code.meaning for code in model.CODES}
+    rows = [(one.code, one.severity, one.count, one.fixed, meanings[one.code]) for one in findings]
+    return tables.table(('Code', 'Severity', 'Count', 'Fixed', 'Meaning'), rows, _NUMBERS)
+
+
+def _details(finding: model.Finding, known: Names) -> Iterator[str]:
+    rows = known.in_values(finding.rows)
+    changed = [row for row in rows if _is_change(row)]
+    left = [row for row in rows if not _is_change(row)]
     if changed:
-        parts.append(f'{finding.code}, changed rows:\n{_changes(changed)}')
+        yield f'{finding.code}, changed rows:\n{_changes(changed)}'
     if left:
-        missing = finding.left - len(left)
-        more = f'\nThe table shows {len(left)} of {finding.left} findings.' if missing > 0 else ''
-        parts.append(f'{finding.code}:\n{_findings(left)}{more}')
-    return parts
+        more = f'\nThe table shows {len(left)} of {finding.left} findings.'
+        yield f'{finding.code}:\n{_table(left)}{more if len(left) < finding.left else ""}'
 
 
-def _is_change(row: Row) -> bool:
+def _commands(findings: Iterable[model.Finding]) -> Iterator[str]:
+    """Yield what the operator can execute next."""
+    codes = {code.name: code for code in model.CODES}
+    for finding in findings:
+        code, rows = codes[finding.code], [row for row in finding.rows if not _is_change(row)]
+        if not finding.left:
+            continue
+        if code.correction:
+            option = code.correction.option
+            yield f'{_COMMAND} {option if option == model.FIX else f"{option} --only {code.name}"}'
+        elif code.command and rows:
+            # A row without the UUID of a provider belongs to a provider that does not exist.
+            with contextlib.suppress(KeyError):
+                yield code.command.format_map(rows[0])
+
+
+def _is_change(row: model.Row) -> bool:
     return 'before' in row
 
 
-def _changes(rows: Iterable[Row]) -> str:
+def _changes(rows: Iterable[model.Row]) -> str:
     titles = ('Row', 'Before', 'After')
     cells = [
         (
@@ -83,13 +127,13 @@ def _changes(rows: Iterable[Row]) -> str:
     return tables.table(titles, cells)
 
 
-def _values(row: Row | None, order: Row | None) -> str:
+def _values(row: model.Row | None, order: model.Row | None) -> str:
     if row is None or order is None:
         return '-'
     return ', '.join(f'{key}: {_text(row[key])}' for key in order if key in row)
 
 
-def _findings(rows: Iterable[Row]) -> str:
+def _table(rows: Iterable[model.Row]) -> str:
     """Return a table with a column for each name; the name and the UUID of a row share a column."""
     cells: list[dict[str, str]] = []
     for row in rows:

@@ -1,17 +1,14 @@
-"""Find wrong roots, missing parents and cycles in the links between providers.
+"""Find wrong roots and cycles in the links between providers. Nothing here uses the database."""
 
-The functions do not use the database.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """The links of a provider.
+class Link(NamedTuple):
+    """The parent and the root that a provider has.
 
-    :param parent_exists: whether the parent exists; false for a provider without a parent
+    :ivar parent_exists: whether the parent exists; false for a provider without a parent
     """
 
     id: int
@@ -20,13 +17,12 @@ class Link:
     parent_exists: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WrongRoot:
+class WrongRoot(NamedTuple):
     """A provider whose root is not the root of its parent.
 
-    :param parent_id: the id of the parent, None if the provider is a root itself
-    :param root_id: the stored root; None if it is NULL
-    :param true_root_id: the id of the topmost ancestor
+    :ivar parent_id: the id of the parent, None if the provider is a root itself
+    :ivar root_id: the stored root; None if it is NULL
+    :ivar true_root_id: the id of the topmost ancestor
     """
 
     id: int
@@ -35,92 +31,57 @@ class WrongRoot:
     true_root_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
+class Trees(NamedTuple):
     """What is wrong with the trees.
 
-    :param parent_missing: the ids of providers whose parent does not exist
-    :param wrong_roots: the other providers with a wrong root, parents before their children
-    :param cyclic: the ids of providers that are their own ancestors, with the ids of their parents
+    :ivar wrong_roots: the providers with a wrong root, parents before their children
+    :ivar cyclic: the ids of the providers that are their own ancestors, in order
     """
 
-    parent_missing: tuple[int, ...]
     wrong_roots: tuple[WrongRoot, ...]
-    cyclic: Mapping[int, int]
+    cyclic: tuple[int, ...]
 
 
 def judge(links: Iterable[Link]) -> Trees:
     """Return what is wrong with the trees.
 
-    A provider whose parent does not exist is regarded as a root. Its own root is not a separate
-    finding, because the correction of the missing parent sets it. A provider in a cycle or below a
-    cycle has no true root, so its root is not wrong.
+    A provider whose parent does not exist is regarded as a root. Its own root is not a wrong one,
+    because the correction of the missing parent sets it. A provider in a cycle or below a cycle has
+    no true root, so its root is not wrong.
 
     :param links: at least all providers with a parent, and all other providers whose root is not
         the provider itself
     """
-    parents: dict[int, int | None] = {}
-    roots: dict[int, int | None] = {}
-    missing: list[int] = []
-    for link in links:
-        roots[link.id] = link.root_id
-        parents[link.id] = link.parent_id if link.parent_exists else None
-        if link.parent_id is not None and not link.parent_exists:
-            missing.append(link.id)
-    cyclic: dict[int, int] = {}
-    wrong = [
-        (depth, WrongRoot(id_, parents[id_], roots[id_], top))
-        for id_, top, depth in _topmost(parents, cyclic)
-        if roots[id_] != top
-    ]
-    wrong.sort(key=lambda pair: (pair[0], pair[1].id))
-    without_parent = set(missing)
-    return Trees(
-        tuple(sorted(missing)),
-        tuple(root for _, root in wrong if root.id not in without_parent),
-        dict(sorted(cyclic.items())),
-    )
+    stored = {link.id: link for link in links}
+    parents = {one.id: one.parent_id if one.parent_exists else None for one in stored.values()}
+    children: defaultdict[int | None, list[int]] = defaultdict(list)
+    for id_, parent_id in parents.items():
+        children[parent_id].append(id_)
+    sound_roots = children.keys() - parents.keys() - {None}
+    true_roots = {id_: id_ for id_ in (*children[None], *sound_roots) if id_ is not None}
+    wrong: list[WrongRoot] = []
+    level = sorted(true_roots)
+    while level:
+        for id_ in level:
+            link = stored.get(id_)
+            # The root of a provider with a missing parent is not judged.
+            if link and link.root_id != true_roots[id_] and link.parent_id == parents[id_]:
+                wrong.append(WrongRoot(id_, link.parent_id, link.root_id, true_roots[id_]))
+        below = [(child, id_) for id_ in level for child in children[id_]]
+        true_roots |= {child: true_roots[id_] for child, id_ in below}
+        level = sorted(child for child, _ in below)
+    return Trees(tuple(wrong), _cyclic({i: p for i, p in parents.items() if i not in true_roots}))
 
 
-def _topmost(
-    parents: Mapping[int, int | None], cyclic: dict[int, int]
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the id, the topmost ancestor and the depth of each provider that has one.
+def _cyclic(parents: Mapping[int, int | None]) -> tuple[int, ...]:
+    """Return the ids of the providers in cycles.
 
-    :param parents: the id of the parent, None for a topmost provider. Providers that are not in
-        this mapping are topmost, too
-    :param cyclic: receives the providers that are their own ancestors, with their parents
+    :param parents: the parents of the providers in and below cycles
     """
-    # Only providers with children are stored here.
-    known: dict[int, tuple[int, int] | None] = {}
-    for start in parents:
-        path: dict[int, int] = {}
-        node = start
-        while node not in known and node not in path:
-            parent = parents.get(node)
-            if parent is None:
-                break
-            path[node] = parent
-            node = parent
-        if node in path:
-            _add_cycle(path, node, cyclic)
-            known.update(dict.fromkeys(path))
-            continue
-        top = known.get(node, (node, 0))
-        if top is None:
-            known.update(dict.fromkeys(path))
-            continue
-        yield start, top[0], top[1] + len(path)
-        for distance, ancestor in enumerate(path):
-            if ancestor != start:
-                known[ancestor] = top[0], top[1] + len(path) - distance
-
-
-def _add_cycle(path: Mapping[int, int], member: int, cyclic: dict[int, int]) -> None:
-    node = member
-    while node not in cyclic:
-        cyclic[node] = path[node]
-        node = path[node]
+    cyclic = set(parents)
+    while below := cyclic - {parents[id_] for id_ in cyclic}:
+        cyclic -= below
+    return tuple(sorted(cyclic))
 
 
 def root_corrections(

@@ -10,7 +10,7 @@ from sqlalchemy import event
 
 from placement import db_api
 from placement.admin import audit
-from placement.admin.audit import batches, model, repair
+from placement.admin.audit import model, run
 from placement.db.sqlalchemy import models
 from placement.tests.functional.races import testcase
 from placement.tests.functional.races.testcase import claim, claim_1_27
@@ -62,7 +62,7 @@ class AuditFixTest(testcase.RaceTestCase):
         super().audit(may_exceed)
 
     def repair(self):
-        return repair.run(self.config, repair.Options(fix=True))
+        return run.run(self.config, run.Options(fix=True))
 
     def damage(self):
         """Damage rows that the clients write."""
@@ -135,8 +135,8 @@ class SmallBatchesTest(AuditFixTest):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(setattr, batches, 'SIZE', batches.SIZE)
-        batches.SIZE = 1
+        self.addCleanup(setattr, model, 'BATCH', model.BATCH)
+        model.BATCH = 1
 
 
 class SqliteFileTest(testcase.SqliteFileTestCase, AuditFixTest):
@@ -167,8 +167,8 @@ class OpenTransactionTest(testcase.RaceTestCase):
 
         def interrupt(conn, cursor, statement, *_):
             if text in statement and not corrections:
-                options = repair.Options(fix=True)
-                corrections.append(testcase.start(lambda: repair.run(self.config, options)))
+                options = run.Options(fix=True)
+                corrections.append(testcase.start(lambda: run.run(self.config, options)))
                 # The correction would end within this time, if it did not wait for a lock.
                 futures.wait(corrections, 0.5)
                 self.assertFalse(corrections[0].done())

@@ -16,4 +16,4 @@ class ColumnTest(base.BaseTestCase):
             for path in package.rglob('*.py')
             if package / 'tests' not in path.parents and '.c.generation' in path.read_text()
         }
-        self.assertEqual({'admin/audit/generations.py', 'db/sqlalchemy/models.py'}, readers)
+        self.assertEqual({'admin/audit/providers.py', 'db/sqlalchemy/models.py'}, readers)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from placement import db_api
 from placement.admin import audit
-from placement.admin.audit import repair
+from placement.admin.audit import run
 from placement.db import engine
 from placement.db.sqlalchemy import models
 from placement.tests.functional import base
@@ -94,14 +94,14 @@ class TestCase(base.TestCase):
         self, *only: str, fix: bool = True, purge: bool = False, servers: str | None = None
     ) -> dict[str, audit.Finding]:
         """Correct findings; return what was found by code."""
-        options = repair.Options(only or None, fix, purge, servers)
+        options = run.Options(only or None, fix, purge, servers)
         config = self.service.conf_fixture.conf
-        return {finding.code: finding for finding in repair.run(config, options)}
+        return {finding.code: finding for finding in run.run(config, options)}
 
     @contextlib.contextmanager
     def batches_of(self, size: int) -> Iterator[None]:
         """Let a transaction correct at most this number of findings."""
-        with mock.patch('placement.admin.audit.batches.SIZE', size):
+        with mock.patch('placement.admin.audit.model.BATCH', size):
             yield
 
     @contextlib.contextmanager

@@ -3,8 +3,6 @@
 from unittest import mock
 import uuid
 
-from hypothesis import example, given
-from hypothesis import strategies as st
 import sqlalchemy as sa
 
 from placement import db_api
@@ -25,10 +23,7 @@ from placement.tests.functional.admin.audit.base import (
     SECOND,
 )
 from placement.tests.functional.base import claim
-from placement.tests.properties import REPEATABLE
 
-# Parents and roots of the providers 0 to 7; 8 and 9 do not exist.
-_IDS = st.none() | st.integers(0, 9)
 # The ids of these providers begin with this number.
 FIRST = 1_000
 
@@ -107,49 +102,19 @@ class LinksTest(base.TestCase):
             ),
         )
 
-    def numbers(self, code: str, other: str = 'provider_uuid') -> dict[int, int]:
-        """The numbers of the providers of a code, with those in another column."""
-        found = self.findings([code], row_limit=10_000)
-        rows = found[0].rows if found else ()
-        return {uuid.UUID(row['provider_uuid']).int: uuid.UUID(row[other]).int for row in rows}
-
-    @REPEATABLE
-    @given(st.lists(st.tuples(_IDS, _IDS), max_size=8))
-    @example([(1, 0), (0, 0), (1, 0), (9, 0), (3, 0)])
-    def test_the_definition(self, rows):
-        """Follow the parents of each provider, without a memory of other providers."""
-        missing, roots, cyclic, left = set(), {}, {}, {}
-        for number, (parent, _) in enumerate(rows):
-            if parent is not None and parent >= len(rows):
-                missing.add(number)
-            path = [number]
-            while (above := rows[path[-1]][0]) is not None and above < len(rows):
-                if above in path:
-                    break
-                path.append(above)
-            else:
-                roots[number] = path[-1]
-                continue
-            if above == number:
-                cyclic[number] = parent
-            left[number] = rows[number]
+    def test_the_corrections_of_all_kinds_of_links(self):
+        """The unit tests have the definition; the provider 9 does not exist."""
+        # A cycle of 0 and 1, 2 below it, a missing parent with a child, and a tree.
+        rows = [(1, 0), (0, 0), (1, 0), (9, 0), (3, 0), (None, 0), (5, None), (6, 9)]
         self.insert_links(rows)
-        self.assertEqual(missing, self.numbers('parent-missing').keys())
-        wrong = {n: root for n, root in roots.items() if n not in missing and root != rows[n][1]}
-        self.assertEqual(wrong, self.numbers('root-missing', 'true_root_provider_uuid'))
-        self.assertEqual(cyclic, self.numbers('parent-cycle', 'parent_provider_uuid'))
-
+        found = {'parent-missing': 1, 'root-missing': 4, 'parent-cycle': 2}
+        self.assertEqual(found, self.found(['parent-missing', 'root-missing', 'parent-cycle']))
         self.repair('root-missing', 'parent-missing')
-        self.assertEqual({}, self.numbers('parent-missing') | self.numbers('root-missing'))
-        after = self.rows(
-            PROVIDERS.c.id, PROVIDERS.c.parent_provider_id, PROVIDERS.c.root_provider_id
-        )
-        for id_, *links in after:
-            number = id_ - FIRST
-            parent = None if number in missing else rows[number][0]
-            expected = left.get(number, (parent, roots.get(number)))
-            ids = [None if one is None else FIRST + one for one in expected]
-            self.assertEqual(ids, links, number)
+        columns = PROVIDERS.c.id, PROVIDERS.c.parent_provider_id, PROVIDERS.c.root_provider_id
+        after = [(1, 0), (0, 0), (1, 0), (None, 3), (3, 3), (None, 5), (5, 5), (6, 5)]
+        expected = [(FIRST + n, *(i if i is None else FIRST + i for i in row))
+                    for n, row in enumerate(after)]  # fmt: skip
+        self.assertEqual(expected, self.rows(*columns))
 
     def test_a_long_chain(self):
         count, database = 1_500, db_api.get_placement_engine()

@@ -7,7 +7,7 @@ import textwrap
 import sqlalchemy as sa
 
 import placement
-from placement.admin.audit import model, repair
+from placement.admin.audit import model
 from placement.db.sqlalchemy import models
 from placement.tests.functional.admin.audit import base
 from placement.tests.functional.admin.audit.base import (
@@ -28,7 +28,6 @@ PROVIDER = '7b5f7f4e-3f0a-4d2e-9d52-0d7c1b0c1f6a'
 CONSUMER = 'c3a1de44-18fd-4c6d-8a71-6a8e1f3c9a01'
 
 _HEADING = re.compile(r'^(?P<title>[^\n]+)\n=+\n', re.MULTILINE)
-_ROW = re.compile(r'^`(?P<code>[a-z-]+)`_ +(?P<severity>\w+) +(?P<correction>.*)$', re.MULTILINE)
 _SQL = re.compile(r'^\.\. code-block:: sql\n\n((?:   .*\n|\n)+)', re.MULTILINE)
 
 
@@ -47,23 +46,9 @@ def sql(title: str) -> list[list[str]]:
 
 
 class PageTest(base.TestCase):
-    def test_the_table_of_codes(self):
-        rows = [match.groupdict() for match in _ROW.finditer(TEXT)]
-        expected = [(code.name, code.severity) for code in model.CODES]
-        self.assertEqual(expected, [(row['code'], row['severity']) for row in rows])
-        fixed = {row['code'] for row in rows if '--fix' in row['correction']}
-        self.assertEqual({code for code, _ in repair.FIXES}, fixed)
-        self.assertEqual(
-            ['unused'], [row['code'] for row in rows if '--purge' in row['correction']]
-        )
-
     def test_each_code_has_a_section(self):
-        titles = [title for title in sections() if title in model.NAMES]
-        self.assertEqual(list(model.NAMES), titles)
-
-    def test_the_order_of_the_corrections(self):
-        text = re.search(r'made in this order:(.*?)\. Some', TEXT, re.DOTALL)[1]
-        self.assertEqual([code for code, _ in repair.FIXES], re.findall(r'`([a-z-]+)`_', text))
+        names = [code.name for code in model.CODES]
+        self.assertEqual(names, [title for title in sections() if title in names])
 
 
 class StatementsTest(base.TestCase):
