@@ -26,10 +26,13 @@ MORE_TO_DO = 1
 FAILED = 2
 INVALID_COUNT = 127
 
+_NOTHING = online_data_migrations.Outcome(0, 0)
+
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
-    db = commands.add_parser('db', description='Migrate the schema and the data of the database.')
+    text = 'Migrate the schema and the data of the database.'
+    db = commands.add_parser('db', prog='placement-manage db', help=text, description=text)
     actions = program.subcommands(db, required=False)
     _add_action(actions, 'sync', _sync, 'Upgrade the schema to the newest revision.')
     _add_action(actions, 'version', _version, 'Print the revision of the schema.')
@@ -58,7 +61,7 @@ def _add_action(
     actions: Any, name: str, action: program.Action, text: str
 ) -> argparse.ArgumentParser:
     return program.add_database_command(
-        actions, name, action, text, failed=program.ERROR, creates_database=True
+        actions, name, action, text, creates_database=True, group='db'
     )
 
 
@@ -108,58 +111,44 @@ def migrate_data(
         `BATCH`
     """
     totals: dict[str, online_data_migrations.Outcome] = {}
-    failed = False
-    migrated = 0
+    status, migrated = DONE, 0
     while True:
-        done, failed_now = _run_batch(config, migrations, max_count or BATCH, totals)
-        migrated += done
-        failed = failed or failed_now
-        if max_count is not None or done == 0:
-            break
-    _print_table(totals)
-    if max_count is None:
-        return FAILED if failed else DONE
-    if migrated:
-        return MORE_TO_DO
-    return FAILED if failed else DONE
-
-
-def _run_batch(
-    config: cfg.ConfigOpts,
-    migrations: Sequence[online_data_migrations.DataMigration],
-    max_count: int,
-    totals: dict[str, online_data_migrations.Outcome],
-) -> tuple[int, bool]:
-    """Migrate up to `max_count` rows; return their number and whether a migration failed."""
-    migrated = 0
-    failed = False
-    for migrate in migrations:
-        name = migrate.__name__
-        before = totals.get(name, online_data_migrations.Outcome(0, 0))
-        try:
-            outcome = migrate(config, max_count - migrated)
-        except Exception as error:
-            reason = messages.sentence(error)
-            LOG.error(  # noqa: TRY400 - only --debug logs the traceback
-                'Error attempting to run %s: %s', name, reason, exc_info=config.debug
+        left = limit = max_count or BATCH
+        for migrate in migrations:
+            name = migrate.__name__
+            outcome = _migrate(config, migrate, left)
+            status = status if outcome else FAILED
+            total, outcome = totals.get(name, _NOTHING), outcome or _NOTHING
+            totals[name] = online_data_migrations.Outcome(
+                total.matched + outcome.matched, total.migrated + outcome.migrated
             )
-            print(f'Error attempting to run {name}: {reason}')
-            totals[name] = before
-            failed = True
-            continue
-        if outcome.matched:
-            print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
-        totals[name] = online_data_migrations.Outcome(
-            before.matched + outcome.matched, before.migrated + outcome.migrated
-        )
-        migrated += outcome.migrated
-        if migrated >= max_count:
+            left -= outcome.migrated
+            if left <= 0:
+                break
+        migrated += limit - left
+        if max_count is not None or left == limit:
             break
-    return migrated, failed
-
-
-def _print_table(totals: dict[str, online_data_migrations.Outcome]) -> None:
     table = prettytable.PrettyTable(['Migration', 'Total Found', 'Completed'])
-    for name, outcome in totals.items():
-        table.add_row([name, outcome.matched, outcome.migrated])
+    for name, total in totals.items():
+        table.add_row([name, total.matched, total.migrated])
     print(table)
+    return MORE_TO_DO if max_count is not None and migrated else status
+
+
+def _migrate(
+    config: cfg.ConfigOpts, migrate: online_data_migrations.DataMigration, max_count: int
+) -> online_data_migrations.Outcome | None:
+    """Run a migration, print its result, and return it; None if the migration failed."""
+    name = migrate.__name__
+    try:
+        outcome = migrate(config, max_count)
+    except Exception as error:
+        reason = messages.sentence(error)
+        LOG.error(  # noqa: TRY400 - only --debug logs the traceback
+            'Error attempting to run %s: %s', name, reason, exc_info=config.debug
+        )
+        print(f'Error attempting to run {name}: {reason}')
+        return None
+    if outcome.matched:
+        print(f'{outcome.matched} rows matched query {name}, {outcome.migrated} migrated')
+    return outcome

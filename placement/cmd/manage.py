@@ -1,45 +1,53 @@
-"""The command `placement-manage`. Each group of its subcommands is a module of this package."""
+"""The command `placement-manage`. Each command is in a module of this package."""
 
+import importlib
 import sys
 from typing import Any
 
-from placement.cmd import (
-    audit,
-    db,
-    drain,
-    explain,
-    exporter,
-    headroom,
-    program,
-    rename_uuid,
-    report,
-    transfer,
-)
+from placement.cmd import program
 
-_GROUPS = (db, explain, headroom, drain, audit, rename_uuid, transfer, report, exporter)
+# For each command, its module and its line in the help. A module is imported only if the command
+# line contains the name of its command, because all of them together take a second.
+COMMANDS = {
+    'db': ('db', 'Migrate the schema and the data of the database.'),
+    'explain': ('explain', 'Explain why a query has no allocation candidates.'),
+    'headroom': ('headroom', 'Count how many more claims of a query fit.'),
+    'drain': ('drain', 'Find out whether the consumers of provider trees fit elsewhere.'),
+    'audit': ('audit', 'Find data that no request of this release can write, and correct it.'),
+    'rename-uuid': ('rename_uuid', 'Give the data of a root provider to another UUID.'),
+    'export': ('transfer', 'Write the contents of the database to a file.'),
+    'import': ('transfer', 'Insert the contents of a file into an empty database.'),
+    'report': ('report', 'Write an HTML page that shows the contents of the database.'),
+    'exporter': ('exporter', 'Export the capacity of the cloud as metrics for Prometheus.'),
+}
 
 
 def main() -> int:
     """Execute the command that `sys.argv` names and return its exit status."""
+    command = next((word for word in sys.argv if word in COMMANDS), None)
     return program.main(
         program.Program(
             name='placement-manage',
             description='Manage the database of Placement, and report what it contains.',
-            exit_statuses='  0  the command succeeded, and has nothing to report\n'
-            '  1  db: the command failed, and printed the reason\n'
-            '     other commands: the command succeeded, and found what its help describes\n'
-            '  2  the command failed, and printed the reason, or the command line is not valid\n'
-            '  db online_data_migrations has other exit statuses; see its help\n',
+            exit_statuses='Exit status: 0 the command succeeded, and has nothing to report; 1 the '
+            'command succeeded, and found what its help describes, or a command of db failed; 2 '
+            'the command failed, or the command line is not valid. An error is one sentence. db '
+            'online_data_migrations has other exit statuses; see its help.',
             destination='category',
             add_commands=_add_commands,
-            failed=program.CANNOT,
+            failed=program.ERROR if command == 'db' else program.CANNOT,
         )
     )
 
 
 def _add_commands(commands: Any) -> None:
-    for group in _GROUPS:
-        group.add_commands(commands)
+    for name, (module, text) in COMMANDS.items():
+        if name in commands.choices:
+            continue
+        if name in sys.argv:
+            importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
+        else:
+            commands.add_parser(name, help=text)
 
 
 if __name__ == '__main__':

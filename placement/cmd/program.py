@@ -1,7 +1,11 @@
-"""The common parts of the commands: command line, configuration, log, and errors."""
+"""The common parts of the commands: command line, configuration, log, and errors.
+
+The modules that need the libraries of the database are imported by the functions that use them, so
+that a command prints its help without them.
+"""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 import functools
 import os
@@ -11,12 +15,10 @@ import traceback
 from typing import Any, NoReturn
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
-from placement import conf, messages, version
+from placement import conf
 from placement.admin.failure import CannotProceedError
 from placement.conf import database_url, sources
-from placement.db import engine
 
 Action = Callable[[cfg.ConfigOpts], int]
 
@@ -28,28 +30,11 @@ CANNOT = 2
 # the signal SIGPIPE ends.
 CLOSED = 128 + signal.SIGPIPE
 
-# Both commands print these paragraphs at the end of their help.
-_ENVIRONMENT = f"""environment variables:
-  {sources.CONFIG_DIR}  read placement.conf in this directory and no other file
-  OS_<GROUP>__<OPTION>     set an option, for example OS_PLACEMENT_DATABASE__CONNECTION
-"""
-
-# The options of oslo.log, with shorter help texts: flags, metavar, and help. Options without a
-# metavar have no value. Options without a help text are not displayed.
-_LOG_OPTIONS: tuple[tuple[tuple[str, ...], str | None, str | None], ...] = (
-    (('--debug', '-d'), None, 'log at level DEBUG, and print the traceback of an error'),
-    (('--log-file', '--logfile'), 'PATH', 'write the log to this file'),
-    (('--log-dir', '--logdir'), 'DIR', 'directory of a relative --log-file'),
-    (('--log-date-format',), 'FORMAT', 'format of times in the log'),
-    (('--log-config-append', '--log-config', '--log_config'), 'PATH', 'file with a log setup'),
-    (('--use-syslog',), None, 'log to syslog'),
-    (('--syslog-log-facility',), 'FACILITY', 'syslog facility'),
-    (('--use-journal',), None, 'log to the journal of systemd'),
-    (('--use-json',), None, 'log in JSON'),
-    (('--nodebug',), None, None),
-    (('--nouse-syslog',), None, None),
-    (('--nouse-journal',), None, None),
-    (('--nouse-json',), None, None),
+# Both programs print this paragraph at the end of their help.
+_ENVIRONMENT = (
+    f'Environment variables: {sources.CONFIG_DIR} reads placement.conf in this directory and no '
+    'other file; OS_<GROUP>__<OPTION> sets an option, for example '
+    'OS_PLACEMENT_DATABASE__CONNECTION.'
 )
 
 # These loggers report failures that a command reports in its error message, too.
@@ -67,11 +52,11 @@ class Program:
 
     :ivar name: the name of the program
     :ivar description: what the program does
-    :ivar exit_statuses: a line for each exit status
+    :ivar exit_statuses: a sentence with the meaning of each exit status
     :ivar destination: the attribute of the configuration that contains the parsed command
     :ivar add_commands: adds the commands to the result of `ArgumentParser.add_subparsers`; each
         command has a description, and sets the default `action`
-    :ivar failed: the exit status after an error, unless the command has the default `failed`
+    :ivar failed: the exit status after an error
     """
 
     name: str
@@ -86,13 +71,10 @@ def subcommands(parser: argparse.ArgumentParser, required: bool) -> Any:
     """Return the object that adds subcommands to a command.
 
     :param required: whether the command line is not valid without a subcommand; otherwise, the
-        command prints its help without a subcommand, and does not read the configuration
+        command prints its help without a subcommand
     """
-    added = parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND', required=required)
-    parser.set_defaults(
-        action=functools.partial(_show_help, parser), help_only=True, subcommands=added
-    )
-    return added
+    parser.set_defaults(action=functools.partial(_show_help, parser))
+    return parser.add_subparsers(title='subcommands', metavar='SUBCOMMAND', required=required)
 
 
 def add_database_command(
@@ -100,31 +82,33 @@ def add_database_command(
     name: str,
     action: Action,
     text: str,
-    failed: int = CANNOT,
     creates_database: bool = False,
     patient: bool = True,
+    group: str = '',
 ) -> argparse.ArgumentParser:
-    """Add a command that uses the database, and return its parser.
+    """Add a command of `placement-manage` that uses the database, and return its parser.
 
     :param commands: the result of `ArgumentParser.add_subparsers` or of `subcommands`
     :param text: the description of the command
-    :param failed: the exit status after an error
     :param creates_database: whether the command may create the file of an SQLite database
     :param patient: whether to wait for responses of the database without a time limit, and for the
         start of the database server if `[placement_database] max_retries` is set
+    :param group: the command of which this one is a subcommand
     """
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.set_defaults(
-        action=functools.partial(_on_database, action, creates_database, patient),
-        help_only=False,
-        failed=failed,
+    prog = ' '.join(filter(None, ('placement-manage', group, name)))
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, prog=prog, help=text, description=text
     )
+    action = functools.partial(_on_database, action, creates_database, patient)
+    parser.set_defaults(action=action)
     return parser
 
 
 def _on_database(
     action: Action, creates_database: bool, patient: bool, config: cfg.ConfigOpts
 ) -> int:
+    from placement.db import engine
+
     file = database_url.file_of(config.placement_database.connection)
     if file and not creates_database and not file.exists():
         # SQLite would create an empty file.
@@ -145,49 +129,51 @@ def _show_help(parser: argparse.ArgumentParser, _config: cfg.ConfigOpts) -> int:
 
 def main(program: Program) -> int:
     """Execute the command that `sys.argv` names and return the exit status."""
+    config = cfg.ConfigOpts()
     try:
         try:
-            return _main(program)
-        except SystemExit:
-            # argparse has printed the help, the version, or an error in the command line.
+            with sources.explaining_references(config):
+                return _execute(program, config)
+        finally:
+            # argparse exits after it has printed the help, the version, or an error.
             sys.stdout.flush()
-            raise
     except BrokenPipeError:
         # Python flushes standard output again when the process exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED
-
-
-def _main(program: Program) -> int:
-    arguments = sys.argv[1:]
-    given = _parser(program).parse_args(arguments)
-    config = cfg.ConfigOpts()
-    if given.help_only:
-        help_: Action = given.action
-        status = help_(config)
-        sys.stdout.flush()
-        return status
-    try:
-        with sources.explaining_references(config):
-            status = _execute(program, config, arguments, given.validate)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except KeyboardInterrupt:
-        return _exit(_failed(program, given, 'The command was interrupted.'))
+        print('Error: The command was interrupted.', file=sys.stderr)
+        return _exit(program.failed)
     except Exception as error:
-        if given.debug or ('debug' in config and config.debug):
+        from placement import messages
+
+        if 'debug' in config and config.debug:
             traceback.print_exc()
-        return _failed(program, given, messages.sentence(error))
-    return status
+        print(f'Error: {messages.sentence(error)}', file=sys.stderr)
+        return program.failed
 
 
-def _execute(program: Program, config: cfg.ConfigOpts, arguments: list[str], validate: bool) -> int:
-    _read(program, config, arguments)
-    if validate:
+def _execute(program: Program, config: cfg.ConfigOpts) -> int:
+    conf.register_opts(config)
+    config.register_cli_opt(
+        cfg.SubCommandOpt(program.destination, title='commands', handler=program.add_commands)
+    )
+    # A command is executed by an operator or a deployment tool, which expects a result soon. Only
+    # if the option is set, a command waits for a database server.
+    config.set_default('max_retries', 0, group='placement_database')
+    sources.read(
+        config,
+        sys.argv[1:],
+        program.name,
+        usage='%(prog)s [options] COMMAND ...',
+        description=program.description,
+        epilog=f'{program.exit_statuses} {_ENVIRONMENT}',
+    )
+    command = config[program.destination]
+    if getattr(command, 'validate', True):
         conf.validate(config)
     _set_up_logging(config)
-    action: Action = config[program.destination].action
+    action: Action = command.action
     return action(config)
 
 
@@ -202,83 +188,14 @@ def _exit(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _failed(program: Program, given: argparse.Namespace, sentence: str) -> int:
-    print(f'Error: {sentence}', file=sys.stderr)
-    status: int = getattr(given, 'failed', program.failed)
-    return status
-
-
-def _read(program: Program, config: cfg.ConfigOpts, arguments: list[str]) -> None:
-    conf.register_opts(config)
-    config.register_cli_opt(cfg.SubCommandOpt(program.destination, handler=program.add_commands))
-    # A command is executed by an operator or a deployment tool, which expects a result soon. Only
-    # if the option is set, a command waits for a database server.
-    config.set_default('max_retries', 0, group='placement_database')
-    sources.read(config, arguments, program.name)
-
-
 def _set_up_logging(config: cfg.ConfigOpts) -> None:
+    from oslo_log import log as logging
+
+    from placement import messages
+
     # Log to standard error, so that standard output contains only the result of the command.
     config.set_default('use_stderr', True)
     if not config.debug:
         levels = [*logging.get_default_log_levels(), *_REPETITIVE_LOGGERS]
         config.set_default('default_log_levels', levels)
     messages.set_up_log(config)
-
-
-def _parser(program: Program) -> argparse.ArgumentParser:
-    """Return a parser that checks the whole command line and prints help.
-
-    oslo.config parses the command line afterwards. Its own parser lists all options before the
-    commands, with help texts of the size of a page, and has the option `--shell_completion`, whose
-    templates are missing in released versions.
-    """
-    parser = argparse.ArgumentParser(
-        prog=program.name,
-        usage='%(prog)s [options] COMMAND ...',
-        description=program.description,
-        epilog=f'exit status:\n{program.exit_statuses}\n{_ENVIRONMENT}',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-    )
-    parser.set_defaults(help_only=False, validate=True)
-    commands = parser.add_subparsers(
-        prog=program.name, metavar='COMMAND', required=True, help=argparse.SUPPRESS
-    )
-    program.add_commands(commands)
-    parser.add_argument_group('commands', ''.join(_lines(commands)))
-    options = parser.add_argument_group('options')
-    options.add_argument('-h', '--help', action='help', help='print this help and exit')
-    options.add_argument(
-        '--version',
-        action='version',
-        version=version.version_string(),
-        help='print the version and exit',
-    )
-    options.add_argument(
-        '--config-file',
-        metavar='PATH',
-        action='append',
-        help='read this file instead of the default files; can be repeated',
-    )
-    options.add_argument('--config-dir', metavar='DIR', help='read all *.conf files in here')
-    _add_log_options(parser.add_argument_group('options of the log'))
-    return parser
-
-
-def _lines(commands: Any, prefix: str = '') -> Iterator[str]:
-    """Yield a line for each command: its name, and the first sentence of its description."""
-    for name, parser in commands.choices.items():
-        if nested := parser.get_default('subcommands'):
-            yield from _lines(nested, f'{name} ')
-        else:
-            text = parser.description.partition('. ')[0].removesuffix('.')
-            yield f'{prefix + name:28}{text}.\n'
-
-
-def _add_log_options(group: Any) -> None:
-    for flags, metavar, text in _LOG_OPTIONS:
-        if metavar is None:
-            group.add_argument(*flags, action='store_true', help=text or argparse.SUPPRESS)
-        else:
-            group.add_argument(*flags, metavar=metavar, help=text)

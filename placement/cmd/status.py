@@ -31,10 +31,9 @@ def main() -> int:
         program.Program(
             name='placement-status',
             description='Check an upgrade or a rollout. The commands change nothing.',
-            exit_statuses='  0    all checks succeeded\n'
-            '  1    at least one check printed a warning, and none failed\n'
-            '  2    at least one check failed, or the command line is not valid\n'
-            '  255  a check could not run, or the configuration is not valid\n',
+            exit_statuses='Exit status: 0 all checks succeeded; 1 at least one check printed a '
+            'warning, and none failed; 2 at least one check failed, or the command line is not '
+            'valid; 255 a check could not run, or the configuration is not valid.',
             destination='command',
             add_commands=_add_commands,
             failed=ERROR,
@@ -43,17 +42,21 @@ def main() -> int:
 
 
 def _add_commands(commands: Any) -> None:
-    upgrade = commands.add_parser('upgrade', description='Commands for an upgrade.')
+    upgrade = commands.add_parser(
+        'upgrade', prog='placement-status upgrade', description='Commands for an upgrade.'
+    )
     _add_json_option(upgrade, default=False)
     text = 'Check the stored data and the policy file before an upgrade.'
     subcommands = program.subcommands(upgrade, required=True)
     check = subcommands.add_parser('check', help=text, description=text)
     # The option is accepted before and after `check`.
     _add_json_option(check, default=argparse.SUPPRESS)
-    check.set_defaults(action=_upgrade_check, help_only=False)
+    check.set_defaults(action=_upgrade_check)
 
     text = 'Check everything that can be checked before a rollout.'
-    before = commands.add_parser('preflight', help=text, description=text)
+    before = commands.add_parser(
+        'preflight', prog='placement-status preflight', help=text, description=text
+    )
     output.add_format_option(before)
     before.add_argument(
         '--all', action='store_true', help='list the checks that succeeded or were skipped, too'
@@ -67,7 +70,7 @@ def _add_commands(commands: Any) -> None:
             help=f'the number of {text}; default: %(default)s',
         )
     # Invalid values are findings. They do not prevent the other checks.
-    before.set_defaults(action=_preflight, help_only=False, validate=False)
+    before.set_defaults(action=_preflight, validate=False)
 
 
 def _count(text: str) -> int:

@@ -40,7 +40,9 @@ class UnresolvedReference(cfg.Error):
     """
 
 
-def read(config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None = None) -> None:
+def read(
+    config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None = None, **help_: Any
+) -> None:
     """Parse the command line, the configuration files, and the environment variables.
 
     If the environment variable `OS_PLACEMENT_CONFIG_DIR` is set, the only configuration file is
@@ -50,6 +52,7 @@ def read(config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None
     :param config: a configuration object whose options are registered
     :param arguments: the command line without the name of the program
     :param prog: the name of the program; by default, the name of the running program
+    :param help_: the parts `usage`, `description`, and `epilog` of the help
     :raises cfg.ConfigFilesNotFoundError: a configuration file does not exist
     :raises cfg.ConfigFileParseError: a configuration file is malformed
     :raises cfg.ConfigFileValueError: an option of the command line has an invalid value in a file
@@ -68,6 +71,7 @@ def read(config: cfg.ConfigOpts, arguments: Sequence[str] = (), prog: str | None
                 prog=prog,
                 version=version.version_string(),
                 **sources,
+                **help_,
             )
     except cfg.RequiredOptError as error:
         raise missing_option(config, error.opt_name, _name(error.group)) from error

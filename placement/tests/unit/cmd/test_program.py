@@ -1,9 +1,10 @@
 """The command line of the commands: help, version, and options."""
 
+import argparse
 import contextlib
 import errno
+import importlib
 import io
-import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from unittest import mock
 import ddt
 import fixtures
 from oslo_config import cfg
-from oslo_log import log as logging
 from oslotest import base
 
 from placement import version
@@ -43,58 +43,72 @@ class CommandLineTest(base.BaseTestCase):
         self.assertEqual(expected, self.run_main(name, '--version'))
 
     @ddt.data(
-        ('placement-manage', 'db sync', '  1  '),
-        ('placement-manage', 'db version', '  2  '),
-        ('placement-manage', 'db stamp', '--config-dir'),
-        ('placement-manage', 'db online_data_migrations', 'OS_<GROUP>__<OPTION>'),
-        ('placement-status', 'upgrade check', '  255  '),
-        ('placement-status', 'upgrade check', 'OS_PLACEMENT_CONFIG_DIR'),
+        ('placement-manage', 'rename-uuid', 'Give the data of a root provider'),
+        ('placement-manage', 'db', 'OS_<GROUP>__<OPTION> sets an option'),
+        ('placement-status', 'preflight', '255 a check could not run'),
     )
     @ddt.unpack
-    def test_help_starts_with_the_commands(self, name, command, detail):
+    def test_help(self, name, command, detail):
         code, output, errors = self.run_main(name, '--help')
         self.assertEqual((0, ''), (code, errors))
-        first_screen = output.splitlines()[:12]
-        self.assertRegex('\n'.join(first_screen), rf'(?m)^  {command} +[A-Z].*\.$')
-        self.assertIn(detail, output)
+        self.assertTrue(output.startswith(f'usage: {name} [options] COMMAND ...\n'), output)
+        self.assertRegex(output, rf'(?m)^    {command} +[A-Z].*')
+        self.assertIn(detail, ' '.join(output.split()))
         self.assertLess(max(map(len, output.splitlines())), 100)
 
-    def test_the_options_are_those_of_oslo_log(self):
-        """A new option of oslo.log must have an entry in `_LOG_OPTIONS`."""
-        config = cfg.ConfigOpts()
-        logging.register_options(config)
-        config([], default_config_files=[], default_config_dirs=[])
-        text = io.StringIO()
-        config.print_help(text)
-        theirs = set(re.findall(r'--[a-z_-]+', text.getvalue()))
-        ours = {flag for flags, _, _ in program._LOG_OPTIONS for flag in flags}
-        ours |= {'--help', '--config-file', '--config-dir'}
-        # Old releases of oslo.config have no completion. oslo.log can watch files before 8.0.
-        others = {'--shell_completion', '--watch-log-file', '--nowatch-log-file'}
-        self.assertEqual(set(), theirs - ours - others)
-        self.assertEqual({'-d'}, ours - theirs)
+    def test_the_help_has_the_first_sentence_of_each_command(self):
+        for name, (module, text) in manage.COMMANDS.items():
+            commands = argparse.ArgumentParser().add_subparsers()
+            importlib.import_module(f'placement.cmd.{module}').add_commands(commands)
+            described = f'{commands.choices[name].description} '
+            self.assertEqual(text, f'{described.partition(". ")[0]}.')
+
+    def test_help_imports_only_its_command(self):
+        for arguments in ('[]', '["audit"]'):
+            code = (
+                f'import sys; sys.argv[1:] = {arguments} + ["--help"]\n'
+                'from placement.cmd import manage\n'
+                'try: manage.main()\n'
+                'except SystemExit: print(*sys.modules, file=sys.stderr)\n'
+            )
+            run = [sys.executable, '-c', code]
+            modules = subprocess.run(run, capture_output=True, text=True).stderr.split()
+            self.assertIn('placement.cmd.program', modules)
+            self.assertEqual(set(), {'alembic', 'oslo_db', 'placement.cmd.explain'} & {*modules})
 
     def test_usage_errors(self):
-        """An incomplete command line does not succeed; shell completion is not available."""
+        """An incomplete command line does not succeed."""
         for line in (
             'placement-manage',
             'placement-manage nothing',
             'placement-manage db nothing',
             'placement-manage db stamp',
-            'placement-manage --shell_completion bash',
+            'placement-manage audit --nothing',
             'placement-status',
             'placement-status upgrade',
             'placement-status upgrade nothing',
-            'placement-status --shell_completion bash',
         ):
             code, output, errors = self.run_main(*line.split())
             self.assertEqual((2, ''), (code, output), line)
             self.assertIn('usage: ', errors)
 
     def test_an_incomplete_command_prints_help(self):
+        self.useFixture(fixtures.MockPatchObject(program, '_set_up_logging'))
+        self.useFixture(fixtures.EnvironmentVariable(f'{DATABASE}CONNECTION', 'sqlite://'))
         code, output, errors = self.run_main('placement-manage', 'db')
         self.assertEqual((0, ''), (code, errors))
         self.assertTrue(output.startswith('usage: placement-manage db '), output)
+
+    def test_the_exit_status_if_the_configuration_is_not_valid(self):
+        self.useFixture(fixtures.EnvironmentVariable('OS_PLACEMENT_CONFIG_DIR', '/nowhere'))
+        for line, status_ in (
+            ('placement-manage db sync', 1),
+            ('placement-manage audit', 2),
+            ('placement-manage drain db', 2),
+            ('placement-status upgrade check', 255),
+        ):
+            code, output, errors = self.run_main(*line.split())
+            self.assertEqual((status_, '', 1), (code, output, errors.count('\n')), errors)
 
 
 def run_program(test: base.BaseTestCase, add_commands: Any) -> tuple[int, str]:
@@ -106,7 +120,7 @@ def run_program(test: base.BaseTestCase, add_commands: Any) -> tuple[int, str]:
     test.useFixture(fixtures.MockPatchObject(program, '_set_up_logging'))
     test.useFixture(fixtures.EnvironmentVariable(f'{DATABASE}CONNECTION', 'sqlite://'))
     stderr = io.StringIO()
-    definition = program.Program('test', 'Test.', '', 'command', add_commands, program.ERROR)
+    definition = program.Program('test', 'Test.', '', 'command', add_commands, program.CANNOT)
     with contextlib.redirect_stderr(stderr):
         return program.main(definition), stderr.getvalue()
 
@@ -148,7 +162,7 @@ class FailureTest(base.BaseTestCase):
 
         def add_commands(commands):
             command = commands.add_parser('run', description='Run.')
-            command.set_defaults(action=fail, help_only=False, failed=program.CANNOT)
+            command.set_defaults(action=fail)
 
         return run_program(self, add_commands)
 
