@@ -42,8 +42,9 @@ def main() -> int:
 
 
 def _add_commands(commands: Any) -> None:
+    text = 'Check whether this release can use the data and the policy file: upgrade check.'
     upgrade = commands.add_parser(
-        'upgrade', prog='placement-status upgrade', description='Commands for an upgrade.'
+        'upgrade', prog='placement-status upgrade', help=text, description=text
     )
     _add_json_option(upgrade, default=False)
     text = 'Check the stored data and the policy file before an upgrade.'

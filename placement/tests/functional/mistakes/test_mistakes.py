@@ -74,13 +74,20 @@ class ReportTest(TestCase):
             self.assertNothingPrinted(mistake, program, command=line.split())
 
     def test_the_list_of_commands_is_complete(self):
-        for program in (MANAGE, STATUS):
-            help_ = self.make(catalog.MISTAKES['no connection'], program, command=['--help'])
-            printed = re.findall(r'^  ([\w-]+(?: \w+)?)  +[A-Z].*\.$', help_.stdout, re.MULTILINE)
+        for program, group in ((MANAGE, 'db'), (STATUS, 'upgrade')):
+            actions = [f'{group} {action}' for action in self.commands(program, group)]
+            printed = self.commands(program)
+            self.assertEqual(group, printed[0])
             listed = [line for name, line in catalog.COMMAND_LINES if name == program]
-            self.assertEqual(len(printed), len(listed), printed)
-            for name, line in zip(printed, listed, strict=True):
+            for name, line in zip([*actions, *printed[1:]], listed, strict=True):
                 self.assertTrue(line.startswith(name), line)
+
+    def commands(self, *words: str) -> list[str]:
+        """Return the names in the help of a program, or of a group of its commands."""
+        program, *group = words
+        mistake = catalog.MISTAKES['no connection']
+        help_ = self.make(mistake, program, command=[*group, '--help'])
+        return re.findall(r'^ {4}([a-z][\w-]*)', help_.stdout, re.MULTILINE)
 
     def test_debug_and_preflight_print_no_part_of_a_password(self):
         for mistake in catalog.MISTAKES.values():

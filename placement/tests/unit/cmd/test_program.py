@@ -46,6 +46,7 @@ class CommandLineTest(base.BaseTestCase):
         ('placement-manage', 'rename-uuid', 'Give the data of a root provider'),
         ('placement-manage', 'db', 'OS_<GROUP>__<OPTION> sets an option'),
         ('placement-status', 'preflight', '255 a check could not run'),
+        ('placement-status', 'upgrade', 'upgrade check'),
     )
     @ddt.unpack
     def test_help(self, name, command, detail):
